@@ -1,9 +1,9 @@
-//! The smallest crawl as a library, without a network: serves a small web on loopback, crawls it,
-//! and prints what was fetched, what was excluded, and why.
+//! A minimal crawl with the library, without a network: serves a small web on loopback, crawls it, and
+//! prints the fetched pages and the excluded URLs with the reasons.
 //!
 //! `cargo run --release --example first_crawl`
 
-#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use std::error::Error;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use crawl_weburl::canonicalize;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // Two hosts on loopback with a robots.txt and ten pages each, drawn from a seed.
+    // Two hosts on loopback, each with a robots.txt and ten random pages.
     let web = TestWeb::builder().seed(1994).hosts(2).pages(10).start();
     let output = tempfile::tempdir()?;
 
-    // Who we are, where we begin, and where everything is kept. On the public web a contact has
-    // to stand in the place of `None`.
+    // The crawler's name and version, a contact, the seeds and the crawl directory. On the public
+    // web a contact is required instead of `None`.
     let mut config = Config::new(
         ProductToken::new("first-crawl")?,
         "0.1",
@@ -28,10 +28,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         vec![canonicalize(None, &web.url(0, "/"))?],
         output.path().join("crawl"),
     );
-    // Our own server on our own machine: a twentieth of a second between two requests will do.
+    // A short delay is fine, because the server is our own.
     config.politeness.delay = Duration::from_millis(50);
 
-    // Runs until nothing is left. The same call on the same directory would go on after a kill.
+    // Runs until all URLs are done. After a kill, the same call with the same directory resumes.
     let summary = crawl_engine::run(config, Controls::unattended()).await?;
 
     println!("fetched:");

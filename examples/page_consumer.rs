@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release --example page_consumer`
 
-#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
-//! The scheduler by itself, driven by hand: it has no clock and sends nothing, so a program of
-//! yours can ask it when which host may be asked, in real time or, as here, in virtual time.
+//! Drives the scheduler alone. The scheduler has no clock and sends no requests, so your program can
+//! use it to decide when to fetch from which host, in real time or, as here, in virtual time.
 //!
 //! `cargo run --release --example scheduler_by_hand`
 
-#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use std::error::Error;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use crawl_scheduler::{
 };
 use crawl_weburl::Origin;
 
-/// The time that each answer takes in this example.
+/// The response time of every request in this example.
 const ANSWER: Duration = Duration::from_millis(120);
-/// The time for which the rules of a robots.txt hold.
+/// How long the rules of a robots.txt are valid.
 const RULES_HOLD: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // At least a second between two requests to a host. The 7 seeds what is drawn.
+    // At least a second between two requests to a host. 7 seeds the random numbers.
     let mut scheduler = Scheduler::new(Politeness::default(), 7);
     let start = Tick::from_micros(1_000_000);
     let mut now = start;
 
-    // Five URLs wait on one host, two on another. Which ones is not the scheduler's matter.
+    // Five URLs are pending on one host, two on another. The scheduler needs only their number.
     for (origin, urls) in [("https://a.example", 5), ("https://b.example", 2)] {
         let origin = Origin::parse(origin)?;
         scheduler.set_pending(now, &origin, urls);
@@ -33,17 +33,17 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     loop {
         match scheduler.poll(now) {
-            // Leave to send one request. It can't be copied, and is handed back when it is spent.
+            // Permission to send one request. It can't be copied, and is returned after use.
             Poll::Issue(permit) => {
                 let purpose = permit.purpose().clone();
                 let at = now.since(start).as_secs_f64();
-                // Your program would send a request here. Two hosts would be asked at once; in
-                // this example an answer comes before anything else happens.
+                // Your program would send a request here, and could send one to each host at the
+                // same time. In this example each response arrives before the next poll.
                 let end = now + ANSWER;
                 let learned = scheduler.done(end, permit.spend(), answered(end));
                 match purpose {
-                    // The first permit of a host is for its robots.txt, and no page is asked for
-                    // until the scheduler knows that there are rules.
+                    // The first permit of a host is for its robots.txt. The scheduler issues none for
+                    // pages before it knows the rules.
                     Purpose::Robots { origin } => {
                         println!("{at:>6.2} s  {origin}  robots.txt");
                         let pace = crawl_delay(&origin);
@@ -59,15 +59,15 @@ fn main() -> Result<(), Box<dyn Error>> {
                 }
                 now = end;
             }
-            // Nobody may be asked before this.
+            // No request may be sent earlier.
             Poll::SleepUntil(then) => now = then,
-            // Nothing waits.
+            // Nothing is pending.
             Poll::Idle => return Ok(()),
         }
     }
 }
 
-/// The second host asks in its robots.txt to be asked every three seconds at most.
+/// Returns the pace of a robots.txt. The second host's has a crawl delay of three seconds.
 fn crawl_delay(origin: &Origin) -> RobotsPace {
     let is_slow = origin.as_str().contains("b.example");
     RobotsPace {
@@ -76,7 +76,7 @@ fn crawl_delay(origin: &Origin) -> RobotsPace {
     }
 }
 
-/// A plain answer: neither an error nor a wish to be asked less.
+/// Returns the outcome of a normal response: not an error, and without rate limits.
 fn answered(end: Tick) -> RequestOutcome {
     RequestOutcome {
         end,

@@ -1,9 +1,9 @@
-//! A study as a library program: crawls a small web on loopback within a budget of depth, writes
-//! the tables, and prints the pages by depth. `examples/research/` does the same by commands.
+//! A study with the library: crawls a small web on loopback to a limited depth, writes the tables, and
+//! prints the number of pages by depth. `examples/research/` does the same with commands.
 //!
 //! `cargo run --release --example study`
 
-#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -28,14 +28,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     config.politeness.delay = Duration::from_millis(50);
     crawl_engine::run(config, Controls::unattended()).await?;
 
-    // The folder is empty: no table is written over.
+    // The folder must be empty, so that no table is overwritten.
     let tables = output.path().join("tables");
     std::fs::create_dir(&tables)?;
     for table in export(&dir, &tables, Format::Parquet, Rounds::All)? {
         println!("{:>5} rows  {}.parquet", table.rows, table.name);
     }
 
-    // Rows can also be counted as they are.
+    // Rows can also be read without tables.
     let mut by_depth = BTreeMap::<u32, u64>::new();
     for row in crawl_records::pages(&dir)? {
         *by_depth.entry(row?.depth).or_default() += 1;

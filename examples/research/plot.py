@@ -2,8 +2,8 @@
 
 usage: plot.py TABLES SVG
 
-TABLES is a folder that `crawl export --to csv` wrote. Nothing but Python itself is needed. With
-DuckDB the same table is
+TABLES is a folder that `crawl export --to csv` wrote. Only Python itself is needed. DuckDB makes the
+same table with
 SELECT outcome, count(*) AS pages, sum(bytes) AS bytes FROM 'TABLES/pages.csv' GROUP BY 1 ORDER BY 1
 """
 
@@ -20,7 +20,7 @@ WIDTH = LABEL_WIDTH + MAX_BAR_WIDTH + 80
 
 
 def chart(pages):
-    """A bar for each outcome, with its name before it and its number behind it."""
+    """Draws a bar for each outcome, between its name and its number of pages."""
     svg = ElementTree.Element("svg", xmlns="http://www.w3.org/2000/svg", width=str(WIDTH),
                               height=str(ROW_HEIGHT * len(pages)))
     svg.set("font-family", "sans-serif")
@@ -39,7 +39,7 @@ def chart(pages):
 
 def main(tables, svg):
     pages, size = Counter(), Counter()
-    # A cell holds a server's words; unless told, the module refuses more than 131,072 characters.
+    # Cells contain text from servers; by default the module rejects more than 131,072 characters.
     csv.field_size_limit(1 << 30)
     with open(Path(tables) / "pages.csv", newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):

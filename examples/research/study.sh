@@ -3,8 +3,8 @@
 #
 #   study.sh FOLDER SEED.. [OPTION OF crawl]..
 #
-# FOLDER gets the plan, the crawl, its audit, the tables and a chart. After an interruption the same
-# command goes on. It stops at the first step that fails: a breach that the audit finds is one.
+# Writes the plan, the crawl, its audit, the tables and a chart into FOLDER. After an interruption the
+# same command resumes. It stops at the first step that fails, for example if the audit finds a breach.
 set -eu
 if [ $# -lt 2 ]; then
     echo "usage: study.sh FOLDER SEED.. [OPTION OF crawl].." >&2
@@ -15,12 +15,12 @@ shift
 here=$(dirname "$0")
 mkdir -p "$folder"
 
-# Before anybody is asked for anything: is the configuration right, with these seeds?
+# Check the configuration with these seeds before any request.
 crawl config --check "$here/study.toml" "$@"
-# The burden on the sites, from robots.txt and sitemaps alone: read it before a larger crawl.
+# Estimate the load on the sites from robots.txt and sitemaps. Read it before a larger crawl.
 crawl plan --config "$here/study.toml" --output "$folder/crawl" "$@" > "$folder/plan.txt"
 crawl --config "$here/study.toml" --output "$folder/crawl" "$@"
-# Were each gap and each rule kept?
+# Check that every gap and rule was respected.
 crawl audit "$folder/crawl" > "$folder/audit.txt"
 crawl export "$folder/crawl" --to csv --out "$folder/tables"
 python3 "$here/plot.py" "$folder/tables" "$folder/outcomes.svg"

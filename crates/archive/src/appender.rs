@@ -1,4 +1,4 @@
-//! Appending to a file so that a failure leaves no half of anything.
+//! A file appender that leaves no partial write behind when it fails.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use crate::error::ArchiveError;
 use crate::regular_file::{options, regular};
 
-/// The operations of a file that an [`Appender`] needs. Tests put a disk that fails in its place.
+/// The file operations that an [`Appender`] needs. Tests substitute a disk that fails.
 pub(crate) trait FileStore {
-    /// Writes at the end; may write less than asked.
+    /// Writes at the end; may write fewer bytes than given.
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize>;
-    /// Makes the file `length` bytes long.
+    /// Truncates the file to `length` bytes.
     fn cut(&mut self, length: u64) -> io::Result<()>;
     /// Waits until the bytes are on the disk.
     fn sync(&mut self) -> io::Result<()>;
@@ -32,43 +32,44 @@ impl FileStore for File {
     }
 }
 
-/// A file that only grows, by whole pieces.
+/// A file that only grows, in whole pieces.
 pub(crate) struct Appender<S = File> {
     store: S,
     path: PathBuf,
-    /// Bytes of whole pieces. Where `torn`, the file may hold more.
+    /// Bytes in whole pieces. If `torn`, the file may be longer.
     length: u64,
     torn: bool,
-    /// True if anything was written since the last sync.
+    /// Whether anything was written since the last sync.
     dirty: bool,
 }
 
 impl Appender<File> {
-    /// Opens or makes the file and cuts it back to its committed length.
+    /// Opens or creates the file and truncates it to its committed length.
     pub(crate) fn open(path: &Path, committed: u64) -> Result<Appender, ArchiveError> {
         check_length(path, committed)?;
-        let (file, found) = open_file(path)?;
+        let (file, file_length) = open_file(path)?;
         let mut appender = Appender::new(file, path, committed);
-        appender.torn = found > committed;
+        appender.torn = file_length > committed;
         if appender.torn && !appender.has_one_name()? {
-            let why = "it has other names (hard links), which would lose the same bytes";
-            let why = io::Error::new(io::ErrorKind::InvalidInput, why);
-            return Err(ArchiveError::io("cut back", path, why));
+            let message = "it has other names (hard links), which would lose the same bytes";
+            let error = io::Error::new(io::ErrorKind::InvalidInput, message);
+            return Err(ArchiveError::io("cut back", path, error));
         }
         appender.mend()?;
         Ok(appender)
     }
 
-    /// Opens or makes the file as it is; the caller says what of it holds whole pieces.
+    /// Opens or creates the file. `whole` returns how many of its bytes are whole pieces; the rest
+    /// is cut off.
     pub(crate) fn open_with(
         path: &Path,
         whole: impl FnOnce(&mut File, u64) -> io::Result<u64>,
     ) -> Result<Appender, ArchiveError> {
-        let (mut file, found) = open_file(path)?;
+        let (mut file, file_length) = open_file(path)?;
         let length =
-            whole(&mut file, found).map_err(|error| ArchiveError::io("read", path, error))?;
+            whole(&mut file, file_length).map_err(|error| ArchiveError::io("read", path, error))?;
         let mut appender = Appender::new(file, path, length);
-        appender.torn = found > length;
+        appender.torn = file_length > length;
         appender.mend()?;
         Ok(appender)
     }
@@ -77,7 +78,7 @@ impl Appender<File> {
         &mut self.store
     }
 
-    /// Returns whether what is written to it stands under no other name.
+    /// Returns whether the file has no other hard links.
     pub(crate) fn has_one_name(&self) -> Result<bool, ArchiveError> {
         let names = names(&self.store);
         let names = names.map_err(|error| ArchiveError::io("open", &self.path, error))?;
@@ -96,7 +97,7 @@ impl<S: FileStore> Appender<S> {
         }
     }
 
-    /// Bytes of the file.
+    /// Length of the whole pieces, in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
@@ -105,11 +106,11 @@ impl<S: FileStore> Appender<S> {
         &self.path
     }
 
-    /// Appends the piece whole, or not at all, and says where it begins.
+    /// Appends the piece whole or not at all, and returns its offset.
     pub(crate) fn append(&mut self, piece: &[u8]) -> Result<u64, ArchiveError> {
         self.mend()?;
         let begin = self.length;
-        // Until the piece is whole, what is in the file beyond `length` is torn.
+        // Until the piece is whole, the bytes beyond `length` are torn.
         self.torn = true;
         self.dirty = true;
         let mut rest = piece;
@@ -126,7 +127,7 @@ impl<S: FileStore> Appender<S> {
         Ok(begin)
     }
 
-    /// Waits until everything that was appended is on the disk.
+    /// Waits until everything appended is on the disk.
     pub(crate) fn sync(&mut self) -> Result<(), ArchiveError> {
         if self.dirty {
             self.store
@@ -137,8 +138,8 @@ impl<S: FileStore> Appender<S> {
         Ok(())
     }
 
-    /// Cuts off what a failed piece left. Where that fails too, the next piece tries
-    /// again before it writes.
+    /// Cuts off the remains of a failed piece. If that fails too, the next append tries again
+    /// before it writes.
     fn mend(&mut self) -> Result<(), ArchiveError> {
         if self.torn {
             self.store
@@ -151,14 +152,14 @@ impl<S: FileStore> Appender<S> {
     }
 
     fn failed(&mut self, error: io::Error) -> ArchiveError {
-        // The first failure is the one to tell of.
+        // Report the first failure, not one of the cleanup.
         let _ = self.mend();
         ArchiveError::io("write to", &self.path, error)
     }
 }
 
-/// Makes the entries of a folder durable: a new, renamed or removed file is only then
-/// sure to be found, or to be gone, after a power loss.
+/// Makes the entries of a folder durable. Without this, a power loss may undo a created, renamed or
+/// removed file.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), ArchiveError> {
     let folder = match folder.as_os_str().is_empty() {
         true => Path::new("."),
@@ -169,41 +170,42 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<(), ArchiveError> {
         .map_err(|error| ArchiveError::io("sync", folder, error))
 }
 
-/// Reads bytes `at..` of a file into `out`, whatever its position was.
+/// Reads `out.len()` bytes at offset `at` of a file, wherever its cursor is.
 pub(crate) fn read_at(file: &mut File, at: u64, out: &mut [u8]) -> io::Result<()> {
     file.seek(SeekFrom::Start(at))?;
     file.read_exact(out)
 }
 
-/// Changes nothing. A file that is missing has length 0.
+/// Checks that the file has at least its committed length. A missing file has length 0. Changes
+/// nothing.
 pub(crate) fn check_length(path: &Path, committed: u64) -> Result<(), ArchiveError> {
-    let found = match fs::metadata(path) {
+    let length = match fs::metadata(path) {
         Ok(metadata) => metadata.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
         Err(error) => return Err(ArchiveError::io("open", path, error)),
     };
-    if found < committed {
+    if length < committed {
         return Err(ArchiveError::Short {
             file: path.to_owned(),
             committed,
-            found,
+            found: length,
         });
     }
     Ok(())
 }
 
 fn open_file(path: &Path) -> Result<(File, u64), ArchiveError> {
-    let opened = options()
+    let file = options()
         .read(true)
         .append(true)
         .create(true)
         .open(path)
         .and_then(regular)
         .and_then(|file| file.metadata().map(|metadata| (file, metadata.len())));
-    opened.map_err(|error| ArchiveError::io("open", path, error))
+    file.map_err(|error| ArchiveError::io("open", path, error))
 }
 
-/// The number of names that a file has.
+/// Returns the number of hard links of a file.
 fn names(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.nlink())
 }
@@ -218,7 +220,7 @@ mod tests {
     use super::{Appender, FileStore};
     use crate::ArchiveError;
 
-    /// A disk in memory with little room, that writes a few bytes at a time.
+    /// A small in-memory disk that writes a few bytes at a time.
     struct SmallDisk {
         bytes: Vec<u8>,
         room: usize,
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_short_writes_are_continued() {
+    fn short_writes_are_continued() {
         let mut file = small(100, 3, 0);
         assert_eq!(file.append(b"0123456789").unwrap(), 0);
         assert_eq!(file.append(b"abc").unwrap(), 10);
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_full_disk_is_named_and_leaves_no_half() {
+    fn a_full_disk_is_reported_and_no_partial_piece_stays() {
         let mut file = small(12, 5, 0);
         file.append(b"0123456789").unwrap();
         let error = file.append(b"abc").unwrap_err();
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_could_not_be_cut_back_is_cut_before_the_next_piece() {
+    fn a_failed_cut_is_repeated_before_the_next_piece() {
         let mut file = small(12, 5, 1);
         file.append(b"0123456789").unwrap();
         file.append(b"abc").unwrap_err();
@@ -298,7 +300,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ours_only_whole_pieces_stay(
+        fn only_whole_pieces_stay(
             pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..20),
             room in 0usize..120,
             at_once in 1usize..9,

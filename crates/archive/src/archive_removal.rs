@@ -1,8 +1,8 @@
-//! The archive of a crawl without pages and hosts that are taken out of it.
+//! Rewrites the archive of a crawl without the pages and hosts to be removed.
 //!
-//! Files in which nothing is taken out stay as they are. In the others each record that stays is
-//! the same gzip member, but for what the crawler itself wrote of a page that goes: the `Referer`
-//! of a request, and `via` of the metadata.
+//! Files without removed records are not touched. In the others, each record that stays keeps its
+//! gzip member, except where the crawler itself wrote the URL of a removed page: in the `Referer`
+//! of a request, and in `via` of the metadata.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -19,24 +19,24 @@ use crate::warc::Encoder;
 use crate::warc_files::{mark, suited};
 use crate::warc_reader::{WarcReader, WarcRecord};
 
-/// The archive as it was written anew.
+/// The result of rewriting an archive.
 #[derive(Debug, Default)]
 pub struct RewrittenArchive {
-    /// The replacements of files that had to be changed, by the old name.
+    /// The replacements of changed files, by old name.
     files: HashMap<String, RewrittenFile>,
-    /// The committed lengths, by file as seen from the crawl's directory.
+    /// The committed lengths, by path relative to the crawl's directory.
     pub marks: BTreeMap<String, u64>,
-    /// Records that went.
+    /// Number of records dropped.
     pub dropped: u64,
-    /// Records that were changed.
+    /// Number of records changed.
     pub changed: u64,
 }
 
 #[derive(Debug)]
 struct RewrittenFile {
     name: String,
-    /// From the first offset on, in the old file, records have moved back by so many bytes (or
-    /// forth, where they grew). In the order of the offsets.
+    /// Pairs of an offset in the old file and the number of bytes by which records from there on
+    /// moved, sorted by offset.
     shifts: Vec<(u64, i64)>,
 }
 
@@ -49,7 +49,7 @@ impl RewrittenFile {
 }
 
 impl RewrittenArchive {
-    /// The place of a record that stayed.
+    /// Returns the new place of a record that was kept.
     #[must_use]
     pub fn place(&self, old: &WarcPlace) -> WarcPlace {
         match self.files.get(&old.file) {
@@ -61,20 +61,19 @@ impl RewrittenArchive {
         }
     }
 
-    /// The files that were changed: the old and the new name.
+    /// Returns the old and new names of the changed files.
     pub fn renamed(&self) -> impl Iterator<Item = (&str, &str)> {
         let files = self.files.iter();
         files.map(|(old, file)| (old.as_str(), file.name.as_str()))
     }
 }
 
-/// Writes what changes of the archive of the crawl in `dir` into the folder `archive` in `to`, and
-/// brings it to the disk; without a `to` it only counts. `marks` are the committed lengths, behind
-/// which nothing is taken over.
+/// Writes the changed files of the archive in `dir` to the folder `archive` in `to`, and syncs
+/// them. Without `to`, only counts. `marks` are the committed lengths: bytes beyond them are
+/// dropped.
 ///
 /// # Errors
-/// [`ReadError`] for a record that can't be read, or that is needed by one that stays; errors of
-/// the file system.
+/// [`ReadError`] if a record can't be read, if a kept record needs a removed one, or on I/O errors.
 pub fn rewrite_archive(
     dir: &Path,
     to: Option<&Path>,
@@ -119,7 +118,7 @@ pub fn rewrite_archive(
     Ok(done)
 }
 
-/// Writes the log of captures anew; its length in bytes.
+/// Rewrites the log of captures and returns its length in bytes.
 fn rewrite_captures(
     dir: &Path,
     to: &Path,
@@ -169,7 +168,7 @@ fn finish(out: BufWriter<File>) -> io::Result<()> {
     file.sync_all()
 }
 
-/// The name of a file without the host that it begins with, where that is taken out.
+/// Returns a file's name, without the host it begins with if that host is removed.
 fn new_name(name: &str, removal: &Removal) -> String {
     let prefixes = removal.hosts().iter().map(|host| suited(host.as_str()));
     for prefix in prefixes {
@@ -183,7 +182,7 @@ fn new_name(name: &str, removal: &Removal) -> String {
     name.to_owned()
 }
 
-/// One file that is read through, and written anew from the first change on.
+/// Reads one file through, and rewrites it from the first change on.
 struct Rewriting<'r> {
     from: PathBuf,
     name: String,
@@ -194,7 +193,7 @@ struct Rewriting<'r> {
 }
 
 impl Rewriting<'_> {
-    /// None where the file stays as it is; else the new one with its length.
+    /// Returns the new file with its length; `None` if the file doesn't change.
     fn run(
         mut self,
         to: Option<&Path>,
@@ -205,7 +204,7 @@ impl Rewriting<'_> {
         let mut member = Vec::new();
         let mut end = 0;
         for record in WarcReader::open(&self.from)? {
-            // What lies behind was never committed.
+            // Records from here on were never committed.
             if end >= self.length {
                 break;
             }
@@ -252,7 +251,7 @@ impl Rewriting<'_> {
         Ok(Some((file, self.length.saturating_add_signed(shift))))
     }
 
-    /// Begins the new file with what stands before `offset` in the old one.
+    /// Creates the new file with the bytes of the old one before `offset`.
     fn begin(&self, to: &Path, offset: u64) -> Result<(BufWriter<File>, PathBuf), ReadError> {
         let path = to.join(&self.name);
         let begin = || -> io::Result<BufWriter<File>> {
@@ -275,7 +274,7 @@ impl Rewriting<'_> {
         }
     }
 
-    /// Decides on a record; `member` is what takes its place where it is changed.
+    /// Decides what happens to a record. Fills `member` with the replacement of a changed record.
     fn fate(&mut self, record: &WarcRecord, member: &mut Vec<u8>) -> Result<Fate, ReadError> {
         let removal = self.removal;
         if record.url().is_some_and(|url| removal.holds_text(url)) {
@@ -283,7 +282,7 @@ impl Rewriting<'_> {
         }
         let original = record.field("WARC-Refers-To-Target-URI");
         if original.is_some_and(|url| removal.holds_text(url)) {
-            // This program's revisits refer to captures of their own URL alone.
+            // This program's revisits only refer to captures of the same URL.
             return Err(ReadError::Malformed {
                 file: self.from.clone(),
                 offset: record.offset,
@@ -313,7 +312,7 @@ impl Rewriting<'_> {
     }
 }
 
-/// The fate of a record.
+/// The decision on a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Keep,
@@ -325,10 +324,9 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// A block of fields without some of them; none where all stay. What stands behind a blank line is
-/// no field.
+/// Removes fields from a block. `None` if all fields stay. Everything after a blank line is kept.
 fn without_lines(block: &[u8], is_out: impl Fn(&str, &str) -> bool) -> Option<Vec<u8>> {
-    let mut kept = Vec::with_capacity(block.len());
+    let mut edited = Vec::with_capacity(block.len());
     let mut in_fields = true;
     for line in block.split_inclusive(|&byte| byte == b'\n') {
         let text = line.trim_ascii_end();
@@ -336,10 +334,10 @@ fn without_lines(block: &[u8], is_out: impl Fn(&str, &str) -> bool) -> Option<Ve
         let text = std::str::from_utf8(text).unwrap_or_default();
         let field = text.split_once(':').filter(|_| in_fields);
         if !field.is_some_and(|(name, value)| is_out(name, value.trim())) {
-            kept.extend_from_slice(line);
+            edited.extend_from_slice(line);
         }
     }
-    (kept.len() < block.len()).then_some(kept)
+    (edited.len() < block.len()).then_some(edited)
 }
 
 #[cfg(test)]
@@ -397,7 +395,7 @@ mod tests {
         archive.append(&encoded).unwrap()
     }
 
-    /// All records of all files of an archive, unpacked.
+    /// Returns all records of all files of an archive, uncompressed.
     fn unpacked(dir: &Path) -> String {
         let mut text = String::new();
         for entry in fs::read_dir(dir.join("archive")).unwrap() {
@@ -446,7 +444,7 @@ mod tests {
             .marks()
             .map(|(name, length)| (name.to_owned(), length));
         let marks: BTreeMap<String, u64> = marks.collect();
-        // What was never committed goes, as at a start.
+        // Uncommitted records are dropped, as when a run starts.
         append(&mut archive, "http://a.example/uncommitted", None, 6);
         archive.sync().unwrap();
         let counted = rewrite_archive(dir.path(), None, removal, &marks).unwrap();
@@ -479,26 +477,26 @@ mod tests {
         }
         let captures = done.marks["archive/captures.cdxj"];
         assert_eq!(write_index(to.path(), captures).unwrap(), 4);
-        // It goes on as an archive of ours.
+        // The result opens as an archive.
         Archive::open(to.path(), ArchiveOptions::default(), &done.marks).unwrap();
     }
 
     #[test]
-    fn ours_no_byte_of_a_page_is_left_in_the_archive() {
+    fn no_byte_of_a_removed_page_stays_in_the_archive() {
         let mut removal = Removal::default();
         removal.add_page(&url(GONE));
         check(&removal, GONE);
     }
 
     #[test]
-    fn ours_no_byte_of_a_host_is_left_in_the_archive_nor_in_names_of_its_files() {
+    fn no_byte_of_a_removed_host_stays_in_the_archive_or_its_file_names() {
         let mut removal = Removal::default();
         removal.add_host(HostKey::parse("b.example").unwrap());
         check(&removal, "b.example");
     }
 
     #[test]
-    fn ours_an_archive_of_which_nothing_goes_stays_as_it_is() {
+    fn an_archive_without_removed_records_is_unchanged() {
         let (dir, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let options = ArchiveOptions::default();
         let mut archive = Archive::open(dir.path(), options, &BTreeMap::new()).unwrap();

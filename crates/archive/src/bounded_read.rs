@@ -1,7 +1,7 @@
-//! Reading files that may hold anything: no line and no text is longer than its bound.
+//! Reads untrusted files with a bound on each line and text.
 //!
-//! A crawl's directory may come from somebody else, or from a disk that lost what was written: a
-//! file of 30 GB without a line end.
+//! A crawl's directory may come from an untrusted source, or from a disk that lost writes: a file may be
+//! 30 GB without a line end.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 use std::path::Path;
@@ -10,66 +10,70 @@ use serde::de::DeserializeOwned;
 
 use crate::regular_file::open_regular;
 
-/// A line of a row file or of a log that is longer is passed over. What is longest in a row (its
-/// URLs, the statements of a site, a title) has bounds that together stay far below. Bytes.
+/// Maximum length of a line of a row file or a log, in bytes. Longer lines are skipped. The longest
+/// values in a row (URLs, a site's statements, a title) have limits that add up to far less.
+/// Beyond the limit: a bad line, skipped and counted.
 pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
-/// The most of a line that is passed over in search of its end. Behind a longer one nothing is
-/// read: it would take minutes, and no disk leaves so much by mistake. Bytes.
+/// Maximum bytes to skip in search of the end of an overlong line. Reading stops after that: it
+/// would take minutes, and no disk error leaves that much.
+/// Beyond the limit: the rest of the file is not read.
 const MAX_PASSED_OVER_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// A `crawl.toml` that is longer is refused. Bytes.
+/// Maximum length of a `crawl.toml`, in bytes. A longer file is refused.
+/// Beyond the limit: refused.
 pub const MAX_CONFIG_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The text of a regular file of at most `max_bytes`.
+/// Reads a regular file of at most `max_bytes` as text.
 ///
 /// # Errors
 /// Those of [`open_regular`]; [`ErrorKind::FileTooLarge`] for a longer file,
-/// [`ErrorKind::InvalidData`] where it is not UTF-8.
+/// [`ErrorKind::InvalidData`] if it is not UTF-8.
 pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     let mut text = String::new();
     let mut file = open_regular(path)?.take(max_bytes.saturating_add(1));
     if file.read_to_string(&mut text)? as u64 > max_bytes {
-        let why = format!("longer than {max_bytes} bytes");
-        return Err(io::Error::new(ErrorKind::FileTooLarge, why));
+        let message = format!("longer than {max_bytes} bytes");
+        return Err(io::Error::new(ErrorKind::FileTooLarge, message));
     }
     Ok(text)
 }
 
-/// The reason why a line holds no row.
+/// Why a line contains no row.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadLine {
-    /// It is longer than [`MAX_LINE_BYTES`], and was passed over unread.
+    /// The line is longer than [`MAX_LINE_BYTES`] and was skipped.
     #[error("it has {bytes} bytes, and a line of more than {MAX_LINE_BYTES} is not read")]
     TooLong {
-        /// The length with its line end.
+        /// Length including the line end.
         bytes: u64,
     },
-    /// It is not the JSON that it should be.
+    /// The line is not the expected JSON.
     #[error(transparent)]
     Json(serde_json::Error),
 }
 
-/// The next thing that a [`LineReader`] read.
+/// The result of reading a line with a [`LineReader`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoundedLine<'a> {
     /// A line with its line end.
     Whole(&'a [u8]),
-    /// A line that is longer than the bound and was passed over.
+    /// A line longer than the bound, which was skipped.
     TooLong {
-        /// The length with its line end; for the last one that is read, as far as it was read.
+        /// Length including the line end; if reading stopped within the line, the length up to
+        /// there.
         bytes: u64,
     },
-    /// The bytes behind the last line end: a writer is at it, or died over it.
+    /// Bytes after the last line end: a writer is appending them, or crashed.
     Torn {
-        /// The number of bytes; at least 1.
+        /// Number of bytes, at least 1.
         bytes: u64,
     },
 }
 
 impl BoundedLine<'_> {
-    /// The row that the line holds; nothing for a torn line.
+    /// Parses the row in the line. `None` for a torn line.
     #[must_use]
     pub fn row<T: DeserializeOwned>(self) -> Option<Result<T, BadLine>> {
         match self {
@@ -80,12 +84,12 @@ impl BoundedLine<'_> {
     }
 }
 
-/// Reads lines and holds one of them at a time, of at most `max_bytes` with its line end.
+/// Reads lines of at most `max_bytes` (including the line end), holding one at a time.
 #[derive(Debug)]
 pub struct LineReader<R> {
     input: R,
     max_bytes: usize,
-    /// Behind a line that is longer by this the input counts as ended.
+    /// Maximum bytes to skip of a line before the input counts as ended.
     max_passed_over: u64,
     line: Vec<u8>,
     number: u64,
@@ -93,7 +97,7 @@ pub struct LineReader<R> {
 }
 
 impl<R: BufRead> LineReader<R> {
-    /// Reads from where the input stands.
+    /// Creates a reader that starts at the input's current position.
     pub fn new(input: R, max_bytes: usize) -> LineReader<R> {
         LineReader {
             input,
@@ -105,24 +109,24 @@ impl<R: BufRead> LineReader<R> {
         }
     }
 
-    /// The number of the line that came last, from 1.
+    /// Number of the last line read, from 1.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The next line; nothing at the end.
+    /// Reads the next line. `None` at the end.
     ///
     /// # Errors
-    /// Those of the input.
+    /// I/O errors of the input.
     pub fn next_line(&mut self) -> io::Result<Option<BoundedLine<'_>>> {
         self.line.clear();
         if self.ended {
             return Ok(None);
         }
-        let most = self.max_bytes as u64;
+        let max_bytes = self.max_bytes as u64;
         let read = (&mut self.input)
-            .take(most)
+            .take(max_bytes)
             .read_until(b'\n', &mut self.line)?;
         if read == 0 {
             return Ok(None);
@@ -134,12 +138,12 @@ impl<R: BufRead> LineReader<R> {
         if read < self.max_bytes {
             return Ok(Some(BoundedLine::Torn { bytes: read as u64 }));
         }
-        // Its room is not kept for the lines behind it.
+        // Free the memory of the long line.
         self.line = Vec::new();
         let mut rest = (&mut self.input).take(self.max_passed_over);
         let rest = rest.skip_until(b'\n')? as u64;
         self.ended = rest == self.max_passed_over;
-        let bytes = most + rest;
+        let bytes = max_bytes + rest;
         Ok(Some(BoundedLine::TooLong { bytes }))
     }
 }
@@ -154,27 +158,27 @@ mod tests {
     use super::{BoundedLine, LineReader, MAX_LINE_BYTES, read_text};
     use crate::{RowReader, open_regular};
 
-    /// Each line as it came: whole, or how long it was.
+    /// Returns each whole line, or the length of one that isn't.
     fn read(text: &[u8], max_bytes: usize) -> Vec<Result<Vec<u8>, u64>> {
-        // Pieces that are shorter than lines, as they come from a file.
+        // The buffer is shorter than the lines, as with a file.
         let mut lines = LineReader::new(BufReader::with_capacity(3, text), max_bytes);
-        let mut found = Vec::new();
+        let mut lines_read = Vec::new();
         while let Some(line) = lines.next_line().unwrap() {
-            found.push(match line {
+            lines_read.push(match line {
                 BoundedLine::Whole(line) => Ok(line.to_vec()),
                 BoundedLine::TooLong { bytes } | BoundedLine::Torn { bytes } => Err(bytes),
             });
             assert!(lines.line.capacity() <= (2 * max_bytes).max(8));
         }
-        assert_eq!(lines.number(), found.len() as u64);
-        found
+        assert_eq!(lines.number(), lines_read.len() as u64);
+        lines_read
     }
 
     #[test]
-    fn ours_a_long_line_is_passed_over_and_told() {
+    fn a_long_line_is_skipped_and_reported() {
         let whole = |line: &str| Ok(line.as_bytes().to_vec());
         let text = b"123\n1234\n12\n12345\n\n1";
-        let found = read(text, 4);
+        let lines = read(text, 4);
         let expected = [
             whole("123\n"),
             Err(5),
@@ -183,11 +187,11 @@ mod tests {
             whole("\n"),
             Err(1),
         ];
-        assert_eq!(found, expected);
+        assert_eq!(lines, expected);
     }
 
     #[test]
-    fn ours_behind_a_line_that_is_far_too_long_nothing_is_read() {
+    fn reading_stops_at_a_line_that_is_far_too_long() {
         let mut lines = LineReader::new(&b"1\n12345678\n12345678901234\n2\n"[..], 4);
         lines.max_passed_over = 8;
         let mut next = || lines.next_line().unwrap().map(|line| format!("{line:?}"));
@@ -199,7 +203,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ours_bounded_lines_are_those_of_the_text(
+        fn bounded_lines_are_those_of_the_text(
             text in prop::collection::vec(prop_oneof![Just(b'\n'), Just(0), Just(b'a')], 0..200),
             max_bytes in 1usize..20,
         ) {
@@ -215,17 +219,17 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_line_of_nuls_is_a_bad_line_however_long() {
+    fn a_line_of_nuls_is_a_bad_line_of_any_length() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pages.jsonl");
         let mut file = File::create(&path).unwrap();
         file.write_all(b"1\n\0\0\0\n2\n").unwrap();
-        // A hole: a power cut leaves such.
+        // A hole, as a power cut may leave one.
         file.seek(SeekFrom::Current(3 * MAX_LINE_BYTES as i64))
             .unwrap();
         file.write_all(b"\n3\n").unwrap();
         let rows: Vec<_> = RowReader::<u32>::open(&path, None).unwrap().collect();
-        let said: Vec<_> = rows
+        let messages: Vec<_> = rows
             .iter()
             .map(|row| match row {
                 Ok(row) => row.to_string(),
@@ -233,7 +237,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            said,
+            messages,
             [
                 "1",
                 "expected value at line 1 column 1",
@@ -245,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_only_regular_files_are_read_and_none_is_waited_for() {
+    fn only_regular_files_are_read_without_blocking() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         nix::unistd::mkfifo(&path("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -253,9 +257,9 @@ mod tests {
         fs::create_dir(path("folder")).unwrap();
         fs::write(path("file"), "text").unwrap();
         let check = |name: &str, expected: Result<(), &str>| {
-            let found = open_regular(&path(name)).map(drop);
-            let found = found.map_err(|why| why.to_string());
-            assert_eq!(found, expected.map_err(str::to_owned), "{name}");
+            let actual = open_regular(&path(name)).map(drop);
+            let actual = actual.map_err(|why| why.to_string());
+            assert_eq!(actual, expected.map_err(str::to_owned), "{name}");
         };
         check("file", Ok(()));
         check("fifo", Err("not a regular file"));

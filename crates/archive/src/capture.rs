@@ -1,4 +1,4 @@
-//! One exchange with a server, as the archive is told of it.
+//! One exchange with a server, as input for the archive.
 
 use std::net::IpAddr;
 
@@ -8,56 +8,56 @@ use uuid::Uuid;
 
 use crate::timestamp::Timestamp;
 
-/// One answered request, to be written as records of one capture.
+/// One request and its response, to be written as the records of one capture.
 ///
-/// Names of header fields come from an HTTP library that lower-cases them and groups
-/// fields of one name; the bytes of their values and of the body are the server's.
+/// The HTTP library lower-cases the names of header fields and groups fields of one name. Field
+/// values and the body are the server's bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Capture<'a> {
-    /// The request.
+    /// The URL that was requested.
     pub url: &'a CanonicalUrl,
     /// When the request was sent.
     pub started: Timestamp,
-    /// The time that the exchange took, in milliseconds.
+    /// Duration of the exchange, in milliseconds.
     pub millis: u64,
-    /// The address that answered.
+    /// The IP address that responded.
     pub address: Option<IpAddr>,
-    /// The HTTP version that was spoken; records are written in HTTP/1.1 syntax whatever it
-    /// was, because readers refuse other status lines.
+    /// The HTTP version of the exchange. Records are always written in HTTP/1.1 syntax, because
+    /// readers refuse other status lines.
     pub protocol: Version,
-    /// The version of TLS beneath it, where known.
+    /// The TLS version of the connection, if known.
     pub tls: Option<TlsVersion>,
     /// The request as sent.
     pub request: CapturedRequest<'a>,
     /// The status code, three digits.
     pub status: u16,
-    /// The reason phrase. Where there was none (HTTP/2 has none), the usual one of the
-    /// status code is written.
+    /// The reason phrase. If there is none (HTTP/2 has none), the usual phrase of the status code
+    /// is written.
     pub reason: Option<&'a [u8]>,
-    /// The fields of the answer.
+    /// The header fields of the response.
     pub headers: &'a HeaderMap,
-    /// The body with its content coding as received, its transfer coding removed.
+    /// The body as received, in its content coding but without its transfer coding.
     pub body: &'a [u8],
-    /// The reason why the body is not whole.
+    /// Why the body is incomplete. `None` if it is complete.
     pub truncated: Option<Truncated>,
-    /// That the payload is archived already. Ignored for a truncated body, whose digest
-    /// says nothing about the whole.
+    /// Set if the payload is already archived. Ignored for a truncated body, whose digest isn't
+    /// that of the whole.
     pub revisit: Option<Revisit<'a>>,
-    /// More about how the crawl came here.
+    /// More about how the crawl got here.
     pub about: CaptureMetadata<'a>,
 }
 
-/// The request of a capture. Its target is the URL's path and query.
+/// The request of a capture. The request target is the path and query of the URL.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedRequest<'a> {
     /// `GET`.
     pub method: &'a str,
-    /// Fields as sent. Where `host` is missing (the HTTP library adds it unseen) it is
-    /// written from the URL.
+    /// Fields as sent. If `host` is missing (the HTTP library adds it silently), it is
+    /// derived from the URL.
     pub headers: &'a [(String, String)],
 }
 
-/// The value of a `WARC-Protocol` field (IIPC WARC-Protocol extension).
+/// Returns the value of a `WARC-Protocol` field (IIPC WARC-Protocol extension).
 pub(crate) fn protocol_id(version: Version, scheme: &str) -> &'static str {
     match version {
         Version::HTTP_09 => "http/0.9",
@@ -69,7 +69,7 @@ pub(crate) fn protocol_id(version: Version, scheme: &str) -> &'static str {
     }
 }
 
-/// Versions of TLS that a client of today speaks.
+/// TLS versions that a current client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TlsVersion {
@@ -88,16 +88,16 @@ impl TlsVersion {
     }
 }
 
-/// The reason why a body is not whole (WARC 1.1 section 5.13).
+/// Why a body is incomplete (WARC 1.1 section 5.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncated {
-    /// It reached the largest size that we keep.
+    /// The body reached the maximum size to keep.
     Length,
-    /// It reached the longest time that we wait.
+    /// The body reached the maximum time to wait.
     Time,
     /// The connection ended before the body did.
     Disconnect,
-    /// It came whole and is withheld, since its site asks that no copy be kept.
+    /// The body was complete but is not stored, because its site requests that no copy be kept.
     Withheld,
 }
 
@@ -107,33 +107,34 @@ impl Truncated {
             Truncated::Length => "length",
             Truncated::Time => "time",
             Truncated::Disconnect => "disconnect",
-            // WARC 1.1 has no word for it but this.
+            // WARC 1.1 has no better value.
             Truncated::Withheld => "unspecified",
         }
     }
 }
 
-/// The evidence that a payload is archived already (WARC 1.1 section 6.7).
+/// Why a payload counts as already archived (WARC 1.1 section 6.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revisit<'a> {
-    /// The payload has the digest of an archived one. The record holds the head of the answer.
+    /// The payload has the digest of an archived one. The record contains the header of the
+    /// response.
     IdenticalPayload(RevisitOriginal<'a>),
-    /// The payload is another, and without its content coding the same. The record has an empty
-    /// block: the head of this answer does not go with the payload of the other.
+    /// The payload differs, but is the same without its content coding. The record has an empty
+    /// block, because the header of this response doesn't fit the other payload.
     IdenticalContent {
-        /// The capture whose payload it is.
+        /// The capture with that payload.
         original: RevisitOriginal<'a>,
         /// The labelled digest of that payload.
         payload_digest: &'a str,
     },
-    /// The server said so: a 304 to a conditional request. The record has an empty block, and
-    /// the head of the answer stands in the metadata record.
+    /// The server sent a 304 to a conditional request. The record has an empty block; the header of
+    /// the response is in the metadata record.
     NotModified(RevisitOriginal<'a>),
 }
 
 impl Revisit<'_> {
-    /// Returns whether the payload that is referred to is shown with the head that it came with,
-    /// and not with that of this answer.
+    /// Returns whether the original payload is replayed with its own header instead of that of this
+    /// response.
     pub(crate) fn is_without_head(&self) -> bool {
         !matches!(self, Revisit::IdenticalPayload(_))
     }
@@ -142,40 +143,40 @@ impl Revisit<'_> {
 /// The capture that a revisit refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RevisitOriginal<'a> {
-    /// Its URL.
+    /// The URL of the capture.
     pub url: &'a str,
-    /// Its `WARC-Date`.
+    /// The `WARC-Date` of the capture.
     pub date: Timestamp,
 }
 
-/// Facts about a capture beyond the exchange; they become the `metadata` record.
+/// More facts about a capture, for its `metadata` record.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CaptureMetadata<'a> {
-    /// The URL that led here.
+    /// The URL that led to this one.
     pub via: Option<&'a str>,
-    /// Links followed from a seed.
+    /// Number of links followed from a seed.
     pub depth: Option<u32>,
-    /// Redirects followed on the last of those links.
+    /// Number of redirects followed on the last of those links.
     pub redirects: Option<u32>,
-    /// The charset that the page was read as.
+    /// The charset that the page was decoded with.
     pub charset: Option<&'a str>,
-    /// More fields by name, such as `purpose`. Line ends in them become blanks.
+    /// More fields by name, such as `purpose`. Line ends in values become spaces.
     pub more: &'a [(&'a str, &'a str)],
 }
 
-/// The ids of the records of one capture.
+/// The record ids of one capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordIds {
-    /// Of the response or revisit record.
+    /// Id of the response or revisit record.
     pub response: Uuid,
-    /// Of the request record.
+    /// Id of the request record.
     pub request: Uuid,
-    /// Of the metadata record.
+    /// Id of the metadata record.
     pub metadata: Uuid,
 }
 
 impl RecordIds {
-    /// Ids that no other record has.
+    /// Returns random, globally unique ids.
     #[must_use]
     pub fn random() -> RecordIds {
         RecordIds {
@@ -185,7 +186,7 @@ impl RecordIds {
         }
     }
 
-    /// Ids that follow from a number, for output that must be the same each time.
+    /// Returns ids derived from a number, for reproducible output.
     #[must_use]
     pub fn numbered(number: u64) -> RecordIds {
         let id = |part: u64| Uuid::from_u64_pair(number, 0x8000_0000_0000_0000 | part);

@@ -1,4 +1,4 @@
-//! The log of captures, read back: a line for each capture, in the order of the archive.
+//! Reads the log of captures: a line for each capture, in archive order.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -13,20 +13,20 @@ use crate::names::{CAPTURES, FOLDER};
 use crate::regular_file::open_regular;
 use crate::timestamp::Timestamp;
 
-/// The place of a capture's response or revisit record, with its line of the index.
+/// The place of a capture's response or revisit record, with its index line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaptureLine {
     /// The name of the file in the folder `archive`.
     pub file: Arc<str>,
-    /// The beginning of the record's gzip member, in bytes.
+    /// Offset of the record's gzip member, in bytes.
     pub offset: u64,
-    /// The length of that member, in bytes.
+    /// Length of that member, in bytes.
     pub length: u64,
-    /// The line up to the place: its key, its time, and what it says of the capture.
+    /// The line up to the place: key, time, and the fields about the capture.
     pub(crate) head: Box<str>,
 }
 
-/// The part of a line's JSON that is wanted. Its numbers are text.
+/// The fields of a line's JSON that are read. Numbers are strings.
 #[derive(Deserialize)]
 struct Place {
     filename: Arc<str>,
@@ -35,14 +35,14 @@ struct Place {
 }
 
 impl CaptureLine {
-    /// Reads a line of the log or of the index; none where it is no such line.
+    /// Parses a line of the log or the index. `None` if it isn't one.
     #[must_use]
     pub fn parse(line: &[u8]) -> Option<CaptureLine> {
         let line = std::str::from_utf8(line).ok()?;
-        // Neither the key nor the time has a blank in it.
+        // Neither the key nor the time contains a space.
         let json = line.splitn(3, ' ').nth(2)?;
         let place: Place = serde_json::from_str(json).ok()?;
-        // Quotes within a value are escaped, so this can only be the field itself.
+        // Quotes within a value are escaped, so this can only match the field itself.
         let (head, _) = line.rsplit_once(", \"length\": \"")?;
         Some(CaptureLine {
             file: place.filename,
@@ -52,7 +52,7 @@ impl CaptureLine {
         })
     }
 
-    /// The URL of the capture, and when its request was sent, to the second.
+    /// Returns the URL of the capture and when its request was sent, to the second.
     #[must_use]
     pub fn url_and_time(&self) -> Option<(String, Timestamp)> {
         #[derive(Deserialize)]
@@ -65,22 +65,22 @@ impl CaptureLine {
         Some((head.url, time))
     }
 
-    /// The line of the index for the same capture at another place of a file of the same name,
-    /// with its line end.
+    /// Returns the index line, with its line end, for the same capture at another place in a file
+    /// of the same name.
     #[must_use]
     pub fn moved_to(&self, offset: u64, length: u64) -> String {
         cdxj::line(&self.head, offset, length, &self.file)
     }
 }
 
-/// Reads the log of a crawl's captures. What is no line of ours in it is passed over.
+/// Reads the capture log of a crawl, skipping invalid lines.
 #[derive(Debug)]
 pub struct CaptureLog {
     lines: LineReader<BufReader<File>>,
 }
 
 impl CaptureLog {
-    /// Opens the log of the crawl in `dir`; none where it has no archive.
+    /// Opens the log of the crawl in `dir`. `None` if the crawl has no archive.
     ///
     /// # Errors
     /// Those of [`open_regular`].
@@ -94,10 +94,10 @@ impl CaptureLog {
         }
     }
 
-    /// The next capture; none at the end.
+    /// Returns the next capture. `None` at the end.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn next_capture(&mut self) -> io::Result<Option<CaptureLine>> {
         while let Some(line) = self.lines.next_line()? {
             if let BoundedLine::Whole(line) = line
@@ -115,7 +115,7 @@ mod tests {
     use super::CaptureLine;
 
     #[test]
-    fn ours_a_capture_that_is_moved_keeps_its_line_but_for_the_place() {
+    fn a_moved_capture_keeps_its_line_except_for_the_place() {
         let line = |place: &str| {
             format!(
                 "org,e)/?a=\", 20261120235959 {{\"url\": \"http://e.org/?a=\\\", \

@@ -1,4 +1,4 @@
-//! Looks one capture up in the sorted index of an archive.
+//! Looks up one capture in the sorted index of an archive.
 
 use std::io::{self, BufRead, BufReader, Read as _, Seek, SeekFrom};
 use std::path::Path;
@@ -14,15 +14,15 @@ use crate::surt::surt;
 use crate::timestamp::Timestamp;
 use crate::warc_reader::{MAX_BODY_BYTES, WarcRecord, read_place};
 
-/// Captures of one key and second that are looked at.
+/// Maximum number of captures with the same key and second to check.
 const MAX_ALIKE: usize = 16;
 
-/// Reads the `response` record of a URL whose `WARC-Date` is `date`, by the index of the archive in
-/// `dir`: a binary search, a few dozen reads however long the index is. None where the index has no
-/// such line, as it has none of a run that has not ended yet, or the record can't be read.
+/// Reads the `response` record of a URL whose `WARC-Date` is `date`, by binary search in the index
+/// of the archive in `dir`. `None` if the index has no such line (a run is only indexed when it
+/// ends), or if the record can't be read.
 ///
 /// # Errors
-/// Those of the file system, for the index.
+/// I/O errors of the index.
 pub fn find_response(
     dir: &Path,
     url: &CanonicalUrl,
@@ -39,8 +39,8 @@ pub fn find_response(
     let key = format!("{} {} ", surt(url), date.fourteen_digits());
     let mut index = BufReader::new(file);
     let mut line = Vec::new();
-    // Every line that begins before `low` sorts before the key; one that begins at `high` or behind
-    // it does not.
+    // Invariant: lines that begin before `low` sort before the key; lines that begin at or after
+    // `high` don't.
     let (mut low, mut high) = (0, bytes);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -65,25 +65,26 @@ pub fn find_response(
             };
             read_place(dir, &place, MAX_BODY_BYTES).ok()
         });
-        let found = record.filter(|record| {
+        let matching = record.filter(|record| {
             record.kind() == "response"
                 && record.url() == Some(url.as_str())
                 && record.date() == Some(date)
         });
-        if found.is_some() {
-            return Ok(found);
+        if matching.is_some() {
+            return Ok(matching);
         }
         read_line(&mut index, &mut line)?;
     }
     Ok(None)
 }
 
-/// Reads the first line that begins at `at` or behind it, and says where; empty at the end.
+/// Reads the first line that begins at or after `at`, and returns its offset. The line is empty at
+/// the end.
 fn line_after<R: BufRead + Seek>(index: &mut R, at: u64, line: &mut Vec<u8>) -> io::Result<u64> {
     let mut begin = at;
     index.seek(SeekFrom::Start(at.saturating_sub(1)))?;
     if at > 0 {
-        // The rest of a line that began before; its end alone where one begins right here.
+        // Skip the rest of the previous line, or just its line end if a line begins at `at`.
         read_line(index, line)?;
         begin = at - 1 + line.len() as u64;
     }

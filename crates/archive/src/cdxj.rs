@@ -1,8 +1,8 @@
-//! A line of the index: SURT key, fourteen digits of time, and JSON.
+//! Lines of the index: SURT key, fourteen digits of time, and JSON.
 //!
-//! Lines equal those of the PyPI package `cdxj-indexer` byte for byte, so that its
-//! users find nothing new here; that is why numbers are text and the spacing is
-//! Python's. There is a line for each response and each revisit.
+//! Lines are byte for byte those of the PyPI package `cdxj-indexer`, so its users find no
+//! differences: that is why numbers are strings and the spacing is Python's. There is a line for
+//! each response and each revisit.
 
 use std::fmt::Write as _;
 
@@ -17,13 +17,13 @@ use crate::warc_reader::WarcRecord;
 /// The media type of a revisit record.
 const REVISIT: &str = "warc/revisit";
 
-/// The line up to the digest. What is missing is known when the record has its place.
+/// Returns the line up to the digest. The rest is known once the record has its place.
 pub(crate) fn line_head(capture: &Capture<'_>, digest: Option<&str>) -> String {
     let mime = match capture.revisit {
         Some(_) => Some(REVISIT.to_owned()),
         None => content_type(capture.headers).map(mime),
     };
-    // A record without a head has none to take it from.
+    // A record without an HTTP header has no status.
     let has_head = !capture
         .revisit
         .is_some_and(|revisit| revisit.is_without_head());
@@ -37,8 +37,8 @@ pub(crate) fn line_head(capture: &Capture<'_>, digest: Option<&str>) -> String {
     )
 }
 
-/// The line that the index has for a capture's response or revisit record in that file, with its
-/// line end; none for other records.
+/// Returns the index line, with its line end, of a response or revisit record in `file`. `None` for
+/// other records.
 #[must_use]
 pub fn index_line(record: &WarcRecord, file: &str) -> Option<String> {
     let url = crawl_weburl::canonicalize(None, record.url()?).ok()?;
@@ -81,7 +81,7 @@ fn head(
     line
 }
 
-/// The whole line, with its line end.
+/// Returns the whole line, with its line end.
 pub(crate) fn line(head: &str, offset: u64, length: u64, file: &str) -> String {
     let mut line = format!("{head}, \"length\": \"{length}\", \"offset\": \"{offset}\"");
     line.push_str(", \"filename\": ");
@@ -90,9 +90,9 @@ pub(crate) fn line(head: &str, offset: u64, length: u64, file: &str) -> String {
     line
 }
 
-/// The media type of a `Content-Type`, without parameters.
+/// Returns the media type of a `Content-Type` value, without parameters.
 fn mime(value: &[u8]) -> String {
-    // Bytes that are not UTF-8 are read as Latin-1, the whole field of them.
+    // A value that is not UTF-8 is read as Latin-1.
     let value = match std::str::from_utf8(value) {
         Ok(value) => value.to_owned(),
         Err(_) => value.iter().copied().map(char::from).collect(),
@@ -102,12 +102,12 @@ fn mime(value: &[u8]) -> String {
     kind.unwrap_or_default().to_owned()
 }
 
-/// White space as Python has it.
+/// Returns whether Python counts a character as white space.
 fn is_space(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}')
 }
 
-/// A JSON string in ASCII.
+/// Appends a JSON string in ASCII.
 fn push_json(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_json_is_ascii() {
+    fn json_is_ascii() {
         check("a b~", expect![[r#""a b~""#]]);
         check(
             "\"\\é\u{7f}😀",
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_line_ends_with_its_place() {
+    fn a_line_ends_with_its_place() {
         expect![[r#"
             org,e)/ 20261120235959 {"url": "http://e.org/", "length": "300", "offset": "7", "filename": "a.warc.gz"}
         "#]]

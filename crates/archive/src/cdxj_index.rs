@@ -1,4 +1,4 @@
-//! The sorted index, written anew from the unsorted log of captures.
+//! Rewrites the sorted index from the unsorted log of captures.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read as _};
@@ -11,25 +11,24 @@ use crate::line_sort::LineSort;
 use crate::names::{CAPTURES, FOLDER, INDEX};
 use crate::regular_file::open_regular;
 
-/// Lines that are sorted in memory at a time. Bytes; with the table of lines about
-/// half as much again.
+/// Maximum bytes of lines to sort in memory at a time. The table of lines adds about half as much
+/// again.
 const MAX_RUN_BYTES: usize = 32 * 1024 * 1024;
-/// The beginning of the names of temporary files.
+/// Prefix of the names of temporary files.
 pub(crate) const TEMPORARY: &str = "index.cdxj.tmp";
 
-/// Writes `archive/index.cdxj` of the crawl in `dir` anew: the first `captures_bytes`
-/// of the log of captures, sorted bytewise. Memory is bounded however long the log is; what is
-/// longer than [`MAX_LINE_BYTES`] is no line of ours and is left out.
-/// The old index stays until the new one is whole and on the disk. Says how many lines
-/// it has.
+/// Rewrites `archive/index.cdxj` of the crawl in `dir` from the first `captures_bytes` of the log
+/// of captures, sorted bytewise, and returns the number of lines. Memory is bounded. Lines longer
+/// than [`MAX_LINE_BYTES`] are invalid and dropped. The old index stays until the new one is
+/// complete and synced.
 ///
 /// # Errors
-/// [`ArchiveError::Full`] and others of the file system.
+/// [`ArchiveError::Full`] and other I/O errors.
 pub fn write_index(dir: &Path, captures_bytes: u64) -> Result<u64, ArchiveError> {
     sort(&dir.join(FOLDER), captures_bytes, MAX_RUN_BYTES)
 }
 
-/// Removes what a death left of an unfinished index.
+/// Removes the temporary files that a crash left behind.
 pub(crate) fn remove_temporary(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -82,7 +81,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn ours_the_index_is_the_log_sorted(
+        fn the_index_is_the_sorted_log(
             lines in prop::collection::vec("[a-c]{0,3} [0-9]{1,4}", 0..300),
             run_bytes in 1usize..2000,
             torn in "[a-z]{0,5}",

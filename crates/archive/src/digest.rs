@@ -4,18 +4,18 @@ use data_encoding::{BASE32, HEXLOWER};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-/// The algorithms that payloads and blocks are digested with.
+/// The digest algorithms for payloads and blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DigestAlgorithm {
-    /// `sha1:` and base 32: what other archives compare payloads by.
+    /// `sha1:` and base 32, which other archives compare payloads by.
     #[default]
     Sha1,
-    /// `sha256:` and hexadecimal: base 32 would need padding, which is no token.
+    /// `sha256:` and hexadecimal: base 32 would need padding, which isn't allowed in a token.
     Sha256,
 }
 
 impl DigestAlgorithm {
-    /// The labelled digest of the parts one after the other.
+    /// Returns the labelled digest of the concatenated parts.
     #[must_use]
     pub fn of(self, parts: &[&[u8]]) -> String {
         let bytes = self.bytes(parts);
@@ -32,7 +32,7 @@ impl DigestAlgorithm {
         }
     }
 
-    /// The algorithm that a labelled digest was made with.
+    /// Returns the algorithm of a labelled digest.
     pub(crate) fn of_label(digest: &str) -> Option<DigestAlgorithm> {
         match digest.split_once(':')?.0 {
             "sha1" => Some(DigestAlgorithm::Sha1),

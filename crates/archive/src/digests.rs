@@ -1,9 +1,10 @@
-//! The digests of a crawl's files, kept while no run is under way: `digests.jsonl`.
+//! The digests of a crawl's files, maintained between runs: `digests.jsonl`.
 //!
-//! Each row names a file, its length and its SHA-256; the last one tells the same of the rows above
-//! it. A run leaves the rows of WARC files alone, as those only grow: the digest of their beginning
-//! stays right. When it ends, all files are listed again, and what is listed already of a WARC file
-//! that did not grow is kept, not read once more: so damage is not taken for what was written.
+//! Each row has a file's name, length and SHA-256; the last row covers the rows above it. When a
+//! run starts, only the rows of WARC files stay: these files only grow, so the digest of their
+//! beginning stays right. When the run ends, all files are listed again. The row of a WARC file
+//! that did not grow is kept without reading the file again, so that damage isn't recorded as valid
+//! content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -23,38 +24,38 @@ use crate::rows::DigestRow;
 
 /// The list of digests in a crawl's directory.
 pub const DIGESTS: &str = "digests.jsonl";
-/// The file that it is written to before it takes its name.
+/// The temporary name of the list while it is written.
 pub const DIGESTS_BESIDE: &str = "digests.jsonl.new";
-/// A row is a path of our own making, and two numbers.
+/// Maximum length of a row: a path written by this program, and two numbers.
 const MAX_ROW_BYTES: usize = 64 * 1024;
-/// The files that only grow.
+/// The suffix of files that only grow.
 const GROWING: &str = ".warc.gz";
 
 /// The files whose digests may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangedFiles<'a> {
-    /// All: a run ended.
+    /// All files, because a run ended.
     All,
-    /// Those that have one of these names, or lie in a folder of that name.
+    /// Files with one of these names, or in a folder with one of these names.
     Named(&'a [&'a str]),
 }
 
-/// A list of digests as it stands in a directory.
+/// The list of digests of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DigestList {
-    /// Its rows but for the last, in the order of their paths.
+    /// All rows but the last, sorted by path.
     pub rows: Vec<DigestRow>,
-    /// True if all files of the directory are listed: no run is under way.
+    /// Whether all files of the directory are listed, which means that no run is in progress.
     pub is_whole: bool,
-    /// The faults of the list itself: the line, and what is wrong there.
+    /// The faults of the list itself: line number and description.
     pub faults: Vec<(u64, &'static str)>,
 }
 
 impl DigestList {
-    /// Reads the list of a crawl's directory; none where there is no such file.
+    /// Reads the list of a crawl's directory. `None` if the list is missing.
     ///
     /// # Errors
-    /// Those of reading it. What is wrong in it is no error.
+    /// I/O errors. Invalid rows are not errors but [`DigestList::faults`].
     pub fn read(dir: &Path) -> io::Result<Option<DigestList>> {
         let file = match open_regular(&dir.join(DIGESTS)) {
             Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
@@ -94,8 +95,8 @@ impl DigestList {
                         .last()
                         .is_some_and(|before| before.file >= row.file)
                     {
-                        let what = "it belongs before the line above it";
-                        list.faults.push((number, what));
+                        let fault = "it belongs before the line above it";
+                        list.faults.push((number, fault));
                     }
                     list.rows.push(row);
                 }
@@ -107,8 +108,8 @@ impl DigestList {
                 list.is_whole = last.is_whole == Some(true);
             }
             Some(_) => {
-                let what = "it is not the length and the digest of the lines above it";
-                list.faults.push((number, what));
+                let fault = "it is not the length and the digest of the lines above it";
+                list.faults.push((number, fault));
             }
             None => list.faults.push((number, "the last row is missing")),
         }
@@ -146,25 +147,26 @@ fn line_of(row: &DigestRow) -> Vec<u8> {
     line
 }
 
-/// Lists the files of a crawl's directory in which nothing is written now. Of files that did not
-/// change the digests are taken from the list that is there. Where [`ChangedFiles::Named`] finds no
-/// whole list nothing is written: the end of the next run lists all.
+/// Lists the files of a crawl's directory while no run writes to it. Digests of unchanged files are
+/// taken from the existing list. With [`ChangedFiles::Named`] and no complete list, nothing is
+/// written: the end of the next run lists all files.
 ///
 /// # Errors
-/// Those of reading the files, and of writing the list.
+/// I/O errors of reading the files or writing the list.
 pub fn write_digests(dir: &Path, changed: ChangedFiles<'_>) -> io::Result<()> {
     let before = DigestList::read(dir)?.filter(|list| list.faults.is_empty());
-    if matches!(changed, ChangedFiles::Named(_)) && !before.as_ref().is_some_and(|it| it.is_whole) {
+    let is_whole = before.as_ref().is_some_and(|list| list.is_whole);
+    if matches!(changed, ChangedFiles::Named(_)) && !is_whole {
         return Ok(());
     }
     let rows = before.map(|list| list.rows).unwrap_or_default();
-    let known: BTreeMap<&str, &DigestRow> =
+    let listed: BTreeMap<&str, &DigestRow> =
         rows.iter().map(|row| (row.file.as_str(), row)).collect();
     let has_changed = |path: &str| match changed {
         ChangedFiles::All => !path.ends_with(GROWING),
         ChangedFiles::Named(names) => names.iter().any(|name| {
-            let behind = path.strip_prefix(name);
-            behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('/'))
+            let rest = path.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         }),
     };
     let mut list = DigestList {
@@ -173,12 +175,12 @@ pub fn write_digests(dir: &Path, changed: ChangedFiles<'_>) -> io::Result<()> {
     };
     let mut unread = Vec::new();
     for file in digested_files(dir)? {
-        let kept = known.get(file.as_str()).filter(|_| !has_changed(&file));
+        let row = listed.get(file.as_str()).filter(|_| !has_changed(&file));
         let has_grown = |row: &DigestRow| {
-            let length = fs::symlink_metadata(dir.join(&file)).map(|found| found.len());
+            let length = fs::symlink_metadata(dir.join(&file)).map(|metadata| metadata.len());
             changed == ChangedFiles::All && length.is_ok_and(|length| length > row.bytes)
         };
-        list.rows.push(match kept.filter(|row| !has_grown(row)) {
+        list.rows.push(match row.filter(|row| !has_grown(row)) {
             Some(row) => (*row).clone(),
             None => {
                 unread.push(list.rows.len());
@@ -200,11 +202,11 @@ pub fn write_digests(dir: &Path, changed: ChangedFiles<'_>) -> io::Result<()> {
     list.write(dir)
 }
 
-/// Begins the list of a directory whose WARC files are those of other directories: `rows` is what
-/// is known of them, so [`write_digests`] reads none of them again.
+/// Starts the list of a directory whose WARC files were copied from other directories. `rows` has
+/// their known digests, so that [`write_digests`] doesn't read them again.
 ///
 /// # Errors
-/// Those of writing the list.
+/// I/O errors of writing the list.
 pub fn start_digests(dir: &Path, mut rows: Vec<DigestRow>) -> io::Result<()> {
     rows.sort_by(|one, other| one.file.cmp(&other.file));
     let list = DigestList {
@@ -214,10 +216,10 @@ pub fn start_digests(dir: &Path, mut rows: Vec<DigestRow>) -> io::Result<()> {
     list.write(dir)
 }
 
-/// Leaves the rows of WARC files alone in the list, as a run begins that changes the others.
+/// Keeps only the rows of WARC files in the list, because a run is about to change the others.
 ///
 /// # Errors
-/// Those of reading and writing the list.
+/// I/O errors of reading or writing the list.
 pub fn keep_archive_digests(dir: &Path) -> io::Result<()> {
     let Some(mut list) = DigestList::read(dir)? else {
         return Ok(());
@@ -230,18 +232,18 @@ pub fn keep_archive_digests(dir: &Path) -> io::Result<()> {
     list.write(dir)
 }
 
-/// The paths of the regular files that a list of digests has, in their order: those of a crawl,
-/// without the list itself and what others keep in the folder of the archive.
+/// Returns the sorted paths of the regular files that a list of digests covers: those of a crawl,
+/// without the list itself and foreign files in the archive's folder.
 ///
 /// # Errors
-/// Those of looking at the directory.
+/// I/O errors of reading the directory.
 pub fn digested_files(dir: &Path) -> io::Result<BTreeSet<String>> {
-    let mut found = BTreeSet::new();
+    let mut files = BTreeSet::new();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(dir.join(&folder))? {
             let entry = entry?;
-            // No file of ours has a name that is no text.
+            // The program creates no file whose name is not UTF-8.
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
@@ -255,15 +257,15 @@ pub fn digested_files(dir: &Path) -> io::Result<BTreeSet<String>> {
             if kind.is_dir() && folder != FOLDER {
                 folders.push(path);
             } else if kind.is_file() && is_listed && !is_foreign {
-                found.insert(path);
+                files.insert(path);
             }
         }
     }
-    Ok(found)
+    Ok(files)
 }
 
-/// The SHA-256 and the length of each file, in their order. They are read by as many threads as there
-/// are processors, since the end of a run waits for them.
+/// Returns the SHA-256 and length of each file, in order. Uses one thread per processor, because
+/// the end of a run waits for the result.
 fn sha256_of_all(files: &[PathBuf]) -> Vec<io::Result<(String, u64)>> {
     let next = AtomicUsize::new(0);
     let take = || {
@@ -273,26 +275,26 @@ fn sha256_of_all(files: &[PathBuf]) -> Vec<io::Result<(String, u64)>> {
     };
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let mut digests: Vec<_> = thread::scope(|scope| {
-        let others = 1..processors.min(files.len());
-        let others: Vec<_> = others
+        let spawned = 1..processors.min(files.len());
+        let spawned: Vec<_> = spawned
             .map(|_| scope.spawn(|| std::iter::from_fn(take).collect::<Vec<_>>()))
             .collect();
         let own: Vec<_> = std::iter::from_fn(take).collect();
-        // One that panicked took its files along, so the list would be too short.
-        let others = others.into_iter().flat_map(|thread| match thread.join() {
+        // A panicked thread would lose its files, and the list would be too short.
+        let digests_of_others = spawned.into_iter().flat_map(|thread| match thread.join() {
             Ok(digests) => digests,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        own.into_iter().chain(others).collect()
+        own.into_iter().chain(digests_of_others).collect()
     });
     digests.sort_unstable_by_key(|(at, _)| *at);
     digests.into_iter().map(|(_, digest)| digest).collect()
 }
 
-/// The SHA-256 of what comes, in lower case hexadecimal digits, and its length.
+/// Returns the SHA-256 of a file's content, in lower case hexadecimal digits, and its length.
 ///
 /// # Errors
-/// Those of reading.
+/// I/O errors.
 pub fn sha256_of(mut file: impl Read) -> io::Result<(String, u64)> {
     let (mut hash, mut bytes) = (Sha256::new(), 0);
     let mut piece = vec![0; 1 << 16];
@@ -348,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_run_leaves_the_rows_of_warc_files_and_its_end_lists_all() {
+    fn a_run_keeps_the_rows_of_warc_files_and_its_end_lists_all() {
         let dir = crawl();
         let dir = dir.path();
         write_digests(dir, ChangedFiles::Named(&["pages.jsonl"])).unwrap();
@@ -359,7 +361,7 @@ mod tests {
         let (warc, pages) = (sha256(dir, WARC), sha256(dir, "pages.jsonl"));
         keep_archive_digests(dir).unwrap();
         assert_eq!(names(dir), (vec![WARC.to_owned()], false));
-        // A WARC file that did not grow is not read again, so its damage stays told.
+        // A WARC file that did not grow is not read again, so its damage is still reported.
         fs::write(dir.join(WARC), "x").unwrap();
         fs::write(dir.join("pages.jsonl"), "other").unwrap();
         write_digests(dir, ChangedFiles::All).unwrap();
@@ -369,7 +371,7 @@ mod tests {
         write_digests(dir, ChangedFiles::All).unwrap();
         let grown = sha256(dir, WARC);
         assert_ne!(grown, warc);
-        // Neither is what is not named.
+        // Files that are not named are not read again either.
         fs::write(dir.join(WARC), "longer still").unwrap();
         fs::write(dir.join("recheck.jsonl"), "new").unwrap();
         write_digests(dir, ChangedFiles::Named(&["recheck.jsonl"])).unwrap();
@@ -378,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_each_byte_of_the_list_counts() {
+    fn each_byte_of_the_list_counts() {
         let dir = crawl();
         let dir = dir.path();
         write_digests(dir, ChangedFiles::All).unwrap();

@@ -1,9 +1,9 @@
-//! Check of a crawl's directory: it may hold regular files and real folders, where we write.
+//! Checks a crawl's directory for entries that are unsafe to write to.
 //!
-//! A directory may come from somebody else. A link in it would have us write to what it points
-//! to, a FIFO would have us wait, and a file with a second name would change under that name too.
-//! So each start looks at every entry of ours before anything is written or cut. What is opened
-//! afterwards is opened without following links ([`open_for_writing`](crate::open_for_writing)).
+//! A directory may come from an untrusted source. A link in it would make us write to its target, a FIFO
+//! would block, and a hard-linked file would change under its other name too. So each start checks
+//! every entry of ours before anything is written or truncated. Files opened afterwards are opened
+//! without following links ([`open_for_writing`](crate::open_for_writing)).
 
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
@@ -13,10 +13,10 @@ use std::path::Path;
 use crate::error::ArchiveError;
 use crate::names::{CAPTURES, FOLDER as ARCHIVE, INDEX};
 
-/// The folder of the state.
+/// The folder of the crawl's state.
 const STATE: &str = "state";
-/// Folders of a crawl's directory, and that of the tables where it is the payload of a bundle; what
-/// else it has of ours is files.
+/// Folders of a crawl's directory, and the folder of tables in a bundle's payload. All other
+/// entries are files.
 const FOLDERS: [&str; 7] = [
     STATE,
     ARCHIVE,
@@ -26,33 +26,34 @@ const FOLDERS: [&str; 7] = [
     "tables",
     "forget.new",
 ];
-/// Folders within folders at most: a store has three.
+/// Maximum depth of nested folders; a store has three.
 const MAX_DEPTH: usize = 16;
 
-/// Which files of a folder are looked at, and whether they may have other names.
+/// Which files of a folder are checked, and whether hard links are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Files {
-    /// All; none may have a second name, as they are written where they stand.
+    /// All files. None may have a second name, because they are written in place.
     Rows,
-    /// The same, and the socket by which a crawl is steered.
+    /// As `Rows`, plus the control socket of the crawl.
     State,
-    /// All; they are written once, and replaced.
+    /// All files. They are written once and then replaced.
     Replaced,
-    /// All; other programs may keep files beside the WARC files, but neither links nor folders: a name
-    /// such as `archive/x/y` must never lead out of the directory. A finished WARC file may have further
-    /// hard links; an unfinished one is checked when it is opened for writing.
+    /// All files. Other programs may keep files next to the WARC files, but no links or folders: a
+    /// name such as `archive/x/y` must never lead out of the directory. A finished WARC file may
+    /// have more hard links; an unfinished one is checked when it is opened for writing.
     Archive,
 }
 
-/// Looks at what stands in a crawl's directory, before anything is written there.
+/// Checks the entries of a crawl's directory before anything is written there.
 ///
 /// # Errors
-/// [`ArchiveError::Unsafe`] for what is no regular file or real folder, or has a second name.
+/// [`ArchiveError::Unsafe`] for an entry that is neither a regular file nor a real folder, or that
+/// has a second name.
 pub fn check_entries(dir: &Path) -> Result<(), ArchiveError> {
     for entry in fs::read_dir(dir).map_err(failed(dir))? {
         let entry = entry.map_err(failed(dir))?;
         let (name, path) = (entry.file_name(), entry.path());
-        let Some(found) = look(&path)? else {
+        let Some(metadata) = look(&path)? else {
             continue;
         };
         let is_folder = FOLDERS.iter().any(|folder| name == *folder);
@@ -63,29 +64,29 @@ pub fn check_entries(dir: &Path) -> Result<(), ArchiveError> {
             () => Files::Replaced,
         };
         match is_folder {
-            true => check_folder(&path, &found, files, MAX_DEPTH)?,
-            false => check_file(&path, &found, files)?,
+            true => check_folder(&path, &metadata, files, MAX_DEPTH)?,
+            false => check_file(&path, &metadata, files)?,
         }
     }
     Ok(())
 }
 
-/// The metadata of an entry; nothing where another process that works here took it away just now.
+/// Returns the metadata of an entry. `None` if another process just removed it.
 fn look(path: &Path) -> Result<Option<Metadata>, ArchiveError> {
     match fs::symlink_metadata(path) {
         Err(why) if why.kind() == ErrorKind::NotFound => Ok(None),
-        found => found.map(Some).map_err(failed(path)),
+        metadata => metadata.map(Some).map_err(failed(path)),
     }
 }
 
 fn check_folder(
     path: &Path,
-    found: &Metadata,
+    metadata: &Metadata,
     files: Files,
     depth: usize,
 ) -> Result<(), ArchiveError> {
-    if !found.is_dir() {
-        return Err(refused(path, found, "where a folder should be"));
+    if !metadata.is_dir() {
+        return Err(refused(path, metadata, "where a folder should be"));
     }
     let depth = depth.checked_sub(1).ok_or_else(|| ArchiveError::Unsafe {
         path: path.to_owned(),
@@ -105,7 +106,7 @@ fn check_folder(
     Ok(())
 }
 
-/// Returns whether an archive gives its files such names.
+/// Returns whether this program gives such a name to a file in the archive's folder.
 #[must_use]
 pub fn is_of_archive(name: &str) -> bool {
     name == CAPTURES
@@ -113,33 +114,33 @@ pub fn is_of_archive(name: &str) -> bool {
         || name.starts_with("crawl-") && name.ends_with(".warc.gz")
 }
 
-fn check_file(path: &Path, found: &Metadata, files: Files) -> Result<(), ArchiveError> {
-    let kind = found.file_type();
-    // A run that was killed leaves its socket.
+fn check_file(path: &Path, metadata: &Metadata, files: Files) -> Result<(), ArchiveError> {
+    let kind = metadata.file_type();
+    // A killed run leaves its socket behind.
     let is_socket = kind.is_socket() && files == Files::State;
     if !kind.is_file() && !is_socket {
-        return Err(refused(path, found, "where a regular file should be"));
+        return Err(refused(path, metadata, "where a regular file should be"));
     }
     let in_place = match files {
         Files::Rows | Files::State => true,
         Files::Replaced => false,
         Files::Archive => path.ends_with(CAPTURES),
     };
-    match in_place && found.nlink() > 1 {
+    match in_place && metadata.nlink() > 1 {
         true => Err(ArchiveError::Unsafe {
             path: path.to_owned(),
             what: format!(
                 "has {} names (hard links): what is written to it would stand under each",
-                found.nlink()
+                metadata.nlink()
             ),
         }),
         false => Ok(()),
     }
 }
 
-fn refused(path: &Path, found: &Metadata, place: &str) -> ArchiveError {
-    let kind = found.file_type();
-    let what = match () {
+fn refused(path: &Path, metadata: &Metadata, place: &str) -> ArchiveError {
+    let kind = metadata.file_type();
+    let description = match () {
         () if kind.is_symlink() => match fs::read_link(path) {
             Ok(target) => format!("a link to `{}`", target.display()),
             Err(_) => "a link".to_owned(),
@@ -152,7 +153,7 @@ fn refused(path: &Path, found: &Metadata, place: &str) -> ArchiveError {
     };
     ArchiveError::Unsafe {
         path: path.to_owned(),
-        what: format!("is {what}, {place}"),
+        what: format!("is {description}, {place}"),
     }
 }
 

@@ -1,36 +1,36 @@
-//! The errors of writing and of reading.
+//! Errors of writing and reading.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::bounded_read::BadLine;
 
-/// The reason why something could not be written down.
+/// Why writing failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// No room is left (`ENOSPC`, a quota, or a limit on the size of files). What had
-    /// been written of the record or row was cut off again, so the file stays readable.
+    /// No space is left (`ENOSPC`, a quota, or a limit on file size). The partial record or row was
+    /// cut off again, so the file stays readable.
     #[error("no room left to write to {}", file.display())]
     Full {
         /// The file that was being written.
         file: PathBuf,
     },
-    /// The file lost bytes that a transaction had committed: the disk or a person took
-    /// them, and what the state says about this file is no longer true.
+    /// The file lost committed bytes, so the state no longer describes it. Somebody truncated it,
+    /// or the disk lost data.
     #[error("{} is shorter than the state says: {committed} bytes were committed, {found} are there", file.display())]
     Short {
-        /// The damaged file; where it is missing, `found` is 0.
+        /// The damaged file. `found` is 0 if it is missing.
         file: PathBuf,
         /// The committed length in bytes.
         committed: u64,
-        /// The length that was found in bytes.
+        /// The actual length in bytes.
         found: u64,
     },
-    /// A committed length for something that is no file of the archive folder.
+    /// A committed length for something that is not a file of the archive's folder.
     #[error("the state names a file that is not the archive's: {name}")]
     ForeignMark {
-        /// The name as the state has it.
+        /// The name in the state.
         name: String,
     },
     /// A row that can't be written as JSON.
@@ -41,22 +41,22 @@ pub enum ArchiveError {
         /// The error of serde.
         source: serde_json::Error,
     },
-    /// Something stands in a crawl's directory that would have us write elsewhere.
+    /// An entry of a crawl's directory that would make us write elsewhere.
     #[error("`{}` {what}", path.display())]
     Unsafe {
         /// The entry.
         path: PathBuf,
-        /// The thing that it is.
+        /// A description of the entry.
         what: String,
     },
-    /// Any other failure of the file system.
+    /// Any other I/O error.
     #[error("can't {doing} {}", file.display())]
     Io {
-        /// The operation that was tried: `open`, `write to`, `sync`, `cut back` ..
+        /// The failed operation: `open`, `write to`, `sync`, `cut back` ..
         doing: &'static str,
         /// The file or folder.
         file: PathBuf,
-        /// The error of the system.
+        /// The I/O error.
         source: io::Error,
     },
 }
@@ -77,16 +77,16 @@ impl ArchiveError {
     }
 }
 
-/// The reason why records or rows could not be read back.
+/// Why reading records or rows failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The file system refused.
+    /// An I/O error.
     #[error("can't read {}", file.display())]
     Io {
         /// The file.
         file: PathBuf,
-        /// The error of the system.
+        /// The I/O error.
         source: io::Error,
     },
     /// The gzip member that begins at `offset` is cut short or damaged.
@@ -94,47 +94,47 @@ pub enum ReadError {
     Torn {
         /// The file.
         file: PathBuf,
-        /// The place at which the member begins, in bytes.
+        /// Offset of the member, in bytes.
         offset: u64,
         /// The error of the decoder.
         source: io::Error,
     },
-    /// The member at `offset` does not hold exactly one WARC record.
+    /// The member at `offset` doesn't contain exactly one WARC record.
     #[error("no WARC record at offset {offset} of {}: {what}", file.display())]
     Malformed {
         /// The file.
         file: PathBuf,
-        /// The place at which the member begins, in bytes.
+        /// Offset of the member, in bytes.
         offset: u64,
-        /// The defect.
+        /// The defect of the member.
         what: &'static str,
     },
-    /// The record at `offset` is longer than it may be, and was passed over.
+    /// The record at `offset` is too long and was skipped.
     #[error("a record of {bytes} bytes at offset {offset} of {}, {max} are read", file.display())]
     TooLong {
         /// The file.
         file: PathBuf,
-        /// The place at which the member begins, in bytes.
+        /// Offset of the member, in bytes.
         offset: u64,
-        /// The length of the block, by the record's own word.
+        /// Length of the block, as the record declares it.
         bytes: u64,
-        /// The greatest length of a block.
+        /// Maximum length of a block.
         max: u64,
     },
-    /// A name that is none of a file in the archive's folder.
+    /// A name that can't be that of a file in the archive's folder.
     #[error("`{name}` is no name of a file in the archive")]
     ForeignName {
         /// The name, or its beginning.
         name: String,
     },
-    /// A line of a row file that is not the row it should be.
+    /// A line of a row file that isn't the expected row.
     #[error("line {line} of {} is not a row", file.display())]
     Row {
         /// The file.
         file: PathBuf,
-        /// The line, counted from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// The defect.
+        /// The defect of the line.
         source: BadLine,
     },
 }

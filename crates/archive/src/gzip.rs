@@ -1,22 +1,22 @@
-//! One gzip member per record.
+//! Compresses each record as one gzip member.
 
 use libdeflater::{CompressionLvl, Compressor};
 
-/// The most bytes of a buffer that is kept from one record to the next.
+/// Maximum bytes of a buffer to keep between records.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
-/// A compressor whose tables and buffers serve record after record: setting them up anew costs
-/// more than compressing the short records that each capture has.
+/// A compressor that is reused for many records. Setting up a new one costs more than compressing a
+/// short record.
 pub(crate) struct Gzip {
     compressor: Compressor,
-    /// The parts of a record, one after the other.
+    /// The concatenated parts of a record.
     joined: Vec<u8>,
-    /// A member, with room for one that can't be made shorter.
+    /// The compressed member, with room for incompressible data.
     member: Vec<u8>,
 }
 
 impl Gzip {
-    /// Begins at a level from 0 to 12.
+    /// Creates a compressor with a level from 0 to 12.
     pub(crate) fn new(level: i32) -> Gzip {
         Gzip {
             compressor: Compressor::new(CompressionLvl::new(level).unwrap_or_default()),
@@ -25,7 +25,7 @@ impl Gzip {
         }
     }
 
-    /// Appends to `out` one member that holds the parts one after the other.
+    /// Appends to `out` one member with the concatenated parts.
     pub(crate) fn member(&mut self, parts: &[&[u8]], out: &mut Vec<u8>) {
         let data = match parts {
             [only] => only,
@@ -37,16 +37,16 @@ impl Gzip {
                 &self.joined[..]
             }
         };
-        let most = self.compressor.gzip_compress_bound(data.len());
-        if self.member.len() < most {
-            self.member.resize(most, 0);
+        let bound = self.compressor.gzip_compress_bound(data.len());
+        if self.member.len() < bound {
+            self.member.resize(bound, 0);
         }
         let length = self
             .compressor
             .gzip_compress(data, &mut self.member)
             .expect("invariant: no member is longer than its bound");
         out.extend_from_slice(&self.member[..length]);
-        // A long body is rare, and its room would be held for the rest of the crawl.
+        // Long bodies are rare, so don't hold their memory for the rest of the crawl.
         for buffer in [&mut self.joined, &mut self.member] {
             buffer.truncate(MAX_KEPT_BYTES);
             buffer.shrink_to(MAX_KEPT_BYTES);
@@ -63,7 +63,7 @@ mod tests {
     use super::Gzip;
 
     #[test]
-    fn ours_a_used_compressor_gives_the_bytes_of_a_new_one() {
+    fn a_reused_compressor_writes_the_same_bytes_as_a_new_one() {
         let noise: Vec<u8> = (0..300_000u32)
             .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
             .collect();

@@ -1,16 +1,16 @@
-//! The HTTP part of a record, in the form that readers take.
+//! Writes the HTTP part of a record in the form that readers expect.
 //!
-//! Readers check digests over what they find and replay it as it stands, so the block is
-//! in *normalised* form: HTTP/1.1 syntax whatever was spoken, content coding kept,
-//! transfer coding removed, `Content-Length` equal to the bytes that follow. Fields
-//! that said otherwise are kept under `X-Archive-Orig-` names.
+//! Readers verify digests of the stored bytes and replay them as they are, so the block is
+//! *normalised*: HTTP/1.1 syntax for any protocol version, content coding kept, transfer coding
+//! removed, and `Content-Length` equal to the length of the body. Fields that contradict this are
+//! kept under `X-Archive-Orig-` names.
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, StatusCode};
 
 use crate::capture::{Capture, Revisit};
 
-/// Writes status line and fields of the answer, up to and with the blank line.
+/// Writes the status line and header fields of the response, including the blank line.
 pub(crate) fn response_head(capture: &Capture<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("HTTP/1.1 {:03} ", capture.status).as_bytes());
     match capture.reason {
@@ -19,25 +19,25 @@ pub(crate) fn response_head(capture: &Capture<'_>, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(b"\r\n");
     let length = capture.body.len().to_string();
-    let mut right_length = false;
+    let mut has_right_length = false;
     for (name, value) in capture.headers {
-        let first_right =
-            name == CONTENT_LENGTH && !right_length && value.as_bytes() == length.as_bytes();
-        right_length |= first_right;
+        let is_first_right =
+            name == CONTENT_LENGTH && !has_right_length && value.as_bytes() == length.as_bytes();
+        has_right_length |= is_first_right;
         let name = match name {
             name if name == TRANSFER_ENCODING => "X-Archive-Orig-Transfer-Encoding",
-            name if name == CONTENT_LENGTH && !first_right => "X-Archive-Orig-Content-Length",
+            name if name == CONTENT_LENGTH && !is_first_right => "X-Archive-Orig-Content-Length",
             name => name.as_str(),
         };
         push_field(name, value.as_bytes(), out);
     }
-    if !right_length && says_length(capture) {
+    if !has_right_length && needs_length(capture) {
         push_field("Content-Length", length.as_bytes(), out);
     }
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes request line and fields, up to and with the blank line.
+/// Writes the request line and header fields, including the blank line.
 pub(crate) fn request_head(capture: &Capture<'_>, out: &mut Vec<u8>) {
     let request = &capture.request;
     push_value(request.method.as_bytes(), out);
@@ -57,8 +57,8 @@ pub(crate) fn request_head(capture: &Capture<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes `name: value` and a line end. CR, LF and NUL become blanks, as RFC 9110
-/// section 5.5 has it: nothing in a value can end its line. Other bytes stay.
+/// Writes `name: value` and a line end. CR, LF and NUL become spaces (RFC 9110 section 5.5), so
+/// nothing in a value can end its line. Other bytes stay.
 pub(crate) fn push_field(name: &str, value: &[u8], out: &mut Vec<u8>) {
     push_value(name.as_bytes(), out);
     out.extend_from_slice(b": ");
@@ -66,7 +66,7 @@ pub(crate) fn push_field(name: &str, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The first `Content-Type` of an answer.
+/// Returns the first `Content-Type` of a response.
 pub(crate) fn content_type(headers: &HeaderMap) -> Option<&[u8]> {
     headers
         .get(http::header::CONTENT_TYPE)
@@ -83,10 +83,10 @@ fn push_value(value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// 204 and 304 have no body by their nature; there `Content-Length` would speak of the
-/// body that a plain request would have got (RFC 9110 section 8.6). Elsewhere a reader
-/// needs it, or it waits for more.
-fn says_length(capture: &Capture<'_>) -> bool {
+/// Returns whether the header must contain `Content-Length`, without which a reader waits for more.
+/// 204 and 304 responses never have a body: their `Content-Length` would be that of the response to
+/// a plain request (RFC 9110 section 8.6).
+fn needs_length(capture: &Capture<'_>) -> bool {
     !capture.body.is_empty()
         || !(matches!(capture.status, 204 | 304)
             || matches!(capture.revisit, Some(Revisit::NotModified(_))))

@@ -1,16 +1,15 @@
 //! The files that a crawl writes: WARC 1.1 files, their CDXJ index and the row files.
 //!
-//! An [`Encoder`] turns a [`Capture`] (one exchange with a server) into finished gzip
-//! members: pure work, done on any thread. An [`Archive`] owns the files of a crawl's
-//! `archive/` folder: it appends those members, rotates, syncs and says how long each
-//! file is, so that a transaction elsewhere can commit those lengths. On open, files are
-//! cut back to the committed lengths: no record is ever torn or listed twice. [`RowFile`]
-//! and [`LogFile`] do the same for JSON lines, [`rows`] says what stands in them, and
-//! [`WarcReader`] reads records back.
+//! An [`Encoder`] turns a [`Capture`] (one exchange with a server) into finished gzip members. This
+//! is pure work, done on any thread. An [`Archive`] owns the files in a crawl's `archive/` folder:
+//! it appends those members, rotates files, syncs them and reports their lengths, so that a
+//! transaction elsewhere can commit the lengths. On open, files are truncated to the committed
+//! lengths, so no record is torn or listed twice. [`RowFile`] and [`LogFile`] do the same for JSON
+//! lines, [`rows`] defines the rows, and [`WarcReader`] reads records back.
 //!
-//! The crate never reads HTML, never asks the network, and never reads a clock or makes
-//! an id behind the caller's back: dates and ids come in from outside, so the same
-//! captures give the same bytes.
+//! The crate never reads HTML, does no network I/O, reads no clock and generates ids only on
+//! request ([`RecordIds::random`]). Dates and ids are arguments, so the same captures give the same
+//! bytes.
 //!
 //! ```
 //! use crawl_archive::{CaptureMetadata, Archive, ArchiveOptions, Capture, Encoder};
@@ -49,7 +48,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// Every program with a crawl's directory depends on this crate.
+// Every program that uses a crawl's directory depends on this crate.
 #[cfg(not(target_os = "linux"))]
 compile_error!(
     "crawl runs on Linux alone: its crawls lock hosts against each other by open file description \

@@ -1,4 +1,4 @@
-//! Sorting more lines than memory holds.
+//! Sorts more lines than fit into memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use crate::regular_file::create_anew;
 
-/// Sorted runs that are merged at a time: far fewer than the files a process may open.
+/// Number of sorted runs to merge at a time, far below the limit on open files.
 const FAN_IN: usize = 64;
 
-/// Sorts lines bytewise. What does not fit into memory waits in temporary files.
+/// Sorts lines bytewise. Lines that exceed the memory limit are kept in temporary files.
 #[derive(Debug)]
 pub struct LineSort {
     folder: PathBuf,
@@ -24,8 +24,9 @@ pub struct LineSort {
 }
 
 impl LineSort {
-    /// Sorts in files of `folder` whose names begin with `name`. So many bytes of lines are sorted
-    /// in memory at a time; with the table of lines that takes about half as much again.
+    /// Creates a sorter with temporary files in `folder` whose names begin with `name`. It sorts
+    /// `max_run_bytes` of lines in memory at a time; the table of lines adds about half as much
+    /// again.
     #[must_use]
     pub fn new(folder: &Path, name: &str, max_run_bytes: usize) -> LineSort {
         LineSort {
@@ -39,10 +40,10 @@ impl LineSort {
         }
     }
 
-    /// Adds a line, with its line end.
+    /// Adds a line, including its line end.
     ///
     /// # Errors
-    /// Those of writing.
+    /// I/O errors.
     pub fn push(&mut self, line: &[u8]) -> io::Result<()> {
         self.run.extend_from_slice(line);
         self.ends.push(self.run.len());
@@ -52,10 +53,10 @@ impl LineSort {
         }
     }
 
-    /// The file that holds all lines in order. Whoever asked for it removes it.
+    /// Returns the path of the file with all lines in order. The caller removes the file.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn finish(mut self) -> io::Result<PathBuf> {
         if !self.ends.is_empty() || self.paths.is_empty() {
             self.write_run()?;
@@ -95,7 +96,7 @@ impl LineSort {
     }
 }
 
-/// The lines that end at `ends`, in order. A line sorts with its end.
+/// Returns the lines that end at `ends`, sorted. Line ends count in the comparison.
 fn sorted<'r>(run: &'r [u8], ends: &[usize]) -> Vec<&'r [u8]> {
     let mut begin = 0;
     let mut lines: Vec<&[u8]> = ends

@@ -1,8 +1,8 @@
-//! The names of the archive's folder and of the lists in it.
+//! The names of the archive's folder and of the indexes in it.
 
 /// The folder of a crawl's directory that an [`Archive`](crate::Archive) owns.
 pub const FOLDER: &str = "archive";
-/// The log of captures in it: the lines of the index in the order of writing.
+/// The log of captures: index lines in the order of writing.
 pub const CAPTURES: &str = "captures.cdxj";
-/// The sorted index in it.
+/// The sorted index.
 pub const INDEX: &str = "index.cdxj";

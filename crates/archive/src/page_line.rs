@@ -1,23 +1,23 @@
-//! Rows of `pages.jsonl` that are put into JSON before the place of their record is known.
+//! Rows of `pages.jsonl` serialised before the place of their record is known.
 
 use crate::rows::{PageRow, WarcPlace};
 
-/// The column that is filled in last, as a row without it has it. In a string of JSON each quote has
-/// a backslash before it, so no value can look like this.
+/// The column that is filled in last, as serialised without a value. Quotes within a JSON string
+/// are escaped, so no value can contain this.
 const HOLE: &[u8] = b"\"warc\":null";
 const NULL: &[u8] = b"null";
 
-/// The line of a page's row. It is made by the thread that read the page, as one thread writes the
-/// lines of all.
+/// The serialised row of a page. The thread that read the page creates it, to relieve the single
+/// writer thread.
 #[derive(Clone, Debug)]
 pub struct PageLine {
     text: Vec<u8>,
-    /// The byte at which the place goes, if there is one.
+    /// The offset at which the place is inserted.
     hole: usize,
 }
 
 impl PageLine {
-    /// The line of a row; none where its record has a place already.
+    /// Serialises a row. `None` if the row already has the place of its record.
     #[must_use]
     pub fn of(row: &PageRow) -> Option<PageLine> {
         let text = serde_json::to_vec(row).ok()?;
@@ -26,7 +26,7 @@ impl PageLine {
         Some(PageLine { text, hole })
     }
 
-    /// Returns whether it is the line of this row, whatever the place of its record.
+    /// Returns whether this is the line of `row`, whatever the place of its record.
     #[must_use]
     pub fn is_of(&self, row: &PageRow) -> bool {
         let mut line = Vec::new();
@@ -35,7 +35,7 @@ impl PageLine {
         is_put && serde_json::to_vec(row).is_ok_and(|row| row == line)
     }
 
-    /// Adds the line with the place of its record, and a line end.
+    /// Appends the line with the place of its record, and a line end.
     pub(crate) fn put(
         &self,
         out: &mut Vec<u8>,
@@ -60,7 +60,7 @@ mod tests {
     use crate::rows::{PageRow, WarcPlace};
 
     #[test]
-    fn ours_a_line_is_that_of_the_row_with_the_place_filled_in() {
+    fn a_line_equals_the_row_with_the_place_filled_in() {
         let json = r#"{"url":"http://a.example/\"warc\":null","status":200,"fetched_at":
             "2026-11-20T23:59:59.123Z","ms":1,"bytes":3,"content_type":null,"digest":null,"depth":0,
             "via":null,"title":"\"warc\":null,\\\"warc\":null","robots":null,"usage":null,"warc":null,

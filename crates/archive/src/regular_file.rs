@@ -1,7 +1,6 @@
-//! Opening the files of a crawl's directory: regular files alone, and no links.
+//! Opens the files of a crawl's directory: only regular files, never through links.
 //!
-//! A directory may come from somebody else: a link there could lead anywhere, and a FIFO would be
-//! waited for.
+//! A directory may come from an untrusted source: a link could lead anywhere, and a FIFO would block.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -10,17 +9,16 @@ use std::path::Path;
 
 use nix::fcntl::OFlag;
 
-/// Opens a regular file for reading. It waits for nobody: opening a FIFO would wait for a writer.
-/// A link is not followed: what is in a crawl's directory is meant, not what its author could
-/// point to.
+/// Opens a regular file for reading. Never blocks, as opening a FIFO would, and follows no link:
+/// its target may be outside the crawl's directory.
 ///
 /// # Errors
-/// Those of the file system; [`ErrorKind::InvalidInput`] for what is no regular file.
+/// I/O errors; [`ErrorKind::InvalidInput`] if `path` is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let file = options().read(true).open(path).map_err(|error| {
         let is_link = path
             .symlink_metadata()
-            .is_ok_and(|found| found.is_symlink());
+            .is_ok_and(|metadata| metadata.is_symlink());
         match is_link {
             true => io::Error::new(ErrorKind::InvalidInput, "a link, which is not followed"),
             false => error,
@@ -29,18 +27,18 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     regular(file)
 }
 
-/// Opens a regular file for writing, through no link.
+/// Opens a regular file for writing, without following links.
 ///
 /// # Errors
-/// Those of the file system; [`ErrorKind::InvalidInput`] for what is no regular file.
+/// I/O errors; [`ErrorKind::InvalidInput`] if `path` is not a regular file.
 pub fn open_for_writing(path: &Path) -> io::Result<File> {
     options().write(true).open(path).and_then(regular)
 }
 
-/// Makes a file in place of what stands there, be it a link.
+/// Creates a file, replacing an existing file or link.
 ///
 /// # Errors
-/// Those of the file system.
+/// I/O errors.
 pub fn create_anew(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -48,7 +46,7 @@ pub fn create_anew(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Options that neither follow a link nor wait for a FIFO's other end.
+/// Returns options that neither follow a link nor wait for a FIFO's other end.
 pub(crate) fn options() -> OpenOptions {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let mut options = OpenOptions::new();
@@ -56,7 +54,7 @@ pub(crate) fn options() -> OpenOptions {
     options
 }
 
-/// The file, where it is a regular one.
+/// Returns the file if it is a regular file.
 pub(crate) fn regular(file: File) -> io::Result<File> {
     match file.metadata()?.is_file() {
         true => Ok(file),

@@ -1,4 +1,4 @@
-//! Pages and hosts that are taken out of a crawl, and its row files without them.
+//! Pages and hosts to remove from a crawl, and row files without them.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
@@ -12,11 +12,11 @@ use serde::de::DeserializeOwned;
 use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
 use crate::regular_file::{create_anew, open_regular};
 
-/// The pages and hosts that are taken out.
+/// The pages and hosts to remove.
 #[derive(Clone, Debug, Default)]
 pub struct Removal {
     pages: HashSet<String>,
-    /// The lengths of the pages' URLs, so that a text is searched for all of them at once.
+    /// The lengths of the pages' URLs, so that one pass over a text finds every URL.
     lengths: BTreeSet<usize>,
     hosts: BTreeSet<HostKey>,
 }
@@ -28,52 +28,53 @@ impl Removal {
         self.pages.insert(url.to_string());
     }
 
-    /// Adds a host, with all its URLs.
+    /// Adds a host with all its URLs.
     pub fn add_host(&mut self, host: HostKey) {
         self.hosts.insert(host);
     }
 
-    /// Returns whether it takes nothing out.
+    /// Returns whether there is nothing to remove.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty() && self.hosts.is_empty()
     }
 
-    /// The pages, in no stated order.
+    /// The removed pages, in arbitrary order.
     pub fn pages(&self) -> impl Iterator<Item = &str> {
         self.pages.iter().map(String::as_str)
     }
 
-    /// The hosts.
+    /// The removed hosts.
     #[must_use]
     pub fn hosts(&self) -> &BTreeSet<HostKey> {
         &self.hosts
     }
 
-    /// Returns whether a URL is taken out.
+    /// Returns whether a URL is removed.
     #[must_use]
     pub fn holds(&self, url: &CanonicalUrl) -> bool {
         self.pages.contains(url.as_str()) || self.holds_host(&url.host_key())
     }
 
-    /// As [`Removal::holds`], for a URL or an origin as a record has it.
+    /// Returns whether a URL or an origin, as a record contains it, is removed.
     #[must_use]
     pub fn holds_text(&self, url: &str) -> bool {
         if self.pages.contains(url) {
             return true;
         }
-        // Parsing costs more than all else here.
+        // Parsing is the most expensive step here.
         !self.hosts.is_empty()
             && canonicalize(None, url).is_ok_and(|url| self.holds_host(&url.host_key()))
     }
 
-    /// Returns whether a host is taken out.
+    /// Returns whether a host is removed.
     #[must_use]
     pub fn holds_host(&self, host: &HostKey) -> bool {
         self.hosts.contains(host)
     }
 
-    /// Returns whether a text of ours, such as the reason of an exclusion, names what is taken out.
+    /// Returns whether a text written by this program, such as the reason of an exclusion, names a
+    /// removed page or host.
     #[must_use]
     pub fn is_named_in(&self, text: &str) -> bool {
         let is_page = |(at, _): (usize, &str)| {
@@ -90,27 +91,28 @@ impl Removal {
                 .any(|host| names_host(text, host.as_str()))
     }
 
-    /// Takes a URL that is taken out away.
+    /// Clears a URL that is removed. Returns whether it was.
     pub fn clear(&self, url: &mut Option<String>) -> bool {
-        let is_out = url.as_deref().is_some_and(|url| self.holds_text(url));
-        if is_out {
+        let is_removed = url.as_deref().is_some_and(|url| self.holds_text(url));
+        if is_removed {
             *url = None;
         }
-        is_out
+        is_removed
     }
 
-    /// Takes a text of ours away that names what is taken out.
+    /// Clears a text written by this program if it names a removed page or host. Returns whether it
+    /// did.
     pub fn clear_text(&self, text: &mut Option<String>) -> bool {
-        let is_out = text.as_deref().is_some_and(|text| self.is_named_in(text));
-        if is_out {
+        let is_removed = text.as_deref().is_some_and(|text| self.is_named_in(text));
+        if is_removed {
             *text = None;
         }
-        is_out
+        is_removed
     }
 }
 
-/// Returns whether a URL ends before `rest`. Brackets, quotes, commas and semicolons may go on with
-/// it as well as close a sentence; what is taken out rather goes too often.
+/// Returns whether a URL ends before `rest`. Brackets, quotes, commas and semicolons may belong to
+/// a longer URL or to the sentence; when in doubt, the text is removed.
 fn ends_url(rest: &str) -> bool {
     let is_end = |c: char| c.is_whitespace() || "\"'<>(),;`".contains(c);
     rest.trim_start_matches(['.', ':'])
@@ -119,7 +121,7 @@ fn ends_url(rest: &str) -> bool {
         .is_none_or(is_end)
 }
 
-/// Returns whether a text names a host, and not one whose name is longer on either side.
+/// Returns whether a text names a host, rather than a longer name that contains it.
 fn names_host(text: &str, host: &str) -> bool {
     let is_of_name = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
     text.match_indices(host).any(|(at, _)| {
@@ -130,40 +132,41 @@ fn names_host(text: &str, host: &str) -> bool {
     })
 }
 
-/// The fate of a row.
+/// The decision on a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowEdit {
-    /// It stays, byte for byte.
+    /// Keep the row, byte for byte.
     Keep,
-    /// It is written as it is now: a record that it names has moved.
+    /// Write the changed row: a record that it refers to has moved.
     Move,
-    /// It is written as it is now: what is taken out was named in it.
+    /// Write the changed row: a removed page or host was cleared from it.
     Clear,
-    /// It goes.
+    /// Drop the row.
     Drop,
 }
 
-/// A row file that was written anew.
+/// Statistics of a rewritten row file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RewrittenRows {
-    /// Its length, as far as it stands for what was committed. Bytes.
+    /// New length of the committed part, in bytes.
     pub committed: u64,
-    /// Rows that went.
+    /// Number of rows dropped.
     pub dropped: u64,
-    /// Rows in which a place was changed.
+    /// Number of rows with a changed place.
     pub moved: u64,
-    /// Rows from which a name was taken.
+    /// Number of rows with a cleared page or host.
     pub cleared: u64,
-    /// Lines that held no row.
+    /// Number of lines that are not rows.
     pub unreadable: u64,
 }
 
-/// Writes the rows of the file `from` to a new file `to`, each as `edit` has it, and brings it to
-/// the disk. Lines that hold no row go: nobody can tell what stands in them. Without a `to` it only
-/// counts. `committed` is the committed length of `from`; `edit` is told whether a row lies within.
+/// Writes the rows of the file `from` to a new file `to`, edited by `edit`, and syncs it. Lines
+/// that are not rows are dropped, because they may contain anything. Without `to`, only counts.
+/// `committed` is the committed length of `from`; the second argument of `edit` is whether the row
+/// is within it.
 ///
 /// # Errors
-/// Those of the file system; a file that is missing has no rows, and is not made.
+/// I/O errors. A missing file has no rows, and no new file is created for it.
 pub fn rewrite_rows<T: Serialize + DeserializeOwned>(
     from: &Path,
     to: Option<&Path>,
@@ -240,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_page_is_that_url_alone_and_a_host_all_its_urls() {
+    fn a_page_is_one_url_and_a_host_all_its_urls() {
         let removal = removal();
         for (url, is_out) in [
             ("http://a.example/gone", true),
@@ -259,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_text_names_a_page_or_a_host_by_its_whole_name() {
+    fn a_text_names_a_page_or_a_host_by_its_whole_name() {
         for (page, text, is_named) in [
             ("gone_(x)", "canonical: http://a.example/gone_(x)", true),
             ("gone;v=1", "canonical: http://a.example/gone;v=1", true),
@@ -299,15 +302,22 @@ mod tests {
     }
 
     #[test]
-    fn ours_rows_that_stay_are_the_same_bytes_under_a_new_committed_length() {
+    fn kept_rows_are_the_same_bytes_under_a_new_committed_length() {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (dir.path().join("a"), dir.path().join("b"));
         let row = |from: &str, to: &str| {
             format!("{{\"from\":\"{from}\", \"to\":\"{to}\",\"rel\":null,\"text\":null}}\n")
         };
-        let kept = row("http://a.example/", "http://a.example/x");
-        let gone = row("http://a.example/", "http://a.example/gone");
-        let text = [&kept, &gone, "no row http://a.example/gone\n", &kept, &kept].map(String::from);
+        let kept_row = row("http://a.example/", "http://a.example/x");
+        let removed = row("http://a.example/", "http://a.example/gone");
+        let text = [
+            &kept_row,
+            &removed,
+            "no row http://a.example/gone\n",
+            &kept_row,
+            &kept_row,
+        ]
+        .map(String::from);
         let committed: usize = text[..4].iter().map(String::len).sum();
         fs::write(&from, text.concat() + "{\"from\":\"http://a.exa").unwrap();
         let removal = removal();
@@ -321,13 +331,13 @@ mod tests {
         };
         let done = rewrite_rows(&from, Some(&to), Some(committed as u64), edit).unwrap();
         let expected = RewrittenRows {
-            committed: 2 * kept.len() as u64,
+            committed: 2 * kept_row.len() as u64,
             dropped: 1,
             unreadable: 2,
             ..RewrittenRows::default()
         };
         assert_eq!(done, expected);
         assert_eq!(within, [true, true, true, false]);
-        assert_eq!(fs::read_to_string(&to).unwrap(), kept.repeat(3));
+        assert_eq!(fs::read_to_string(&to).unwrap(), kept_row.repeat(3));
     }
 }

@@ -1,18 +1,18 @@
-//! Rows of `requests.jsonl` that are put into JSON before all of them is known.
+//! Rows of `requests.jsonl` serialised before they are complete.
 
 use crate::rows::RequestRow;
 
-/// A request's row, with its line: made by the thread that had the answer, as one thread appends the
-/// lines of all.
+/// A request's row with its serialised line. The thread that received the response creates it, to
+/// relieve the single thread that appends the lines.
 #[derive(Clone, Debug)]
 pub struct RequestLine {
     row: RequestRow,
-    /// None where the row is another since: then the line is made when it is appended.
+    /// `None` if the row changed since: then it is serialised when it is appended.
     text: Option<Vec<u8>>,
 }
 
 impl RequestLine {
-    /// The line of a row.
+    /// Serialises a row.
     #[must_use]
     pub fn of(row: RequestRow) -> RequestLine {
         let text = serde_json::to_vec(&row).ok();
@@ -25,7 +25,7 @@ impl RequestLine {
         &self.row
     }
 
-    /// Notes the wait that the answer asks for, in milliseconds, where the row has none.
+    /// Records the wait that the response demands, in milliseconds, unless the row has one.
     pub fn note_wait(&mut self, wait: Option<u64>) {
         if self.row.wait_asked.is_none() && wait.is_some() {
             self.row.wait_asked = wait;
@@ -33,7 +33,7 @@ impl RequestLine {
         }
     }
 
-    /// Adds the line, and a line end.
+    /// Appends the line, and a line end.
     pub(crate) fn put(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         match &self.text {
             Some(text) => out.extend_from_slice(text),
@@ -50,7 +50,7 @@ mod tests {
     use crate::rows::RequestRow;
 
     #[test]
-    fn ours_a_line_is_that_of_its_row_whatever_was_noted_since() {
+    fn a_line_equals_its_row_after_later_changes() {
         for (asked, noted, expected) in [
             (None, None, None),
             (None, Some(7), Some(7)),
@@ -64,12 +64,12 @@ mod tests {
             };
             let mut line = RequestLine::of(row(asked));
             line.note_wait(noted);
-            let mut found = Vec::new();
-            line.put(&mut found).unwrap();
+            let mut actual = Vec::new();
+            line.put(&mut actual).unwrap();
             assert_eq!(*line.row(), row(expected));
             let mut all = serde_json::to_vec(&row(expected)).unwrap();
             all.push(b'\n');
-            assert_eq!(found, all);
+            assert_eq!(actual, all);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Files of JSON lines: under committed lengths, and logs.
+//! Files of JSON lines: row files with committed lengths, and logs.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -18,16 +18,17 @@ use crate::regular_file::open_regular;
 use crate::request_line::RequestLine;
 use crate::rows::WarcPlace;
 
-/// Rows that wait in memory are written when they are more than this: the rows of the
-/// end of a run may be many, and memory is bounded. Bytes.
+/// Buffered rows are flushed above this size, in bytes. A run may end with many rows, and memory is
+/// bounded.
 const MAX_BUFFER_BYTES: usize = 256 * 1024;
-/// The part of a log that is read at a time from its end. Bytes.
+/// Block size for reading a log backwards from its end, in bytes.
 const BLOCK_BYTES: u64 = 64 * 1024;
-/// The most of a log that is read from its end, whatever stands in it. Bytes.
+/// Maximum bytes of a log to read from its end.
+/// Beyond the limit: older rows are not read.
 const MAX_TAIL_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A file of rows whose length is committed elsewhere, in one transaction with what the
-/// rows speak of. Rows wait in memory until [`flush`](RowFile::flush).
+/// A file of rows whose length is committed elsewhere, in one transaction with the state that the
+/// rows describe. Rows are buffered until [`flush`](RowFile::flush).
 pub struct RowFile {
     appender: Appender,
     buffer: Vec<u8>,
@@ -35,14 +36,14 @@ pub struct RowFile {
 }
 
 impl RowFile {
-    /// Opens the file and cuts it back to its committed length; without one, all that
-    /// is in it goes. It is made where it is missing.
+    /// Opens or creates the file and truncates it to its committed length, or to nothing without
+    /// one.
     ///
     /// # Errors
-    /// [`ArchiveError::Short`] where it is shorter than was committed.
+    /// [`ArchiveError::Short`] if the file is shorter than was committed.
     pub fn open(path: &Path, committed: Option<u64>) -> Result<RowFile, ArchiveError> {
-        // Its name may not be on the disk, though the file is there: whoever made it did not
-        // sync it.
+        // The file may exist without its directory entry on the disk: whoever created it may not
+        // have synced the folder.
         let new_entry = committed.unwrap_or(0) == 0;
         Ok(RowFile {
             appender: Appender::open(path, committed.unwrap_or(0))?,
@@ -51,19 +52,19 @@ impl RowFile {
         })
     }
 
-    /// Adds a row and says at which byte of the file it begins.
+    /// Adds a row and returns its offset in the file.
     ///
     /// # Errors
-    /// [`ArchiveError::Row`] where it is not JSON; an error of writing where many rows
-    /// waited. Then the row was not added.
+    /// [`ArchiveError::Row`] if the row can't be serialised; a write error if the buffer was full.
+    /// In both cases the row was not added.
     pub fn append(&mut self, row: &impl Serialize) -> Result<u64, ArchiveError> {
         self.append_by(|out| push_row(out, row))
     }
 
-    /// As [`RowFile::append`], a page's row that is in JSON already but for the place of its record.
+    /// Adds a page's row that is already serialised, with the place of its record.
     ///
     /// # Errors
-    /// As for [`RowFile::append`].
+    /// Same as [`RowFile::append`].
     pub fn append_page(
         &mut self,
         line: &PageLine,
@@ -88,17 +89,16 @@ impl RowFile {
         Ok(at)
     }
 
-    /// Adds a line that ends with its line end. It waits whatever it waits with, so that
-    /// adding can't fail.
+    /// Adds a line, including its line end. Never flushes, so it can't fail.
     pub(crate) fn append_line(&mut self, line: &str) {
         self.buffer.extend_from_slice(line.as_bytes());
     }
 
-    /// Hands the waiting rows to the system, in one write.
+    /// Writes the buffered rows, in one write.
     ///
     /// # Errors
-    /// [`ArchiveError::Full`] and others of writing; then the rows wait still, and the
-    /// file ends with the last row of an earlier flush.
+    /// [`ArchiveError::Full`] and other write errors. Then the rows stay buffered, and the file
+    /// ends with the last row of an earlier flush.
     pub fn flush(&mut self) -> Result<(), ArchiveError> {
         if !self.buffer.is_empty() {
             self.appender.append(&self.buffer)?;
@@ -107,10 +107,10 @@ impl RowFile {
         Ok(())
     }
 
-    /// Flushes and waits until the rows are on the disk. Its length may then be committed.
+    /// Flushes and waits until the rows are on the disk. After that, the length may be committed.
     ///
     /// # Errors
-    /// Those of [`flush`](RowFile::flush), or the disk's.
+    /// Those of [`flush`](RowFile::flush), or a sync error.
     pub fn sync(&mut self) -> Result<(), ArchiveError> {
         self.flush()?;
         self.appender.sync()?;
@@ -121,13 +121,13 @@ impl RowFile {
         Ok(())
     }
 
-    /// Bytes of all rows, those that wait among them.
+    /// Length of all rows in bytes, including buffered ones.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.appender.length() + self.buffer.len() as u64
     }
 
-    /// Returns whether there is no row.
+    /// Returns whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -140,14 +140,14 @@ impl RowFile {
     }
 }
 
-/// A log: each row is with the system as soon as it was appended (but those that are held), and none
-/// is ever taken back. What a death tore off the last line is cut away on open.
+/// A log. Each row is written at once, except held rows, and never removed again. A last line torn
+/// by a crash is cut off on open.
 pub struct LogFile {
     appender: Appender,
-    /// Lines that are not written yet, and how many.
+    /// Lines not written yet.
     lines: Vec<u8>,
     held: u64,
-    /// Rows that were appended, for those who sync.
+    /// Number of rows appended so far, shared with [`LogSyncer`].
     appended: Arc<AtomicU64>,
 }
 
@@ -156,16 +156,15 @@ pub struct LogFile {
 pub struct LogTail<T> {
     /// The rows.
     pub rows: Vec<T>,
-    /// Lines among them that are no such rows: a power loss may leave anything there.
+    /// Number of lines that are not such rows. A power loss may leave anything in a line.
     pub unreadable: usize,
 }
 
 impl LogFile {
-    /// Opens the log and cuts off a last line without an end. It is made where it is
-    /// missing.
+    /// Opens or creates the log and cuts off a last line without a line end.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn open(path: &Path) -> Result<LogFile, ArchiveError> {
         let is_new = !path.exists();
         let appender = Appender::open_with(path, whole_lines)?;
@@ -180,10 +179,10 @@ impl LogFile {
         })
     }
 
-    /// The handle by which another thread syncs the log.
+    /// Returns a handle for syncing the log from another thread.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn syncer(&mut self) -> Result<LogSyncer, ArchiveError> {
         let path = self.appender.path().to_owned();
         match self.appender.file().try_clone() {
@@ -197,18 +196,20 @@ impl LogFile {
         }
     }
 
-    /// Writes a row, in one write, not synced. Nothing of it stays where that fails.
+    /// Writes a row, in one write, without a sync. If that fails, nothing of the row stays in the
+    /// file.
     ///
     /// # Errors
-    /// [`ArchiveError::Full`] and others of writing.
+    /// [`ArchiveError::Full`] and other write errors.
     pub fn append(&mut self, row: &impl Serialize) -> Result<(), ArchiveError> {
         self.append_all([row])
     }
 
-    /// Writes rows, all in one write, not synced. Nothing of them stays where that fails.
+    /// Writes rows, all in one write, without a sync. If that fails, nothing of the rows stays in
+    /// the file.
     ///
     /// # Errors
-    /// [`ArchiveError::Full`] and others of writing.
+    /// [`ArchiveError::Full`] and other write errors.
     pub fn append_all<R: Serialize>(
         &mut self,
         rows: impl IntoIterator<Item = R>,
@@ -216,10 +217,10 @@ impl LogFile {
         self.append_each(rows, |row, out| push_row(out, &row))
     }
 
-    /// Writes the lines of requests as [`LogFile::append_all`] does.
+    /// Writes lines of requests, like [`LogFile::append_all`].
     ///
     /// # Errors
-    /// As [`LogFile::append_all`].
+    /// Same as [`LogFile::append_all`].
     pub fn append_requests<'l>(
         &mut self,
         lines: impl IntoIterator<Item = &'l RequestLine>,
@@ -236,7 +237,7 @@ impl LogFile {
         self.hold_each(rows, put)?;
         let written = self.write_held();
         if written.is_err() {
-            // Those that were held before are held still.
+            // Keep only the rows that were held before.
             self.lines.truncate(length);
             self.held = held;
         }
@@ -261,11 +262,11 @@ impl LogFile {
         Ok(())
     }
 
-    /// Holds rows until the next are appended, or [`LogFile::write_held`]: till then a death takes
+    /// Buffers rows until the next append or [`LogFile::write_held`]. A crash before that loses
     /// them.
     ///
     /// # Errors
-    /// A row that can't be put into JSON.
+    /// [`ArchiveError::Row`] if a row can't be serialised.
     pub fn hold_all<R: Serialize>(
         &mut self,
         rows: impl IntoIterator<Item = R>,
@@ -273,10 +274,10 @@ impl LogFile {
         self.hold_each(rows, |row, out| push_row(out, &row))
     }
 
-    /// Writes the rows that are held, all in one write. They are held still where that fails.
+    /// Writes the held rows, all in one write. If that fails, they stay held.
     ///
     /// # Errors
-    /// As [`LogFile::append_all`].
+    /// Same as [`LogFile::append_all`].
     pub fn write_held(&mut self) -> Result<(), ArchiveError> {
         if self.held > 0 {
             self.appender.append(&self.lines)?;
@@ -290,16 +291,16 @@ impl LogFile {
     /// Waits until all rows are on the disk.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// A sync error.
     pub fn sync(&mut self) -> Result<(), ArchiveError> {
         self.appender.sync()
     }
 
-    /// Reads the last `count` lines back, and no more than 64 MiB. Time and memory follow from
-    /// them, not from the length of the log.
+    /// Reads the last `count` lines, up to 64 MiB. Time and memory depend on these lines, not on
+    /// the length of the log.
     ///
     /// # Errors
-    /// Those of the file system; a line that is no row is counted, not an error.
+    /// I/O errors. A line that is not a row is counted instead.
     pub fn tail<T: DeserializeOwned>(&mut self, count: usize) -> Result<LogTail<T>, ArchiveError> {
         let length = self.appender.length();
         let bytes = last_lines(self.appender.file(), length, count, MAX_TAIL_BYTES)
@@ -317,13 +318,13 @@ impl LogFile {
         Ok(tail)
     }
 
-    /// Bytes of the log.
+    /// Length of the log, in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.appender.length()
     }
 
-    /// Returns whether there is no row.
+    /// Returns whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -336,15 +337,15 @@ pub struct LogSyncer {
     file: File,
     path: PathBuf,
     appended: Arc<AtomicU64>,
-    /// Rows that are known to be on the disk.
+    /// Number of rows known to be on the disk.
     synced: u64,
 }
 
 impl LogSyncer {
-    /// Waits until all rows are on the disk that were appended before.
+    /// Waits until all rows appended before this call are on the disk.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// A sync error.
     pub fn sync(&mut self) -> Result<(), ArchiveError> {
         let appended = self.appended.load(Ordering::Acquire);
         if appended > self.synced {
@@ -356,14 +357,15 @@ impl LogSyncer {
     }
 }
 
-/// Reads rows back, one at a time.
+/// Reads rows one at a time.
 ///
-/// Yields an error for a line that is whole and no row, one of more than [`MAX_LINE_BYTES`] among
-/// them, and goes on behind it; after an error of the file system it ends. A last line without its
-/// end is no row: a writer may be at it, or died over it. [`RowReader::is_torn`] tells.
+/// Yields an error for a whole line that is not a row or is longer than [`MAX_LINE_BYTES`], and
+/// continues after it. An I/O error ends the iteration. A last line without a line end is not a
+/// row, because a writer may be appending it or may have crashed; [`RowReader::is_torn`] reports
+/// it.
 #[derive(Debug)]
 pub struct RowReader<T> {
-    /// None where the file is missing or has ended.
+    /// `None` if the file is missing or has ended.
     lines: Option<LineReader<BufReader<io::Take<File>>>>,
     path: PathBuf,
     line: u64,
@@ -381,7 +383,7 @@ impl<T: DeserializeOwned> RowReader<T> {
         Ok(RowReader::of(Some(file), path, committed))
     }
 
-    /// Opens a row file that may be missing: then it has no rows.
+    /// Opens a row file. A missing file has no rows.
     ///
     /// # Errors
     /// Those of [`open_regular`].
@@ -407,19 +409,20 @@ impl<T: DeserializeOwned> RowReader<T> {
         }
     }
 
-    /// Returns whether the file ended in the midst of a line; known once all rows are read.
+    /// Returns whether the file ended within a line. Known once all rows are read.
     #[must_use]
     pub fn is_torn(&self) -> bool {
         self.is_torn
     }
 
-    /// The line of the row that came last, from 1.
+    /// Line number of the last row read, from 1.
     #[must_use]
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// The next row among the lines that are wanted; others are skipped unread.
+    /// Returns the next row among the lines that satisfy `is_wanted`. Other lines are skipped
+    /// without parsing.
     pub fn next_among(
         &mut self,
         is_wanted: impl Fn(&[u8]) -> bool,
@@ -472,7 +475,7 @@ fn push_row(out: &mut Vec<u8>, row: &impl Serialize) -> Result<(), serde_json::E
     Ok(())
 }
 
-/// Appends a row to `out`, or nothing.
+/// Appends a row to `out`, or nothing if it can't be serialised.
 fn put_row(
     out: &mut Vec<u8>,
     put: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
@@ -488,7 +491,7 @@ fn put_row(
     })
 }
 
-/// The end of the last whole line.
+/// Returns the end of the last whole line.
 fn whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
     let mut end = length;
     while end > 0 {
@@ -503,13 +506,13 @@ fn whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// The last `count` lines of a file that ends with a line end, as far as they are whole within
-/// its last `max_bytes`.
+/// Returns the last `count` lines of a file that ends with a line end, limited to lines entirely
+/// within its last `max_bytes`.
 fn last_lines(file: &mut File, length: u64, count: usize, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut blocks = Vec::new();
     let mut begin = length;
     let mut ends = 0;
-    // One line end more than lines: the one before the first of them.
+    // One line end more than lines: the one before the first line.
     while begin > 0 && ends <= count && length - begin < max_bytes {
         let next = begin.saturating_sub(BLOCK_BYTES);
         let mut block = vec![0; (begin - next) as usize];
@@ -522,7 +525,7 @@ fn last_lines(file: &mut File, length: u64, count: usize, max_bytes: u64) -> io:
     let mut bytes = blocks.concat();
     let count = match begin {
         0 => count,
-        // What stands before the first line end is the end of a line.
+        // The bytes before the first line end are part of a line.
         _ => count.min(ends.saturating_sub(1)),
     };
     let surplus = ends.saturating_sub(count);
@@ -554,7 +557,7 @@ mod tests {
     use crate::appender::Appender;
 
     #[test]
-    fn ours_rows_wait_until_flushed() {
+    fn rows_are_buffered_until_flushed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pages.jsonl");
         let mut rows = RowFile::open(&path, None).unwrap();
@@ -571,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_many_rows_do_not_wait() {
+    fn many_rows_are_flushed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("excluded.jsonl");
         let mut rows = RowFile::open(&path, None).unwrap();
@@ -584,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_file_shorter_than_committed_is_named() {
+    fn a_file_shorter_than_committed_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pages.jsonl");
         fs::write(&path, "1\n").unwrap();
@@ -598,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_rows_wait_on_while_the_disk_is_full() {
+    fn rows_stay_buffered_while_the_disk_is_full() {
         let path = Path::new("/dev/full");
         let full = File::options().append(true).open(path).unwrap();
         let mut rows = RowFile {
@@ -613,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_reader_leaves_a_line_without_end() {
+    fn a_reader_ignores_a_line_without_end() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pages.jsonl");
         fs::write(&path, "1\n2\n{\n34").unwrap();
@@ -633,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_log_loses_only_its_torn_line() {
+    fn a_log_loses_only_its_torn_line() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("requests.jsonl");
         for torn in ["", "{\"half", "\0\0\0"] {
@@ -648,7 +651,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ours_tail_gives_the_last_rows(
+        fn tail_returns_the_last_rows(
             lengths in prop::collection::vec(0usize..40_000, 0..12),
             count in 0usize..15,
         ) {
@@ -665,7 +668,7 @@ mod tests {
         }
 
         #[test]
-        fn ours_rows_are_cut_back_to_the_committed_length(
+        fn rows_are_truncated_to_the_committed_length(
             commits in prop::collection::vec(0u32..6, 0..6),
             later in 0u32..5,
             torn in "[a-z\"]{0,9}",
@@ -694,8 +697,8 @@ mod tests {
                 fs::write(&path, bytes).unwrap();
             }
             RowFile::open(&path, committed).unwrap();
-            let found: Vec<u32> = RowReader::open(&path, None).unwrap().map(Result::unwrap).collect();
-            prop_assert_eq!(found, expected);
+            let rows: Vec<u32> = RowReader::open(&path, None).unwrap().map(Result::unwrap).collect();
+            prop_assert_eq!(rows, expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The rows of each row file. Keys are always there; a value that is not known is null.
+//! The rows of each row file. Every key is always present; an unknown value is null.
 
 use std::collections::BTreeMap;
 
@@ -6,110 +6,109 @@ use serde::{Deserialize, Serialize};
 
 use crate::timestamp::Timestamp;
 
-/// A line of `pages.jsonl`: an exchange that settled a URL, answered or failed.
+/// A line of `pages.jsonl`: an exchange that settled a URL, with a response or a failure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PageRow {
-    /// The URL that was asked for, in canonical form.
+    /// The requested URL, in canonical form.
     pub url: String,
-    /// The status code; null where nothing was answered.
+    /// The status code. Null without a response.
     pub status: Option<u16>,
     /// When the request was sent.
     pub fetched_at: Timestamp,
-    /// The time that the exchange took, in milliseconds.
+    /// Duration of the exchange, in milliseconds.
     pub ms: u64,
-    /// Bytes of the body as received, before its content coding is undone.
+    /// Size of the body as received, in its content coding, in bytes.
     pub bytes: u64,
-    /// The `Content-Type` of the answer.
+    /// The `Content-Type` of the response.
     pub content_type: Option<String>,
-    /// The media type that the body looks like, whatever `content_type` says; null where there is
-    /// none, or where it was not looked into.
+    /// The media type that the body looks like, regardless of `content_type`. Null if unknown or
+    /// not examined.
     #[serde(default)]
     pub detected_type: Option<String>,
-    /// The charset that a page was read in, by its name in the Encoding Standard.
+    /// The charset that a page was decoded with, by its name in the Encoding Standard.
     #[serde(default)]
     pub charset: Option<String>,
-    /// The language tag (BCP 47) of a page; null where it can't be told, or nothing asked for it.
+    /// The language tag (BCP 47) of a page. Null if unknown or not needed.
     #[serde(default)]
     pub language: Option<String>,
-    /// The labelled digest of the payload that the archive has for this answer. One that is the
-    /// same but for its content coding has that of the answer before.
+    /// The labelled digest of the archived payload of this response. A response that differs from
+    /// the previous one only in its content coding has that one's digest.
     pub digest: Option<String>,
-    /// Links followed from a seed.
+    /// Number of links followed from a seed.
     pub depth: u32,
-    /// Links followed since the scope was left; 0 within it.
+    /// Number of links followed since the scope was left; 0 within it.
     #[serde(default)]
     pub hops_off_scope: u8,
-    /// The URL that led here; null for a seed.
+    /// The URL that led here. Null for a seed.
     pub via: Option<String>,
-    /// The target of a redirect, in canonical form; null where the answer is none.
+    /// The target of a redirect, in canonical form. Null if the response is not a redirect.
     #[serde(default)]
     pub redirect: Option<String>,
     /// The title of an HTML page.
     pub title: Option<String>,
-    /// The URL that the page calls its own (`rel=canonical`), where that is another: a hint
-    /// that the content stands there too.
+    /// The canonical URL that the page declares (`rel=canonical`), if it is another URL: a hint
+    /// that the content is also there.
     #[serde(default)]
     pub canonical: Option<String>,
-    /// Where the crawl builds a search index: `yes`, or why the page is not in it (`noindex: ..`,
+    /// If the crawl builds a search index: `yes`, or why the page is not in it (`noindex: ..`,
     /// `canonical: ..`, `soft_404` ..).
     #[serde(default)]
     pub indexed: Option<String>,
     /// The verdict of robots.txt.
     pub robots: Option<RobotsVerdict>,
-    /// The site's statements about the use of the page; null where it makes none.
+    /// The site's statements about the use of the page. Null without any.
     pub usage: Option<PageUsage>,
     /// The place of the response record.
     pub warc: Option<WarcPlace>,
-    /// The UUID of that record, its `WARC-Record-ID` without `urn:uuid:`.
+    /// The UUID of that record: its `WARC-Record-ID` without `urn:uuid:`.
     #[serde(default)]
     pub record_id: Option<String>,
-    /// The site's words for which the body is not in the archive; null where it is.
+    /// The site's statement that keeps the body out of the archive. Null if the body is archived.
     pub withheld: Option<String>,
-    /// The operator's filter for which the body is not in the archive: `content-type image/png`,
-    /// `min-size 1000`, `max-size 1000`, `language fr`; null where it is wanted.
+    /// The operator's filter that keeps the body out of the archive: `content-type image/png`,
+    /// `min-size 1000`, `max-size 1000`, `language fr`. Null if the document is wanted.
     #[serde(default)]
     pub unwanted: Option<String>,
-    /// Whether the answer contains a secret of the operator's `[site]` tables. The archive keeps such an
-    /// answer unchanged, so its body is never shown or exported: see [`PageRow::may_show_body`].
+    /// Whether the response contains a secret of the operator's `[site]` tables. The archive keeps
+    /// such a response unchanged, so its body is never shown or exported: see
+    /// [`PageRow::may_show_body`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub echoes_secret: bool,
-    /// Which passage through the crawl's pages it belongs to, from 1; each URL has a row in a
-    /// round at most.
+    /// The crawl's round, from 1. A URL has at most one row per round.
     #[serde(default = "first_round")]
     pub round: u32,
-    /// The change since the last visit: `new`, `changed`, `same` or `gone`; null where
-    /// that is not known.
+    /// The change since the last visit: `new`, `changed`, `same` or `gone`. Null if unknown.
     #[serde(default)]
     pub change: Option<String>,
-    /// The part of the page that is not as it was at the last visit: `bytes`, `markup` or `text`;
-    /// null where nothing is, and where that is not known.
+    /// The part of the page that changed since the last visit: `bytes`, `markup` or `text`. Null if
+    /// nothing changed or it is unknown.
     #[serde(default)]
     pub differs: Option<String>,
-    /// The reason why there was no answer, or why the answer could not be read.
+    /// Why there was no response, or why it could not be read.
     pub error: Option<String>,
-    /// The page's part in the sample; null where the crawl draws none, and for what is no page.
+    /// The page's role in the sample. Null if the crawl draws no sample, or if this isn't a page.
     #[serde(default)]
     pub sample: Option<SampleRow>,
-    /// The label of the seed in whose area the URL lies; null where that seed has none.
+    /// The label of the seed whose area contains the URL. Null if that seed has no label.
     #[serde(default)]
     pub label: Option<String>,
 }
 
-/// The part of a page in a sample, and the probability by which it came into it.
+/// The role of a page in a sample, and its inclusion probability.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SampleRow {
-    /// Why the page was asked for: `drawn`; `frame`, as its links are the frame; `redirect`, as a
-    /// page of the sample leads there; or `walk`, as a walker came to it.
+    /// Why the page was fetched: `drawn`; `frame`, because its links are the frame; `redirect`,
+    /// because a page of the sample redirects to it; or `walk`, because a walker reached it.
     pub how: String,
-    /// The name of the stratum that it was drawn in.
+    /// The name of the stratum that the page was drawn from.
     pub stratum: Option<String>,
-    /// Pages that were drawn in it.
+    /// Number of pages drawn from the stratum.
     pub drawn: Option<u64>,
-    /// Pages that the stratum has.
+    /// Number of pages in the stratum.
     pub of: Option<u64>,
-    /// The inclusion probability, from 0 to 1. Null where none can be known.
+    /// The inclusion probability, from 0 to 1. Null if it is unknown.
     pub probability: Option<f64>,
-    /// Why none can be known.
+    /// Why the inclusion probability is unknown.
     #[serde(default)]
     pub unknown: Option<String>,
 }
@@ -123,14 +122,14 @@ pub struct WalkRow {
     pub step: u64,
     /// `start`, the first step; `link`; `redirect`; or `restart`, a step to a seed.
     pub how: String,
-    /// Of a restart, why: `chance`; `no links` to go on by; `no page`, as there was no answer or an
-    /// error; `excluded`, as it may not be asked for; `redirects`, more than are followed.
+    /// The reason of a restart: `chance`; `no links` to follow; `no page`, with no response or an
+    /// error; `excluded`, which can't be fetched; `redirects`, more than are followed.
     pub why: Option<String>,
     /// The URL that the step leads to.
     pub url: String,
-    /// The page that the walker stood on before.
+    /// The page that the walker was on before.
     pub from: Option<String>,
-    /// The links of that page that could have been followed, each URL once.
+    /// Number of distinct URLs that the page's links could have led to.
     pub links: Option<u64>,
 }
 
@@ -138,7 +137,7 @@ fn first_round() -> u32 {
     1
 }
 
-/// Errors of pages that were read as far as they are read.
+/// Errors of pages that were still read up to a limit.
 const READ_ALL_THE_SAME: [&str; 4] = [
     "body_truncated",
     "decoded_too_large",
@@ -146,42 +145,43 @@ const READ_ALL_THE_SAME: [&str; 4] = [
     "login_page",
 ];
 
-/// The error of a URL that the crawler gave up since it died of it: no fault of the link.
+/// The error of a URL that the crawler gave up because it kept crashing on it. The link is not at
+/// fault.
 pub const READER_KILLED: &str = "reader_killed";
-/// The error of a page that a parser panicked over.
+/// The error of a page that made a parser panic.
 pub const READER_PANICKED: &str = "reader_panicked";
-/// The error of a redirect whose chain leads back to a URL of its own.
+/// The error of a redirect whose chain returns to one of its own URLs.
 pub const REDIRECT_LOOP: &str = "redirect_loop";
 /// The error of a redirect whose chain is longer than the crawl follows.
 pub const TOO_MANY_REDIRECTS: &str = "too_many_redirects";
-/// The error of a redirect to what is no URL.
+/// The error of a redirect whose target is not a URL.
 const REDIRECT_MALFORMED: &str = "redirect_malformed";
 
-/// Errors of redirects that lead a reader nowhere, whatever their status.
+/// Errors of redirects that lead nowhere, whatever their status.
 const BROKEN_REDIRECTS: [&str; 3] = [REDIRECT_LOOP, TOO_MANY_REDIRECTS, REDIRECT_MALFORMED];
 
 impl PageRow {
-    /// Returns whether the body was left out of the archive, by the site's word or the operator's.
+    /// Returns whether the body was kept out of the archive, by the site or the operator.
     #[must_use]
     pub fn is_body_left_out(&self) -> bool {
         self.withheld.is_some() || self.unwanted.is_some()
     }
 
-    /// Returns whether commands may show or export what the archived body says. They go by the search
-    /// index, which is redacted, where they may not.
+    /// Returns whether commands may show or export the archived body. If not, they use the search
+    /// index, which is redacted.
     #[must_use]
     pub fn may_show_body(&self) -> bool {
         !self.is_body_left_out() && !self.echoes_secret
     }
 
-    /// Returns whether its record repeats no body: that of an earlier visit holds it.
+    /// Returns whether the page's record omits the body because an earlier visit's record has it.
     #[must_use]
     pub fn repeats_body(&self) -> bool {
         self.change.as_deref() == Some("same") && self.differs.as_deref() != Some("markup")
     }
 
-    /// Returns whether a link to the page leads nowhere: no answer, a status of 400 and above, or a
-    /// redirect without an end. What the crawler itself could not bear is not.
+    /// Returns whether a link to the page leads nowhere: no response, a status of 400 and above, or
+    /// a redirect without an end. A page that crashed the crawler doesn't count.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         match (self.error.as_deref(), self.status) {
@@ -191,20 +191,20 @@ impl PageRow {
         }
     }
 
-    /// The reason why a redirect leads nowhere, where it does.
+    /// Returns the error of a redirect that leads nowhere.
     #[must_use]
     pub fn broken_redirect(&self) -> Option<&str> {
         let error = self.error.as_deref();
         error.filter(|error| BROKEN_REDIRECTS.contains(error))
     }
 
-    /// Returns whether what the server has could not be had: no answer, a status of 400 and above,
-    /// or a body that could not be read whole. One that was cut at a limit was read that far;
-    /// one that broke off may have more.
+    /// Returns whether fetching failed: no response, a status of 400 and above, or an incomplete
+    /// body. A body cut at one of our limits is not a failure; one that broke off is.
     #[must_use]
     pub fn is_failed(&self) -> bool {
-        let unread = |error: &str| !READ_ALL_THE_SAME.contains(&error);
-        self.status.is_none_or(|status| status >= 400) || self.error.as_deref().is_some_and(unread)
+        let is_unread = |error: &str| !READ_ALL_THE_SAME.contains(&error);
+        self.status.is_none_or(|status| status >= 400)
+            || self.error.as_deref().is_some_and(is_unread)
     }
 }
 
@@ -213,9 +213,9 @@ impl PageRow {
 pub struct RobotsVerdict {
     /// `allowed` or `disallowed`.
     pub verdict: String,
-    /// The line of the rule that decided, counted from 1; null where none matched.
+    /// The line of the deciding rule, from 1. Null if no rule matched.
     pub line: Option<u32>,
-    /// That rule as written.
+    /// The deciding rule, as written.
     pub rule: Option<String>,
 }
 
@@ -223,7 +223,7 @@ pub struct RobotsVerdict {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct PageUsage {
-    /// For a search index: `allowed`, `refused`, or null where nobody speaks of it.
+    /// For a search index: `allowed`, `refused`, or null without a statement about it.
     pub search: Option<String>,
     /// For input to a model.
     pub ai_input: Option<String>,
@@ -231,18 +231,18 @@ pub struct PageUsage {
     pub train_ai: Option<String>,
     /// For a copy kept for others.
     pub archive: Option<String>,
-    /// The statements, each as it was made.
+    /// The statements as written.
     pub said: Vec<UsageStatement>,
 }
 
 /// One statement about the use of a page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageStatement {
-    /// In which words: `content-usage`, `content-signal`, `tdm-reservation` ..
+    /// The vocabulary: `content-usage`, `content-signal`, `tdm-reservation` ..
     pub vocabulary: String,
     /// The place: `robots`, `tdmrep`, `header` or `meta`.
     pub channel: String,
-    /// Its line, where it stands in robots.txt.
+    /// The line of a statement in robots.txt.
     pub line: Option<u32>,
     /// The raw text.
     pub raw: String,
@@ -251,58 +251,59 @@ pub struct UsageStatement {
 /// The place of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarcPlace {
-    /// The name of the file in the folder `archive`, as the index has it.
+    /// The name of the file in the folder `archive`, as in the index.
     pub file: String,
-    /// The beginning of the record's gzip member, in bytes.
+    /// Offset of the record's gzip member, in bytes.
     pub offset: u64,
 }
 
 /// A line of `requests.jsonl`: a request that was sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestRow {
-    /// The URL that was asked for.
+    /// The requested URL.
     pub url: String,
-    /// The host key that the gap is kept for: without a port, but on loopback.
+    /// The host key that the gap applies to: without a port, except on loopback.
     pub host: String,
-    /// The address that was asked.
+    /// The IP address that the request was sent to.
     pub address: Option<String>,
     /// The purpose: `page`, `robots`, `hop` ..
     pub purpose: String,
-    /// When it was sent, in milliseconds since the Unix epoch, UTC.
+    /// When the request was sent, in milliseconds since the Unix epoch, UTC.
     pub start: u64,
     /// When the exchange ended, in milliseconds since the Unix epoch, UTC.
     pub end: u64,
-    /// The status code, where one was answered.
+    /// The status code of the response, if any.
     pub status: Option<u16>,
-    /// The name of the failure, where none was.
+    /// The name of the failure, if there was no response.
     pub failure: Option<String>,
-    /// The gap that had to be kept before it, in milliseconds.
+    /// The gap required before this request, in milliseconds.
     pub gap_asked: u64,
-    /// The rule that asked for that gap: `delay`, `crawl-delay`, `retry-after` ..
+    /// The rule that required that gap: `delay`, `crawl-delay`, `retry-after` ..
     pub why: String,
-    /// The wait that this answer asks for, in milliseconds.
+    /// The wait that this response demands, in milliseconds.
     pub wait_asked: Option<u64>,
-    /// The rows that were on the disk when a page was chosen; null for robots.txt and the like,
+    /// The rows that were on the disk when the page was chosen. Null for robots.txt and the like,
     /// which are not chosen from a queue.
     #[serde(default)]
     pub after: Option<AfterCommits>,
-    /// The worker that sent it, where the requests of several were gathered.
+    /// The worker that sent the request, if the requests of several workers were gathered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
 }
 
-/// The commits that a request was chosen after: by them a replay knows which links were known.
+/// The commits that preceded the choice of a request. A replay derives from them which links were
+/// known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AfterCommits {
-    /// The rows of `pages.jsonl` that were committed.
+    /// Number of committed rows of `pages.jsonl`.
     pub pages: u64,
-    /// Other commits of this run: a robots.txt with its sitemaps, a page that is to be tried
-    /// again, URLs that were settled without a request.
+    /// Number of other commits of this run: a robots.txt with its sitemaps, a page to retry, URLs
+    /// settled without a request.
     pub others: u64,
 }
 
 impl RequestRow {
-    /// The answer in a word: its status, the name of the failure, or `no answer`.
+    /// Returns the status code, the name of the failure, or `no answer`.
     #[must_use]
     pub fn answer(&self) -> String {
         match (self.status, &self.failure) {
@@ -313,55 +314,55 @@ impl RequestRow {
     }
 }
 
-/// A line of `digests.jsonl`: a file of the crawl as it was when no run was under way.
+/// A line of `digests.jsonl`: a file of the crawl as it was between runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DigestRow {
-    /// Its path, as seen from the crawl's directory. The last row speaks of the rows above it, and
-    /// has the name of the list.
+    /// The path relative to the crawl's directory. The last row covers the rows above it, and has
+    /// the name of the list.
     pub file: String,
-    /// Its length.
+    /// The length of the file.
     pub bytes: u64,
-    /// Its SHA-256 in lower case hexadecimal digits.
+    /// The SHA-256 in lower case hexadecimal digits.
     pub sha256: String,
-    /// In the last row alone: true if all files are listed; false while a run is under way, when
-    /// the WARC files are, as far as they went before it.
+    /// Only in the last row: true if all files are listed; false while a run is in progress, when
+    /// only WARC files are listed, with their lengths before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_whole: Option<bool>,
 }
 
-/// A line of `state/delays.jsonl`: an operator set another delay while the crawl ran, or had its
-/// settings read again.
+/// A line of `state/delays.jsonl`: an operator changed the delay during the crawl, or had the
+/// settings reread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelayRow {
-    /// From when on it holds, in milliseconds since the Unix epoch, UTC.
+    /// When the change took effect, in milliseconds since the Unix epoch, UTC.
     pub at: u64,
-    /// The host key that it holds for; null: every host.
+    /// The host key that the change applies to. Null for every host.
     pub host: Option<String>,
-    /// The least gap, in milliseconds; null where `reread` has something, and where a run began, so
-    /// that `crawl.toml` holds again.
+    /// The minimum gap, in milliseconds. Null if `reread` is set, and at the start of a run, when
+    /// `crawl.toml` applies again.
     pub delay: Option<u64>,
-    /// The settings were read again, and `crawl.toml` written anew.
+    /// Set if the settings were reread and `crawl.toml` rewritten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reread: Option<RereadSettings>,
-    /// The worker for whose requests it holds, where those of several were gathered.
+    /// The worker whose requests the change applies to, if those of several workers were gathered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
 }
 
-/// The rules in force until settings were read again, and how the exclusions changed.
+/// The rules before settings were reread, and the changes of the exclusions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RereadSettings {
-    /// The least gap until then, in milliseconds.
+    /// The previous minimum gap, in milliseconds.
     pub delay: u64,
-    /// Requests in flight per host until then.
+    /// The previous maximum of requests in flight per host.
     pub per_host: u32,
-    /// The same for the hosts of each name, as far as it had others.
+    /// The previous settings of single host names, if they differed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sites: BTreeMap<String, RereadSite>,
-    /// Exclusions that hold from then on, named as in `excluded.jsonl`.
+    /// Exclusions added, named as in `excluded.jsonl`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<String>,
-    /// Exclusions that held until then.
+    /// Exclusions removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<String>,
 }
@@ -377,18 +378,18 @@ pub struct RereadSite {
     pub per_host: Option<u32>,
 }
 
-/// A line of `state/order.jsonl`: one of the facts by which a replay comes to the same order. Each
-/// line has one of the columns.
+/// A line of `state/order.jsonl`: an event that a replay repeats in the same order. Each line sets
+/// one of the columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderRow {
     /// A run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunBegan>,
-    /// A host had its turn: a request was sent, or URLs of it were settled without one.
+    /// A host had its turn: a request was sent, or URLs of the host were settled without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<HostTurn>,
-    /// The messages that the writer is about to commit together, in its order. Each is named by its
-    /// cause: `e7` is what came of the 7th request of the run that ended, `t7` of its 7th turn.
+    /// The messages that the writer is about to commit together, in order. Each is named by its
+    /// cause: `e7` for the 7th request of the run that ended, `t7` for its 7th turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Vec<String>>,
     /// An operator's command took effect.
@@ -399,106 +400,106 @@ pub struct OrderRow {
 /// An operator's command that changes which requests are sent, or when.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandTaken {
-    /// When, in milliseconds since the Unix epoch, UTC.
+    /// When the command took effect, in milliseconds since the Unix epoch, UTC.
     pub at: u64,
     /// `add`, `delay`, `park` or `unpark`.
     pub command: String,
-    /// The added URL, or the host; null: every host.
+    /// The added URL, or the host. Null for every host.
     pub about: Option<String>,
-    /// The delay that was set, in milliseconds.
+    /// The new delay, in milliseconds.
     pub delay: Option<u64>,
-    /// The requests of this run that had ended.
+    /// Number of ended requests of this run.
     pub ended: u64,
-    /// The messages that were committed, of all runs.
+    /// Number of committed messages of all runs.
     pub settled: u64,
 }
 
-/// The begin of a run.
+/// The start of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunBegan {
-    /// When, in milliseconds since the Unix epoch, UTC.
+    /// When the run started, in milliseconds since the Unix epoch, UTC.
     pub at: u64,
-    /// The round that it works in, from 1.
+    /// The round of the run, from 1.
     pub round: u32,
     /// When that round began, in seconds since the Unix epoch, UTC.
     pub round_began: u32,
-    /// The bytes that `requests.jsonl` has.
+    /// Length of `requests.jsonl` in bytes.
     pub requests: u64,
-    /// The messages that are committed, of all runs before.
+    /// Number of committed messages of all earlier runs.
     pub settled: u64,
-    /// How the run before ended, as `waiting.jsonl` had it: its reason and, where there is one, its
-    /// detail; null: it was killed, or there was none.
+    /// How the previous run ended, as in `waiting.jsonl`: its reason and any detail. Null if it was
+    /// killed or this is the first run.
     pub before: Option<String>,
 }
 
 /// A turn of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostTurn {
-    /// When, in milliseconds since the Unix epoch, UTC.
+    /// When the turn was taken, in milliseconds since the Unix epoch, UTC.
     pub at: u64,
     /// Scheme, host and port.
     pub origin: String,
-    /// `page`, `robots`, or `hop`: a redirect of a robots.txt, or what is asked for right after it.
+    /// `page`, `robots`, or `hop`: a redirect of a robots.txt, or a request right after it.
     pub purpose: String,
-    /// The requests of this run that had ended.
+    /// Number of ended requests of this run.
     pub ended: u64,
-    /// The messages that were committed, of all runs.
+    /// Number of committed messages of all runs.
     pub settled: u64,
-    /// The URLs that were settled or went behind others without a request.
+    /// Number of URLs settled or moved to the back of the queue without a request.
     pub passed: u64,
-    /// True if a request was sent.
+    /// Whether a request was sent.
     pub is_sent: bool,
 }
 
-/// A line of `excluded.jsonl`: a URL that was known and not asked for.
+/// A line of `excluded.jsonl`: a known URL that was not fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExcludedRow {
     /// The URL.
     pub url: String,
     /// `robots`, `meta`, `header`, `nofollow`, `scope`, `depth`, `budget`, `trap` ..
     pub reason: String,
-    /// The rule that decided, as written.
+    /// The deciding rule, as written.
     pub rule: Option<String>,
-    /// The line of that rule, where it stands in a file.
+    /// The line of that rule, if it is in a file.
     pub line: Option<u32>,
-    /// The page that the URL was found on; null for a seed.
+    /// The page that the URL was found on. Null for a seed.
     pub found_on: Option<String>,
-    /// The label of the seed in whose area the URL lies; null where that seed has none.
+    /// The label of the seed whose area contains the URL. Null if that seed has no label.
     #[serde(default)]
     pub label: Option<String>,
-    /// The round that excluded it, from 1; null in rows of older versions.
+    /// The round that excluded the URL, from 1. Null in rows of older versions.
     #[serde(default)]
     pub round: Option<u32>,
-    /// Fetch time of the last page settled before it, or start of the round for rows written at the end
-    /// of a run; null in rows of older versions.
+    /// Fetch time of the last page settled before, or start of the round for rows written at the
+    /// end of a run. Null in rows of older versions.
     #[serde(default)]
     pub at: Option<Timestamp>,
 }
 
-/// A line of `waiting.jsonl`, written when a run ends: URLs that are to be asked for still.
+/// A line of `waiting.jsonl`, written when a run ends: URLs that are still pending.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingRow {
-    /// Scheme, host and port, whose URLs wait; null: the crawl, in the first line.
+    /// Scheme, host and port of the pending URLs. Null in the first line, which is about the crawl.
     pub origin: Option<String>,
-    /// The number of them.
+    /// Number of pending URLs.
     pub urls: u64,
-    /// Why they wait, and in the first line how the run ended: `finished`, `budget`,
+    /// Why they are pending, and in the first line how the run ended: `finished`, `budget`,
     /// `interrupted`, `unreachable`, `parked`, `robots`.
     pub reason: String,
-    /// The budget's name, or why the host was not asked.
+    /// The name of the budget, or why the host was not requested.
     pub detail: Option<String>,
-    /// The first 100 URLs of an origin without a reachable robots.txt. Each is a link to a server that
-    /// does not answer.
+    /// The first 100 URLs of an origin without a reachable robots.txt. Each is a link to a server
+    /// that does not respond.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listed: Vec<WaitingUrl>,
 }
 
-/// A URL that waits, as `waiting.jsonl` lists it.
+/// A pending URL in a line of `waiting.jsonl`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingUrl {
     /// The URL.
     pub url: String,
-    /// The page that it was found on; null for a seed.
+    /// The page that the URL was found on. Null for a seed.
     pub found_on: Option<String>,
 }
 
@@ -507,83 +508,84 @@ pub struct WaitingUrl {
 pub struct LinkRow {
     /// The page.
     pub from: String,
-    /// The URL that is linked to.
+    /// The URL that the page links to.
     pub to: String,
     /// The `rel` of the link.
     pub rel: Option<String>,
-    /// Its text.
+    /// The text of the link.
     pub text: Option<String>,
-    /// The round that read the page, from 1; null in rows of older versions.
+    /// The round that read the page, from 1. Null in rows of older versions.
     #[serde(default)]
     pub round: Option<u32>,
-    /// When the page was fetched; null in rows of older versions.
+    /// When the page was fetched. Null in rows of older versions.
     #[serde(default)]
     pub at: Option<Timestamp>,
 }
 
-/// A line of `recheck.jsonl`: what today's rules say of what a crawl has, as `crawl recheck` was
-/// told. The first line is that of the recheck itself.
+/// A line of `recheck.jsonl`: how today's rules apply to a crawled page, as found by `crawl
+/// recheck`. The first line is about the recheck itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecheckRow {
-    /// When the rules were asked for.
+    /// When the rules were fetched.
     pub at: Timestamp,
     /// `rechecked` (the first line), `excluded` (a page), or `unknown` (pages of an origin whose
-    /// rules could not be had).
+    /// rules could not be fetched).
     pub verdict: String,
-    /// The page; null where the line is of several.
+    /// The page. Null if the line is about several.
     pub url: Option<String>,
-    /// Scheme, host and port; null in the first line.
+    /// Scheme, host and port. Null in the first line.
     pub origin: Option<String>,
-    /// The number of pages that the line is of.
+    /// Number of pages that the line is about.
     pub urls: u64,
-    /// `robots` or `usage`, or why the rules could not be had; in the first line the purpose of
+    /// `robots` or `usage`, or why the rules could not be fetched; in the first line the purpose of
     /// the crawl.
     pub reason: Option<String>,
-    /// The rule that decided, as written.
+    /// The deciding rule, as written.
     pub rule: Option<String>,
     /// The line of that rule in its robots.txt.
     pub line: Option<u32>,
 }
 
-/// A line of `tombstones.jsonl`: a page or a host that was taken out of the crawl.
+/// A line of `tombstones.jsonl`: a page or a host that was removed from the crawl.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TombstoneRow {
-    /// When.
+    /// When the page or host was removed.
     pub at: Timestamp,
     /// `page` or `host`.
     pub kind: String,
-    /// The keyed digest of its name; the key is in `state/`.
+    /// The keyed digest of the name; the key is in `state/`.
     pub digest: String,
-    /// Why.
+    /// The operator's reason.
     pub reason: String,
 }
 
 /// A line of `workers.jsonl`: a worker whose directory was gathered with those of others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerRow {
-    /// Its name, as in the rows of its requests.
+    /// The name of the worker, as in the rows of its requests.
     pub worker: String,
-    /// When it was first started.
+    /// When the worker was first started.
     pub started: Option<String>,
-    /// When it was started last.
+    /// When the worker was last started.
     pub last_started: Option<String>,
-    /// How its last run ended, as its `waiting.jsonl` has it.
+    /// How the worker's last run ended, as in its `waiting.jsonl`.
     pub ended: String,
     /// Rows of `pages.jsonl`.
     pub pages: u64,
     /// Rows of `requests.jsonl`.
     pub requests: u64,
-    /// Rows of `excluded.jsonl` that were taken over.
+    /// Rows of `excluded.jsonl` that were copied.
     pub excluded: u64,
-    /// Rows of `excluded.jsonl` that were not, as another worker's row tells of the same URL.
+    /// Rows of `excluded.jsonl` that were not copied, because another worker's row covers the same
+    /// URL.
     pub told_by_others: u64,
     /// Rows of `links.jsonl`.
     pub links: u64,
-    /// WARC files.
+    /// Number of WARC files.
     pub warc_files: u64,
-    /// Their bytes.
+    /// Size of the WARC files, in bytes.
     pub warc_bytes: u64,
-    /// Lines of its row files that hold no row, and were left out.
+    /// Lines of row files that are not rows, and were dropped.
     pub unreadable: u64,
 }
 
@@ -608,7 +610,7 @@ mod tests {
         expect.assert_eq(&json);
     }
 
-    /// The columns of a table in the documentation, in their order.
+    /// Returns the columns of a table in the documentation, in order.
     fn documented(file: &str) -> Vec<String> {
         let docs = include_str!("../../../docs/rows.md");
         let (_, section) = docs.split_once(&format!("\n## {file}\n")).unwrap();
@@ -626,7 +628,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_every_column_is_documented_with_its_unit() {
+    fn every_column_is_documented_with_its_unit() {
         let check = |file: &str, columns: &'static [&'static str]| {
             assert_eq!(documented(file), columns, "{file}");
         };
@@ -643,7 +645,7 @@ mod tests {
         check("state/order.jsonl", columns::<OrderRow>());
     }
 
-    /// The fields that a struct asks a reader for.
+    /// Returns the fields that a struct deserialises.
     fn columns<T: DeserializeOwned>() -> &'static [&'static str] {
         struct Fields<'a>(&'a mut &'static [&'static str]);
         impl<'de> Deserializer<'de> for Fields<'_> {
@@ -669,9 +671,9 @@ mod tests {
                 ignored_any
             }
         }
-        let mut found: &'static [&'static str] = &[];
-        assert!(T::deserialize(Fields(&mut found)).is_err());
-        found
+        let mut columns: &'static [&'static str] = &[];
+        assert!(T::deserialize(Fields(&mut columns)).is_err());
+        columns
     }
 
     #[test]

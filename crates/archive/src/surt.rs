@@ -1,14 +1,14 @@
 //! The key that captures are sorted and looked up by.
 //!
-//! Replay tools look a URL up under the key that the Internet Archive's SURT rules give,
-//! so those rules are followed here to the letter, odd ones too: host names turned
-//! round, `www.` dropped, letters lowered, parameters sorted, session ids cut out.
+//! Replay tools look up a URL under the key that the Internet Archive's SURT rules give, so this
+//! module follows those rules exactly, odd ones too: reversed host names, no `www.`, lower case,
+//! sorted parameters, no session ids.
 
 use crawl_weburl::CanonicalUrl;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// The SURT key of a URL, without scheme: `org,example)/path?query`.
+/// Returns the SURT key of a URL, without scheme: `org,example)/path?query`.
 ///
 /// ```
 /// let url = crawl_weburl::canonicalize(None, "https://www.Example.org/A/?b=2&a=1").unwrap();
@@ -41,7 +41,7 @@ fn port(url: &CanonicalUrl) -> Option<u16> {
     Some(url.port()).filter(|port| ![0, usual].contains(port))
 }
 
-/// `www2.example.org` becomes `org,example`.
+/// Converts `www2.example.org` to `org,example`.
 fn host_key(host: &str) -> String {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let host = host.replace("..", ".");
@@ -64,8 +64,8 @@ fn path_key(path: &str, hierarchic: bool) -> String {
         path = straightened(&path);
     }
     let mut path = escaped(&path).to_ascii_lowercase();
-    for letter in [true, false] {
-        path = without_path_session(path, letter);
+    for has_letter in [true, false] {
+        path = without_path_session(path, has_letter);
     }
     if path.len() > 1 && path.ends_with('/') {
         path.pop();
@@ -91,7 +91,7 @@ fn query_key(query: &str) -> String {
     parameters.join("&")
 }
 
-/// Undoes percent-encoding until none is left.
+/// Decodes percent-encoding until nothing changes.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut text = text.to_vec();
     loop {
@@ -121,7 +121,7 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// Percent-encodes what is not printable ASCII, and `#` and `%`.
+/// Percent-encodes everything but printable ASCII, and also `#` and `%`.
 fn escaped(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len());
     for &byte in text {
@@ -137,19 +137,19 @@ fn escaped(text: &[u8]) -> String {
     out
 }
 
-/// Resolves dot segments and drops empty ones but the last.
+/// Resolves dot segments and drops empty segments except the last.
 fn straightened(path: &[u8]) -> Vec<u8> {
-    let mut kept: Vec<&[u8]> = Vec::new();
+    let mut segments: Vec<&[u8]> = Vec::new();
     for segment in path.split(|&byte| byte == b'/').skip(1) {
         match segment {
             b"." => {}
-            b".." if kept.pop().is_some() => {}
-            other => kept.push(other),
+            b".." if segments.pop().is_some() => {}
+            other => segments.push(other),
         }
     }
     let mut out = vec![b'/'];
-    let last = kept.pop().unwrap_or_default();
-    for segment in kept.into_iter().filter(|segment| !segment.is_empty()) {
+    let last = segments.pop().unwrap_or_default();
+    for segment in segments.into_iter().filter(|segment| !segment.is_empty()) {
         out.extend_from_slice(segment);
         out.push(b'/');
     }
@@ -157,13 +157,13 @@ fn straightened(path: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Cuts an ASP.NET session segment out of a lower-case path: `(s(24 characters))/`, any
-/// number of such pairs, or with `lettered` false `(24 characters)/`; only before a path
-/// with `.aspx`. The last such segment goes.
-fn without_path_session(path: String, lettered: bool) -> String {
+/// Removes an ASP.NET session segment from a lower-case path: `(s(24 characters))/`, any number of
+/// such pairs, or with `has_letter` false `(24 characters)/`. Only applies before a path with
+/// `.aspx`; the last such segment is removed.
+fn without_path_session(path: String, has_letter: bool) -> String {
     let slashes = path.rmatch_indices('/').map(|(at, _)| at + 1);
     for begin in slashes {
-        let length = match lettered {
+        let length = match has_letter {
             true => lettered_session(&path[begin..]),
             false => bare_session(&path[begin..]),
         };
@@ -196,7 +196,7 @@ fn bare_session(text: &str) -> Option<usize> {
     Some(text.len() - rest.len())
 }
 
-/// The text behind 24 letters or digits and a bracket.
+/// Returns the text after 24 letters or digits and a bracket.
 fn after_token(text: &str) -> Option<&str> {
     let (token, rest) = text.split_at_checked(24)?;
     let fits = token.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -209,7 +209,7 @@ fn leads_to_aspx(text: &str) -> bool {
         .is_some_and(|at| !text[..at + 1].contains('?'))
 }
 
-/// Cuts known session parameters out of a query, one of each kind, the last one.
+/// Removes known session parameters from a query: the last one of each kind.
 fn without_query_sessions(mut query: String) -> String {
     let kinds: [fn(&str) -> Option<usize>; 5] = [
         |text| named(text, "jsessionid=", 32, u8::is_ascii_alphanumeric),
@@ -219,12 +219,12 @@ fn without_query_sessions(mut query: String) -> String {
         coldfusion_session,
     ];
     for kind in kinds {
-        let found = (0..query.len()).rev().find_map(|at| {
+        let range = (0..query.len()).rev().find_map(|at| {
             let length = query.get(at..).and_then(kind)?;
             let rest = &query[at + length..];
             (rest.is_empty() || rest.starts_with('&')).then_some((at, at + length))
         });
-        if let Some((begin, end)) = found {
+        if let Some((begin, end)) = range {
             let rest = query[end..].strip_prefix('&').unwrap_or_default();
             query = [&query[..begin], rest].concat();
         }
@@ -232,12 +232,12 @@ fn without_query_sessions(mut query: String) -> String {
     query
 }
 
-/// The length of `name` and `count` fitting bytes at the head of `text`, any case.
+/// Returns the length of `name` and `count` fitting bytes at the start of `text`, ignoring case.
 fn named(text: &str, name: &str, count: usize, fits: fn(&u8) -> bool) -> Option<usize> {
     let (head, rest) = text.as_bytes().split_at_checked(name.len())?;
     let value = rest.get(..count)?;
-    let found = head.eq_ignore_ascii_case(name.as_bytes()) && value.iter().all(fits);
-    found.then_some(name.len() + count)
+    let is_match = head.eq_ignore_ascii_case(name.as_bytes()) && value.iter().all(fits);
+    is_match.then_some(name.len() + count)
 }
 
 fn asp_session(text: &str) -> Option<usize> {
@@ -252,7 +252,7 @@ fn coldfusion_session(text: &str) -> Option<usize> {
     Some(id + 1 + token)
 }
 
-/// The length of `name` and a value that is not empty.
+/// Returns the length of `name` and a non-empty value.
 fn one_parameter(text: &str, name: &str) -> Option<usize> {
     named(text, name, 0, |_| true)?;
     let value = text[name.len()..].split('&').next()?;
@@ -266,7 +266,7 @@ mod tests {
 
     use super::surt;
 
-    /// The expected keys are those that the PyPI package `surt` 0.3.1 prints.
+    /// The expected keys are the output of the PyPI package `surt` 0.3.1.
     fn check(urls: &[&str], expect: Expect) {
         let keys: Vec<String> = urls
             .iter()
@@ -374,7 +374,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ours_keys_are_printable_ascii_without_blanks(raw in "https?://[a-z0-9.\\[\\]:]{1,20}/[ -~é]{0,60}") {
+        fn keys_are_printable_ascii_without_spaces(raw in "https?://[a-z0-9.\\[\\]:]{1,20}/[ -~é]{0,60}") {
             if let Ok(url) = crawl_weburl::canonicalize(None, &raw) {
                 prop_assert!(surt(&url).bytes().all(|byte| byte.is_ascii_graphic()));
             }

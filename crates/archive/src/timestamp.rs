@@ -1,4 +1,4 @@
-//! A moment in UTC, and how the files spell it.
+//! A moment in UTC, and its textual forms.
 
 use std::fmt;
 
@@ -7,19 +7,18 @@ use jiff::tz::Offset;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// As [`jiff::fmt::strtime`] writes and reads it.
+/// A format of [`jiff::fmt::strtime`].
 const FOURTEEN_DIGITS: &str = "%Y%m%d%H%M%S";
 
 /// Microseconds since the Unix epoch, UTC.
 ///
-/// In JSON it is text such as `2026-11-20T23:59:59.123Z` (RFC 3339, milliseconds), so
-/// what is read back has lost its microseconds. Moments after the year 9999 are written
-/// as its last one.
+/// In JSON it is a string such as `2026-11-20T23:59:59.123Z` (RFC 3339, milliseconds), so reading
+/// it back loses the microseconds. Moments after the year 9999 are written as its last moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// A moment from its microseconds since the Unix epoch.
+    /// Creates a moment from microseconds since the Unix epoch.
     #[must_use]
     pub fn from_micros(micros: u64) -> Timestamp {
         Timestamp(micros)
@@ -37,28 +36,28 @@ impl Timestamp {
         self.0 / 1000
     }
 
-    /// Reads an RFC 3339 date and time; nothing before 1970.
+    /// Parses an RFC 3339 date and time. `None` before 1970.
     #[must_use]
     pub fn parse(text: &str) -> Option<Timestamp> {
         let parsed: jiff::Timestamp = text.parse().ok()?;
         u64::try_from(parsed.as_microsecond()).ok().map(Timestamp)
     }
 
-    /// `2026-11-20T23:59:59.123Z`: what rows hold.
+    /// Returns the form in rows, `2026-11-20T23:59:59.123Z`.
     #[must_use]
     pub fn rfc3339_millis(self) -> String {
         text_of(&self.rfc3339(*b"0000-00-00T00:00:00.000Z")).to_owned()
     }
 
-    /// `2026-11-20T23:59:59.123456Z`: what a `WARC-Date` holds. WARC 1.1 allows up to
-    /// nine digits of a second (section 5.4).
+    /// Returns the form in a `WARC-Date`, `2026-11-20T23:59:59.123456Z`. WARC 1.1 allows up to nine
+    /// digits of a second (section 5.4).
     #[must_use]
     pub fn rfc3339_micros(self) -> String {
         text_of(&self.rfc3339(*b"0000-00-00T00:00:00.000000Z")).to_owned()
     }
 
-    /// Puts the digits of the moment in place of zeros. Each row has a moment, and a formatter
-    /// that reads a pattern takes as long for it as for the rest of the row.
+    /// Fills in the digits of the moment. Each row has a moment, and a pattern-based formatter
+    /// would take as long as the rest of the row.
     fn rfc3339<const BYTES: usize>(self, mut zeros: [u8; BYTES]) -> [u8; BYTES] {
         let at = self.civil();
         let fields = [
@@ -85,13 +84,13 @@ impl Timestamp {
         zeros
     }
 
-    /// `20261120235959`: what names of files and index lines hold.
+    /// Returns the form in file names and index lines, `20261120235959`.
     #[must_use]
     pub fn fourteen_digits(self) -> String {
         self.civil().strftime(FOURTEEN_DIGITS).to_string()
     }
 
-    /// Reads the form of [`fourteen_digits`](Timestamp::fourteen_digits); nothing before 1970.
+    /// Parses the form of [`fourteen_digits`](Timestamp::fourteen_digits). `None` before 1970.
     #[must_use]
     pub fn parse_fourteen_digits(digits: &[u8]) -> Option<Timestamp> {
         let at = jiff::fmt::strtime::parse(FOURTEEN_DIGITS, digits).ok()?;
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_json_has_milliseconds() {
+    fn json_has_milliseconds() {
         let json = serde_json::to_string(&Timestamp::from_micros(1_500)).unwrap();
         assert_eq!(json, r#""1970-01-01T00:00:00.001Z""#);
         let read: Timestamp = serde_json::from_str(&json).unwrap();

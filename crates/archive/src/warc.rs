@@ -16,14 +16,13 @@ const CONFORMS_TO: &str =
 const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/";
 const FIELDS: &str = "application/warc-fields";
 
-/// The digest of payloads and blocks: what other archives compare by.
+/// The digest algorithm of payloads and blocks, which other archives compare by.
 const DIGEST: DigestAlgorithm = DigestAlgorithm::Sha1;
-/// Deflate level. It costs half the time of the usual 6 and about an eighth more room;
-/// bodies mostly come compressed from the server anyway, and one processor must keep up with many
-/// hosts.
+/// Deflate level. It takes half the time of the usual 6 and about an eighth more space. Most bodies
+/// arrive compressed anyway, and one processor must keep up with many hosts.
 const LEVEL: i32 = 1;
 
-/// The record at the head of each file: who made it and how (WARC 1.1 section 6.2).
+/// The record at the start of each file: who created the file and how (WARC 1.1 section 6.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Warcinfo {
     /// Program and version: `crawl/0.1.0`.
@@ -32,20 +31,20 @@ pub struct Warcinfo {
     pub operator: Option<String>,
     /// The institution that the crawl is made for.
     pub publisher: Option<String>,
-    /// The study that it is a part of.
+    /// The study that the crawl is part of.
     pub is_part_of: Option<String>,
-    /// The `User-Agent` that is sent.
+    /// The `User-Agent` of the requests.
     pub user_agent: String,
-    /// The `From` that is sent.
+    /// The `From` of the requests.
     pub from: Option<String>,
-    /// The way in which robots.txt is obeyed, in words.
+    /// How the crawl obeys robots.txt, in words.
     pub robots: String,
-    /// The labelled digest of the configuration that the run wrote down which began the file.
+    /// The labelled digest of the configuration of the run that created the file.
     pub config_digest: Option<String>,
 }
 
 impl Warcinfo {
-    /// The block of the record.
+    /// Returns the block of the record.
     pub(crate) fn block(&self) -> Vec<u8> {
         let fields = [
             ("software", Some(self.software.as_str())),
@@ -69,14 +68,14 @@ impl Warcinfo {
     }
 }
 
-/// The finished records of one capture, ready to be appended.
+/// The finished records of one capture, ready to append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedCapture {
     /// Gzip members: response or revisit, request, metadata.
     pub(crate) members: Vec<u8>,
-    /// The place in `members` of the first one; the index points to it.
+    /// The range of the first member, which the index points to.
     pub(crate) response: Range<usize>,
-    /// Its index line up to the digest, which knows no file and no offset.
+    /// The index line up to the digest, without file and offset.
     pub(crate) index_head: String,
     pub(crate) started: Timestamp,
     pub(crate) id: Uuid,
@@ -85,7 +84,7 @@ pub struct EncodedCapture {
 
 impl EncodedCapture {
     /// The labelled digest of the payload: of the body, or of the archived payload that a revisit
-    /// refers to; of an empty body where the server said that nothing was modified.
+    /// refers to. For a 304, that of an empty body.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
@@ -97,15 +96,15 @@ impl EncodedCapture {
         self.id
     }
 
-    /// Bytes of all its gzip members.
+    /// Total length of the gzip members, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.members.len() as u64
     }
 }
 
-/// Makes records of captures. It keeps its tables and buffers, so one per thread serves
-/// any number of captures; no capture changes what the next one becomes.
+/// Encodes captures as records. Reuses its tables and buffers, so create one per thread; captures
+/// don't affect each other's output.
 pub struct Encoder {
     gzip: Gzip,
     head: Vec<u8>,
@@ -123,21 +122,21 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// The records of one capture. Pure work of the processor; the body is hashed and
-    /// compressed from where it lies.
+    /// Encodes the records of one capture. CPU work only; the body is hashed and compressed without
+    /// copying it.
     #[must_use]
     pub fn encode(&mut self, capture: &Capture<'_>, ids: &RecordIds) -> EncodedCapture {
         let capture = &sound(*capture);
-        let received = DIGEST.of(&[capture.body]);
+        let body_digest = DIGEST.of(&[capture.body]);
         let digest = match capture.revisit {
             Some(Revisit::IdenticalContent { payload_digest, .. }) => payload_digest.to_owned(),
-            _ => received.clone(),
+            _ => body_digest.clone(),
         };
         let mut members = Vec::with_capacity(2048 + capture.body.len() / 3);
         self.response(capture, ids, &digest, &mut members);
         let response = 0..members.len();
         self.request(capture, ids, &mut members);
-        self.metadata(capture, ids, &received, &mut members);
+        self.metadata(capture, ids, &body_digest, &mut members);
         EncodedCapture {
             members,
             response,
@@ -148,7 +147,7 @@ impl Encoder {
         }
     }
 
-    /// A record that was read, with these fields and this block.
+    /// Encodes an existing record again, with the given fields and block.
     pub(crate) fn again<'f>(
         &mut self,
         fields: impl Iterator<Item = (&'f str, &'f str)>,
@@ -167,7 +166,7 @@ impl Encoder {
         self.end(&[], out);
     }
 
-    /// The member at the head of a file.
+    /// Encodes the member at the start of a file.
     pub(crate) fn warcinfo(
         &mut self,
         info: &Warcinfo,
@@ -273,9 +272,10 @@ impl Encoder {
         self.end(&[], out);
     }
 
-    /// The head of an answer whose revisit record has an empty block. With that of a 304 in the
-    /// block pywb answers with an empty 304; with an empty block (WARC 1.1 section 6.7.3 allows
-    /// one) it answers with the head and the payload that are referred to.
+    /// Adds the response header to the metadata block, for a revisit record with an empty block. If
+    /// the revisit record contains the header of a 304, pywb replies with an empty 304. With an
+    /// empty block, which WARC 1.1 section 6.7.3 allows, it replays the header and payload of the
+    /// original.
     fn head_as_fields(&mut self, capture: &Capture<'_>) {
         self.head.clear();
         response_head(capture, &mut self.head);
@@ -320,7 +320,7 @@ impl Encoder {
         self.field("WARC-Profile", &format!("{PROFILE}{profile}"));
         self.refers_to(&original);
         if !matches!(revisit, Some(Revisit::NotModified(_))) {
-            // WARC 1.1 section 6.7.2: the payload that is left out is a truncation.
+            // By WARC 1.1 section 6.7.2, omitting the payload is a truncation.
             self.field("WARC-Truncated", "length");
         }
     }
@@ -334,7 +334,7 @@ impl Encoder {
         push_field(name, value.as_bytes(), &mut self.head);
     }
 
-    /// Ends the record whose fields are in `head` and whose block is `block` and `body`.
+    /// Ends the record with the fields in `head`; the block is `block` followed by `body`.
     fn end(&mut self, body: &[u8], out: &mut Vec<u8>) {
         let digest = DIGEST.of(&[&self.block, body]);
         self.field("WARC-Block-Digest", &digest);
@@ -346,7 +346,7 @@ impl Encoder {
     }
 }
 
-/// The capture without claims that can't both hold.
+/// Drops a revisit from a truncated capture, because both can't be true.
 fn sound(mut capture: Capture<'_>) -> Capture<'_> {
     if capture.truncated.is_some() {
         capture.revisit = None;
@@ -354,9 +354,9 @@ fn sound(mut capture: Capture<'_>) -> Capture<'_> {
     capture
 }
 
-/// The digest that the record gives for its payload. A revisit that the server spoke for has
-/// none of its own and says nothing (WARC 1.1 section 6.7.3 asks for nothing): checkers would
-/// hold it against the bytes of this record.
+/// Returns the payload digest for the record. `None` for a 304: the record has no payload of its
+/// own, and validators would compare the digest with the record's own bytes (WARC 1.1 section 6.7.3
+/// requires none).
 fn payload_digest<'d>(capture: &Capture<'_>, digest: &'d str) -> Option<&'d str> {
     match capture.revisit {
         Some(Revisit::NotModified(_)) => None,

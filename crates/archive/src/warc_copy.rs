@@ -1,4 +1,4 @@
-//! WARC files that are copied under another name.
+//! Copies WARC files under another name.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -10,22 +10,22 @@ use crate::warc::Encoder;
 use crate::warc_files::{serial, suited};
 use crate::warc_reader::read_record;
 
-/// A WARC file that was copied.
+/// A copied WARC file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopiedWarc {
-    /// The length of the copy, in bytes.
+    /// Length of the copy, in bytes.
     pub length: u64,
-    /// The bytes by which each record but the first begins later than in the original.
+    /// Difference in offset, in bytes, for each record but the first.
     pub shift: i64,
 }
 
-/// Returns whether an archive of ours gives its WARC files such names.
+/// Returns whether a name is that of a WARC file of this program.
 #[must_use]
 pub fn is_warc(name: &str) -> bool {
     serial(name).is_some()
 }
 
-/// The name of a WARC file with a mark before its date, so that it differs from that of another
+/// Returns the name of a WARC file with a mark before the date, to distinguish it from another
 /// file: `crawl-example.org-w2-20261121000000-00000.warc.gz`.
 #[must_use]
 pub fn marked_name(name: &str, mark: &str) -> String {
@@ -38,12 +38,12 @@ pub fn marked_name(name: &str, mark: &str) -> String {
     parts.join("-")
 }
 
-/// Copies the WARC file `from` to `to`. The copy begins with a warcinfo record that has its name,
-/// which may be longer: so the records behind it are moved. It is on the disk then.
+/// Copies the WARC file `from` to `to` and syncs it. The warcinfo record is rewritten with the new
+/// name. If its length changes, the records after it move.
 ///
 /// # Errors
-/// [`ReadError`] where the first record of `from` is no warcinfo, or can't be read, and errors of
-/// the file system.
+/// [`ReadError`] if the first record of `from` is not a warcinfo or can't be read, or on I/O
+/// errors.
 pub fn copy_renamed(from: &Path, to: &Path) -> Result<CopiedWarc, ReadError> {
     let first = read_record(from, 0)?;
     let name = to.file_name().map(|name| name.to_string_lossy());
@@ -87,7 +87,7 @@ mod tests {
     use super::{is_warc, marked_name};
 
     #[test]
-    fn ours_a_mark_stands_before_the_date() {
+    fn a_mark_precedes_the_date() {
         let marked = marked_name("crawl-a-b.example-20261121000000-00012.warc.gz", "w/2");
         assert_eq!(marked, "crawl-a-b.example-w-2-20261121000000-00012.warc.gz");
         assert!(is_warc(&marked));

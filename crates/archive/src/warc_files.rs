@@ -20,18 +20,18 @@ use crate::warc::{EncodedCapture, Encoder, Warcinfo};
 use crate::warc_reader::read_record;
 
 const SUFFIX: &str = ".warc.gz";
-/// Longest prefix in a name of a file; with date and number far below the 255 bytes
-/// that file systems allow.
+/// Maximum length of the prefix in a file name. With date and number, the name stays far below the
+/// 255 bytes that file systems allow.
 const MAX_PREFIX: usize = 64;
 
-/// The settings by which files are named, filled and introduced.
+/// Settings for the names, sizes and warcinfo records of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveOptions {
-    /// The part of file names between `crawl-` and the date; commonly the host of the
-    /// first seed. What does not suit a name becomes a hyphen.
+    /// The part of file names between `crawl-` and the date, usually the host of the first seed.
+    /// Unsuitable characters become hyphens.
     pub prefix: String,
-    /// A file that would become longer is ended first, unless it holds no capture.
-    /// Bytes; the usual size among archives is 1 GB.
+    /// Maximum file size in bytes; archives usually use 1 GB. Only a file with a single capture may
+    /// be larger.
     pub max_file_bytes: u64,
     /// The content of the warcinfo record.
     pub warcinfo: Warcinfo,
@@ -47,24 +47,24 @@ impl Default for ArchiveOptions {
     }
 }
 
-/// The place of a capture.
+/// The place of an appended capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     /// The name of the file in the folder `archive`.
     pub file: String,
-    /// The beginning of the gzip member of the response or revisit record, in bytes.
+    /// Offset of the gzip member of the response or revisit record, in bytes.
     pub offset: u64,
-    /// The length of that member, in bytes.
+    /// Length of that member, in bytes.
     pub length: u64,
-    /// The labelled digest of the body, as [`EncodedCapture::digest`] has it.
+    /// The labelled payload digest, from [`EncodedCapture::digest`].
     pub digest: String,
 }
 
 /// The archive folder of one crawl, open for writing.
 ///
-/// Records that were appended count only from the moment when the lengths that
-/// [`marks`](Archive::marks) gives after a [`sync`](Archive::sync) are committed
-/// elsewhere: the next open cuts everything back to the lengths that it is told.
+/// Appended records only count once the lengths that [`marks`](Archive::marks) returns after a
+/// [`sync`](Archive::sync) are committed elsewhere. The next [`open`](Archive::open) truncates all
+/// files to the committed lengths.
 pub struct Archive {
     dir: PathBuf,
     folder: PathBuf,
@@ -73,31 +73,30 @@ pub struct Archive {
     captures: RowFile,
     current: Option<WarcFile>,
     next_serial: u64,
-    /// True if the folder has entries that are not durable yet.
+    /// Whether the folder has directory entries that are not durable yet.
     new_entries: bool,
-    /// Lengths that are on the disk, of files that were written by this value.
+    /// Synced lengths of the files written since open.
     synced: BTreeMap<String, u64>,
 }
 
 struct WarcFile {
     name: String,
     appender: Appender,
-    /// True if it holds more than its warcinfo.
+    /// Whether the file contains more than its warcinfo.
     used: bool,
 }
 
 impl Archive {
-    /// Opens the folder `archive` in the directory of a crawl, and makes it where it is
-    /// missing. Files named in `marks` are cut back to the lengths there; WARC files of
-    /// ours that are not named were never committed and are removed. Other files are
-    /// left alone.
+    /// Opens or creates the folder `archive` in a crawl's directory. Truncates the files named in
+    /// `marks` to the lengths given there. Removes WARC files of this program that are not named,
+    /// because they were never committed. Leaves other files alone.
     ///
-    /// The last file is written on if it is introduced the same way and has no other name (a
-    /// hard link, by which others keep it); else a new one begins with the first capture.
+    /// The last file is continued if its warcinfo is the same and it has no other name (a hard
+    /// link, by which somebody keeps it). Otherwise a new file begins with the first capture.
     ///
     /// # Errors
-    /// [`ArchiveError::Short`] where a file lost committed bytes; then nothing was
-    /// changed. [`ArchiveError::ForeignMark`], or an error of the file system.
+    /// [`ArchiveError::Short`] if a file lost committed bytes; then nothing was changed.
+    /// [`ArchiveError::ForeignMark`], or an I/O error.
     pub fn open(
         dir: &Path,
         options: ArchiveOptions,
@@ -125,10 +124,10 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Appends the records of a capture. Nothing of it stays where that fails.
+    /// Appends the records of a capture. If that fails, none of its bytes stay.
     ///
     /// # Errors
-    /// [`ArchiveError::Full`] and others of the file system.
+    /// [`ArchiveError::Full`] and other I/O errors.
     pub fn append(&mut self, encoded: &EncodedCapture) -> Result<Receipt, ArchiveError> {
         let mut file = match self.current.take() {
             Some(file) if self.has_room(&file, encoded) => file,
@@ -157,16 +156,16 @@ impl Archive {
         Ok(receipt)
     }
 
-    /// Waits until everything that was appended is on the disk, new files' names too.
+    /// Waits until everything appended is on the disk, including the names of new files.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn sync(&mut self) -> Result<(), ArchiveError> {
         self.captures.sync()?;
         if let Some(mut file) = self.current.take() {
-            let done = self.sync_file(&mut file);
+            let synced = self.sync_file(&mut file);
             self.current = Some(file);
-            done?;
+            synced?;
         }
         if self.new_entries {
             sync_folder(&self.folder)?;
@@ -176,18 +175,18 @@ impl Archive {
         Ok(())
     }
 
-    /// The lengths to be committed, by file as seen from the crawl's directory: as they
-    /// were at the last [`sync`](Archive::sync), of files that were written since open.
+    /// Returns the lengths to commit, by path relative to the crawl's directory: those at the last
+    /// [`sync`](Archive::sync), of files written since open.
     pub fn marks(&self) -> impl Iterator<Item = (&str, u64)> {
         self.synced
             .iter()
             .map(|(name, length)| (name.as_str(), *length))
     }
 
-    /// Writes the sorted index anew from all captures and says how many there are.
+    /// Rewrites the sorted index from all captures, and returns their number.
     ///
     /// # Errors
-    /// Those of the file system; then the old index is still there.
+    /// I/O errors. The old index stays.
     pub fn write_index(&mut self) -> Result<u64, ArchiveError> {
         self.captures.flush()?;
         write_index(&self.dir, self.captures.len())
@@ -198,7 +197,7 @@ impl Archive {
         !file.used || length <= self.options.max_file_bytes
     }
 
-    /// Begins a file whose date is that of its first capture.
+    /// Begins a file, dated by its first capture.
     fn begin(&mut self, first: &EncodedCapture) -> Result<WarcFile, ArchiveError> {
         let name = file_name(&self.options.prefix, first.started, self.next_serial);
         let path = self.folder.join(&name);
@@ -221,13 +220,13 @@ impl Archive {
         })
     }
 
-    /// Ends a file: nothing is written to it any more.
+    /// Ends a file: it is not written to any more.
     fn end(&mut self, mut file: WarcFile) -> Result<(), ArchiveError> {
-        let done = self.sync_file(&mut file);
-        if done.is_err() {
+        let synced = self.sync_file(&mut file);
+        if synced.is_err() {
             self.current = Some(file);
         }
-        done
+        synced
     }
 
     fn sync_file(&mut self, file: &mut WarcFile) -> Result<(), ArchiveError> {
@@ -236,7 +235,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Cuts all files back and keeps the last one open where it can be written on.
+    /// Truncates all files, and keeps the last one open if it can be continued.
     fn cut_back(&mut self, committed: &Committed) -> Result<(), ArchiveError> {
         let mut last = None;
         for (name, &length) in &committed.warcs {
@@ -261,11 +260,11 @@ impl Archive {
     }
 }
 
-/// The lengths of an archive's files, as [`Archive::marks`] names them, in a directory where nothing
-/// runs and all of them count.
+/// Returns the lengths of an archive's files, with the names of [`Archive::marks`]. For a directory
+/// without a running crawl, where whole files count.
 ///
 /// # Errors
-/// Those of the file system.
+/// I/O errors.
 pub fn marks_at_rest(dir: &Path) -> io::Result<BTreeMap<String, u64>> {
     let mut marks = BTreeMap::new();
     let entries = match fs::read_dir(dir.join(FOLDER)) {
@@ -282,7 +281,7 @@ pub fn marks_at_rest(dir: &Path) -> io::Result<BTreeMap<String, u64>> {
     Ok(marks)
 }
 
-/// The committed lengths of this folder's files.
+/// The committed lengths of the folder's files.
 struct Committed {
     captures: Option<u64>,
     warcs: BTreeMap<String, u64>,
@@ -315,15 +314,15 @@ impl Committed {
         Ok(())
     }
 
-    /// Removes files of ours that were never committed.
+    /// Removes files of this program that were never committed.
     fn tidy(&self, folder: &Path) -> Result<(), ArchiveError> {
         let failed = |error| ArchiveError::io("tidy", folder, error);
         remove_temporary(folder).map_err(failed)?;
         for entry in fs::read_dir(folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name();
-            let ours = name.to_str().filter(|name| serial(name).is_some());
-            if ours.is_some_and(|name| !self.warcs.contains_key(name)) {
+            let warc_name = name.to_str().filter(|name| serial(name).is_some());
+            if warc_name.is_some_and(|name| !self.warcs.contains_key(name)) {
                 fs::remove_file(entry.path()).map_err(failed)?;
             }
         }
@@ -335,7 +334,7 @@ pub(crate) fn mark(name: &str) -> String {
     format!("{FOLDER}/{name}")
 }
 
-/// `crawl-PREFIX-YYYYMMDDhhmmss-00000.warc.gz`.
+/// Returns `crawl-PREFIX-YYYYMMDDhhmmss-00000.warc.gz`.
 fn file_name(prefix: &str, date: Timestamp, serial: u64) -> String {
     let prefix = suited(prefix);
     let parts = [
@@ -348,7 +347,7 @@ fn file_name(prefix: &str, date: Timestamp, serial: u64) -> String {
     parts.join("-") + SUFFIX
 }
 
-/// A prefix as it stands in a name.
+/// Makes a prefix suitable for a file name.
 pub(crate) fn suited(prefix: &str) -> String {
     let suits = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
     let prefix: String = prefix
@@ -359,19 +358,19 @@ pub(crate) fn suited(prefix: &str) -> String {
     prefix.trim_matches('-').to_owned()
 }
 
-/// The number at the end of a name that [`file_name`] makes; none for other names.
+/// Returns the serial number in a name made by [`file_name`]. `None` for other names.
 pub(crate) fn serial(name: &str) -> Option<u64> {
     let stem = name.strip_prefix("crawl-")?.strip_suffix(SUFFIX)?;
     let (rest, serial) = stem.rsplit_once('-')?;
     let date = rest.rsplit('-').next()?;
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let ours = date.len() == 14 && digits(date) && serial.len() >= 5 && digits(serial);
-    let plain = !name.contains('/');
-    serial.parse().ok().filter(|_| ours && plain)
+    let is_warc = date.len() == 14 && digits(date) && serial.len() >= 5 && digits(serial);
+    let is_plain = !name.contains('/');
+    serial.parse().ok().filter(|_| is_warc && is_plain)
 }
 
-/// An id that follows from that of the first capture: as unlike any other, and the same
-/// where the captures are the same.
+/// Derives an id from that of the first capture: just as unique, and the same for the same
+/// captures.
 fn warcinfo_id(first: Uuid) -> Uuid {
     let digest = DigestAlgorithm::Sha1.bytes(&[b"warcinfo", first.as_bytes()]);
     let mut bytes = [0; 16];

@@ -1,4 +1,4 @@
-//! Reading records back: one gzip member, one record.
+//! Reads records: one gzip member, one record.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -13,58 +13,60 @@ use crate::regular_file::open_regular;
 use crate::rows::WarcPlace;
 use crate::timestamp::Timestamp;
 
-/// A record whose block is longer is [`ReadError::TooLong`], whatever is known of it. Bytes.
+/// Maximum length of a block, in bytes. A record with a longer block is [`ReadError::TooLong`].
+/// Beyond the limit: skipped, `record_too_long`.
 pub const MAX_BLOCK_BYTES: u64 = 256 * 1024 * 1024;
-/// A record whose fields are longer is [`ReadError::Malformed`]; the head of an answer in its
-/// block is no longer either. Bytes.
+/// Maximum length of a record's fields, and of the HTTP header in its block, in bytes. A record
+/// with longer fields is [`ReadError::Malformed`].
+/// Beyond the limit: not a record.
 const MAX_HEAD_BYTES: u64 = 1024 * 1024;
 
-/// The longest body whose record is read, with whatever head. Bytes.
+/// Maximum length of a body such that its record can be read with any HTTP header, in bytes.
 pub const MAX_BODY_BYTES: u64 = MAX_BLOCK_BYTES - MAX_HEAD_BYTES;
 
 /// One record of a WARC file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WarcRecord {
-    /// The beginning of its gzip member, in bytes.
+    /// Offset of the gzip member, in bytes.
     pub offset: u64,
-    /// The length of that member, in bytes.
+    /// Length of that member, in bytes.
     pub length: u64,
-    /// Its named fields in order; a name may stand there more than once.
+    /// The named fields in order; a name may occur more than once.
     pub fields: Vec<(String, String)>,
-    /// Its block.
+    /// The block of the record.
     pub block: Vec<u8>,
 }
 
 impl WarcRecord {
-    /// `response`, `request`, `warcinfo` .. (`WARC-Type`).
+    /// The `WARC-Type`: `response`, `request`, `warcinfo` ..
     #[must_use]
     pub fn kind(&self) -> &str {
         self.field("WARC-Type").unwrap_or_default()
     }
 
-    /// The first field of that name, upper and lower case alike.
+    /// Returns the first field with a name, ignoring case.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
-        let found = self
+        let field = self
             .fields
             .iter()
             .find(|field| field.0.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
+        field.map(|(_, value)| value.as_str())
     }
 
-    /// The URL that it is about (`WARC-Target-URI`).
+    /// The `WARC-Target-URI`.
     #[must_use]
     pub fn url(&self) -> Option<&str> {
         self.field("WARC-Target-URI")
     }
 
-    /// Its `WARC-Date`.
+    /// The `WARC-Date`.
     #[must_use]
     pub fn date(&self) -> Option<Timestamp> {
         self.field("WARC-Date").and_then(Timestamp::parse)
     }
 
-    /// The HTTP message in its block, where it holds one.
+    /// Parses the HTTP message in the block. `None` if there isn't one.
     #[must_use]
     pub fn http(&self) -> Option<HttpMessage<'_>> {
         let content_type = self.field("Content-Type")?;
@@ -74,7 +76,7 @@ impl WarcRecord {
             .flatten()
     }
 
-    /// The name of a digest field that does not fit what the record holds.
+    /// Returns the name of the first digest field that doesn't match the record's bytes.
     #[must_use]
     pub fn wrong_digest(&self) -> Option<&'static str> {
         const BLOCK: &str = "WARC-Block-Digest";
@@ -82,7 +84,7 @@ impl WarcRecord {
         if self.differs(BLOCK, &self.block) {
             return Some(BLOCK);
         }
-        // The payload of a revisit is elsewhere.
+        // The payload of a revisit is in another record.
         let http = self.http().filter(|_| self.kind() != "revisit");
         let payload = http.is_some_and(|http| self.differs(PAYLOAD, http.body));
         payload.then_some(PAYLOAD)
@@ -97,14 +99,14 @@ impl WarcRecord {
     }
 }
 
-/// An HTTP message as archived: bytes, since servers send what they like.
+/// An HTTP message as archived. Parts are bytes, because servers send anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpMessage<'a> {
-    /// Status line or request line, without its end.
+    /// Status line or request line, without its line end.
     pub start_line: &'a [u8],
     /// Fields in order.
     pub fields: Vec<(&'a [u8], &'a [u8])>,
-    /// The bytes behind the blank line.
+    /// The bytes after the blank line.
     pub body: &'a [u8],
 }
 
@@ -128,7 +130,7 @@ impl<'a> HttpMessage<'a> {
         })
     }
 
-    /// The status code of an answer.
+    /// Returns the status code of a response.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         let version = self.start_line.strip_prefix(b"HTTP/")?;
@@ -137,41 +139,41 @@ impl<'a> HttpMessage<'a> {
         std::str::from_utf8(code).ok()?.parse().ok()
     }
 
-    /// The first field of that name, upper and lower case alike.
+    /// Returns the first field with a name, ignoring case.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
-        let found = self
+        let field = self
             .fields
             .iter()
             .find(|field| field.0.eq_ignore_ascii_case(name.as_bytes()));
-        found.map(|(_, value)| *value)
+        field.map(|(_, value)| *value)
     }
 }
 
-/// Characters of a name that an error repeats.
+/// Maximum characters of a name to repeat in an error.
 const MAX_NAME_SHOWN: usize = 200;
 
-/// Reads the records of a `.warc.gz` one after the other. It goes on behind a record that is too
-/// long; after any other error it ends, since where the next record begins can't be known.
+/// Reads the records of a `.warc.gz` file in order. Skips a record that is too long. Ends after any
+/// other error, because the start of the next record is unknown.
 pub struct WarcReader<R = BufReader<File>> {
     input: Counted<R>,
     path: PathBuf,
     max_block_bytes: u64,
-    /// True if it goes on behind a record that is too long, which takes unpacking it.
+    /// Whether to skip a record that is too long, which takes decompressing it.
     passes_over: bool,
     ended: bool,
 }
 
 impl WarcReader {
-    /// Begins at the head of the file.
+    /// Opens a file for reading from its start.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn open(path: &Path) -> Result<WarcReader, ReadError> {
         WarcReader::open_at(path, 0)
     }
 
-    /// Begins at a member.
+    /// Opens a file for reading from the member at `offset`.
     ///
     /// # Errors
     /// Those of [`open_regular`].
@@ -191,8 +193,8 @@ impl WarcReader {
         })
     }
 
-    /// Takes no record that holds an HTTP message with a longer body, and ends at one: what it
-    /// unpacks to is not looked at.
+    /// Limits the length of HTTP bodies, and ends at the first record with a longer one without
+    /// decompressing the rest of it.
     #[must_use]
     pub fn max_body(mut self, bytes: u64) -> WarcReader {
         self.max_block_bytes = MAX_BLOCK_BYTES.min(bytes.saturating_add(MAX_HEAD_BYTES));
@@ -201,11 +203,11 @@ impl WarcReader {
     }
 }
 
-/// The path of the file of an archive that a row or the index of the crawl in `dir` names.
+/// Returns the path of an archive file that a row or the index of the crawl in `dir` names.
 ///
 /// # Errors
-/// [`ReadError::ForeignName`] for what is no name of a file in one folder: a path would lead
-/// wherever who wrote it likes.
+/// [`ReadError::ForeignName`] if the name is not that of a file in one folder: a path could lead
+/// anywhere.
 pub fn archive_file(dir: &Path, name: &str) -> Result<PathBuf, ReadError> {
     let mut parts = Path::new(name).components();
     let is_name = matches!(parts.next(), Some(Component::Normal(part)) if part == name);
@@ -217,12 +219,12 @@ pub fn archive_file(dir: &Path, name: &str) -> Result<PathBuf, ReadError> {
     Ok(dir.join(FOLDER).join(name))
 }
 
-/// Reads the record at a place that a row of the crawl in `dir` names; `body_bytes` is how long
-/// the body was, by that row.
+/// Reads the record at a place named by a row of the crawl in `dir`. `body_bytes` is the length of
+/// the body according to that row.
 ///
 /// # Errors
-/// [`ReadError`], as for [`read_record`] and [`archive_file`]; [`ReadError::TooLong`] where the
-/// record holds more than the row says.
+/// [`ReadError`], as for [`read_record`] and [`archive_file`]; [`ReadError::TooLong`] if the record
+/// is longer than the row claims.
 pub fn read_place(dir: &Path, place: &WarcPlace, body_bytes: u64) -> Result<WarcRecord, ReadError> {
     let path = archive_file(dir, &place.file)?;
     one(WarcReader::open_at(&path, place.offset)?.max_body(body_bytes))
@@ -231,7 +233,7 @@ pub fn read_place(dir: &Path, place: &WarcPlace, body_bytes: u64) -> Result<Warc
 /// Reads the record whose member begins at `offset`.
 ///
 /// # Errors
-/// [`ReadError`]; at the end of the file too, where no record begins.
+/// [`ReadError`], also at the end of the file, where no record begins.
 pub fn read_record(path: &Path, offset: u64) -> Result<WarcRecord, ReadError> {
     one(WarcReader::open_at(path, offset)?)
 }
@@ -301,7 +303,7 @@ impl Fault {
                 max,
             },
             Fault::Io(source) => match source.kind() {
-                // What the decoder says of bytes that are no whole gzip member.
+                // The decoder's errors for bytes that are not a whole gzip member.
                 io::ErrorKind::UnexpectedEof
                 | io::ErrorKind::InvalidInput
                 | io::ErrorKind::InvalidData => ReadError::Torn {
@@ -337,11 +339,11 @@ fn read_member(
         return Err(Fault::TooLong { bytes: length, max });
     }
     let mut block = Vec::new();
-    // Room for what is there, not for what is claimed.
-    let found = (&mut plain).take(length).read_to_end(&mut block)?;
+    // Memory for the bytes that exist, not for the declared length.
+    let bytes_read = (&mut plain).take(length).read_to_end(&mut block)?;
     let mut end = Vec::new();
     (&mut plain).take(5).read_to_end(&mut end)?;
-    if found as u64 != length || end != b"\r\n\r\n" {
+    if bytes_read as u64 != length || end != b"\r\n\r\n" {
         return Err(Fault::Malformed("its length is not that of its block"));
     }
     Ok((fields, block))
@@ -369,14 +371,14 @@ fn read_fields(plain: &mut impl BufRead) -> Result<Fields, Fault> {
     }
 }
 
-/// The first line without its end, and what follows it.
+/// Splits off the first line, without its line end, from the rest.
 fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|&byte| byte == b'\n')?;
     let line = &bytes[..end];
     Some((line.strip_suffix(b"\r").unwrap_or(line), &bytes[end + 1..]))
 }
 
-/// Knows how many bytes were consumed.
+/// A reader that counts the bytes consumed.
 struct Counted<R> {
     inner: R,
     at: u64,

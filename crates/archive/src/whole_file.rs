@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// The reason why a file or folder could not be written as a whole.
+/// Why a file or folder could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NewFileError {
@@ -14,19 +14,19 @@ pub enum NewFileError {
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// The error of the system.
+        /// The I/O error.
         source: io::Error,
     },
-    /// Something else is in its place, which is not replaced.
+    /// Something else is at this path, and is not replaced.
     #[error("{} is there already", path.display())]
     Occupied {
-        /// The folder, or the file in its place.
+        /// The existing folder or file.
         path: PathBuf,
     },
 }
 
 impl NewFileError {
-    /// For `map_err`: writing to `path` failed.
+    /// Returns a function for `map_err`: writing to `path` failed.
     fn at(path: &Path) -> impl Fn(io::Error) -> NewFileError {
         let path = path.to_path_buf();
         move |source| NewFileError::Write {
@@ -36,42 +36,42 @@ impl NewFileError {
     }
 }
 
-/// A file that is written beside its place, and takes it when it is finished. What was there
-/// before stays until then; one that is dropped before leaves nothing.
+/// A file that is written under a temporary name, and renamed when it is finished. The old file
+/// stays until then. Dropping it unfinished removes the temporary file.
 #[derive(Debug)]
 pub struct NewFile {
     path: PathBuf,
-    beside: PathBuf,
+    temporary: PathBuf,
     file: Option<BufWriter<File>>,
 }
 
 impl NewFile {
-    /// Begins a file that is to stand at `path`.
+    /// Begins a file that will be at `path`.
     ///
     /// # Errors
-    /// It can't be written there.
+    /// [`NewFileError::Write`] if the temporary file can't be created.
     pub fn create(path: &Path) -> Result<NewFile, NewFileError> {
-        let beside = beside(path, "new");
-        let file = File::create(&beside).map_err(NewFileError::at(path))?;
+        let temporary = temporary_path(path, "new");
+        let file = File::create(&temporary).map_err(NewFileError::at(path))?;
         Ok(NewFile {
             path: path.to_path_buf(),
-            beside,
+            temporary,
             file: Some(BufWriter::with_capacity(1 << 16, file)),
         })
     }
 
-    /// Puts it into its place.
+    /// Syncs the file and renames it to its path.
     ///
     /// # Errors
-    /// It can't be written to the end, or not put there.
+    /// [`NewFileError::Write`] if the file can't be written or renamed.
     pub fn finish(mut self) -> Result<(), NewFileError> {
         let Some(mut file) = self.file.take() else {
             return Ok(());
         };
         let written = file.flush().and_then(|()| file.get_ref().sync_all());
         written
-            .and_then(|()| fs::rename(&self.beside, &self.path))
-            .inspect_err(|_| drop(fs::remove_file(&self.beside)))
+            .and_then(|()| fs::rename(&self.temporary, &self.path))
+            .inspect_err(|_| drop(fs::remove_file(&self.temporary)))
             .map_err(NewFileError::at(&self.path))
     }
 }
@@ -89,25 +89,26 @@ impl Write for NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if self.file.take().is_some() {
-            let _ = fs::remove_file(&self.beside);
+            let _ = fs::remove_file(&self.temporary);
         }
     }
 }
 
-/// A folder likewise.
+/// A folder that is written under a temporary name, like [`NewFile`].
 #[derive(Debug)]
 pub struct NewFolder {
     path: PathBuf,
-    beside: PathBuf,
+    temporary: PathBuf,
     is_finished: bool,
 }
 
 impl NewFolder {
-    /// Begins a folder that is to stand at `path`, where nothing may be but an empty folder or
-    /// one that `is_ours`.
+    /// Begins a folder that will be at `path`. Only an empty folder, or one for which `is_ours`
+    /// returns true, may be there.
     ///
     /// # Errors
-    /// [`NewFileError::Occupied`] where something else is there; it can't be written there.
+    /// [`NewFileError::Occupied`] if something else is there; [`NewFileError::Write`] if the
+    /// temporary folder can't be created.
     pub fn create(path: &Path, is_ours: impl Fn(&Path) -> bool) -> Result<NewFolder, NewFileError> {
         let is_free = match fs::read_dir(path) {
             Ok(mut entries) => entries.next().is_none() || is_ours(path),
@@ -119,35 +120,35 @@ impl NewFolder {
             let path = path.to_path_buf();
             return Err(NewFileError::Occupied { path });
         }
-        let beside = beside(path, "new");
-        remove(&beside)?;
-        fs::create_dir_all(&beside).map_err(NewFileError::at(path))?;
+        let temporary = temporary_path(path, "new");
+        remove(&temporary)?;
+        fs::create_dir_all(&temporary).map_err(NewFileError::at(path))?;
         Ok(NewFolder {
             path: path.to_path_buf(),
-            beside,
+            temporary,
             is_finished: false,
         })
     }
 
-    /// The folder in which its files are written.
+    /// The temporary folder to write files into.
     #[must_use]
     pub fn beside(&self) -> &Path {
-        &self.beside
+        &self.temporary
     }
 
-    /// Puts it into its place, in place of what was there.
+    /// Renames the folder to its path, replacing the old folder.
     ///
     /// # Errors
-    /// It can't be put there.
+    /// [`NewFileError::Write`] if it can't be renamed.
     pub fn finish(mut self) -> Result<(), NewFileError> {
         let error = NewFileError::at(&self.path);
-        let before = beside(&self.path, "old");
+        let before = temporary_path(&self.path, "old");
         remove(&before)?;
         let was_there = self.path.exists();
         if was_there {
             fs::rename(&self.path, &before).map_err(&error)?;
         }
-        if let Err(why) = fs::rename(&self.beside, &self.path) {
+        if let Err(why) = fs::rename(&self.temporary, &self.path) {
             if was_there {
                 let _ = fs::rename(&before, &self.path);
             }
@@ -161,13 +162,13 @@ impl NewFolder {
 impl Drop for NewFolder {
     fn drop(&mut self) {
         if !self.is_finished {
-            let _ = fs::remove_dir_all(&self.beside);
+            let _ = fs::remove_dir_all(&self.temporary);
         }
     }
 }
 
-/// `.NAME.new` in the same folder, so that it is on the same disk.
-fn beside(path: &Path, ending: &str) -> PathBuf {
+/// Returns `.NAME.new` in the same folder, so that it is on the same disk.
+fn temporary_path(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_else(|| "export".as_ref()));
     name.push(".");
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_takes_the_place_of_its_like_alone() {
+    fn a_folder_only_replaces_one_of_its_kind() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out");
         let is_ours = |path: &std::path::Path| path.join("mark").exists();

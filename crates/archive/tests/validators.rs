@@ -1,9 +1,9 @@
-//! Independent readers of WARC and CDXJ take what we write.
+//! Checks our files with independent WARC and CDXJ readers.
 //!
-//! `CRAWL_PYTHON_BIN` names the folder of a Python environment's programs, with warcio
-//! 1.8.1, FastWARC 2.0.1 and cdxj-indexer 1.5.0 in it, and without `brotli`: where that is
-//! there, warcio ends with an `AttributeError` at any body that is coded with it. FastWARC
-//! asks for it and does not need it, so it is installed with `--no-deps`.
+//! `CRAWL_PYTHON_BIN` is the program folder of a Python environment with warcio 1.8.1, FastWARC
+//! 2.0.1 and cdxj-indexer 1.5.0, and without `brotli`: with it, warcio fails with an
+//! `AttributeError` at any body in that coding. FastWARC depends on `brotli` but does not need it,
+//! so install FastWARC with `--no-deps`.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ use crate::sample::Sample;
 
 #[test]
 #[ignore = "needs the Python validators: cargo xtask test sets them up"]
-fn warcio_fastwarc_and_cdxj_indexer_take_odd_captures() {
+fn warcio_fastwarc_and_cdxj_indexer_accept_odd_captures() {
     let python = PathBuf::from(
         std::env::var_os("CRAWL_PYTHON_BIN").expect("CRAWL_PYTHON_BIN names no environment"),
     );
@@ -51,7 +51,7 @@ fn check(python: &Path, max_file_bytes: u64, least_files: usize) {
     assert_eq!(ours, theirs);
 }
 
-/// Makes an archive of many files and gives their paths.
+/// Writes an archive of many files and returns their paths.
 fn archive(dir: &Path, max_file_bytes: u64) -> Vec<PathBuf> {
     let options = ArchiveOptions {
         prefix: "example.org".into(),
@@ -81,9 +81,9 @@ fn archive(dir: &Path, max_file_bytes: u64) -> Vec<PathBuf> {
         .collect()
 }
 
-/// FastWARC must find every digest right, but for the payload of revisits by digest: it
-/// hashes the record's own bytes, while that payload is by definition (WARC 1.1 section
-/// 6.7.2) in the record that is referred to.
+/// Checks that FastWARC accepts every digest, except the payload digest of revisits: it hashes the
+/// record's own bytes, but by definition (WARC 1.1 section 6.7.2) that payload is in the original
+/// record.
 fn fastwarc(python: &Path, file: &[PathBuf]) {
     let elsewhere = WarcReader::open(&file[0])
         .unwrap()
@@ -96,8 +96,8 @@ fn fastwarc(python: &Path, file: &[PathBuf]) {
         return;
     }
     let output = output(python, "fastwarc", &["check", "-q", "-p", "-o", "-"], file);
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    for line in said.lines().filter(|line| line.contains("FAIL")) {
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    for line in report.lines().filter(|line| line.contains("FAIL")) {
         assert!(
             line.ends_with(": OK, PAYLOAD_FAIL") && elsewhere.iter().any(|id| line.starts_with(id)),
             "{line}"
@@ -105,16 +105,16 @@ fn fastwarc(python: &Path, file: &[PathBuf]) {
     }
 }
 
-/// Runs a program of the environment; it must succeed. Gives what it printed.
+/// Runs a program of the environment, which must succeed, and returns its output.
 fn run(python: &Path, program: &str, arguments: &[&str], files: &[PathBuf]) -> String {
     let output = output(python, program, arguments, files);
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         output.status.success(),
-        "{program} {files:?}: {said}{}",
+        "{program} {files:?}: {stdout}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    said
+    stdout
 }
 
 fn output(python: &Path, program: &str, arguments: &[&str], files: &[PathBuf]) -> Output {

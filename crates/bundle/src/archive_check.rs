@@ -1,4 +1,4 @@
-//! The WARC files and their lists: every member, record, digest and length.
+//! Checks the WARC files and their lists: every member, record, digest and length.
 
 use std::fs;
 use std::io::{self, BufReader, ErrorKind, Read as _};
@@ -14,15 +14,16 @@ use crate::cross_check::{AboutCapture, CaptureFacts, CrossCheck, no_file};
 use crate::error::{VerifyError, is_damage};
 use crate::verification::Verification;
 
-/// The beginning of a gzip member as the crawl writes it: no name, no comment, no time. Two bytes
-/// follow that tell of the compressor.
+/// The head of a gzip member as the crawler writes it: no name, no comment, no time. The next two
+/// bytes depend on the compressor.
 const GZIP_HEAD: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
 
-/// The names of the WARC files of a crawl, in their order. Others may keep theirs beside them.
+/// Returns the names of a crawl's WARC files, sorted. Files of other programs in the folder are
+/// ignored.
 pub(crate) fn warc_names(dir: &Path) -> Result<Vec<String>, VerifyError> {
     let folder = dir.join(FOLDER);
     let entries = match fs::read_dir(&folder) {
-        Err(why) if is_damage(&why) => return Ok(Vec::new()),
+        Err(error) if is_damage(&error) => return Ok(Vec::new()),
         entries => entries.map_err(VerifyError::read(&folder))?,
     };
     let mut names = Vec::new();
@@ -37,7 +38,7 @@ pub(crate) fn warc_names(dir: &Path) -> Result<Vec<String>, VerifyError> {
     Ok(names)
 }
 
-/// Reads a WARC file to its end, and hands over its captures.
+/// Reads a WARC file to its end and passes its captures to `cross`.
 pub(crate) fn check_warc(
     dir: &Path,
     name: &str,
@@ -48,21 +49,21 @@ pub(crate) fn check_warc(
     let path = dir.join(FOLDER).join(name);
     let shown = format!("{FOLDER}/{name}");
     let mut heads = match MemberHeads::open(&path) {
-        Err(why) if is_damage(&why) => {
-            verification.file(&shown, format!("it can't be read: {why}"));
+        Err(error) if is_damage(&error) => {
+            verification.file(&shown, format!("it can't be read: {error}"));
             return Ok(());
         }
         heads => heads.map_err(VerifyError::read(&path))?,
     };
-    let records = WarcReader::open(&path).map_err(|why| VerifyError::of(&path, why))?;
+    let records = WarcReader::open(&path).map_err(|error| VerifyError::of(&path, error))?;
     verification.checked.warc_files += 1;
     let mut under_way: Option<UnderWay> = None;
     for record in records {
         let record = match record {
             Ok(record) => record,
-            Err(why @ ReadError::Io { .. }) => return Err(VerifyError::of(&path, why)),
-            Err(why) => {
-                torn(&shown, &why, is_tail, verification);
+            Err(error @ ReadError::Io { .. }) => return Err(VerifyError::of(&path, error)),
+            Err(error) => {
+                torn(&shown, &error, is_tail, verification);
                 continue;
             }
         };
@@ -111,13 +112,13 @@ pub(crate) fn check_warc(
 }
 
 fn hand_over(name: &str, capture: &UnderWay, cross: &mut CrossCheck) -> Result<(), VerifyError> {
-    let taken = cross.capture(name, &capture.facts);
-    taken.map_err(VerifyError::Scratch)
+    let result = cross.capture(name, &capture.facts);
+    result.map_err(VerifyError::Scratch)
 }
 
-/// A record that can't be read. The last file of a crawl that was killed may end in one.
-fn torn(file: &str, why: &ReadError, is_tail: bool, verification: &mut Verification) {
-    let (offset, what) = match why {
+/// Reports a record that can't be read. The last file of a killed crawl may end in one.
+fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut Verification) {
+    let (offset, what) = match error {
         ReadError::Torn { offset, source, .. } => (
             *offset,
             format!("its gzip member is damaged ({source}); nothing behind it is read"),
@@ -129,7 +130,7 @@ fn torn(file: &str, why: &ReadError, is_tail: bool, verification: &mut Verificat
         ReadError::TooLong { offset, bytes, .. } => {
             (*offset, format!("a record of {bytes} bytes is not read"))
         }
-        why => (0, why.to_string()),
+        error => (0, error.to_string()),
     };
     match is_tail {
         true => verification
@@ -139,7 +140,7 @@ fn torn(file: &str, why: &ReadError, is_tail: bool, verification: &mut Verificat
     }
 }
 
-/// A capture whose metadata record is still to come.
+/// A capture whose metadata record has not been read yet.
 struct UnderWay {
     id: String,
     facts: CaptureFacts,
@@ -150,7 +151,7 @@ impl UnderWay {
         let http = record.http();
         let redirect = http.as_ref().map(|http| redirect_target(record, http));
         let is_revisit = record.kind() == "revisit";
-        // WARC has no other word for a body that the site asked not to keep.
+        // WARC has no other value for a body withheld at the site's request.
         let is_withheld = record.field("WARC-Truncated") == Some("unspecified");
         let digest = record.field("WARC-Payload-Digest");
         let body = http.as_ref().map(|http| http.body.len() as u64);
@@ -178,7 +179,7 @@ impl UnderWay {
     }
 }
 
-/// The URL that a redirect leads to, as `pages.jsonl` has it.
+/// Returns the target URL of a redirect in the form that `pages.jsonl` has.
 fn redirect_target(record: &WarcRecord, http: &HttpMessage<'_>) -> Option<String> {
     if !matches!(http.status(), Some(301 | 302 | 303 | 307 | 308)) {
         return None;
@@ -190,7 +191,7 @@ fn redirect_target(record: &WarcRecord, http: &HttpMessage<'_>) -> Option<String
     target.ok().map(|url| url.to_string())
 }
 
-/// The fields of a metadata record.
+/// Parses the fields of a metadata record.
 fn about(record: &WarcRecord) -> AboutCapture {
     let text = String::from_utf8_lossy(&record.block);
     let field = |name: &str| {
@@ -208,7 +209,7 @@ fn about(record: &WarcRecord) -> AboutCapture {
     }
 }
 
-/// The first bytes of gzip members, read beside the records.
+/// Reads the first bytes of gzip members, in step with the records.
 struct MemberHeads {
     file: BufReader<fs::File>,
     at: u64,
@@ -230,7 +231,7 @@ impl MemberHeads {
     }
 }
 
-/// Reads the log of captures and the index. The index is sorted.
+/// Checks the capture log and the index. The index must be sorted.
 pub(crate) fn check_lists(
     dir: &Path,
     is_ended: bool,
@@ -285,13 +286,13 @@ fn each_line(
     let path = dir.join(FOLDER).join(list);
     let shown = format!("{FOLDER}/{list}");
     let file = match open_regular(&path) {
-        Err(why) if why.kind() == ErrorKind::NotFound && is_ended => {
+        Err(error) if error.kind() == ErrorKind::NotFound && is_ended => {
             verification.file(&shown, "it is missing");
             return Ok(());
         }
-        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(why) if is_damage(&why) => {
-            verification.file(&shown, format!("it can't be read: {why}"));
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) if is_damage(&error) => {
+            verification.file(&shown, format!("it can't be read: {error}"));
             return Ok(());
         }
         file => file.map_err(VerifyError::read(&path))?,

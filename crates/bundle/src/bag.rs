@@ -1,7 +1,7 @@
-//! The manifests of a bundle, as BagIt has them (RFC 8493), and the check of all files against them.
+//! The manifests of a bundle in BagIt format (RFC 8493), and the check of all files against them.
 //!
-//! Readers of BagIt take a bundle as a bag. What is written here is narrower than BagIt allows, so
-//! that every byte of the manifests means something: one form of a line, one order of lines.
+//! BagIt readers accept a bundle as a bag. This module writes less than BagIt allows, so that every
+//! byte of the manifests is significant: there is only one form for a line and one order of lines.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,27 +17,27 @@ use crate::verification::Verification;
 
 /// The folder of the payload.
 pub(crate) const DATA: &str = "data";
-/// The file that makes a folder a bag, and all that stands in it.
+/// The file that makes a folder a bag, and the only text allowed in it.
 pub(crate) const BAG: &str = "bagit.txt";
 const BAG_TEXT: &str = "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n";
 const INFO: &str = "bag-info.txt";
 const MANIFEST: &str = "manifest-sha256.txt";
 pub(crate) const TAG_MANIFEST: &str = "tagmanifest-sha256.txt";
-/// The files that the second manifest lists, in its order.
+/// The files that the tag manifest lists, in order.
 const TAG_FILES: [&str; 3] = [INFO, BAG, MANIFEST];
-/// A line of a manifest: a digest and a path.
+/// Maximum length of a manifest line, which is a digest and a path.
 const MAX_MANIFEST_LINE_BYTES: usize = 64 * 1024;
 const DIGITS: usize = 64;
 
-/// The fields of `bag-info.txt`, beside the payload's size.
+/// The fields of `bag-info.txt` other than the payload's size.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BagInfo {
-    /// Labels and values, in their order. A value is one line.
+    /// Labels and values in order. A value is one line.
     pub(crate) fields: Vec<(&'static str, String)>,
 }
 
-/// Writes the manifests for a payload in `root`, and says the digest of the last one, which stands
-/// for every byte of the bundle.
+/// Writes the manifests for a payload in `root`. Returns the digest of the last manifest, which
+/// covers every byte of the bundle.
 pub(crate) fn write_manifests(
     root: &Path,
     payload: &Payload,
@@ -69,7 +69,7 @@ fn lines(files: &[BundledFile], folder: &str) -> String {
     files.iter().map(line).collect()
 }
 
-/// A path as manifests have it (RFC 8493 section 2.1.3).
+/// Escapes a path as manifests require (RFC 8493 section 2.1.3).
 fn escaped(path: &str) -> String {
     path.replace('%', "%25")
         .replace('\n', "%0A")
@@ -82,13 +82,13 @@ fn unescaped(path: &str) -> String {
         .replace("%25", "%")
 }
 
-/// The files that a manifest lists.
+/// The files that a manifest lists, each with its line number and digest.
 struct Manifest {
     files: Vec<(u64, String, String)>,
 }
 
-/// Checks each file of the bundle against its digest. Gives the paths whose bytes are not those
-/// that were bundled, as seen from the bundle.
+/// Checks each file of the bundle against its digest. Returns the paths of files that have changed,
+/// relative to the bundle.
 pub(crate) fn check_bag(
     root: &Path,
     verification: &mut Verification,
@@ -102,15 +102,15 @@ pub(crate) fn check_bag(
         .map(|(_, _, path)| path.as_str())
         .eq(TAG_FILES)
     {
-        let what = format!("it does not list {}", TAG_FILES.join(", "));
-        verification.file(TAG_MANIFEST, what);
+        let message = format!("it does not list {}", TAG_FILES.join(", "));
+        verification.file(TAG_MANIFEST, message);
     }
     let is_tag_file = |file: &(u64, String, String)| TAG_FILES.contains(&file.2.as_str());
     for (line, sha256, path) in tags.files.into_iter().filter(is_tag_file) {
-        // Which of the two changed is not known: nothing else tells their digests.
+        // Which of the two changed is unknown, because nothing else records their digests.
         if !is_as_listed(root, &path, &sha256, verification)? {
-            let what = format!("the digest of {path}, or that file, is not as it was");
-            verification.line(TAG_MANIFEST, line, what);
+            let message = format!("the digest of {path}, or that file, is not as it was");
+            verification.line(TAG_MANIFEST, line, message);
         }
         listed.insert(path);
     }
@@ -119,8 +119,8 @@ pub(crate) fn check_bag(
     }
     for (_, sha256, path) in read_manifest(root, MANIFEST, verification)?.files {
         if !path.starts_with(&format!("{DATA}/")) || path.split('/').any(|part| part == "..") {
-            let what = format!("it lists `{path}`, which is not of the payload");
-            verification.file(MANIFEST, what);
+            let message = format!("it lists `{path}`, which is not of the payload");
+            verification.file(MANIFEST, message);
             continue;
         }
         if !is_as_listed(root, &path, &sha256, verification)? {
@@ -142,7 +142,7 @@ fn read_manifest(
     let path = root.join(name);
     let mut files: Vec<(u64, String, String)> = Vec::new();
     let file = match open_regular(&path) {
-        Err(why) if is_damage(&why) => {
+        Err(error) if is_damage(&error) => {
             verification.file(name, "it is missing");
             return Ok(Manifest { files });
         }
@@ -172,7 +172,7 @@ fn read_manifest(
     Ok(Manifest { files })
 }
 
-/// Returns whether a listed path stays below the folder of its list.
+/// Returns whether a listed path stays inside the folder of its list.
 pub(crate) fn is_within(path: &str) -> bool {
     let mut parts = Path::new(path).components();
     parts.all(|part| matches!(part, Component::Normal(_)))
@@ -192,25 +192,25 @@ fn is_as_listed(
     sha256: &str,
     verification: &mut Verification,
 ) -> Result<bool, VerifyError> {
-    let what = match digest(&root.join(path)) {
-        Ok((found, bytes)) => {
+    let message = match digest(&root.join(path)) {
+        Ok((actual_sha256, bytes)) => {
             verification.checked.files += 1;
             verification.checked.bytes += bytes;
-            if found == sha256 {
+            if actual_sha256 == sha256 {
                 return Ok(true);
             }
-            format!("its SHA-256 is {found}, and the manifest says {sha256}")
+            format!("its SHA-256 is {actual_sha256}, and the manifest says {sha256}")
         }
-        Err(why) if is_damage(&why) => {
-            format!("it is listed and can't be read: {why}")
+        Err(error) if is_damage(&error) => {
+            format!("it is listed and can't be read: {error}")
         }
-        Err(why) => return Err(VerifyError::read(&root.join(path))(why)),
+        Err(error) => return Err(VerifyError::read(&root.join(path))(error)),
     };
-    verification.file(path, what);
+    verification.file(path, message);
     Ok(false)
 }
 
-/// Names each file that no manifest lists, and whatever is no file and no folder.
+/// Reports each file that no manifest lists, and each entry that is neither a file nor a folder.
 fn find_unlisted(
     root: &Path,
     folder: &str,

@@ -1,4 +1,4 @@
-//! The check of a bundle: every byte against the manifests, then what the files say of each other.
+//! Checks a bundle: every byte against the manifests, then the files against each other.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,16 +20,17 @@ use crate::ro_crate::RO_CRATE;
 use crate::robots_copies::each_robots_copy;
 use crate::verification::Verification;
 
-/// A row of `robots.jsonl` holds a text, each byte of which JSON may write as six.
+/// A row of `robots.jsonl` contains a text, each byte of which may take six in JSON.
 const MAX_ROBOTS_LINE_BYTES: usize = 16 << 20;
-/// A file takes some 400 bytes of the description.
+/// Maximum bytes of an RO-Crate description. A file takes about 400.
+/// Beyond the limit: reported as a defect unread.
 const MAX_RO_CRATE_BYTES: u64 = 64 << 20;
 
-/// Checks a bundle, or where `path` is none, the directory of a crawl. What has to be sorted waits
-/// in the folder `scratch`.
+/// Checks a bundle, or a crawl directory if `path` is not a bundle. Data to sort waits in the
+/// folder `scratch`.
 ///
 /// # Errors
-/// [`VerifyError`] where something could not be looked at; a defect is none.
+/// [`VerifyError`] if something could not be checked. Defects are reported in the [`Verification`].
 pub fn verify(path: &Path, scratch: &Path) -> Result<Verification, VerifyError> {
     let is_bundle = [BAG, TAG_MANIFEST]
         .iter()
@@ -45,35 +46,36 @@ fn verify_bundle(root: &Path, scratch: &Path) -> Result<Verification, VerifyErro
     let changed = check_bag(root, &mut bag)?;
     let data = root.join(DATA);
     if !bag.is_whole() {
-        // Its bytes are not those that were bundled, so what they say is told of records alone.
+        // The files are not the bundled ones, so comparing their content is pointless. Only name
+        // the damaged records.
         name_records(&data, &changed, scratch, &mut bag)?;
         return Ok(bag);
     }
     let mut verification = verify_directory(&data, scratch)?;
     verification.checked.files = bag.checked.files;
     verification.checked.bytes = bag.checked.bytes;
-    // The manifests hold each byte.
+    // The manifests cover every byte.
     verification.unchecked.clear();
-    let mut found = Vec::new();
+    let mut problems = Vec::new();
     if data.join(FOLDER).is_dir() {
-        found.extend(check_robots(&data)?);
+        problems.extend(check_robots(&data)?);
     }
     match check_tables(&data, &data.join(TABLES)) {
         Ok(defects) => {
             let defects = defects.into_iter();
-            found.extend(
+            problems.extend(
                 defects.map(|defect| (format!("{TABLES}/{}", defect.file), None, defect.what)),
             );
         }
-        Err(TablesError::Records(why)) => return Err(why.into()),
-        Err(why) => found.push((TABLES.to_owned(), None, why.to_string())),
+        Err(TablesError::Records(error)) => return Err(error.into()),
+        Err(error) => problems.push((TABLES.to_owned(), None, error.to_string())),
     }
-    found.extend(
+    problems.extend(
         check_descriptions(&data)?
             .into_iter()
             .map(|(file, what)| (file, None, what)),
     );
-    for (file, line, what) in found {
+    for (file, line, what) in problems {
         match line {
             Some(line) => verification.line(&file, line, what),
             None => verification.file(&file, what),
@@ -85,7 +87,7 @@ fn verify_bundle(root: &Path, scratch: &Path) -> Result<Verification, VerifyErro
     Ok(verification)
 }
 
-/// Names the records at which WARC files are damaged.
+/// Names the damaged records of the changed WARC files.
 fn name_records(
     data: &Path,
     changed: &BTreeSet<String>,
@@ -103,36 +105,36 @@ fn name_records(
         let mut of_file = Verification::default();
         let mut unused = CrossCheck::new(data, scratch);
         check_warc(data, name, false, &mut unused, &mut of_file)?;
-        // That it is missing was told.
+        // A missing file has been reported already.
         let findings = of_file.findings.into_iter();
         for mut finding in findings.filter(|finding| finding.offset.is_some()) {
             finding.file.insert_str(0, &format!("{DATA}/"));
-            bag.found(finding);
+            bag.add(finding);
         }
     }
     Ok(())
 }
 
-type Found = (String, Option<u64>, String);
+type Problem = (String, Option<u64>, String);
 
-/// Makes the rows of `robots.jsonl` anew from the archive.
-fn check_robots(data: &Path) -> Result<Vec<Found>, VerifyError> {
+/// Derives the rows of `robots.jsonl` again from the archive and compares them.
+fn check_robots(data: &Path) -> Result<Vec<Problem>, VerifyError> {
     let path = data.join(ROBOTS);
-    let mut found: Vec<Found> = Vec::new();
+    let mut problems: Vec<Problem> = Vec::new();
     let Ok(file) = open_regular(&path) else {
-        found.push((ROBOTS.to_owned(), None, "it is missing".to_owned()));
-        return Ok(found);
+        problems.push((ROBOTS.to_owned(), None, "it is missing".to_owned()));
+        return Ok(problems);
     };
     let mut lines = LineReader::new(BufReader::new(file), MAX_ROBOTS_LINE_BYTES);
     let mut number = 0;
-    let what = "it is not the answer that the archive has there";
+    let message = "it is not the answer that the archive has there";
     each_robots_copy::<VerifyError>(data, |copy| {
         number += 1;
         let mut expected = serde_json::to_vec(copy).unwrap_or_default();
         expected.push(b'\n');
         match lines.next_line().map_err(VerifyError::read(&path))? {
             Some(BoundedLine::Whole(line)) if line == expected => {}
-            _ => found.push((ROBOTS.to_owned(), Some(number), what.to_owned())),
+            _ => problems.push((ROBOTS.to_owned(), Some(number), message.to_owned())),
         }
         Ok(())
     })?;
@@ -141,29 +143,31 @@ fn check_robots(data: &Path) -> Result<Vec<Found>, VerifyError> {
         .map_err(VerifyError::read(&path))?
         .is_some()
     {
-        let what = "the archive has no more answers for robots.txt";
-        found.push((ROBOTS.to_owned(), Some(number + 1), what.to_owned()));
+        let message = "the archive has no more answers for robots.txt";
+        problems.push((ROBOTS.to_owned(), Some(number + 1), message.to_owned()));
     }
-    Ok(found)
+    Ok(problems)
 }
 
-/// Looks that the description of the crate tells of each file, and nothing wrong.
+/// Checks that the RO-Crate description covers every file, correctly.
 fn check_descriptions(data: &Path) -> Result<Vec<(String, String)>, VerifyError> {
     let path = data.join(RO_CRATE);
     let text = match read_text(&path, MAX_RO_CRATE_BYTES) {
         Ok(text) => text,
-        Err(why) => {
+        Err(error) => {
             return Ok(vec![(
                 RO_CRATE.to_owned(),
-                format!("it can't be read: {why}"),
+                format!("it can't be read: {error}"),
             )]);
         }
     };
-    let told: Value = serde_json::from_str(&text).unwrap_or_default();
-    let entities = told["@graph"].as_array().map_or(&[][..], Vec::as_slice);
+    let description: Value = serde_json::from_str(&text).unwrap_or_default();
+    let entities = description["@graph"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
     let files = entities.iter().filter(|entity| entity["@type"] == "File");
-    let mut known = BTreeSet::from([RO_CRATE.to_owned()]);
-    let mut found = Vec::new();
+    let mut described_files = BTreeSet::from([RO_CRATE.to_owned()]);
+    let mut problems = Vec::new();
     for file in files {
         let name = file["@id"].as_str().unwrap_or_default();
         let is_inside = !name.split('/').any(|part| matches!(part, "" | "." | ".."));
@@ -173,19 +177,22 @@ fn check_descriptions(data: &Path) -> Result<Vec<(String, String)>, VerifyError>
                 file["sha256"] == sha256.as_str() && file["contentSize"] == bytes.as_str()
             });
         if !is_right {
-            found.push((
+            problems.push((
                 RO_CRATE.to_owned(),
                 format!("it tells another `{name}` than there is"),
             ));
         }
-        known.insert(name.to_owned());
+        described_files.insert(name.to_owned());
     }
     let mut all = Vec::new();
     list_files(data, "", &mut all)?;
-    for name in all.into_iter().filter(|name| !known.contains(name)) {
-        found.push((RO_CRATE.to_owned(), format!("it does not tell of `{name}`")));
+    for name in all
+        .into_iter()
+        .filter(|name| !described_files.contains(name))
+    {
+        problems.push((RO_CRATE.to_owned(), format!("it does not tell of `{name}`")));
     }
-    Ok(found)
+    Ok(problems)
 }
 
 fn list_files(root: &Path, folder: &str, all: &mut Vec<String>) -> Result<(), VerifyError> {

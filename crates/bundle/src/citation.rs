@@ -1,4 +1,4 @@
-//! `CITATION.cff` (Citation File Format 1.2.0), and the same as one line.
+//! `CITATION.cff` (Citation File Format 1.2.0) and the same citation as one line.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,8 @@ use crate::facts::CrawlFacts;
 
 pub(crate) const CITATION: &str = "CITATION.cff";
 
-/// The file; none where nobody answers for the crawl by name, as the format asks for an author.
+/// Returns the text of the file; `None` if the crawl names neither a person, an institution nor a
+/// contact, as the format requires an author.
 pub(crate) fn citation_file(facts: &CrawlFacts) -> Option<String> {
     let author = facts.author()?;
     let operator = &facts.report.crawl.operator;
@@ -28,12 +29,12 @@ pub(crate) fn citation_file(facts: &CrawlFacts) -> Option<String> {
     Some(text)
 }
 
-/// A text in quotes: JSON's are those of YAML.
+/// Quotes a text: JSON strings are valid YAML.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The citation in words, to which a DOI and the digest of the manifest are to be added.
+/// Returns the citation as one line. Its reader should add a DOI and the digest of the manifest.
 pub(crate) fn citation_line(facts: &CrawlFacts) -> String {
     let operator = &facts.report.crawl.operator;
     let (hosts, _) = facts.report.hosts_asked();

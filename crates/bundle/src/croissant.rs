@@ -1,5 +1,5 @@
-//! `croissant.json`: Croissant 1.1, by which loaders of data sets find the tables and their
-//! columns.
+//! `croissant.json`: Croissant 1.1 metadata that describes the tables and their columns to data set
+//! loaders.
 
 use crawl_tables::{ColumnKind, ColumnMeaning, table_columns};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::payload::BundledFile;
 
 pub(crate) const CROISSANT: &str = "croissant.json";
 
-/// The description of the data: all files so far, and the columns of those that are tables.
+/// Returns the description of the data: all files written so far, and the columns of the tables.
 pub(crate) fn croissant(facts: &CrawlFacts, files: &[BundledFile], citation: &str) -> String {
     let distribution: Vec<Value> = files.iter().map(file_object).collect();
     let tables = table_columns().into_iter().filter_map(|table| {
@@ -61,7 +61,7 @@ fn file_object(file: &BundledFile) -> Value {
     })
 }
 
-/// The name by which loaders of Croissant know a media type.
+/// Returns Croissant's name for a media type.
 fn croissant_type(media_type: &'static str) -> &'static str {
     match media_type {
         "application/vnd.apache.parquet" => "application/x-parquet",
@@ -84,7 +84,7 @@ fn field(table: &str, path: &str, column: &ColumnMeaning) -> Value {
     })
 }
 
-/// The context that Croissant 1.1 gives.
+/// Returns the JSON-LD context that Croissant 1.1 prescribes.
 fn context() -> Value {
     json!({
         "@language": "en", "@vocab": "https://schema.org/",

@@ -1,4 +1,4 @@
-//! Cross-references: what one file states of a thing is held against what others state of it.
+//! Cross-references: compares what different files state about the same thing.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -10,14 +10,14 @@ use crawl_archive::{CAPTURES, FOLDER, INDEX};
 use crate::statements::{FACTS, Statement, Statements, fact, key, number};
 use crate::verification::Verification;
 
-/// The sorts of things that statements are about: a place in the archive, an exchange by URL and
-/// time, an archived payload by URL and time, and a page by its URL.
+/// The subjects of statements: a place in the archive, an exchange (URL and time), an archived
+/// payload (URL and time), or a page (URL).
 const PLACE: u8 = 1;
 const EXCHANGE: u8 = 2;
 const PAYLOAD: u8 = 3;
 const PAGE: u8 = 4;
 
-/// Those who state something. What others are held against comes first.
+/// The sources of statements. Statements that others are compared with have the lower numbers.
 const CAPTURE: u8 = 0;
 const LOG_LINE: u8 = 1;
 const INDEX_LINE: u8 = 2;
@@ -31,7 +31,7 @@ const REVISIT: u8 = 9;
 const PAGE_URL: u8 = 10;
 const LINK_SOURCE: u8 = 11;
 
-/// The facts of a place: the first two are those of the lines that name it.
+/// Indexes of the facts about a place. The lines of capture lists contain only the first two.
 const LINE: usize = 0;
 const URL: usize = 1;
 const TIME: usize = 2;
@@ -43,7 +43,7 @@ const VIA: usize = 7;
 const STATUS: usize = 8;
 const REDIRECT: usize = 9;
 const WITHHELD: usize = 10;
-/// The columns of `pages.jsonl` that the archive repeats.
+/// Columns of `pages.jsonl` that the archive repeats.
 const COLUMNS: [(usize, &str); 10] = [
     (URL, "url"),
     (TIME, "fetched_at"),
@@ -56,55 +56,57 @@ const COLUMNS: [(usize, &str); 10] = [
     (REDIRECT, "redirect"),
     (WITHHELD, "withheld"),
 ];
-/// The claim of a column that is null, where it may be held against a value.
+/// The fact of a null column that can contradict a value.
 const NULL: &[u8] = b"null";
-/// The only fact of an exchange: its status; of a payload: its digest.
+/// The index of the single fact of an exchange (its status) or of a payload (its digest).
 const ONLY: usize = 0;
 
-/// A capture as its records tell of it.
+/// A capture according to its WARC records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CaptureFacts {
     pub(crate) offset: u64,
     pub(crate) url: String,
-    /// Its `WARC-Date` in microseconds.
+    /// `WARC-Date` in microseconds.
     pub(crate) micros: u64,
-    /// The line that an index must have for it.
+    /// The line that the index must have for this capture.
     pub(crate) line: String,
     pub(crate) status: Option<u16>,
-    /// The digest of the payload, where the body in the archive is all that was received.
+    /// The digest of the payload, if the archived body is complete.
     pub(crate) digest: Option<String>,
-    /// The length of the body likewise.
+    /// The length of the body, if the archived body is complete.
     pub(crate) bytes: Option<u64>,
-    /// The URL and time in microseconds of the capture that it is a revisit of.
+    /// The URL and the time in microseconds of the capture that this one revisits.
     pub(crate) original: Option<(String, u64)>,
     pub(crate) is_revisit: bool,
-    /// True if the body came and is not in the archive, as its site asks.
+    /// True if the body was received but not archived, at the site's request.
     pub(crate) is_withheld: bool,
-    /// The target of a redirect; none where the head of the answer is not in the record, else
-    /// what it leads to, if it does.
+    /// The target of a redirect, or `Some(None)` for an answer that is not a redirect. `None` if
+    /// the record lacks the head of the answer.
     pub(crate) redirect: Option<Option<String>>,
     pub(crate) about: Option<AboutCapture>,
 }
 
-/// A capture as its metadata record tells of it.
+/// A capture according to its metadata record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AboutCapture {
     pub(crate) took_ms: Option<u64>,
-    /// None where it is no page.
+    /// `None` if it isn't a page.
     pub(crate) depth: Option<u64>,
     pub(crate) via: Option<String>,
-    /// True if a row of `pages.jsonl` must name it. A sitemap that nobody named may have none.
+    /// True if a row of `pages.jsonl` must name the capture. A sitemap that nothing referred to may
+    /// lack a row.
     pub(crate) has_row: bool,
 }
 
-/// Gathers statements, and holds them against each other at the end.
+/// Collects statements with the `file`, `capture`, `log_line`, `index_line`, `page`, `request` and
+/// `source` methods, and compares them in [`CrossCheck::finish`].
 pub(crate) struct CrossCheck {
     statements: Statements,
     files: Vec<String>,
     archive: PathBuf,
-    /// The WARC files that are there, as far as they were looked for.
-    there: BTreeSet<String>,
-    /// The crawl was made to forget something.
+    /// Names of WARC files seen so far to exist.
+    existing_files: BTreeSet<String>,
+    /// True if the crawl has forgotten pages or hosts.
     has_tombstones: bool,
 }
 
@@ -114,32 +116,32 @@ impl CrossCheck {
             statements: Statements::new(scratch),
             files: Vec::new(),
             archive: dir.join(FOLDER),
-            there: BTreeSet::new(),
+            existing_files: BTreeSet::new(),
             has_tombstones: dir.join("tombstones.jsonl").exists(),
         }
     }
 
-    /// Returns whether the archive has a file of that name.
+    /// Returns whether the archive contains a file of this name.
     pub(crate) fn has_file(&mut self, name: &str) -> bool {
-        if self.there.contains(name) {
+        if self.existing_files.contains(name) {
             return true;
         }
-        let is_there = !name.contains('/') && self.archive.join(name).symlink_metadata().is_ok();
-        if is_there {
-            self.there.insert(name.to_owned());
+        let exists = !name.contains('/') && self.archive.join(name).symlink_metadata().is_ok();
+        if exists {
+            self.existing_files.insert(name.to_owned());
         }
-        is_there
+        exists
     }
 
-    /// Returns whether something named a record of the file.
+    /// Returns whether a row or list named a record of this file.
     pub(crate) fn is_named(&self, name: &str) -> bool {
-        self.there.contains(name)
+        self.existing_files.contains(name)
     }
 
-    /// The number of a file, by its name as seen from the directory.
+    /// Returns the number of a file, given its path relative to the directory.
     pub(crate) fn file(&mut self, name: &str) -> u32 {
-        let known = self.files.iter().rposition(|file| file == name);
-        let number = known.unwrap_or_else(|| {
+        let position = self.files.iter().rposition(|file| file == name);
+        let number = position.unwrap_or_else(|| {
             self.files.push(name.to_owned());
             self.files.len() - 1
         });
@@ -156,7 +158,7 @@ impl CrossCheck {
         })
     }
 
-    /// A capture in the WARC file of that name.
+    /// Adds a capture found in the WARC file `name`.
     pub(crate) fn capture(&mut self, name: &str, capture: &CaptureFacts) -> io::Result<()> {
         let at = (self.file(&format!("{FOLDER}/{name}")), capture.offset);
         let millis = capture.micros / 1000;
@@ -202,12 +204,12 @@ impl CrossCheck {
         }
     }
 
-    /// A line of the log of captures.
+    /// Adds a line of the capture log.
     pub(crate) fn log_line(&mut self, place: (&str, u64), line: u64, text: &str) -> io::Result<()> {
         self.line_of(LOG_LINE, CAPTURES, place, line, text)
     }
 
-    /// A line of the index.
+    /// Adds a line of the index.
     pub(crate) fn index_line(
         &mut self,
         place: (&str, u64),
@@ -231,7 +233,7 @@ impl CrossCheck {
         self.add(place_key(name, offset), kind, at, facts)
     }
 
-    /// A row of `pages.jsonl`.
+    /// Adds a row of `pages.jsonl`.
     pub(crate) fn page(
         &mut self,
         line: u64,
@@ -256,12 +258,12 @@ impl CrossCheck {
             facts[STATUS] = row
                 .status
                 .map_or(fact(NULL), |status| number(status.into()));
-            // A body without a byte is withheld without a trace.
+            // Withholding an empty body leaves no trace in the archive.
             facts[WITHHELD] = match is_withheld && row.bytes == 0 {
                 true => 0,
                 false => number(is_withheld.into()),
             };
-            // Beyond what is followed an error says so, and what leads to something forgotten is
+            // An error explains a redirect beyond the limit. A redirect to something forgotten is
             // cleared.
             facts[REDIRECT] = match &row.redirect {
                 None if row.error.is_some() || self.has_tombstones => 0,
@@ -279,22 +281,22 @@ impl CrossCheck {
         self.add(key(PAGE, &[row.url.as_bytes()]), PAGE_URL, at, [0; FACTS])
     }
 
-    /// A row of `requests.jsonl`.
+    /// Adds a row of `requests.jsonl`.
     pub(crate) fn request(&mut self, line: u64, row: &RequestRow) -> io::Result<()> {
         let at = (self.file("requests.jsonl"), line);
         let status = only(row.status.map_or(0, |status| number(status.into())));
         self.add(exchange_key(&row.url, row.start), REQUEST_ROW, at, status)
     }
 
-    /// A row of that file for a link of a page; of those that stand behind each other for one page
-    /// the first.
+    /// Adds a row for a link of the page `from`. For consecutive rows of one page, only the first
+    /// one is needed.
     pub(crate) fn source(&mut self, file: &str, line: u64, from: &str) -> io::Result<()> {
         let at = (self.file(file), line);
         self.add(key(PAGE, &[from.as_bytes()]), LINK_SOURCE, at, [0; FACTS])
     }
 
-    /// Holds all statements against each other. Where the last run has not ended, what has no
-    /// counterpart may be behind the last commit.
+    /// Compares all statements. If the last run has not ended, a statement without a counterpart
+    /// may just not be committed yet, and is not a defect.
     pub(crate) fn finish(self, is_ended: bool, verification: &mut Verification) -> io::Result<()> {
         let mut groups = Groups {
             files: &self.files,
@@ -314,7 +316,7 @@ impl CrossCheck {
     }
 }
 
-/// A defect: no commit names a place before its file is there.
+/// Returns the message for a defect: commits name a place only after its file exists.
 pub(crate) fn no_file(name: &str) -> String {
     format!("it names a record of {FOLDER}/{name}, which is missing")
 }
@@ -337,7 +339,7 @@ fn only(fact: u32) -> [u32; FACTS] {
     facts
 }
 
-/// A value that a column without it denies.
+/// Returns the fact of a value, or of null, which contradicts any value.
 fn or_null(value: Option<&str>) -> u32 {
     fact(value.map_or(NULL, str::as_bytes))
 }
@@ -346,7 +348,7 @@ fn optional(value: Option<&str>) -> u32 {
     value.map_or(0, |value| fact(value.as_bytes()))
 }
 
-/// Returns whether both tell a fact, and not the same.
+/// Returns whether both statements have the fact and disagree on it.
 fn differ(one: &Statement, other: &Statement, at: usize) -> bool {
     let (one, other) = (one.facts[at], other.facts[at]);
     one != 0 && other != 0 && one != other
@@ -354,14 +356,14 @@ fn differ(one: &Statement, other: &Statement, at: usize) -> bool {
 
 struct Groups<'a> {
     files: &'a [String],
-    /// The last run has ended, so nothing is behind the last commit.
+    /// True if the last run has ended, so nothing follows the last commit.
     is_ended: bool,
     verification: &'a mut Verification,
     uncommitted: u64,
 }
 
 impl Groups<'_> {
-    /// Judges all statements about one thing.
+    /// Compares all statements about one thing.
     fn judge(&mut self, group: &[Statement]) {
         match group.first().map(|first| first.kind) {
             Some(CAPTURE..=NEEDS_ROW) => self.place(group),
@@ -426,8 +428,8 @@ impl Groups<'_> {
         let [first, others @ ..] = group else { return };
         if first.kind != REQUEST_ROW {
             for other in group {
-                let what = "requests.jsonl has no row for this URL at this time";
-                self.missing(other, what);
+                let message = "requests.jsonl has no row for this URL at this time";
+                self.missing(other, message);
             }
             return;
         }
@@ -472,7 +474,7 @@ impl Groups<'_> {
         }
     }
 
-    /// Notes that the counterpart of a statement is missing.
+    /// Records that the counterpart of a statement is missing.
     fn missing(&mut self, statement: &Statement, what: &str) {
         match statement.kind {
             _ if !self.is_ended => self.uncommitted += 1,
@@ -491,7 +493,7 @@ impl Groups<'_> {
         }
     }
 
-    /// A statement's file and place in words.
+    /// Describes the file and place of a statement.
     fn name(&self, statement: &Statement) -> String {
         let file = self.files.get(statement.file as usize);
         let file = file.map_or("", String::as_str);

@@ -1,4 +1,4 @@
-//! The files of a crawl's directory, held against the digests that its last run left.
+//! Checks the files of a crawl directory against the digests that the last run recorded.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read as _};
@@ -11,15 +11,15 @@ use crate::bag::is_within;
 use crate::error::{VerifyError, is_damage};
 use crate::verification::Verification;
 
-/// Checks each listed file. Says whether the list is one of all files: no run is under way then,
-/// and none was killed.
+/// Checks each listed file. Returns whether the list covers all files, which means that no run is
+/// active and none was killed.
 pub(crate) fn check_digests(
     dir: &Path,
     verification: &mut Verification,
 ) -> Result<bool, VerifyError> {
     let list = match DigestList::read(dir) {
-        Err(why) if is_damage(&why) => {
-            verification.file(DIGESTS, format!("it can't be read: {why}"));
+        Err(error) if is_damage(&error) => {
+            verification.file(DIGESTS, format!("it can't be read: {error}"));
             return Ok(false);
         }
         list => list.map_err(VerifyError::read(&dir.join(DIGESTS)))?,
@@ -27,27 +27,27 @@ pub(crate) fn check_digests(
     let Some(list) = list else {
         return Ok(false);
     };
-    for (line, what) in &list.faults {
-        verification.line(DIGESTS, *line, *what);
+    for (line, message) in &list.faults {
+        verification.line(DIGESTS, *line, *message);
     }
     let mut unreadable = BTreeSet::new();
     for row in &list.rows {
         if !is_within(&row.file) {
-            let what = format!("it lists `{}`, which is no file of the crawl", row.file);
-            verification.file(DIGESTS, what);
+            let message = format!("it lists `{}`, which is no file of the crawl", row.file);
+            verification.file(DIGESTS, message);
             continue;
         }
-        match what_is_wrong(dir, row, list.is_whole) {
+        match file_difference(dir, row, list.is_whole) {
             Ok(None) => {}
-            Ok(Some(what)) => verification.file(&row.file, what),
-            Err(why) if why.kind() == ErrorKind::PermissionDenied => {
+            Ok(Some(message)) => verification.file(&row.file, message),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 unreadable.insert(row.file.as_str());
             }
-            Err(why) if is_damage(&why) => {
-                let what = format!("{DIGESTS} lists it, and it can't be read: {why}");
-                verification.file(&row.file, what);
+            Err(error) if is_damage(&error) => {
+                let message = format!("{DIGESTS} lists it, and it can't be read: {error}");
+                verification.file(&row.file, message);
             }
-            Err(why) => return Err(VerifyError::read(&dir.join(&row.file))(why)),
+            Err(error) => return Err(VerifyError::read(&dir.join(&row.file))(error)),
         }
         verification.checked.files += 1;
         verification.checked.bytes += row.bytes;
@@ -67,9 +67,9 @@ pub(crate) fn check_digests(
     Ok(list.is_whole)
 }
 
-/// The difference between a file and its row. While a run is under way only the beginning of a file
-/// is known.
-fn what_is_wrong(dir: &Path, row: &DigestRow, is_whole: bool) -> std::io::Result<Option<String>> {
+/// Describes how a file differs from its row; `None` if it matches. While a run is active, only the
+/// listed beginning of the file is compared.
+fn file_difference(dir: &Path, row: &DigestRow, is_whole: bool) -> std::io::Result<Option<String>> {
     let file = open_regular(&dir.join(&row.file))?;
     let (sha256, bytes) = match is_whole {
         true => sha256_of(file)?,

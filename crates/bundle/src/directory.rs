@@ -15,10 +15,10 @@ use crate::cross_check::CrossCheck;
 use crate::digest_check::check_digests;
 use crate::error::VerifyError;
 use crate::report_check::check_report;
-use crate::row_check::{SampleCheck, check_rows, what_lacks};
+use crate::row_check::{SampleCheck, check_rows, missing_column};
 use crate::verification::Verification;
 
-/// The parts of a directory that nothing repeats, so that no check can notice a change.
+/// Parts of a directory that are recorded only once, so that no check can detect a change.
 const UNCHECKED: [&str; 4] = [
     "columns of rows that nothing repeats: titles, the words of links, rules, statements on use ..",
     "most of crawl.toml, all of report.html, of state/ and of index/",
@@ -26,13 +26,13 @@ const UNCHECKED: [&str; 4] = [
     "whether whole rows or records were taken away together with all that speaks of them",
 ];
 
-/// Checks all that the directory of a crawl says twice: each WARC record against its digests and
-/// lengths, the lists of the archive, rows and records against each other, and the report against
-/// the rows. What has to be sorted for it waits in files without a name in the folder `scratch`.
-/// Memory is bounded by the longest record and the number of hosts. Nothing is written in `dir`.
+/// Checks everything that a crawl directory records twice: WARC records against their digests and
+/// lengths, the archive's lists, rows and records against each other, and the report against the
+/// rows. Data to sort waits in unlinked files in the folder `scratch`. Memory is bounded by the
+/// longest record and the number of hosts. Nothing is written to `dir`.
 ///
 /// # Errors
-/// [`VerifyError`] where something could not be looked at; a defect is none.
+/// [`VerifyError`] if something could not be checked. Defects are reported in the [`Verification`].
 pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, VerifyError> {
     CrawlSettings::read(dir)?;
     let mut verification = Verification {
@@ -46,63 +46,63 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
             let name = path.strip_prefix(dir).unwrap_or(&path);
             verification.file(&name.to_string_lossy(), format!("it {what}"));
         }
-        Err(why) => verification.file(".", why.to_string()),
+        Err(error) => verification.file(".", error.to_string()),
         Ok(()) => {}
     }
     let config = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES);
     match config.map(|text| text.parse::<toml::Table>()) {
         Ok(Ok(_)) => {}
-        Ok(Err(why)) => verification.file("crawl.toml", why.message().to_owned()),
-        Err(why) => verification.file("crawl.toml", format!("it can't be read: {why}")),
+        Ok(Err(error)) => verification.file("crawl.toml", error.message().to_owned()),
+        Err(error) => verification.file("crawl.toml", format!("it can't be read: {error}")),
     }
     let mut cross = CrossCheck::new(dir, scratch);
-    let found = &mut verification;
-    let mut is_ended = check_digests(dir, found)?;
+    let results = &mut verification;
+    let mut is_ended = check_digests(dir, results)?;
     if is_ended {
-        // The digests hold each byte.
-        found.unchecked.clear();
+        // The digests cover every byte.
+        results.unchecked.clear();
     }
     check_rows(
         dir,
         "waiting.jsonl",
         true,
-        found,
+        results,
         |_, row: &WaitingRow, _| {
             is_ended |= row.origin.is_none();
             Ok(())
         },
     )?;
-    found.is_ended = is_ended;
+    results.is_ended = is_ended;
     if !is_ended {
         let note = "the last run has not ended, or was killed: what is not committed yet is no \
                     defect, and report.json is not held against the rows";
-        found.notes.push(note.to_owned());
+        results.notes.push(note.to_owned());
     }
-    check_all_rows(dir, is_ended, &mut cross, found)?;
+    check_all_rows(dir, is_ended, &mut cross, results)?;
     let names = warc_names(dir)?;
     if dir.join(FOLDER).is_dir() {
-        check_lists(dir, is_ended, &mut cross, found)?;
+        check_lists(dir, is_ended, &mut cross, results)?;
     }
     for name in names
         .iter()
         .filter(|name| is_ended && !cross.is_named(name))
     {
-        // Of a file from which all was taken out nothing is left to name.
+        // A file whose records were all forgotten is not named anywhere.
         if !dir.join("tombstones.jsonl").exists() {
-            let what = "neither captures.cdxj nor pages.jsonl names a record of it";
-            found.file(&format!("{FOLDER}/{name}"), what);
+            let message = "neither captures.cdxj nor pages.jsonl names a record of it";
+            results.file(&format!("{FOLDER}/{name}"), message);
         }
     }
     for name in &names {
         let is_tail = !is_ended && names.last() == Some(name);
-        check_warc(dir, name, is_tail, &mut cross, found)?;
+        check_warc(dir, name, is_tail, &mut cross, results)?;
     }
     cross
-        .finish(is_ended, found)
+        .finish(is_ended, results)
         .map_err(VerifyError::Scratch)?;
-    // The rows are summed up where all of them can be read.
+    // The report is computed only if all rows are readable.
     if is_ended && are_files {
-        check_report(dir, found)?;
+        check_report(dir, results)?;
     }
     Ok(verification)
 }
@@ -111,7 +111,7 @@ fn check_all_rows(
     dir: &Path,
     is_ended: bool,
     cross: &mut CrossCheck,
-    found: &mut Verification,
+    verification: &mut Verification,
 ) -> Result<(), VerifyError> {
     let is_archived = dir.join(FOLDER).is_dir();
     let mut samples = SampleCheck::new(dir);
@@ -119,24 +119,26 @@ fn check_all_rows(
         dir,
         "pages.jsonl",
         is_ended,
-        found,
-        |line, row: &PageRow, found| {
-            if let Some(what) = what_lacks(row, is_archived) {
-                found.line("pages.jsonl", line, what);
+        verification,
+        |line, row: &PageRow, verification| {
+            if let Some(what) = missing_column(row, is_archived) {
+                verification.line("pages.jsonl", line, what);
             }
-            samples.row(line, row, found);
-            cross.page(line, row, found).map_err(VerifyError::Scratch)
+            samples.row(line, row, verification);
+            cross
+                .page(line, row, verification)
+                .map_err(VerifyError::Scratch)
         },
     )?;
     check_rows(
         dir,
         "requests.jsonl",
         is_ended,
-        found,
-        |line, row: &RequestRow, found| {
+        verification,
+        |line, row: &RequestRow, verification| {
             let host = canonicalize(None, &row.url).map(|url| url.host_key().to_string());
             if !host.is_ok_and(|host| host == row.host) {
-                found.line(
+                verification.line(
                     "requests.jsonl",
                     line,
                     "column `host` is not the host key of its URL",
@@ -150,7 +152,7 @@ fn check_all_rows(
         dir,
         "links.jsonl",
         is_ended,
-        found,
+        verification,
         |line, row: &LinkRow, _| {
             if row.from == source {
                 return Ok(());
@@ -165,7 +167,7 @@ fn check_all_rows(
         dir,
         "walk.jsonl",
         is_ended,
-        found,
+        verification,
         |line, row: &WalkRow, _| match (&*row.how, &row.from) {
             ("link" | "redirect", Some(from)) => cross
                 .source("walk.jsonl", line, from)
@@ -177,29 +179,35 @@ fn check_all_rows(
         dir,
         "excluded.jsonl",
         is_ended,
-        found,
+        verification,
         |_, _: &ExcludedRow, _| Ok(()),
     )?;
     check_rows(
         dir,
         "tombstones.jsonl",
         is_ended,
-        found,
+        verification,
         |_, _: &TombstoneRow, _| Ok(()),
     )?;
     check_rows(
         dir,
         "state/delays.jsonl",
         is_ended,
-        found,
+        verification,
         |_, _: &DelayRow, _| Ok(()),
     )?;
     check_rows(
         dir,
         GATHERED_DELAYS,
         is_ended,
-        found,
+        verification,
         |_, _: &DelayRow, _| Ok(()),
     )?;
-    check_rows(dir, WORKERS, is_ended, found, |_, _: &WorkerRow, _| Ok(()))
+    check_rows(
+        dir,
+        WORKERS,
+        is_ended,
+        verification,
+        |_, _: &WorkerRow, _| Ok(()),
+    )
 }

@@ -1,4 +1,4 @@
-//! The errors of checking, and of making a bundle.
+//! Errors of checking and bundling.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use crawl_archive::ReadError;
 use crawl_records::RecordsError;
 use crawl_tables::TablesError;
 
-/// The reason why something could not be checked. A defect is none.
+/// Why something could not be checked. Defects are not errors.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
@@ -19,16 +19,16 @@ pub enum VerifyError {
     Read {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is no room for what is sorted on the way.
+    /// Data to sort could not be written to the scratch folder.
     #[error("can't write what is sorted: {0}")]
     Scratch(io::Error),
 }
 
 impl VerifyError {
-    /// For `map_err`: reading `path` failed.
+    /// Returns a closure for `map_err`: reading `path` failed.
     pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> VerifyError {
         let path = path.to_owned();
         move |source| VerifyError::Read { path, source }
@@ -43,8 +43,8 @@ impl VerifyError {
     }
 }
 
-/// Returns whether an error tells of a defect: something is missing, or is no file. Any other tells
-/// that it could not be looked at.
+/// Returns whether an error indicates a defect (something is missing, or is not a file). Any other
+/// error means that it could not be checked.
 pub(crate) fn is_damage(why: &io::Error) -> bool {
     use ErrorKind::{InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound};
     matches!(
@@ -53,35 +53,35 @@ pub(crate) fn is_damage(why: &io::Error) -> bool {
     )
 }
 
-/// The reason why a crawl could not be bundled.
+/// Why a crawl could not be bundled.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BundleError {
-    /// Its files could not be read.
+    /// The crawl's files could not be read.
     #[error(transparent)]
     Read(#[from] VerifyError),
-    /// Its tables could not be written.
+    /// The tables could not be written.
     #[error(transparent)]
     Tables(#[from] TablesError),
-    /// Its configuration could not be read.
+    /// The configuration could not be read.
     #[error("crawl.toml can't be read: {what}")]
     Config {
-        /// The defect.
+        /// The description of the defect.
         what: String,
     },
-    /// Its last run has not ended, or was killed.
+    /// The last run has not ended, or was killed.
     #[error("the last run of the crawl in `{}` has not ended, or was killed", dir.display())]
     NotEnded {
         /// The crawl's directory.
         dir: PathBuf,
     },
-    /// It sent no request.
+    /// The crawl sent no requests.
     #[error("the crawl in `{}` asked nobody for anything", dir.display())]
     NoRequests {
         /// The crawl's directory.
         dir: PathBuf,
     },
-    /// The crawl is damaged, or changed meanwhile.
+    /// The crawl is damaged, or changed while it was bundled.
     #[error("what `{}` holds is damaged: {first}", dir.display())]
     Damaged {
         /// The crawl's directory.
@@ -94,22 +94,22 @@ pub enum BundleError {
     Write {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The system's error.
         source: io::Error,
     },
-    /// The same, where the file is not known yet.
+    /// A file of the bundle could not be written; the caller adds its path.
     #[error("{0}")]
     Stream(io::Error),
 }
 
 impl BundleError {
-    /// For `map_err`: writing to `path` failed.
+    /// Returns a closure for `map_err`: writing to `path` failed.
     pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> BundleError {
         let path = path.to_owned();
         move |source| BundleError::Write { path, source }
     }
 
-    /// For `map_err`: reading `path` failed.
+    /// Returns a closure for `map_err`: reading `path` failed.
     pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> BundleError {
         let failed = VerifyError::read(path);
         move |source| BundleError::Read(failed(source))

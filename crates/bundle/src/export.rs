@@ -1,4 +1,4 @@
-//! From a crawl's directory to a bundle.
+//! Writes a crawl's directory as a bundle.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -29,38 +29,39 @@ pub(crate) const ROBOTS: &str = "robots.jsonl";
 /// The folder of the tables.
 pub(crate) const TABLES: &str = "tables";
 const CONFIG: &str = "crawl.toml";
-/// Folders of the directory whose files a bundle has or leaves out by the rule.
+/// Folders of the crawl directory that a bundle includes or omits as a rule.
 const FOLDERS: [&str; 3] = [FOLDER, "index", "state"];
 
 /// A bundle that was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WrittenBundle {
-    /// Files of the payload.
+    /// The number of files in the payload.
     pub files: u64,
-    /// Their bytes.
+    /// The total size of these files.
     pub bytes: u64,
-    /// The SHA-256 of `tagmanifest-sha256.txt`, which stands for all of it.
+    /// The SHA-256 of `tagmanifest-sha256.txt`, which covers the whole bundle.
     pub sha256: String,
-    /// The entries of the directory that are no part of a bundle, but for `state`, `index` and
+    /// The entries of the directory that were not bundled, except `state`, `index` and
     /// `digests.jsonl`.
     pub left_out: Vec<String>,
 }
 
-/// Writes the crawl in `dir` as a bundle into the empty folder `out`: its archive, rows, tables,
-/// configuration and report as they are, the texts of all robots.txt files, descriptions for
-/// people and programs, and digests of everything. Nothing secret of the configuration is in it.
-/// The same crawl gives the same bytes: all times are those of the crawl. `bundler` is the program
-/// and its version: `crawl 0.1.0`. Memory is bounded as for [`verify_directory`].
+/// Writes the crawl in `dir` as a bundle into the empty folder `out`: archive, rows, tables and
+/// report as they are, the configuration without secrets, the texts of all robots.txt files,
+/// descriptions for people and programs, and digests of everything.
+///
+/// The same crawl yields the same bytes, because all times are those of the crawl. `bundler` is the
+/// program and its version: `crawl 0.1.0`. Memory is bounded as for [`verify_directory`].
 ///
 /// # Errors
-/// [`BundleError::NotEnded`] where the last run has not ended, [`BundleError::NoRequests`],
-/// [`BundleError::Damaged`] where what was copied is not whole, and errors of the file system.
+/// [`BundleError::NotEnded`] if the last run has not ended, [`BundleError::NoRequests`],
+/// [`BundleError::Damaged`] if the copied files are damaged, and I/O errors.
 pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBundle, BundleError> {
-    // Says so where no crawl lies there.
+    // Returns an error if `dir` does not contain a crawl.
     CrawlSettings::read(dir).map_err(VerifyError::from)?;
     check_ended(dir)?;
     let facts = CrawlFacts::read(dir, bundler)?;
-    check_entries(dir).map_err(|why| damaged(dir, why.to_string()))?;
+    check_entries(dir).map_err(|error| damaged(dir, error.to_string()))?;
     let mut payload = Payload::create(out.join(DATA))?;
     let path = dir.join(CONFIG);
     let config = read_text(&path, MAX_CONFIG_BYTES).map_err(BundleError::read(&path))?;
@@ -105,7 +106,8 @@ pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBund
     })
 }
 
-/// Refuses a crawl that runs or was killed: its rows, records and report don't fit each other yet.
+/// Refuses a crawl that is running or was killed: its rows, records and report are not consistent
+/// yet.
 fn check_ended(dir: &Path) -> Result<(), BundleError> {
     let rows = waiting(dir).map_err(VerifyError::from)?;
     match rows.flatten().any(|row| row.origin.is_none()) {
@@ -116,26 +118,26 @@ fn check_ended(dir: &Path) -> Result<(), BundleError> {
     }
 }
 
-/// Holds what was copied against the digests that the last run left.
+/// Checks the copies against the digests that the last run recorded.
 fn check_listed(dir: &Path, payload: &Payload) -> Result<(), BundleError> {
     let list = DigestList::read(dir).map_err(BundleError::read(&dir.join(DIGESTS)))?;
     let listed = list.filter(|list| list.is_whole).unwrap_or_default().rows;
     let files = payload.files();
     let differs = |row: &&DigestRow| {
         let copied = files.iter().find(|file| file.path == row.file);
-        // That one is written anew, without what is secret.
+        // The bundle's configuration differs, because secrets are removed.
         row.file != CONFIG && copied.is_some_and(|file| file.sha256 != row.sha256)
     };
     match listed.iter().find(differs) {
         None => Ok(()),
         Some(row) => {
-            let what = format!("{}: its SHA-256 is not that of {DIGESTS}", row.file);
-            Err(damaged(dir, what))
+            let message = format!("{}: its SHA-256 is not that of {DIGESTS}", row.file);
+            Err(damaged(dir, message))
         }
     }
 }
 
-/// Holds what was copied against itself, and looks that the crawl did not go on meanwhile.
+/// Verifies the copies, and that no run has started since.
 fn check_copied(dir: &Path, out: &Path, payload: &Payload) -> Result<(), BundleError> {
     let copied = verify_directory(payload.folder(), out)?;
     if let Some(first) = copied.findings.first() {
@@ -149,15 +151,15 @@ fn damaged(dir: &Path, first: String) -> BundleError {
     BundleError::Damaged { dir, first }
 }
 
-/// The names in the directory that the payload does not have, sorted.
+/// Returns the names in the directory that the payload does not include, sorted.
 fn left_out(dir: &Path, payload: &Payload) -> Result<Vec<String>, BundleError> {
     let files = payload.files();
     let mut names: Vec<String> = Vec::new();
     for entry in fs::read_dir(dir).map_err(BundleError::read(dir))? {
         let entry = entry.map_err(BundleError::read(dir))?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let is_told = FOLDERS.contains(&name.as_str()) || name == TABLES || name == DIGESTS;
-        if !is_told && !files.iter().any(|file| file.path == name) {
+        let is_known_entry = FOLDERS.contains(&name.as_str()) || name == TABLES || name == DIGESTS;
+        if !is_known_entry && !files.iter().any(|file| file.path == name) {
             names.push(name);
         }
     }
@@ -179,14 +181,14 @@ fn archive_files(dir: &Path) -> Result<Vec<String>, BundleError> {
     let mut names = warc_names(dir)?;
     for list in [CAPTURES, INDEX] {
         match dir.join(FOLDER).join(list).symlink_metadata() {
-            Err(why) if why.kind() == ErrorKind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
             _ => names.push(list.to_owned()),
         }
     }
     Ok(names)
 }
 
-/// Writes what tells people and programs of the files: each description knows those before it.
+/// Writes the descriptions of the files. Each one also covers the descriptions written before it.
 fn describe(facts: &CrawlFacts, payload: &mut Payload) -> Result<(), BundleError> {
     let cite_as = citation_line(facts);
     payload.write(CROISSANT, &croissant(facts, &payload.files(), &cite_as))?;
@@ -199,7 +201,7 @@ fn describe(facts: &CrawlFacts, payload: &mut Payload) -> Result<(), BundleError
 
 fn bag_fields(facts: &CrawlFacts) -> Vec<(&'static str, String)> {
     let operator = &facts.report.crawl.operator;
-    let told = [
+    let fields = [
         ("Source-Organization", operator.institution.clone()),
         ("Contact-Name", operator.name.clone()),
         (
@@ -215,7 +217,8 @@ fn bag_fields(facts: &CrawlFacts) -> Vec<(&'static str, String)> {
         ),
         ("Bag-Software-Agent", Some(facts.bundler.clone())),
     ];
-    told.into_iter()
+    fields
+        .into_iter()
         .filter_map(|(label, value)| Some((label, value?)))
         .collect()
 }

@@ -1,4 +1,4 @@
-//! The facts that the descriptions of a bundle tell of its crawl.
+//! The facts about a crawl that the descriptions in a bundle use.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ use crate::error::{BundleError, VerifyError};
 #[derive(Clone, Debug)]
 pub(crate) struct CrawlFacts {
     pub(crate) report: Report,
-    /// Program and version that crawled last: `crawl 0.1.0`.
+    /// The program and version of the last run: `crawl 0.1.0`.
     pub(crate) program: String,
-    /// The program that made the bundle, likewise.
+    /// The program and version that made the bundle.
     pub(crate) bundler: String,
-    /// The start of the first request and the end of the last.
+    /// The start of the first request and the end of the last one.
     pub(crate) begun: Timestamp,
     pub(crate) ended: Timestamp,
 }
@@ -52,12 +52,12 @@ impl CrawlFacts {
         self.ended.rfc3339_millis()
     }
 
-    /// The day on which the crawl ended: `2026-11-22`.
+    /// Returns the day on which the crawl ended: `2026-11-22`.
     pub(crate) fn day(&self) -> String {
         self.ended().chars().take(10).collect()
     }
 
-    /// The subject of the study, or the first seed.
+    /// Returns a title from the subject of the study, or else from the first seed.
     pub(crate) fn title(&self) -> String {
         let crawl = &self.report.crawl;
         let seed = crawl.seeds.first();
@@ -68,15 +68,15 @@ impl CrawlFacts {
         }
     }
 
-    /// Whoever answers for the crawl, where that is said: the person, else the institution, else
-    /// the contact.
+    /// Returns whoever is responsible for the crawl: the person, else the institution, else the
+    /// contact; `None` if the configuration names none.
     pub(crate) fn author(&self) -> Option<&str> {
         let operator = &self.report.crawl.operator;
-        let told = [&operator.name, &operator.institution, &operator.contact];
-        told.into_iter().find_map(|said| said.as_deref())
+        let candidates = [&operator.name, &operator.institution, &operator.contact];
+        candidates.into_iter().find_map(|value| value.as_deref())
     }
 
-    /// One sentence with numbers.
+    /// Returns a one-sentence summary with the main numbers.
     pub(crate) fn summary(&self) -> String {
         let report = &self.report;
         let (hosts, _) = report.hosts_asked();
@@ -92,7 +92,7 @@ impl CrawlFacts {
     }
 }
 
-/// The number of URLs that were excluded, by reason: `3 URLs excluded (budget 2, robots 1)`.
+/// Returns the number of excluded URLs, by reason: `3 URLs excluded (budget 2, robots 1)`.
 fn exclusions(excluded: &ExcludedCounts) -> String {
     let total = counted(excluded.total, "URL", "URLs");
     let by_reason = excluded.by_reason.iter();
@@ -105,19 +105,20 @@ fn exclusions(excluded: &ExcludedCounts) -> String {
     }
 }
 
-/// The description of a file of a bundle, by its path.
+/// The media type and description of a file in a bundle.
 pub(crate) struct FileMeaning {
     pub(crate) media_type: &'static str,
     pub(crate) what: &'static str,
 }
 
-/// The row files and reports that a crawl may leave. Other files of the directory may be anybody's.
+/// Returns the names of row files and reports that a crawl may write. Other files in the directory
+/// could belong to anyone.
 pub(crate) fn row_files_and_reports() -> impl Iterator<Item = &'static str> {
     let names = NAMED.iter().map(|(name, ..)| *name);
     names.filter(|name| name.ends_with(".jsonl") || name.starts_with("report."))
 }
 
-/// The meaning of a file, by its path in the payload.
+/// Returns the meaning of a file, given its path in the payload.
 pub(crate) fn meaning(path: &str) -> FileMeaning {
     let named = NAMED.iter().find(|(name, ..)| *name == path);
     let ended = ENDED
@@ -133,7 +134,7 @@ pub(crate) fn meaning(path: &str) -> FileMeaning {
 }
 
 const JSON_LINES: &str = "application/jsonl";
-/// Files by name: media type, and what is in them.
+/// Files by name, with media type and description.
 const NAMED: [(&str, &str, &str); 22] = [
     ("CITATION.cff", "application/yaml", "how to cite this crawl"),
     (
@@ -234,7 +235,7 @@ const NAMED: [(&str, &str, &str); 22] = [
         "a row for each worker from whose directory this was gathered, with what was counted",
     ),
 ];
-/// Files by folder and ending.
+/// Files by folder and extension, with media type and description.
 const ENDED: [(&str, &str, &str, &str); 2] = [
     (
         "archive/",
@@ -257,7 +258,7 @@ mod tests {
     use super::{NAMED, exclusions, meaning};
 
     #[test]
-    fn ours_what_was_excluded_is_told_by_its_reasons() {
+    fn exclusions_are_counted_by_reason() {
         let mut excluded = ExcludedCounts::default();
         assert_eq!(exclusions(&excluded), "0 URLs excluded");
         excluded.total = 1020;
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_every_kind_of_file_has_a_meaning() {
+    fn every_kind_of_file_has_a_meaning() {
         assert!(NAMED.is_sorted_by_key(|(name, ..)| *name));
         assert_eq!(
             meaning("archive/crawl-a-0.warc.gz").media_type,

@@ -1,12 +1,14 @@
-//! A crawl as a bundle that can be cited and checked, and the check that what a crawl left is whole.
+//! Bundles a crawl so that it can be cited and checked, and verifies bundles and crawl directories.
 //!
-//! [`write_bundle`] writes the archive, the rows, the tables and the configuration of a crawl into
-//! a folder, with descriptions for people and programs, and a digest of every file. [`verify`]
-//! checks such a bundle byte by byte; and there as in the directory of a crawl it holds all that is
-//! said twice against each other ([`verify_directory`]): records against their digests and lengths,
-//! the lists of the archive against the records, rows against records and requests, the report
-//! against the rows. The crate never fetches, reads no clock, and changes nothing in the crawl's
-//! directory.
+//! [`write_bundle`] writes the archive, rows, tables and configuration of a crawl into a folder,
+//! with descriptions for people and programs and a digest of every file.
+//!
+//! [`verify`] checks such a bundle byte by byte. Then, as for a plain crawl directory
+//! ([`verify_directory`]), it compares everything that is recorded twice: records with their
+//! digests and lengths, the lists of the archive with the records, rows with records and requests,
+//! and the report with the rows.
+//!
+//! The crate never fetches, reads no clock, and changes nothing in the crawl's directory.
 //!
 //! ```
 //! use crawl_bundle::verify;
@@ -14,8 +16,8 @@
 //! let (dir, scratch) = (tempfile::tempdir()?, tempfile::tempdir()?);
 //! std::fs::write(dir.path().join("crawl.toml"), "")?;
 //! std::fs::write(dir.path().join("pages.jsonl"), "{}\n")?;
-//! let found = verify(dir.path(), scratch.path())?;
-//! let [finding] = &found.findings[..] else { panic!("{found}") };
+//! let verification = verify(dir.path(), scratch.path())?;
+//! let [finding] = &verification.findings[..] else { panic!("{verification}") };
 //! assert_eq!((finding.file.as_str(), finding.line), ("pages.jsonl", Some(1)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -1,4 +1,5 @@
-//! The files of a bundle under way: written or copied once, each with its digest and length.
+//! The files of a bundle while it is made: each is written or copied once, and its digest and
+//! length are recorded.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -10,17 +11,17 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::BundleError;
 
-/// A file of a bundle.
+/// A file in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BundledFile {
-    /// Its path as seen from the folder that it is listed for, with slashes.
+    /// The path relative to the folder it is listed for, with slashes.
     pub(crate) path: String,
-    /// Its SHA-256 in lower case hexadecimal digits.
+    /// SHA-256 in lower-case hexadecimal digits.
     pub(crate) sha256: String,
     pub(crate) bytes: u64,
 }
 
-/// A folder that is filled.
+/// A folder that is being filled.
 #[derive(Debug)]
 pub(crate) struct Payload {
     folder: PathBuf,
@@ -40,7 +41,7 @@ impl Payload {
         &self.folder
     }
 
-    /// All files so far, by their paths.
+    /// Returns all files so far, sorted by path.
     pub(crate) fn files(&self) -> Vec<BundledFile> {
         let mut files = self.files.clone();
         files.sort_by(|one, other| one.path.cmp(&other.path));
@@ -53,7 +54,7 @@ impl Payload {
         })
     }
 
-    /// Copies a file of the crawl as it is.
+    /// Copies a file of the crawl unchanged.
     pub(crate) fn copy(&mut self, from: &Path, path: &str) -> Result<(), BundleError> {
         let unreadable = BundleError::read(from);
         let mut file = open_regular(from).map_err(unreadable)?;
@@ -63,7 +64,7 @@ impl Payload {
         })
     }
 
-    /// Writes a file piece by piece.
+    /// Writes a file through `fill`.
     pub(crate) fn write_with(
         &mut self,
         path: &str,
@@ -77,7 +78,7 @@ impl Payload {
             bytes: 0,
         };
         match fill(&mut out) {
-            Err(BundleError::Stream(why)) => return Err(BundleError::write(&to)(why)),
+            Err(BundleError::Stream(error)) => return Err(BundleError::write(&to)(error)),
             filled => filled?,
         }
         let (hash, bytes) = (out.hash, out.bytes);
@@ -95,7 +96,7 @@ impl Payload {
         Ok(())
     }
 
-    /// Lists a file that something else wrote into the folder.
+    /// Lists a file that other code wrote into the folder.
     pub(crate) fn list(&mut self, path: &str) -> Result<(), BundleError> {
         let written = self.folder.join(path);
         let (sha256, bytes) = digest(&written).map_err(BundleError::read(&written))?;
@@ -116,7 +117,7 @@ impl Payload {
     }
 }
 
-/// A file under way.
+/// A file that is being written and hashed.
 #[derive(Debug)]
 pub(crate) struct HashedFile {
     file: BufWriter<File>,
@@ -137,7 +138,7 @@ impl Write for HashedFile {
     }
 }
 
-/// SHA-256 and length of a file.
+/// Returns the SHA-256 and the length of a file.
 pub(crate) fn digest(path: &Path) -> io::Result<(String, u64)> {
     sha256_of(open_regular(path)?)
 }

@@ -1,14 +1,14 @@
-//! The configuration of a crawl as it may be given to others.
+//! The configuration of a crawl without anything private.
 
 use toml::{Table, Value};
 
 use crate::error::BundleError;
 
-/// Keys of `[site."HOST"]` whose values are secrets, or say where secrets are.
+/// Keys of `[site."HOST"]` whose values are secrets or the places of secrets.
 const SECRET: [&str; 3] = ["basic-auth", "headers", "cookies"];
-/// The placeholder of a secret, as in the archive.
+/// Replaces a secret, as in the archive.
 const REDACTED: &str = "[redacted]";
-/// The table in which the program notes what it did, and the mark in it.
+/// The table of the program's notes, and the key of the user's mark in it.
 const NOTES: &str = "crawl";
 const MARK: &str = "mark";
 
@@ -17,12 +17,12 @@ const HEAD: &str = "\
 # file has another digest than `config-digest` in the archive says.
 ";
 
-/// The text of a `crawl.toml` without the values of secrets, the credentials of a proxy, and the
-/// mark by which its user's program knows it.
+/// Returns the text of a `crawl.toml` without secrets, proxy credentials and the mark by which the
+/// program recognises its user's own configuration.
 pub(crate) fn public_config(text: &str) -> Result<String, BundleError> {
-    let mut config: Table = text.parse().map_err(|why: toml::de::Error| {
-        let what = why.message().to_owned();
-        BundleError::Config { what }
+    let mut config: Table = text.parse().map_err(|error: toml::de::Error| {
+        let message = error.message().to_owned();
+        BundleError::Config { what: message }
     })?;
     if let Some(Value::Table(notes)) = config.get_mut(NOTES) {
         notes.remove(MARK);
@@ -46,7 +46,7 @@ pub(crate) fn public_config(text: &str) -> Result<String, BundleError> {
     Ok(format!("{HEAD}{config}"))
 }
 
-/// Keeps names, and no value.
+/// Redacts all values and keeps the names.
 fn redact(value: &mut Value) {
     match value {
         Value::Table(table) => table.iter_mut().for_each(|(_, value)| redact(value)),
@@ -61,7 +61,7 @@ mod tests {
     use super::{HEAD, public_config};
 
     #[test]
-    fn ours_no_secret_and_no_mark_is_given_to_others() {
+    fn secrets_and_the_mark_are_removed() {
         let text = "seed = [\"http://e.example/\"]\n[crawl]\nmark = \"m4rk\"\nversion = \"1\"\n\
             [fetch]\nproxy = \"http://me:s3cret@proxy.example:1\"\n[site.\"e.example\"]\n\
             delay = \"2s\"\nbasic-auth = \"me:s3cret\"\ncookies = { a = \"s3cret\" }\n\

@@ -1,4 +1,4 @@
-//! `README.md` of a bundle, made from its data.
+//! `README.md` of a bundle, generated from its data.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::facts::{CrawlFacts, meaning};
 use crate::payload::BundledFile;
 
 pub(crate) const README: &str = "README.md";
-/// Hosts that are listed one by one.
+/// Maximum hosts listed individually.
 const MAX_HOSTS: usize = 50;
 
 const CHECK: &str = "\
@@ -36,7 +36,7 @@ const USE: &str = "\
 
 ";
 
-/// The text.
+/// Returns the text of `README.md`.
 pub(crate) fn readme(facts: &CrawlFacts, files: &[BundledFile]) -> String {
     let report = &facts.report;
     let operator = &report.crawl.operator;
@@ -45,13 +45,13 @@ pub(crate) fn readme(facts: &CrawlFacts, files: &[BundledFile]) -> String {
         line(&facts.title()),
         line(&facts.summary())
     );
-    let said = [
+    let fields = [
         ("operator", &operator.name),
         ("institution", &operator.institution),
         ("contact", &operator.contact),
         ("page of the study", &operator.study_page),
     ];
-    for (name, value) in said {
+    for (name, value) in fields {
         if let Some(value) = value {
             let _ = writeln!(text, "- {name}: {}", line(value));
         }
@@ -73,10 +73,10 @@ pub(crate) fn readme(facts: &CrawlFacts, files: &[BundledFile]) -> String {
     hosts(facts, &mut text);
     let _ = writeln!(text, "## Files\n\n| file | bytes | what |\n|---|---|---|");
     for file in files {
-        let what = meaning(&file.path).what;
+        let description = meaning(&file.path).what;
         let _ = writeln!(
             text,
-            "| `{}` | {} | {what} |",
+            "| `{}` | {} | {description} |",
             line(&file.path),
             grouped(file.bytes)
         );
@@ -130,7 +130,7 @@ fn hosts(facts: &CrawlFacts, text: &mut String) {
     text.push('\n');
 }
 
-/// A text as one line of Markdown, in which it is nothing but text.
+/// Returns a text as one line of Markdown, with all markup escaped.
 fn line(text: &str) -> String {
     let text = crawl_weburl::safe_line(text);
     let mut line = String::with_capacity(text.len());
@@ -151,7 +151,7 @@ mod tests {
     use super::line;
 
     #[test]
-    fn ours_words_of_others_are_no_markup() {
+    fn foreign_text_is_escaped() {
         assert_eq!(line("a|b <i> [x](y)\n"), "a\\|b \\<i\\> \\[x\\](y)\u{fffd}");
     }
 }

@@ -1,4 +1,4 @@
-//! The report of a crawl, held against its rows.
+//! Checks the report of a crawl against its rows.
 
 use std::path::Path;
 
@@ -12,20 +12,22 @@ use crate::verification::Verification;
 
 const REPORT: &str = "report.json";
 const HOSTS: &str = "hosts.jsonl";
-/// A host takes some 500 bytes of `report.json`.
+/// Maximum bytes of a `report.json`. A host takes about 500.
+/// Beyond the limit: reported as a defect unread.
 const MAX_REPORT_BYTES: u64 = 256 << 20;
 
-/// Sums the rows up anew, and compares each value of `report.json` and of `hosts.jsonl`.
+/// Computes the report again from the rows, and compares each value of `report.json` and
+/// `hosts.jsonl` with it.
 pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Result<(), VerifyError> {
     let report = report(dir)?;
     let summed = as_read(&report);
     match read_text(&dir.join(REPORT), MAX_REPORT_BYTES) {
-        Err(why) => verification.file(REPORT, format!("it can't be read: {why}")),
+        Err(error) => verification.file(REPORT, format!("it can't be read: {error}")),
         Ok(text) => match serde_json::from_str::<Value>(&text) {
-            Err(why) => verification.file(REPORT, format!("it is no JSON: {why}")),
-            Ok(found) => {
+            Err(error) => verification.file(REPORT, format!("it is no JSON: {error}")),
+            Ok(stored) => {
                 let mut differences = Vec::new();
-                let values = compare(&found, Some(&summed), "", &mut differences);
+                let values = compare(&stored, Some(&summed), "", &mut differences);
                 verification.checked.report_values += values;
                 for what in differences {
                     verification.file(REPORT, what);
@@ -37,8 +39,8 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
     let hosts = report.hosts.iter().filter(|host| host.coverage.is_some());
     let mut hosts = hosts.map(as_read);
     let file = match open_regular(&path) {
-        Err(why) => {
-            verification.file(HOSTS, format!("it can't be read: {why}"));
+        Err(error) => {
+            verification.file(HOSTS, format!("it can't be read: {error}"));
             return Ok(());
         }
         Ok(file) => file,
@@ -48,16 +50,16 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
     while let Some(line) = lines.next_line().map_err(VerifyError::read(&path))? {
         number += 1;
         verification.checked.rows += 1;
-        let found: Option<Value> = match line {
+        let stored: Option<Value> = match line {
             BoundedLine::Whole(line) => serde_json::from_slice(line).ok(),
             _ => None,
         };
         let mut differences = Vec::new();
-        match (found, hosts.next()) {
+        match (stored, hosts.next()) {
             (None, _) => verification.line(HOSTS, number, "it is no row"),
             (Some(_), None) => verification.line(HOSTS, number, "the rows know no such host"),
-            (Some(found), Some(host)) => {
-                compare(&found, Some(&host), "", &mut differences);
+            (Some(stored), Some(host)) => {
+                compare(&stored, Some(&host), "", &mut differences);
             }
         }
         for what in differences {
@@ -71,42 +73,43 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
     Ok(())
 }
 
-/// A value as it is read back from its text: of a fraction the last bit may differ.
+/// Returns a value as parsed from its text: the last bit of a fraction may differ.
 fn as_read<T: Serialize>(value: &T) -> Value {
     let text = serde_json::to_vec(value).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-/// Counts the values in `found`, and gathers those that are not what the rows say. What only the
-/// rows say is no difference: an older version wrote fewer fields.
-fn compare(found: &Value, summed: Option<&Value>, path: &str, out: &mut Vec<String>) -> u64 {
-    match (found, summed) {
-        (Value::Object(found), Some(Value::Object(summed))) => found
+/// Counts the values in `stored` and collects those that differ from the computed ones. A value
+/// that only the computed report has is not a difference, because older versions wrote fewer
+/// fields.
+fn compare(stored: &Value, summed: Option<&Value>, path: &str, out: &mut Vec<String>) -> u64 {
+    match (stored, summed) {
+        (Value::Object(stored), Some(Value::Object(summed))) => stored
             .iter()
             .map(|(key, value)| compare(value, summed.get(key), &format!("{path}.{key}"), out))
             .sum(),
-        (Value::Array(found), Some(Value::Array(summed))) if found.len() == summed.len() => {
-            let pairs = found.iter().zip(summed).enumerate();
+        (Value::Array(stored), Some(Value::Array(summed))) if stored.len() == summed.len() => {
+            let pairs = stored.iter().zip(summed).enumerate();
             pairs
-                .map(|(at, (found, summed))| {
-                    compare(found, Some(summed), &format!("{path}[{at}]"), out)
+                .map(|(at, (stored, summed))| {
+                    compare(stored, Some(summed), &format!("{path}[{at}]"), out)
                 })
                 .sum()
         }
-        (found, Some(summed)) if found == summed => 1,
-        (found, summed) => {
+        (stored, Some(summed)) if stored == summed => 1,
+        (stored, summed) => {
             let name = path.trim_start_matches('.');
             let summed = summed.map_or("nothing of it".to_owned(), shown);
             out.push(format!(
                 "`{name}` is {}, and the rows say {summed}",
-                shown(found)
+                shown(stored)
             ));
             1
         }
     }
 }
 
-/// The beginning of a value.
+/// Returns the beginning of a value for display.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(60) {
@@ -122,14 +125,14 @@ mod tests {
     use super::compare;
 
     #[test]
-    fn ours_each_value_that_differs_is_named() {
-        let found = json!({"a": {"b": [1, 2]}, "c": "x", "d": null});
+    fn each_value_that_differs_is_named() {
+        let stored = json!({"a": {"b": [1, 2]}, "c": "x", "d": null});
         let check = |summed, expected: &[&str]| {
             let mut differences = Vec::new();
-            assert_eq!(compare(&found, Some(&summed), "", &mut differences), 4);
+            assert_eq!(compare(&stored, Some(&summed), "", &mut differences), 4);
             assert_eq!(differences, expected);
         };
-        check(found.clone(), &[]);
+        check(stored.clone(), &[]);
         check(
             json!({"a": {"b": [1, 2]}, "c": "x", "d": null, "later": 1}),
             &[],

@@ -1,5 +1,5 @@
-//! `ro-crate-metadata.json`: RO-Crate 1.2, by the profile Process Run Crate 0.5. It says what each
-//! file is, who answers for the crawl, and that the program made the files in a run from the
+//! `ro-crate-metadata.json`: RO-Crate 1.2 with the profile Process Run Crate 0.5. Describes each
+//! file, who is responsible for the crawl, and the run in which the program made the files from the
 //! configuration.
 
 use serde_json::{Map, Value, json};
@@ -18,7 +18,7 @@ const CONTACT: &str = "#contact";
 const PROGRAM: &str = "#program";
 const RUN: &str = "#crawl";
 
-/// The description of all files but itself.
+/// Returns the description of all files except itself.
 pub(crate) fn ro_crate(facts: &CrawlFacts, files: &[BundledFile]) -> String {
     let operator = &facts.report.crawl.operator;
     let parts: Vec<Value> = files.iter().map(|file| reference(&file.path)).collect();
@@ -61,7 +61,7 @@ pub(crate) fn ro_crate(facts: &CrawlFacts, files: &[BundledFile]) -> String {
             "@id": PROGRAM, "@type": "SoftwareApplication", "name": "crawl",
             "description": "A polite web crawler with exclusion built in.",
             "version": facts.report.crawl.version.as_deref().unwrap_or("unknown"),
-            // It has to be there, and the program has no address of its own.
+            // The property is required, and the program has no URL of its own.
             "url": reference(README),
         }),
     ];
@@ -86,7 +86,7 @@ fn entity(id: &str, kind: &str, name: &str) -> Map<String, Value> {
     fields.into_iter().collect()
 }
 
-/// A moment with the offset of UTC in digits: Process Run Crate knows no `Z`.
+/// Writes the UTC offset of a time in digits: Process Run Crate does not accept `Z`.
 fn offset_time(moment: &str) -> String {
     format!("{}+00:00", moment.trim_end_matches('Z'))
 }
@@ -95,7 +95,7 @@ fn reference(id: &str) -> Value {
     json!({ "@id": id })
 }
 
-/// Whoever answers for the crawl, and what is known of them.
+/// Returns whoever is responsible for the crawl, with their known details.
 fn agent(facts: &CrawlFacts) -> Option<(&'static str, Vec<Value>)> {
     let operator = &facts.report.crawl.operator;
     let (id, kind) = match (&operator.name, &operator.institution, &operator.contact) {

@@ -1,4 +1,4 @@
-//! Each archived answer for a robots.txt, with its text: the rules as they were in force.
+//! Lists every archived robots.txt answer with its text: the rules as they were in force.
 
 use std::path::Path;
 
@@ -10,33 +10,34 @@ use serde::Serialize;
 use crate::archive_check::warc_names;
 use crate::error::VerifyError;
 
-/// The beginning of a text that is kept: twice of what is read as rules. Bytes.
+/// Maximum text to keep, in bytes: twice the length that is parsed as rules.
+/// Beyond the limit: its end is left out.
 const MAX_TEXT_BYTES: usize = 2 << 20;
 
 /// A row of `robots.jsonl`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct RobotsCopy {
-    /// The URL that was asked for.
+    /// The requested URL.
     pub(crate) url: String,
-    /// The origin whose rules it was asked for, where that is another.
+    /// The origin whose rules were requested, if it isn't the origin of `url`.
     pub(crate) of: Option<String>,
     pub(crate) fetched_at: Timestamp,
     pub(crate) status: Option<u16>,
-    /// Whether it is `robots`, a `hop` of a redirect to one, or `tdmrep`.
+    /// `robots`, `hop` (a redirect on the way to a robots.txt) or `tdmrep`.
     pub(crate) purpose: String,
-    /// The text without its coding; null where the answer has none that can be read.
+    /// The text without its content coding; null if the answer has no readable text.
     pub(crate) text: Option<String>,
     pub(crate) warc: WarcPlace,
 }
 
-/// Calls `each` for the answers in the order of the archive.
+/// Calls `each` for every answer, in the order of the archive.
 pub(crate) fn each_robots_copy<E: From<VerifyError>>(
     dir: &Path,
     mut each: impl FnMut(&RobotsCopy) -> Result<(), E>,
 ) -> Result<(), E> {
     for name in warc_names(dir)? {
         let path = dir.join(FOLDER).join(&name);
-        let records = WarcReader::open(&path).map_err(|why| VerifyError::of(&path, why))?;
+        let records = WarcReader::open(&path).map_err(|error| VerifyError::of(&path, error))?;
         let mut response: Option<WarcRecord> = None;
         for record in records {
             let record = match record {
@@ -44,7 +45,7 @@ pub(crate) fn each_robots_copy<E: From<VerifyError>>(
                 Err(ReadError::Io { file, source }) => {
                     return Err(VerifyError::Read { path: file, source }.into());
                 }
-                // What is damaged is told by the check of the archive.
+                // The archive check reports damaged records.
                 Err(_) => continue,
             };
             match (record.kind(), &response) {
@@ -61,7 +62,7 @@ pub(crate) fn each_robots_copy<E: From<VerifyError>>(
     Ok(())
 }
 
-/// The row of an answer, where its metadata say that it was for rules.
+/// Returns the row of an answer if its metadata record identifies it as rules.
 fn copy_of(name: &str, answer: &WarcRecord, metadata: &WarcRecord) -> Option<RobotsCopy> {
     if metadata.field("WARC-Concurrent-To") != answer.field("WARC-Record-ID") {
         return None;

@@ -1,4 +1,4 @@
-//! Row files: every line is a row, and holds what the program writes.
+//! Row files: every line must be a row that the program could have written.
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, ErrorKind};
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::error::{VerifyError, is_damage};
 use crate::verification::Verification;
 
-/// Goes through the rows of a file that may be missing. `each` takes the line's number and its row.
+/// Visits the rows of a file, which may be missing. `each` gets the line number and the row.
 pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
     dir: &Path,
     name: &str,
@@ -24,9 +24,9 @@ pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
 ) -> Result<(), VerifyError> {
     let path = dir.join(name);
     let file = match open_regular(&path) {
-        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(why) if is_damage(&why) => {
-            verification.file(name, format!("it can't be read: {why}"));
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) if is_damage(&error) => {
+            verification.file(name, format!("it can't be read: {error}"));
             return Ok(());
         }
         file => file.map_err(VerifyError::read(&path))?,
@@ -42,8 +42,8 @@ pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
                 }
                 row
             }
-            (_, Some(Err(why))) => {
-                verification.line(name, number, format!("it is no row: {why}"));
+            (_, Some(Err(error))) => {
+                verification.line(name, number, format!("it is no row: {error}"));
                 continue;
             }
             (_, None) if !is_ended => {
@@ -63,8 +63,8 @@ pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
     Ok(())
 }
 
-/// A column that is null and can't be, as others of the row say.
-pub(crate) fn what_lacks(row: &PageRow, is_archived: bool) -> Option<&'static str> {
+/// Describes a column that is null although the row's other columns rule that out.
+pub(crate) fn missing_column(row: &PageRow, is_archived: bool) -> Option<&'static str> {
     match row {
         PageRow {
             status: None,
@@ -72,7 +72,7 @@ pub(crate) fn what_lacks(row: &PageRow, is_archived: bool) -> Option<&'static st
             ..
         } => Some("columns `status` and `error` are both null"),
         PageRow { status: None, .. } => None,
-        // Of a body that nobody wanted and that was not read there is none.
+        // An unwanted body that was not read has no digest.
         PageRow {
             digest: None,
             unwanted: None,
@@ -85,7 +85,7 @@ pub(crate) fn what_lacks(row: &PageRow, is_archived: bool) -> Option<&'static st
     }
 }
 
-/// The numbers of a stratum, as all its rows must tell them.
+/// The numbers of a stratum, which must be equal in all its rows.
 #[derive(Clone, Copy, PartialEq)]
 struct Stratum {
     drawn: Option<u64>,
@@ -93,9 +93,9 @@ struct Stratum {
     probability: Option<f64>,
 }
 
-/// Column `sample` of all rows.
+/// Checks column `sample` across all rows.
 pub(crate) struct SampleCheck {
-    /// True if the configuration asks for a sample.
+    /// True if the configuration enables sampling.
     is_sampled: bool,
     strata: BTreeMap<String, Stratum>,
 }
@@ -106,8 +106,8 @@ impl SampleCheck {
         let sample = settings.get("sample").and_then(toml::Value::as_table);
         SampleCheck {
             is_sampled: ["sample", "walk"].iter().any(|key| {
-                let asked = sample.and_then(|table| table.get(*key));
-                asked.is_some_and(|pages| pages.as_str() != Some("unlimited"))
+                let value = sample.and_then(|table| table.get(*key));
+                value.is_some_and(|pages| pages.as_str() != Some("unlimited"))
             }),
             strata: BTreeMap::new(),
         }
@@ -119,7 +119,7 @@ impl SampleCheck {
         if !self.is_sampled {
             wrong("column `sample` tells of a sample, and crawl.toml of none");
         }
-        let told = Stratum {
+        let stratum_of_row = Stratum {
             drawn: sample.drawn,
             of: sample.of,
             probability: sample.probability,
@@ -127,15 +127,19 @@ impl SampleCheck {
         let share = |drawn: u64, of: u64| drawn as f64 / of as f64;
         let is_right = match (sample.how.as_str(), &sample.stratum) {
             ("drawn", Some(stratum)) => {
-                let known = self.strata.entry(stratum.clone()).or_insert(told);
-                let expected = told.drawn.zip(told.of).map(|(drawn, of)| share(drawn, of));
-                let pair = expected.zip(told.probability);
-                *known == told && pair.is_some_and(|(one, other)| (one - other).abs() < 1e-9)
+                let first_of_stratum = self.strata.entry(stratum.clone()).or_insert(stratum_of_row);
+                let expected = stratum_of_row
+                    .drawn
+                    .zip(stratum_of_row.of)
+                    .map(|(drawn, of)| share(drawn, of));
+                let pair = expected.zip(stratum_of_row.probability);
+                *first_of_stratum == stratum_of_row
+                    && pair.is_some_and(|(one, other)| (one - other).abs() < 1e-9)
             }
-            ("redirect", None) => told.probability.is_none(),
-            ("frame", None) => told.probability == Some(1.0),
+            ("redirect", None) => stratum_of_row.probability.is_none(),
+            ("frame", None) => stratum_of_row.probability == Some(1.0),
             ("drawn" | "redirect" | "frame", _) => false,
-            // Other kinds of sample know no such numbers.
+            // Other kinds of sample have no such numbers.
             _ => true,
         };
         if !is_right {
@@ -144,23 +148,23 @@ impl SampleCheck {
     }
 }
 
-/// A column of a line that no row of ours has, or a value that would be written otherwise. Columns
-/// may be missing, as older versions had fewer.
+/// Returns a column that the program doesn't write, or a value that it would write differently.
+/// Columns may be missing, because older versions had fewer.
 fn foreign_value<T: Serialize>(line: &[u8], row: &T) -> Option<String> {
     let mut again = serde_json::to_vec(row).ok()?;
     again.push(b'\n');
     if again == line {
         return None;
     }
-    let found: Map<String, Value> = serde_json::from_slice(line).ok()?;
-    let Ok(Value::Object(known)) = serde_json::to_value(row) else {
+    let columns: Map<String, Value> = serde_json::from_slice(line).ok()?;
+    let Ok(Value::Object(expected)) = serde_json::to_value(row) else {
         return None;
     };
-    found
+    columns
         .iter()
-        .find_map(|(column, value)| match known.get(column) {
+        .find_map(|(column, value)| match expected.get(column) {
             None => Some(format!("no row has a column `{column}`")),
-            Some(known) if known != value => {
+            Some(expected) if expected != value => {
                 Some(format!("column `{column}` holds no value of its kind"))
             }
             Some(_) => None,

@@ -1,8 +1,9 @@
-//! The statements of different files on the same thing, brought together outside of memory.
+//! Groups the statements of different files about the same thing, using external sorting.
 //!
-//! A row names a record by file and offset, a line of the index names it too, and the record itself
-//! tells URL, time and digest. Each of these becomes a [`Statement`] under one key; sorted by key,
-//! the statements about one thing stand beside each other, however many there are.
+//! A row names a record by file and offset, a line of the index names the same record, and the
+//! record itself contains URL, time and digest. Each of these becomes a [`Statement`] under one
+//! key. Sorting by key puts the statements about one thing next to each other, however many there
+//! are.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,36 +13,36 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// The things that a statement may tell of what it is about.
+/// The number of facts in a statement.
 pub(crate) const FACTS: usize = 11;
 
-/// Statements that are sorted in memory at a time: some 40 MB.
+/// Maximum statements sorted in memory at a time: about 40 MB.
 const MAX_HELD: usize = 1 << 19;
-/// Sorted files, each of which is read by a buffer of its own. Beyond them they become one.
+/// Maximum sorted files, each read through its own buffer. More files are first merged into one.
 const MAX_RUNS: usize = 64;
-/// The name that a sorted file has for a moment.
+/// The name of a sorted file until it is unlinked, right after it is created.
 const UNNAMED: &str = "statements";
 
-/// The length of a statement as it is sorted.
+/// The length of an encoded statement.
 const BYTES: usize = 16 + 1 + 4 + 8 + 4 * FACTS;
 
 type Encoded = [u8; BYTES];
 
-/// The statement of one place of one file on the thing with that key.
+/// A statement by one place of one file about the thing with this key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Statement {
     pub(crate) key: u128,
-    /// Who states it; statements of one key are in the order of their kinds.
+    /// The source of the statement. Statements with equal keys are ordered by source.
     pub(crate) kind: u8,
     /// The number of the file.
     pub(crate) file: u32,
-    /// The line or the offset in it.
+    /// The line or byte offset in the file.
     pub(crate) place: u64,
-    /// 0: nothing is told.
+    /// Hashes of values; 0 if the statement lacks the fact.
     pub(crate) facts: [u32; FACTS],
 }
 
-/// The key of a thing of some sort that is known by these parts.
+/// Returns the key of a thing of kind `sort` that is identified by `parts`.
 pub(crate) fn key(sort: u8, parts: &[&[u8]]) -> u128 {
     let mut hash = Xxh3::new();
     hash.update(&[sort]);
@@ -52,14 +53,14 @@ pub(crate) fn key(sort: u8, parts: &[&[u8]]) -> u128 {
     hash.digest128()
 }
 
-/// A value as a fact: 32 bits of its hash, never 0. Two values that differ have the same once in
+/// Returns a value as a fact: 32 bits of its hash, never 0. Two different values collide once in
 /// four billion times.
 pub(crate) fn fact(value: &[u8]) -> u32 {
     let [a, b, c, d, ..] = xxh3_64(value).to_le_bytes();
     u32::from_le_bytes([a, b, c, d]).max(1)
 }
 
-/// A number as a fact.
+/// Returns a number as a fact.
 pub(crate) fn number(value: u64) -> u32 {
     fact(&value.to_le_bytes())
 }
@@ -98,7 +99,7 @@ fn part<const N: usize>(bytes: &[u8]) -> [u8; N] {
     part
 }
 
-/// Statements under way to their order.
+/// Sorts statements: call [`Statements::add`] for each, then [`Statements::each_group`].
 #[derive(Debug)]
 pub(crate) struct Statements {
     scratch: PathBuf,
@@ -109,7 +110,8 @@ pub(crate) struct Statements {
 }
 
 impl Statements {
-    /// Those that are too many for memory wait in files of the folder `scratch`.
+    /// Creates an empty set. Statements that don't fit in memory go to files in the folder
+    /// `scratch`.
     pub(crate) fn new(scratch: &Path) -> Statements {
         Statements {
             scratch: scratch.to_owned(),
@@ -164,13 +166,13 @@ impl Statements {
         let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.rewind()?;
         self.runs.push(file);
-        // The memory is used again.
+        // Reuses the memory.
         self.held = held;
         Ok(())
     }
 }
 
-/// Goes through sorted files, and what is held sorted, in one order.
+/// Merges sorted files with the sorted statements in memory.
 fn merge(
     runs: Vec<File>,
     held: impl IntoIterator<Item = Encoded>,
@@ -198,12 +200,12 @@ fn merge(
 fn next(run: &mut BufReader<File>) -> io::Result<Option<Encoded>> {
     let mut bytes = [0; BYTES];
     match run.read_exact(&mut bytes) {
-        Err(why) if why.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
         read => read.map(|()| Some(bytes)),
     }
 }
 
-/// A new file whose name is taken away at once: it is gone with its handle.
+/// Creates a file and unlinks it at once, so that it is deleted when its handle is closed.
 fn unnamed_file(folder: &Path) -> io::Result<File> {
     let path = folder.join(UNNAMED);
     let mut options = OpenOptions::new();
@@ -223,7 +225,8 @@ mod tests {
 
     use super::{FACTS, Statement, Statements, key, number};
 
-    /// The same groups with everything in memory as with files of this many statements.
+    /// Checks that spilling to files of `max_held` statements yields the same groups as an
+    /// in-memory model.
     fn check(max_held: usize, max_runs: usize) {
         let scratch = tempfile::tempdir().unwrap();
         let mut statements = Statements::new(scratch.path());
@@ -242,19 +245,19 @@ mod tests {
             model.entry(statement.key).or_default().push(statement);
         }
         assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
-        let mut found = Vec::new();
+        let mut groups = Vec::new();
         statements
-            .each_group(|group| found.push(group.to_vec()))
+            .each_group(|group| groups.push(group.to_vec()))
             .unwrap();
         let mut expected: Vec<_> = model.into_values().collect();
         for group in &mut expected {
             group.sort_by_key(|statement| (statement.kind, statement.file, statement.place));
         }
-        assert_eq!(found, expected);
+        assert_eq!(groups, expected);
     }
 
     #[test]
-    fn ours_statements_are_grouped_however_little_memory_there_is() {
+    fn statements_are_grouped_however_little_memory_there_is() {
         check(1000, 4);
         check(500, 4);
         check(90, 4);

@@ -6,37 +6,38 @@ use crawl_records::{counted, size};
 use crawl_weburl::safe_line;
 use serde::Serialize;
 
-/// Findings that are named one by one.
+/// Maximum defects listed individually.
+/// Beyond the limit: a count.
 const MAX_FINDINGS: usize = 1000;
 
-/// The result of checking what a crawl left.
+/// The result of checking a crawl directory or a bundle.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verification {
-    /// True if the last run has ended. Where it has not, or was killed, what is behind the last
-    /// commit is no defect, and the counts of the report are not held against the rows.
+    /// True if the last run has ended. If it is still running or was killed, data after the last
+    /// commit is not a defect, and the report's counts are not compared with the rows.
     pub is_ended: bool,
-    /// The numbers of things looked at.
+    /// How many items were checked, by kind.
     pub checked: Checked,
     /// The number of defects.
     pub defects: u64,
-    /// The first thousand of them.
+    /// The first 1,000 defects.
     pub findings: Vec<Finding>,
-    /// Remarks that are no defects.
+    /// Remarks that are not defects.
     pub notes: Vec<String>,
-    /// The parts in which no check could notice a change.
+    /// The parts whose changes no check could detect.
     pub unchecked: Vec<&'static str>,
 }
 
-/// The numbers of things looked at.
+/// How many items were checked, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Checked {
-    /// Files of a bundle, each against its digest.
+    /// Files of a bundle, each checked against its digest.
     pub files: u64,
-    /// Their bytes.
+    /// Total size of the `files`, in bytes.
     pub bytes: u64,
-    /// WARC files.
+    /// WARC files that were read.
     pub warc_files: u64,
-    /// Their records.
+    /// WARC records that were read.
     pub records: u64,
     /// Lines of `archive/index.cdxj`.
     pub index_lines: u64,
@@ -49,20 +50,20 @@ pub struct Checked {
 /// A defect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The file, as seen from the directory.
+    /// The file, relative to the directory.
     pub file: String,
-    /// The line of it, from 1.
+    /// The line in the file, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// The byte of it where the record begins.
+    /// The byte offset of the record in the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// The fault.
+    /// The description of the defect.
     pub what: String,
 }
 
 impl Verification {
-    pub(crate) fn found(&mut self, finding: Finding) {
+    pub(crate) fn add(&mut self, finding: Finding) {
         self.defects += 1;
         if self.findings.len() < MAX_FINDINGS {
             self.findings.push(finding);
@@ -70,7 +71,7 @@ impl Verification {
     }
 
     pub(crate) fn file(&mut self, file: &str, what: impl Into<String>) {
-        self.found(Finding {
+        self.add(Finding {
             file: file.to_owned(),
             line: None,
             offset: None,
@@ -79,7 +80,7 @@ impl Verification {
     }
 
     pub(crate) fn line(&mut self, file: &str, line: u64, what: impl Into<String>) {
-        self.found(Finding {
+        self.add(Finding {
             file: file.to_owned(),
             line: Some(line),
             offset: None,
@@ -88,7 +89,7 @@ impl Verification {
     }
 
     pub(crate) fn record(&mut self, file: &str, offset: u64, what: impl Into<String>) {
-        self.found(Finding {
+        self.add(Finding {
             file: file.to_owned(),
             line: None,
             offset: Some(offset),
@@ -96,7 +97,7 @@ impl Verification {
         });
     }
 
-    /// Returns whether nothing is wrong.
+    /// Returns whether no defect was found.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.defects == 0
@@ -112,7 +113,7 @@ impl fmt::Display for Finding {
         if let Some(offset) = self.offset {
             write!(f, " offset {offset}")?;
         }
-        // Names and texts may be somebody else's.
+        // File names and texts may come from outside the crawl.
         write!(f, ": {}", safe_line(&self.what))
     }
 }
@@ -124,7 +125,7 @@ impl fmt::Display for Verification {
             let files = counted(checked.files, "file", "files");
             writeln!(f, "digests    {files} of {}", size(checked.bytes))?;
         }
-        // Of a bundle whose bytes changed nothing but that is told.
+        // If the digests of a bundle don't match, nothing else was checked.
         if checked.files == 0 || checked.rows > 0 {
             let files = counted(checked.warc_files, "WARC file", "WARC files");
             let records = counted(checked.records, "record", "records");

@@ -1,4 +1,5 @@
-//! Damage to a crawl or a bundle that was written by hand: each is a defect, and ends no check.
+//! Damage to a hand-written crawl or bundle: each kind is reported as a defect and does not abort
+//! the check.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -15,18 +16,18 @@ const PAGE: &str = r#"{"url":"http://e.example/","status":200,"fetched_at":"2026
 "#;
 const ENDED: &str = r#"{"origin":null,"urls":0,"reason":"finished","detail":null}
 "#;
-/// Longer than any check of these takes.
+/// Longer than any of these checks takes.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Verifies what `make` writes into an empty folder, and gives what was found.
-fn found(make: impl FnOnce(&Path)) -> Verification {
+/// Verifies what `make` writes into an empty folder, and returns the result.
+fn verify_made(make: impl FnOnce(&Path)) -> Verification {
     let (dir, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     make(dir.path());
     let (sender, receiver) = mpsc::channel();
     let (path, scratch_path) = (dir.path().to_owned(), scratch.path().to_owned());
     thread::spawn(move || drop(sender.send(verify(&path, &scratch_path))));
-    let found = receiver.recv_timeout(TIMEOUT).expect("the check waits");
-    found.unwrap()
+    let result = receiver.recv_timeout(TIMEOUT).expect("the check waits");
+    result.unwrap()
 }
 
 fn crawl(dir: &Path) {
@@ -41,20 +42,24 @@ fn fifo(path: &Path) {
 }
 
 #[track_caller]
-fn names(found: &Verification, finding: &str) {
-    let all: Vec<_> = found.findings.iter().map(ToString::to_string).collect();
+fn names(verification: &Verification, finding: &str) {
+    let all: Vec<_> = verification
+        .findings
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert!(
-        all.iter().any(|told| told.starts_with(finding)),
+        all.iter().any(|text| text.starts_with(finding)),
         "no `{finding}` in {all:#?}"
     );
 }
 
 #[test]
-fn ours_a_row_whose_archive_is_gone_is_a_defect_whether_or_not_the_run_ended() {
+fn a_row_whose_archive_is_gone_is_a_defect_whether_or_not_the_run_ended() {
     let finding = "pages.jsonl line 1: it names a record of \
                    archive/crawl-e-20261120235959-00000.warc.gz, which is missing";
-    names(&found(crawl), finding);
-    let unended = found(|dir| {
+    names(&verify_made(crawl), finding);
+    let unended = verify_made(|dir| {
         crawl(dir);
         fs::remove_file(dir.join("waiting.jsonl")).unwrap();
         fs::create_dir(dir.join("archive")).unwrap();
@@ -70,17 +75,17 @@ fn ours_a_row_whose_archive_is_gone_is_a_defect_whether_or_not_the_run_ended() {
 }
 
 #[test]
-fn ours_a_fifo_in_place_of_the_file_that_makes_a_bag_is_a_defect() {
-    let found = found(|dir| {
+fn a_fifo_in_place_of_the_file_that_makes_a_bag_is_a_defect() {
+    let verification = verify_made(|dir| {
         fs::create_dir(dir.join("data")).unwrap();
         fifo(&dir.join("bagit.txt"));
     });
-    names(&found, "bagit.txt: it is not the text of a bag");
+    names(&verification, "bagit.txt: it is not the text of a bag");
 }
 
 #[test]
-fn ours_what_is_no_file_is_named_and_does_not_end_the_check() {
-    let odd = found(|dir| {
+fn non_files_are_reported_and_do_not_abort_the_check() {
+    let odd = verify_made(|dir| {
         crawl(dir);
         fifo(&dir.join("links.jsonl"));
         fs::write(dir.join("archive"), "").unwrap();
@@ -93,7 +98,7 @@ fn ours_what_is_no_file_is_named_and_does_not_end_the_check() {
     assert!(odd.findings.iter().any(is_named), "{odd}");
     assert!(odd.findings.iter().all(|finding| !finding.file.is_empty()));
 
-    let bag = found(|dir| {
+    let bag = verify_made(|dir| {
         fs::create_dir(dir.join("data")).unwrap();
         fs::write(dir.join("data/archive"), "").unwrap();
         fs::write(dir.join("tagmanifest-sha256.txt"), "").unwrap();
@@ -111,14 +116,14 @@ fn ours_what_is_no_file_is_named_and_does_not_end_the_check() {
 }
 
 #[test]
-fn ours_a_report_that_is_too_long_is_not_read() {
-    let found = found(|dir| {
+fn a_report_that_is_too_long_is_not_read() {
+    let verification = verify_made(|dir| {
         crawl(dir);
         let report = File::create(dir.join("report.json")).unwrap();
         report.set_len((256 << 20) + 1).unwrap();
     });
     names(
-        &found,
+        &verification,
         "report.json: it can't be read: longer than 268435456 bytes",
     );
 }

@@ -1,8 +1,7 @@
-//! Content codings taken off a body, with a bound on what comes out.
+//! Decodes content codings with a bound on the output.
 //!
-//! [`decode()`] is for who asked for the body just now and for who reads it back from an archive:
-//! both must see the same text. The crate does no I/O, and knows no header but the one whose
-//! values it is given.
+//! [`decode()`] is used both by the fetcher and when reading back from an archive, so that both get
+//! the same text. The crate does no I/O, and knows only the header whose values it gets.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -21,23 +20,24 @@ use std::rc::Rc;
 use bytes::Bytes;
 use flate2::{Decompress, FlushDecompress, Status};
 
-/// More codings on one body than this are [`DecodeEnd::Broken`]: nobody needs them, and
-/// each costs memory.
+/// Maximum number of codings on a body; more are [`DecodeEnd::Broken`]. More are never needed, and
+/// each takes memory.
+/// Beyond the limit: `encoding_broken`.
 const MAX_CODINGS: usize = 4;
-/// Windows of zstd frames, as RFC 9659 bounds them for HTTP: 8 MiB.
+/// Maximum window of zstd frames for HTTP (RFC 9659): 8 MiB.
 const ZSTD_WINDOW_LOG: u32 = 23;
-/// Memory that is set aside before anything came out.
+/// Maximum memory to reserve before there is any output.
 const MAX_RESERVED: usize = 1 << 20;
 const GZIP_FIRST_BYTE: u8 = 0x1f;
 
-/// Bounds on the decoded form of one body.
+/// Limits on the decoded form of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeLimits {
-    /// The decoded body, bytes.
+    /// Maximum size of the decoded body, in bytes.
     pub bytes: usize,
-    /// Decoded bytes for one encoded byte. What makes a bomb is the ratio.
+    /// Maximum decoded bytes per encoded byte; a bomb has a high ratio.
     pub ratio: usize,
-    /// Below this size, bytes, the ratio does not matter.
+    /// Size in bytes below which the ratio is ignored.
     pub ratio_from: usize,
 }
 
@@ -54,40 +54,40 @@ impl Default for DecodeLimits {
 /// A body without its content codings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// The decoded bytes, as far as they could be. Where there was no coding these are the
-    /// body's own bytes, not a copy.
+    /// The decoded bytes, as far as decoding succeeded. Without a coding, this is the body itself,
+    /// not a copy.
     pub bytes: Bytes,
-    /// The end of the decoding.
+    /// How decoding ended.
     pub end: DecodeEnd,
 }
 
-/// The ways in which decoding ends.
+/// How decoding ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DecodeEnd {
-    /// All of it is there.
+    /// The whole body was decoded.
     Whole,
-    /// More would have come out than the limits allow; the bytes up to there are kept.
+    /// The output reached a limit; the bytes before it are kept.
     Truncated {
-        /// The place of the cut: the number of bytes kept.
+        /// The number of bytes kept.
         at: usize,
-        /// Which limit it was.
+        /// The limit that was reached.
         limit: DecodeLimit,
     },
-    /// The encoded bytes end before the coding's own end; what came out is kept.
+    /// The input ended before the end of the coding; the output so far is kept.
     Short,
-    /// The bytes are not what `Content-Encoding` says; what came out before is kept.
+    /// The input doesn't match `Content-Encoding`; the output so far is kept.
     Broken {
         /// The defect.
         what: String,
     },
-    /// A coding that is not known here; the bytes are as that coding left them.
+    /// An unknown coding; the bytes are left in that coding.
     UnknownCoding {
-        /// Its name, in lower case.
+        /// The coding's name, in lower case.
         name: String,
     },
 }
 
-/// Which of the [`DecodeLimits`] cut a body.
+/// The limit that truncated a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeLimit {
     /// [`DecodeLimits::bytes`].
@@ -105,11 +105,11 @@ enum Coding {
     Unknown(String),
 }
 
-/// Takes the codings off a body that the values of its fields `Content-Encoding` name
-/// (RFC 9110 section 8.4): gzip, deflate (with the zlib wrapper, or raw, as some servers send
-/// it), br, zstd, in any order and number up to four.
+/// Decodes a body by the values of its `Content-Encoding` fields (RFC 9110 section 8.4): gzip,
+/// deflate (in the zlib format, or raw as some servers send it), br, zstd, in any order, up to
+/// four.
 ///
-/// Never fails: what could be decoded comes back, and [`DecodeEnd`] says how it ended.
+/// Never fails: returns the output so far, and [`DecodeEnd`] has the reason why it ended.
 #[must_use]
 pub fn decode(
     content_encoding: impl IntoIterator<Item: AsRef<[u8]>>,
@@ -126,8 +126,8 @@ pub fn decode(
     unpack(&codings, body, limits)
 }
 
-/// Unpacks a gzip file, such as a sitemap at `/sitemap.xml.gz` that is sent without a
-/// content coding. Bytes that do not begin as gzip does come back as they are.
+/// Decompresses a gzip file, such as a sitemap at `/sitemap.xml.gz` sent without a content coding.
+/// Bytes that don't start like gzip are returned unchanged.
 #[must_use]
 pub fn decode_gzip(body: &Bytes, limits: &DecodeLimits) -> Decoded {
     if body.starts_with(&[GZIP_FIRST_BYTE, 0x8b]) {
@@ -141,10 +141,10 @@ pub fn decode_gzip(body: &Bytes, limits: &DecodeLimits) -> Decoded {
 
 fn unpack(codings: &[Coding], body: &Bytes, limits: &DecodeLimits) -> Decoded {
     if codings.len() > MAX_CODINGS {
-        let what = format!("{} content codings, more than {MAX_CODINGS}", codings.len());
+        let message = format!("{} content codings, more than {MAX_CODINGS}", codings.len());
         return Decoded {
             bytes: Bytes::new(),
-            end: DecodeEnd::Broken { what },
+            end: DecodeEnd::Broken { what: message },
         };
     }
     let ran_out = Rc::new(Cell::new(false));
@@ -209,7 +209,7 @@ fn drain(
 fn ended(bytes: Vec<u8>, result: io::Result<usize>, ran_out: &Cell<bool>) -> Decoded {
     let end = match result {
         Ok(_) => DecodeEnd::Whole,
-        // Brotli's reader calls a short input invalid, as it calls a broken one.
+        // The brotli reader reports truncated input as invalid, like broken input.
         Err(error) if ran_out.get() || error.kind() == ErrorKind::UnexpectedEof => DecodeEnd::Short,
         Err(error) => DecodeEnd::Broken {
             what: error.to_string().to_lowercase(),
@@ -221,14 +221,14 @@ fn ended(bytes: Vec<u8>, result: io::Result<usize>, ran_out: &Cell<bool>) -> Dec
     }
 }
 
-/// The codings in the order they were applied. Words that are no coding but stand there
-/// all the same (charsets, transfer encodings of mail) are left out, as browsers do.
+/// Returns the codings in the order they were applied. Skips words that aren't codings but occur in
+/// practice (charsets, mail transfer encodings), as browsers do.
 fn codings(values: impl IntoIterator<Item: AsRef<[u8]>>) -> Vec<Coding> {
-    let mut found = Vec::new();
+    let mut codings = Vec::new();
     for value in values {
         let value = String::from_utf8_lossy(value.as_ref()).to_ascii_lowercase();
         for name in value.split(',') {
-            found.push(match name.trim() {
+            codings.push(match name.trim() {
                 "" | "identity" | "none" | "utf-8" | "utf8" | "7bit" | "8bit" | "binary" => {
                     continue;
                 }
@@ -240,7 +240,7 @@ fn codings(values: impl IntoIterator<Item: AsRef<[u8]>>) -> Vec<Coding> {
             });
         }
     }
-    found
+    codings
 }
 
 fn open<'a>(
@@ -263,8 +263,8 @@ fn open<'a>(
             }))
         }
         Coding::Brotli => {
-            // Large windows (up to 1 GiB) are no part of the `br` coding (RFC 7932); the
-            // decoder would take them. Their first seven bits are reserved there.
+            // Large windows (up to 1 GiB) are not part of the `br` coding (RFC 7932), but the
+            // decoder would accept them. Their first seven bits are reserved in RFC 7932.
             if inner.fill_buf()?.first().is_some_and(|b| b & 0x7f == 0x11) {
                 return Err(io::Error::new(
                     ErrorKind::InvalidData,
@@ -290,17 +290,17 @@ fn is_zlib([cmf, flg]: [u8; 2]) -> bool {
 }
 
 fn read_up_to(reader: &mut dyn BufRead, into: &mut [u8; 2]) -> io::Result<usize> {
-    let mut got = 0;
-    while got < into.len() {
-        match reader.read(&mut into[got..])? {
+    let mut filled = 0;
+    while filled < into.len() {
+        match reader.read(&mut into[filled..])? {
             0 => break,
-            n => got += n,
+            n => filled += n,
         }
     }
-    Ok(got)
+    Ok(filled)
 }
 
-/// The encoded body; remembers whether a decoder asked for more than there is.
+/// The encoded body; records whether a decoder tried to read past its end.
 struct Source<'a> {
     rest: &'a [u8],
     ran_out: Rc<Cell<bool>>,
@@ -328,8 +328,8 @@ impl BufRead for Source<'_> {
     }
 }
 
-/// Gzip members one after the other (RFC 1952 section 2.2). What follows the last one and
-/// does not begin as a member is padding that servers leave, and is skipped.
+/// Consecutive gzip members (RFC 1952 section 2.2). Anything after the last one that doesn't start
+/// like a member is padding from servers, and is skipped.
 struct Gzip<R> {
     member: Option<flate2::bufread::GzDecoder<R>>,
 }
@@ -356,7 +356,7 @@ impl<R: BufRead> Read for Gzip<R> {
     }
 }
 
-/// A deflate stream that says so when its input ends too early.
+/// A deflate stream that reports truncated input.
 struct Inflate<R> {
     inner: R,
     state: Decompress,

@@ -58,7 +58,7 @@ fn rfc9110_8_4_each_coding() {
 }
 
 #[test]
-fn ours_deflate_without_its_wrapper_is_read() {
+fn deflate_without_its_wrapper_is_read() {
     check(&["deflate"], raw(TEXT), TEXT, &DecodeEnd::Whole);
 }
 
@@ -72,13 +72,13 @@ fn rfc9110_8_4_several_codings_in_the_order_applied() {
 }
 
 #[test]
-fn ours_more_than_four_codings_are_refused() {
-    let what = "5 content codings, more than 4".to_owned();
+fn more_than_four_codings_are_refused() {
+    let message = "5 content codings, more than 4".to_owned();
     check(
         &["gzip,gzip,gzip,gzip,gzip"],
         gzip(TEXT),
         b"",
-        &DecodeEnd::Broken { what },
+        &DecodeEnd::Broken { what: message },
     );
 }
 
@@ -102,7 +102,7 @@ fn no_coding_is_no_copy() {
 }
 
 #[test]
-fn an_empty_body_is_whole_whatever_its_coding() {
+fn an_empty_body_is_whole_in_any_coding() {
     check(&["gzip"], Vec::new(), b"", &DecodeEnd::Whole);
     check(&["compress"], Vec::new(), b"", &DecodeEnd::Whole);
 }
@@ -125,7 +125,7 @@ fn an_unknown_coding_is_named() {
 }
 
 #[test]
-fn a_short_body_keeps_what_came_out() {
+fn a_truncated_body_keeps_its_output() {
     let mut text = Vec::new();
     for n in 0..5000u32 {
         text.extend_from_slice(format!("/page/{} ", n.wrapping_mul(2_654_435_761)).as_bytes());
@@ -220,7 +220,7 @@ fn rfc7932_9_1_large_windows_are_refused() {
 }
 
 #[test]
-fn ours_a_gzip_file_is_known_by_its_first_bytes() {
+fn a_gzip_file_is_known_by_its_first_bytes() {
     let limits = DecodeLimits::default();
     assert_eq!(decode_gzip(&gzip(TEXT).into(), &limits).bytes, TEXT);
     assert_eq!(decode_gzip(&Bytes::from_static(TEXT), &limits).bytes, TEXT);
@@ -252,7 +252,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_encoded_comes_back(body in proptest::collection::vec(any::<u8>(), 1..3000)) {
+    fn encoded_bytes_decode_to_themselves(body in proptest::collection::vec(any::<u8>(), 1..3000)) {
         for (name, encoded) in [
             ("gzip", gzip(&body)),
             ("deflate", zlib(&body)),

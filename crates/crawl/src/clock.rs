@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use crate::error::CommandError;
 
-/// The first second of the year 9999. The limit of the date libraries is a year later, so that
-/// neither a long run nor a wait that is added to the time reaches it.
+/// The first second of the year 9999. The date libraries' limit is a year later, so that neither a
+/// long run nor a wait added to the current time exceeds it.
 const END: Duration = Duration::from_secs(253_370_764_800);
 
 /// Checks that the system clock is set to a date that can be recorded.
@@ -18,8 +18,8 @@ pub(crate) fn check() -> Result<(), CommandError> {
     check_time(SystemTime::now())
 }
 
-/// Returns the time of day. A clock that was set out of range since [`check`] yields the nearest
-/// time within it.
+/// Returns the current time. If the clock was set out of range after [`check`], the nearest time in
+/// range is returned.
 pub(crate) fn now() -> Timestamp {
     clamp(SystemTime::now())
 }

@@ -1,4 +1,4 @@
-//! Files that a command reads whole, up to a bound.
+//! Reading of size-limited input files.
 
 use std::io::{Error, ErrorKind, Read as _};
 use std::path::Path;
@@ -6,11 +6,16 @@ use std::path::Path;
 use crate::error::CommandError;
 
 /// Reads a file, or stdin for `-`, up to `most` bytes.
-pub(crate) fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, CommandError> {
+pub(crate) fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, CommandError> {
     let mut bytes = Vec::new();
     let read = match path.as_os_str() == "-" {
-        true => std::io::stdin().lock().take(most).read_to_end(&mut bytes),
-        false => std::fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)),
+        true => std::io::stdin()
+            .lock()
+            .take(max_bytes)
+            .read_to_end(&mut bytes),
+        false => {
+            std::fs::File::open(path).and_then(|file| file.take(max_bytes).read_to_end(&mut bytes))
+        }
     };
     match read {
         Ok(_) => Ok(bytes),

@@ -1,9 +1,9 @@
-//! The crawler's command: arguments, settings, signals, progress, exit codes.
+//! The `crawl` command: arguments, settings, signals, progress and exit codes.
 //!
-//! `crawl URL` builds the settings from flags, environment and files, checks them,
-//! hands them to `crawl-engine` and shows how it goes; the other commands answer questions
-//! about robots.txt files, pages and finished crawls. Data goes to stdout, everything else
-//! to stderr. What a library could know is not known here.
+//! `crawl URL` builds and checks the settings from flags, environment and files, passes them to
+//! `crawl-engine` and displays the progress. The other commands answer questions about robots.txt
+//! files, pages and finished crawls. Data goes to stdout, everything else to stderr. Anything that
+//! a library can do belongs in a library.
 
 mod cli;
 mod clock;
@@ -51,8 +51,8 @@ use settings::{
 use terminal::{note, print};
 use values::FilePath;
 
-/// It keeps less of what was freed than the system's does where many threads take and free.
-/// `.cargo/config.toml` has its settings.
+/// Retains less freed memory than the system allocator when many threads allocate and free.
+/// Configured in `.cargo/config.toml`.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         Err(UnreadCommandLine::Syntax(error)) => return usage_error::show(&error),
         Err(UnreadCommandLine::Value(refusal)) => return refuse(&refusal),
     };
-    // A crawl and a server have a file and connections open for each of many hosts.
+    // A crawl or a server keeps a file and connections open for each of many hosts.
     connection_limit::raise_limit();
     match run(cli) {
         Ok(code) => ExitCode::from(code),
@@ -93,7 +93,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
             run::run(&settings, sources)
         }
         Some(Command::Plan(args)) => {
-            let settings = gathered(args.job)?;
+            let settings = gather_settings(args.job)?;
             plan::run(&settings, args.json, args.html.as_deref())
         }
         Some(Command::Robots(args)) => robots::run(&args),
@@ -157,7 +157,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
     }
 }
 
-/// The settings with which the crawl in `dir` would go on.
+/// Returns the settings with which the crawl in `dir` would continue.
 fn remembered(dir: &Path) -> Result<settings::Settings, CommandError> {
     if !dir.join("crawl.toml").is_file() {
         return Err(no_crawl(dir));
@@ -167,11 +167,12 @@ fn remembered(dir: &Path) -> Result<settings::Settings, CommandError> {
     gather(layer, None, &Environment::of_process())
 }
 
-fn gathered(job: JobArgs) -> Result<settings::Settings, CommandError> {
+fn gather_settings(job: JobArgs) -> Result<settings::Settings, CommandError> {
     gather(job.layer, job.config.as_deref(), &Environment::of_process())
 }
 
-/// Replays the crawl in a directory; what the user does not say is as it was there.
+/// Replays the crawl in a directory. Settings that the user doesn't give are those of the original
+/// crawl.
 fn replay(args: ReplayArgs) -> Result<u8, CommandError> {
     let ReplayArgs { dir, json, mut job } = args;
     crawl_records::CrawlSettings::read(&dir).map_err(error::records::of_records)?;
@@ -180,7 +181,7 @@ fn replay(args: ReplayArgs) -> Result<u8, CommandError> {
         return Err(error::engine::of_engine(&gathered, &dir));
     }
     settings::fill_in(&mut job.layer, &mut job.config, &dir)?;
-    let settings = gathered(job)?;
+    let settings = gather_settings(job)?;
     commands::replay::run(&dir, &settings, json)
 }
 
@@ -192,7 +193,7 @@ fn config(args: ConfigArgs) -> Result<u8, CommandError> {
         });
     }
     if args.effective {
-        return print(effective(&gathered(args.job)?).as_bytes());
+        return print(effective(&gather_settings(args.job)?).as_bytes());
     }
     match args.schema {
         true => print(settings::schema().as_bytes()),
@@ -200,16 +201,16 @@ fn config(args: ConfigArgs) -> Result<u8, CommandError> {
     }
 }
 
-/// Tells all that is wrong with the file of `--config`, each with its place in it.
+/// Reports every problem in the file of `--config`, with its position.
 fn check_config(job: JobArgs) -> Result<u8, CommandError> {
     let file = job.config.clone().unwrap_or_default();
     let flags = job.layer.clone();
-    let settings = gathered(job)?;
+    let settings = gather_settings(job)?;
     check_without_seeds(&settings).map_err(|problem| located(problem, &file, &flags))?;
     print(format!("{}: nothing is wrong\n", file.display()).as_bytes())
 }
 
-/// The main page, then one section per command.
+/// Prints the main page, then a section for each command.
 fn man() -> Result<u8, CommandError> {
     let mut page = Vec::new();
     clap_mangen::Man::new(args::command())

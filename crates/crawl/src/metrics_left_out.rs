@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::error::{CommandError, left_out};
 
-/// A server of metrics: there is none.
+/// A metrics server, which can't exist in this build.
 #[derive(Clone)]
 pub(crate) enum MetricsServer {}
 

@@ -9,12 +9,12 @@ use crawl_index::{SearchIndex, SearchRules};
 use crate::error::index::of_index;
 use crate::error::{CommandError, no_crawl};
 
-/// The folder of the index in a crawl's directory.
+/// The index folder in a crawl's directory.
 const FOLDER: &str = "index";
-/// Bytes of a file of rules that are read.
+/// Maximum bytes of a rules file.
 const MAX_RULES_BYTES: u64 = 4 << 20;
 
-/// Opens the index of the crawl in `dir`, to be searched by the rules in a file.
+/// Opens the index of the crawl in `dir`, to be searched with the rules in a file.
 pub(crate) fn open_with_rules(
     dir: &Path,
     rules: Option<&Path>,
@@ -23,7 +23,7 @@ pub(crate) fn open_with_rules(
     Ok(open(dir)?.with_rules(rules))
 }
 
-/// The rules in a file; none where none is named.
+/// Reads the search rules from a file. Without a file there are no rules.
 pub(crate) fn rules(path: Option<&Path>) -> Result<SearchRules, CommandError> {
     Ok(path.map(read_rules).transpose()?.unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! The frontier in PostgreSQL that the workers of a crawl share: how this program opens it.
+//! Opens the PostgreSQL frontier that the workers of a crawl share.
 
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use crawl_shared_frontier::{ConnectionString, Credentials, Options, Password, Sh
 use crate::error::CommandError;
 use crate::error::shared::of_shared;
 
-/// Heartbeats within a lease.
+/// Heartbeats per lease.
 const HEARTBEATS: u32 = 3;
 
-/// Refuses a connection string that can't be used, and one with a password: others of this machine
-/// see it on the command line, and whoever may read the file of settings in there.
+/// Rejects an unusable connection string and one with a password: other users of this machine could
+/// see it on the command line or read it in the settings file.
 pub(crate) fn check_url(url: &str) -> Result<(), CommandError> {
     let read = ConnectionString::parse(url).map_err(|why| of_shared(&why))?;
     match read.has_password() {
@@ -29,8 +29,8 @@ pub(crate) fn check_url(url: &str) -> Result<(), CommandError> {
     }
 }
 
-/// Returns what opens the frontier in the groups of engines at `urls`, as `worker` of `crawl`.
-/// `settings` are those that all workers must have alike, a line each.
+/// Returns an opener for the frontier in the engine groups at `urls`, as `worker` of `crawl`.
+/// `settings` are the lines that must be identical for all workers.
 pub(crate) fn opener(
     urls: Vec<String>,
     crawl: &str,
@@ -55,8 +55,8 @@ pub(crate) fn opener(
     })
 }
 
-/// The password for PostgreSQL, as any client of it finds it: from `PGPASSWORD`, else from the file
-/// that `PGPASSFILE` names, else from `~/.pgpass`.
+/// Returns the PostgreSQL credentials from the usual places: `PGPASSWORD`, else the file named by
+/// `PGPASSFILE`, else `~/.pgpass`.
 pub(crate) fn credentials() -> Credentials {
     let value = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty());
     let home = value("HOME")

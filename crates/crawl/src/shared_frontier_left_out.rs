@@ -11,7 +11,7 @@ pub(crate) fn check_url(_url: &str) -> Result<(), CommandError> {
     Err(left_out("--frontier", "shared-frontier"))
 }
 
-/// Returns a function that opens nothing; `check_url` refuses the settings before it is called.
+/// Returns an opener that opens nothing. `check_url` rejects the settings before it is called.
 pub(crate) fn opener(
     _urls: Vec<String>,
     _crawl: &str,

@@ -1,8 +1,8 @@
 //! Dates as pages, sitemaps and headers write them.
 //!
-//! [`Moment::parse`] is the one reading of a date that others wrote, wherever it stands: in a META,
-//! in JSON-LD, as a sitemap's `lastmod`, in `unavailable_after`. It knows no clock, so it never
-//! completes a date that leaves out its year.
+//! [`Moment::parse`] is the single parser for dates from outside, wherever they are: in a META
+//! element, in JSON-LD, as a sitemap's `lastmod`, in `unavailable_after`. It has no clock, so it
+//! never completes a date without a year.
 //!
 //! ```
 //! use crawl_dates::{Moment, Precision};
@@ -15,17 +15,17 @@
 
 use std::fmt;
 
-/// A moment, and how exactly it is known.
+/// A time with its precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Moment {
-    /// Seconds since 1970-01-01T00:00:00Z: the beginning of what is known.
+    /// Seconds since 1970-01-01T00:00:00Z, at the start of the known period.
     pub unix_seconds: i64,
-    /// The part of it that was said.
+    /// How much of the date was given.
     pub precision: Precision,
 }
 
-/// The exactness with which a moment is known.
+/// The precision of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Precision {
@@ -35,12 +35,12 @@ pub enum Precision {
     Month,
     /// The day.
     Day,
-    /// The time of day, and where it is: UTC where no offset was said.
+    /// The time of day; in UTC if no offset was given.
     Time,
 }
 
 impl fmt::Display for Moment {
-    /// As RFC 3339 has it, in UTC: `2024-03-05T10:00:00Z`.
+    /// Formats as RFC 3339 in UTC: `2024-03-05T10:00:00Z`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (days, seconds) = (
             self.unix_seconds.div_euclid(86_400),
@@ -56,9 +56,9 @@ impl fmt::Display for Moment {
 }
 
 impl Moment {
-    /// The moment that `text` names: ISO 8601 with year first (also with slashes, dots, or
-    /// without separators), RFC 5322, RFC 850, asctime, and English dates with the month's
-    /// name. None where it is no date, or one that may be read in two ways.
+    /// Parses ISO 8601 with the year first (also with slashes, dots, or without separators), RFC
+    /// 5322, RFC 850, asctime, and English dates with the name of the month. `None` if `text` isn't
+    /// a date, or is ambiguous.
     #[must_use]
     pub fn parse(text: &str) -> Option<Moment> {
         let text = text.trim();
@@ -68,8 +68,9 @@ impl Moment {
         year_first(text).or_else(|| named_month(text))
     }
 
-    /// The end of what is known, in seconds since 1970-01-01T00:00:00Z: what is dated by a day
-    /// alone may have been as late as the next one. Months and years count as their longest.
+    /// Returns the end of the known period, in seconds since 1970-01-01T00:00:00Z: a date without a
+    /// time may be as late as the start of the next day. Months and years count with their maximum
+    /// length.
     #[must_use]
     pub fn latest(self) -> i64 {
         let days = match self.precision {
@@ -81,7 +82,7 @@ impl Moment {
         self.unix_seconds + days * 86_400
     }
 
-    /// The year in UTC.
+    /// Returns the year in UTC.
     #[must_use]
     pub fn year(self) -> i64 {
         civil(self.unix_seconds.div_euclid(86_400)).0
@@ -96,7 +97,8 @@ impl Moment {
     }
 }
 
-/// `2024`, `2024-03`, `2024-03-05`, `2024/3/5`, `20240305`, `2024年3月5日`, and a time behind.
+/// Parses `2024`, `2024-03`, `2024-03-05`, `2024/3/5`, `20240305`, `2024年3月5日`, optionally with a
+/// time.
 fn year_first(text: &str) -> Option<Moment> {
     let (digits, rest) = digits(text);
     match digits.len() {
@@ -127,7 +129,7 @@ fn year_first(text: &str) -> Option<Moment> {
     behind([year, month, short(digits_of_day)?], rest)
 }
 
-/// The date with the time that stands behind it, if any.
+/// Adds the time that follows a date, if any.
 fn behind(date: [i64; 3], rest: &str) -> Option<Moment> {
     if rest.is_empty() {
         return Moment::at(date, Precision::Day, 0);
@@ -138,8 +140,8 @@ fn behind(date: [i64; 3], rest: &str) -> Option<Moment> {
     Moment::at(date, Precision::Time, clock(time)? - offset(zone.trim())?)
 }
 
-/// `Tue, 05 Mar 2024 10:00:00 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT`,
-/// `Sun Nov  6 08:49:37 1994`, `March 5, 2024`, `5th of March 2024, 10:30 am`.
+/// Parses `Tue, 05 Mar 2024 10:00:00 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT`, `Sun Nov  6 08:49:37
+/// 1994`, `March 5, 2024`, `5th of March 2024, 10:30 am`.
 fn named_month(text: &str) -> Option<Moment> {
     let (mut day, mut month, mut year, mut time, mut zone, mut noon) =
         (None, None, None, None, None, None);
@@ -185,7 +187,7 @@ fn named_month(text: &str) -> Option<Moment> {
     Moment::at(date, Precision::Time, time - zone.unwrap_or(0))
 }
 
-/// A hyphen parts day, month and year (RFC 850), but leads an offset.
+/// A hyphen separates day, month and year (RFC 850), but starts an offset.
 fn hyphens(word: &str) -> std::str::Split<'_, char> {
     let leads = word.starts_with(['-', '+']);
     word.split(if leads { '\0' } else { '-' })
@@ -215,7 +217,7 @@ fn number(text: &str) -> Option<i64> {
     plain.then(|| text.parse().ok())?
 }
 
-/// `5th` as `5`.
+/// Strips an ordinal suffix: `5th` becomes `5`.
 fn ordinal(word: &str) -> &str {
     let (digits, rest) = digits(word);
     match rest {
@@ -224,7 +226,7 @@ fn ordinal(word: &str) -> &str {
     }
 }
 
-/// Seconds since midnight: `10:30`, `10:30:05.25`, `103005`, `1030`, `10`.
+/// Parses a time to seconds since midnight: `10:30`, `10:30:05.25`, `103005`, `1030`, `10`.
 fn clock(text: &str) -> Option<i64> {
     let whole = text.split(['.', ',']).next()?;
     let (hour, minute, second) = if whole.contains(':') {
@@ -241,8 +243,8 @@ fn clock(text: &str) -> Option<i64> {
     valid.then_some(hour * 3600 + minute * 60 + second)
 }
 
-/// Seconds east of UTC: `Z`, `+02:00`, `-0800`, `+1`, the zones of RFC 5322, and those of Central
-/// Europe.
+/// Parses an offset to seconds east of UTC: `Z`, `+02:00`, `-0800`, `+1`, the zones of RFC 5322,
+/// and those of Central Europe.
 fn offset(text: &str) -> Option<i64> {
     let hours = match text.to_ascii_uppercase().as_str() {
         "" | "Z" | "UTC" | "GMT" | "UT" => 0,
@@ -303,12 +305,12 @@ fn half_of_day(word: &str) -> Option<bool> {
     }
 }
 
-/// Weekdays, and small words around dates.
+/// Returns whether a word is a weekday or a small word used in dates.
 fn is_filler(word: &str) -> bool {
     matches!(word, "at" | "of" | "on" | "the") || is_weekday(word.trim_end_matches('.'))
 }
 
-/// The English name of a day of the week, or its first three letters or more.
+/// Returns whether a word is the English name of a weekday, or at least its first three letters.
 #[must_use]
 pub fn is_weekday(word: &str) -> bool {
     const DAYS: [&str; 7] = [
@@ -323,13 +325,13 @@ pub fn is_weekday(word: &str) -> bool {
     word.len() >= 3 && DAYS.iter().any(|day| begins(day, word))
 }
 
-/// Returns whether `name` begins with `word`, whatever its case.
+/// Returns whether `name` starts with `word`, ignoring case.
 fn begins(name: &str, word: &str) -> bool {
     let head = name.get(..word.len());
     head.is_some_and(|head| head.eq_ignore_ascii_case(word))
 }
 
-/// Days since 1970-01-01 of a date in the Gregorian calendar; none where there is no such day.
+/// Returns the days from 1970-01-01 to a Gregorian date; `None` if the date doesn't exist.
 fn days([year, month, day]: [i64; 3]) -> Option<i64> {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let length = match month {
@@ -342,7 +344,7 @@ fn days([year, month, day]: [i64; 3]) -> Option<i64> {
     if !(1..=length).contains(&day) {
         return None;
     }
-    // Years from March, so that a leap day is the last of its year.
+    // Years start in March, so that the leap day is the last of its year.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {
@@ -353,7 +355,7 @@ fn days([year, month, day]: [i64; 3]) -> Option<i64> {
     Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
 }
 
-/// The date of a day since 1970-01-01.
+/// Returns the date that is this many days after 1970-01-01.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));

@@ -1,4 +1,4 @@
-//! Dates in all their forms.
+//! Tests of all date formats.
 
 use crawl_dates::Moment;
 use expect_test::{Expect, expect};
@@ -121,7 +121,7 @@ fn rfc5322_rfc850_asctime_and_english() {
 }
 
 #[test]
-fn ours_what_is_known_ends_with_its_last_moment() {
+fn latest_is_the_end_of_the_known_period() {
     let check = |text: &str, end: &str| {
         let end = Moment::parse(end).unwrap().unix_seconds;
         assert_eq!(Moment::parse(text).unwrap().latest(), end, "{text}");
@@ -141,12 +141,12 @@ proptest! {
     }
 
     #[test]
-    fn ours_any_text_is_a_date_or_none(text in "\\PC{0,40}") {
+    fn any_text_is_a_date_or_none(text in "\\PC{0,40}") {
         let _ = Moment::parse(&text);
     }
 
     #[test]
-    fn ours_any_text_of_digits_is_a_date_or_none(text in "[0-9T:+. /年月日Zapmth-]{0,30}") {
+    fn any_text_of_digits_is_a_date_or_none(text in "[0-9T:+. /年月日Zapmth-]{0,30}") {
         let _ = Moment::parse(&text);
     }
 }

@@ -1,5 +1,5 @@
-//! DOCX (Office Open XML, ISO/IEC 29500-1) as HTML: paragraphs, headings by their styles, tables by
-//! their cells, footnotes, and the properties of the document.
+//! DOCX (Office Open XML, ISO/IEC 29500-1) as HTML: paragraphs, headings by style, tables by cell,
+//! footnotes, and the document's properties.
 
 mod styles;
 mod xml;
@@ -17,7 +17,7 @@ pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, U
     let mut parts = Parts {
         zip: ZipArchive::new(Cursor::new(bytes))
             .map_err(|why| Unreadable::Broken(why.to_string()))?,
-        most: limits.part_bytes,
+        max_bytes: limits.part_bytes,
     };
     let document = parts
         .read("word/document.xml")
@@ -48,21 +48,21 @@ pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, U
 /// The parts of a package.
 struct Parts<'a> {
     zip: ZipArchive<Cursor<&'a [u8]>>,
-    most: u64,
+    max_bytes: u64,
 }
 
 impl Parts<'_> {
-    /// A part as text, or as much of it as is kept and whole.
+    /// Reads a part as text, up to the size limit or the first damaged byte.
     fn read(&mut self, name: &str) -> Option<String> {
         let part = self.zip.by_name(name).ok()?;
         let mut bytes = Vec::new();
-        // A part that breaks off is read up to there.
-        let _ = part.take(self.most).read_to_end(&mut bytes);
+        // A truncated or damaged part is read up to that point.
+        let _ = part.take(self.max_bytes).read_to_end(&mut bytes);
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 
-/// The properties of a document: Dublin Core in `docProps/core.xml` (ISO/IEC 29500-2 section 8).
+/// Reads a document's properties: Dublin Core in `docProps/core.xml` (ISO/IEC 29500-2 section 8).
 fn properties(xml: &str) -> PageHead {
     let mut head = PageHead::default();
     let mut name = String::new();
@@ -89,7 +89,7 @@ fn properties(xml: &str) -> PageHead {
     head
 }
 
-/// The paragraphs of a part, as plain text.
+/// Returns the paragraphs of a part as plain text.
 fn paragraphs(xml: &str) -> Vec<String> {
     let mut lines = Vec::new();
     walk(xml, &mut |paragraph| {
@@ -99,12 +99,12 @@ fn paragraphs(xml: &str) -> Vec<String> {
     lines
 }
 
-/// A paragraph (`w:p`) as it was read.
+/// A paragraph (`w:p`).
 #[derive(Debug, Default)]
 struct Paragraph {
     text: String,
     style: String,
-    /// 0 to 8, where the paragraph itself says its level.
+    /// The outline level, 0 to 8, if the paragraph itself sets one.
     outline: Option<usize>,
     is_list_item: bool,
 }
@@ -112,7 +112,7 @@ struct Paragraph {
 struct DocumentReader {
     page: PageWriter,
     styles: Styles,
-    /// The paragraphs with the style of a title that come before others.
+    /// The leading paragraphs in a title style.
     titles: Vec<String>,
 }
 
@@ -139,11 +139,11 @@ impl DocumentReader {
     }
 }
 
-/// Hands each paragraph with words to `visit`, until that returns false. Deleted text and the
-/// second form of what stands in two (`mc:Fallback`) are left out.
+/// Passes each paragraph with words to `visit` until `visit` returns false. Skips deleted text and
+/// the alternative form of content that has two (`mc:Fallback`).
 fn walk(xml: &str, visit: &mut dyn FnMut(Paragraph) -> bool) {
     let mut steps = Xml::new(xml);
-    // Paragraphs stand in each other where a box of text does.
+    // Paragraphs are nested in text boxes.
     let mut open: Vec<Paragraph> = Vec::new();
     let mut fallbacks = 0_usize;
     let mut is_text = false;

@@ -1,48 +1,48 @@
 //! A small page in HTML, written part by part.
 
-/// Facts that stand in the head of a page.
+/// Metadata in the head of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageHead {
     pub(crate) title: Option<String>,
     pub(crate) author: Option<String>,
     pub(crate) description: Option<String>,
-    /// Words of it, with commas between them.
+    /// Keywords, separated by commas.
     pub(crate) keywords: Option<String>,
-    /// Dates in any form that pages write.
+    /// A date in any form that pages use.
     pub(crate) published: Option<String>,
     pub(crate) modified: Option<String>,
     /// A language tag.
     pub(crate) language: Option<String>,
 }
 
-/// A page that is being written.
+/// An HTML page under construction. Add elements in order, then call `finish`.
 #[derive(Debug)]
 pub(crate) struct PageWriter {
     body: String,
-    most: usize,
+    max_bytes: usize,
 }
 
 impl PageWriter {
-    /// Begins the main text of a page. What goes beyond `most` bytes is left out.
-    pub(crate) fn new(most: usize) -> PageWriter {
+    /// Creates an empty page whose body is cut at about `max_bytes` bytes.
+    pub(crate) fn new(max_bytes: usize) -> PageWriter {
         PageWriter {
             body: String::new(),
-            most,
+            max_bytes,
         }
     }
 
-    /// Returns whether there is room for no more.
+    /// Returns whether the size limit is reached.
     pub(crate) fn is_full(&self) -> bool {
-        self.body.len() >= self.most
+        self.body.len() >= self.max_bytes
     }
 
-    /// Writes an element with a text; nothing where the text is blank.
+    /// Writes an element with a text. Skips a blank text.
     pub(crate) fn element(&mut self, name: &str, id: Option<&str>, text: &str) {
         let text = text.trim();
         if text.is_empty() || self.is_full() {
             return;
         }
-        let room = text.floor_char_boundary(self.most - self.body.len());
+        let room = text.floor_char_boundary(self.max_bytes - self.body.len());
         self.body.push('<');
         self.body.push_str(name);
         if let Some(id) = id {
@@ -63,14 +63,14 @@ impl PageWriter {
         self.element(names[level.clamp(1, 6) - 1], id, text);
     }
 
-    /// Writes HTML as it is.
+    /// Writes HTML verbatim.
     #[cfg(feature = "markdown")]
     pub(crate) fn raw(&mut self, html: &str) {
-        let room = self.most.saturating_sub(self.body.len());
+        let room = self.max_bytes.saturating_sub(self.body.len());
         self.body.push_str(&html[..html.floor_char_boundary(room)]);
     }
 
-    /// The page as HTML, with what stands beside its main text.
+    /// Returns the page as HTML. `beside` has the text outside the main text, such as footnotes.
     pub(crate) fn finish(self, head: &PageHead, beside: &[String]) -> String {
         let mut html = String::from("<!doctype html>\n<html");
         if let Some(language) = &head.language {
@@ -106,7 +106,7 @@ impl PageWriter {
         html.push_str(&self.body);
         html.push_str("</main>\n");
         if !beside.is_empty() {
-            let mut footer = PageWriter::new(self.most);
+            let mut footer = PageWriter::new(self.max_bytes);
             for line in beside {
                 footer.element("p", None, line);
             }

@@ -1,8 +1,8 @@
-//! What kind of document some bytes are, and the way to its HTML.
+//! Detects the kind of a document and converts it to HTML.
 
 use crate::limits::{DocumentLimits, Unreadable};
 
-/// The kinds of documents that are not HTML and can be read.
+/// The kinds of documents other than HTML that can be converted.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display, strum::EnumString,
 )]
@@ -13,7 +13,7 @@ pub enum DocumentKind {
     Text,
     /// Markdown (CommonMark, with tables).
     Markdown,
-    /// A document of a word processor (Office Open XML, ISO/IEC 29500).
+    /// A word processor document (Office Open XML, ISO/IEC 29500).
     Docx,
     /// PDF (ISO 32000).
     Pdf,
@@ -23,23 +23,24 @@ pub enum DocumentKind {
 /// times the size of the text.
 const SMALL_MARKDOWN: usize = 256 << 10;
 /// Maximum bytes of Markdown to parse; the rest is ignored. This keeps the parser below 512 MiB.
+/// Beyond the limit: ignored.
 #[cfg(feature = "markdown")]
 const MAX_MARKDOWN: usize = 2 << 20;
 
 impl DocumentKind {
-    /// Tells the kind of a document by the value of its `Content-Type` header, the path of its URL
-    /// and its first bytes; none where it is HTML or nothing that can be read.
+    /// Detects the kind of a document from the value of its `Content-Type` field, the path of its
+    /// URL and its first bytes. `None` for HTML and for kinds that can't be converted.
     ///
-    /// The header decides. Where it says `text/plain`, `application/octet-stream`,
-    /// `application/zip` or nothing, the end of the path does, as servers say so of kinds that they
-    /// don't know; and a PDF or DOCX must begin as one.
+    /// The header field decides. If it is missing, `text/plain`, `application/octet-stream` or
+    /// `application/zip`, the extension in the path decides, because servers send these for types
+    /// they don't know. A PDF or DOCX must also start with its signature.
     #[must_use]
     pub fn of(content_type: Option<&str>, path: &str, first: &[u8]) -> Option<DocumentKind> {
         let kind = DocumentKind::named(content_type, path);
         kind.filter(|kind| kind.may_begin_with(first))
     }
 
-    /// Tells the kind of a document as [`DocumentKind::of`] does, without its bytes.
+    /// Detects the kind of a document like [`DocumentKind::of`], without its bytes.
     #[must_use]
     pub fn named(content_type: Option<&str>, path: &str) -> Option<DocumentKind> {
         let essence = content_type.and_then(|value| value.split(';').next());
@@ -65,8 +66,8 @@ impl DocumentKind {
         }
     }
 
-    /// Returns whether to read a document of `bytes` bytes in a separate process, because its parser may
-    /// take unbounded time or memory, or panic.
+    /// Returns whether to read a document of this many bytes in a separate process, because its
+    /// parser may take unbounded time or memory, or panic.
     #[must_use]
     pub fn needs_process(self, bytes: usize) -> bool {
         match self {
@@ -76,12 +77,13 @@ impl DocumentKind {
         }
     }
 
-    /// The document as HTML in UTF-8. Text and Markdown are bytes in UTF-8; what is none is
-    /// replaced. They know no date of their last change: where they name none, it is that of their
-    /// file, `last_modified`, in any form that HTTP has.
+    /// Converts the document to HTML in UTF-8. Text and Markdown are read as UTF-8, with invalid
+    /// bytes replaced. Their modification date, if they name none, is `last_modified`, in any HTTP
+    /// date format.
     ///
     /// # Errors
-    /// [`Unreadable`]: it is broken or encrypted, or no reader of its kind was built in.
+    /// [`Unreadable`] if the document is broken or encrypted, or no reader for its kind is built
+    /// in.
     pub fn to_html(
         self,
         bytes: &[u8],
@@ -117,7 +119,7 @@ impl DocumentKind {
 
     fn may_begin_with(self, first: &[u8]) -> bool {
         match self {
-            // Some writers put bytes before the head of a PDF; readers accept 1,024 of them.
+            // Some writers put bytes before the PDF header; readers accept up to 1,024.
             DocumentKind::Pdf => first[..first.len().min(1024)]
                 .windows(5)
                 .any(|bytes| bytes == b"%PDF-"),
@@ -134,7 +136,7 @@ mod tests {
     use super::DocumentKind;
 
     #[test]
-    fn header_path_and_bytes_tell_the_kind() {
+    fn header_path_and_bytes_decide_the_kind() {
         let check = |header: Option<&str>, path: &str, first: &[u8], expected: Option<&str>| {
             let kind = DocumentKind::of(header, path, first).map(|kind| kind.to_string());
             assert_eq!(kind.as_deref(), expected, "{header:?} {path}");

@@ -1,13 +1,14 @@
-//! Documents that are not HTML, as HTML: plain text, Markdown, DOCX and PDF.
+//! Converts documents that are not HTML to HTML: plain text, Markdown, DOCX and PDF.
 //!
-//! Each is turned into a small page with a title, headings, paragraphs, dates and an author, so
-//! that one reader of pages, the extractor, is all that an index needs. The crate is pure: bytes
-//! come in, text goes out. It never runs a script, opens a file or follows a link of a document.
+//! Each document becomes a small page with a title, headings, paragraphs, dates and an author, so
+//! that an index needs only one reader of pages, the extractor. The crate is pure: bytes come in,
+//! text goes out. No script runs, no file is opened and no link is followed.
 //!
-//! [`DocumentKind::of`] tells what a document is; [`DocumentKind::to_html`] turns it into HTML.
-//! Text and Markdown take linear time and memory, and can't fail, but Markdown may take a hundred times
-//! its size. PDF and DOCX are compressed programs and trees: their parsers may take unbounded time and
-//! memory, or panic. Read untrusted ones in a separate process ([`DocumentKind::needs_process`]).
+//! [`DocumentKind::of`] detects the kind of a document; [`DocumentKind::to_html`] converts it. Text
+//! and Markdown take linear time and memory and can't fail, but Markdown may take a hundred times
+//! its size. PDF and DOCX are compressed programs and trees: their parsers may take unbounded time
+//! and memory, or panic. Read untrusted ones in a separate process
+//! ([`DocumentKind::needs_process`]).
 //!
 //! ```
 //! use crawl_documents::{DocumentKind, DocumentLimits};

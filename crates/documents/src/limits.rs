@@ -1,11 +1,11 @@
-//! The most that is read of a document, and why one can't be read.
+//! Size limits for documents, and why a document can't be read.
 
-/// The most that is read of one document.
+/// Size limits for one document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DocumentLimits {
-    /// Bytes of HTML; the rest of the document is left out.
+    /// Maximum bytes of HTML to write; the rest of the document is dropped.
     pub html_bytes: usize,
-    /// Bytes of one part of a DOCX once it is unpacked; of a longer one the beginning is read.
+    /// Maximum unpacked bytes to read of one part of a DOCX; the rest of the part is dropped.
     pub part_bytes: u64,
 }
 
@@ -22,13 +22,13 @@ impl Default for DocumentLimits {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreadable {
-    /// It is not what its type says, or broken.
+    /// The document doesn't match its type, or is damaged.
     #[error("broken: {0}")]
     Broken(String),
-    /// It needs a password.
+    /// The document needs a password.
     #[error("encrypted")]
     Encrypted,
-    /// This program was built without a reader of its kind.
+    /// This program was built without a reader for this kind.
     #[error("built without a reader of it")]
     NotBuiltIn,
 }

@@ -1,4 +1,4 @@
-//! Markdown as HTML, with what a head of its own says (`title`, `date`, `author` ..).
+//! Markdown as HTML, with the metadata of its front matter (`title`, `date`, `author` ..).
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
@@ -44,8 +44,8 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
     page.finish(&head, &[])
 }
 
-/// Reads the lines `name: value` and `name = "value"` that a document begins with. Lists stand in
-/// one line, with brackets.
+/// Reads the lines of the front matter, `name: value` or `name = "value"`. A list must be on one
+/// line, in brackets.
 fn read_head(head: &mut PageHead, lines: &str) {
     for line in lines.lines() {
         let Some(at) = line.find([':', '=']) else {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_says_title_dates_and_author() {
+    fn front_matter_has_title_dates_and_author() {
         let page = html(
             "---\ntitle: \"Tea, brewed\"\ndate: 2025-04-05\nauthors: [Ada, 'Bo']\nlang: en\ntags:\n  - x\n\
             ---\n# Another\n\nPour & wait.\n",
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_head_the_first_heading_is_the_title() {
+    fn without_front_matter_the_first_heading_is_the_title() {
         let page = html("Words.\n\nThe *best* `tea`\n---\n\n| a | b |\n|---|---|\n| 1 | 2 |\n");
         assert!(page.contains("<title>The best tea</title>"), "{page}");
         assert!(page.contains("<td>2</td>"), "{page}");

@@ -1,5 +1,5 @@
-//! PDF (ISO 32000-1) as HTML: lines of glyphs put together into paragraphs, headings by the outline
-//! of the document, else by the size of their letters, and what the document says of itself.
+//! PDF (ISO 32000-1) as HTML: glyphs are joined into lines and paragraphs, headings follow the
+//! outline of the document or else the font size, and metadata comes from the document.
 
 mod layout;
 mod lines;
@@ -13,22 +13,23 @@ use crate::limits::{DocumentLimits, Unreadable};
 use layout::Layout;
 use lines::LineReader;
 
-/// Entries of an outline that are read.
+/// Maximum number of outline entries to read.
+/// Beyond the limit: ignored.
 const MAX_OUTLINE_ENTRIES: usize = 10_000;
-/// Bytes of a title or of an author.
+/// Maximum bytes of a title or an author.
 const MAX_FIELD_BYTES: usize = 4096;
 
 pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, Unreadable> {
     let broken = |why: &dyn ToString| Unreadable::Broken(why.to_string());
     let mut document = Document::load_mem(bytes).map_err(|why| broken(&why))?;
-    // Without a password for readers it can be read by everybody.
+    // The empty password opens a document that is encrypted only to restrict editing.
     if document.is_encrypted() && document.decrypt("").is_err() {
         return Err(Unreadable::Encrypted);
     }
     let mut reader = LineReader::new(limits.html_bytes);
     let mut fault = None;
     for page in document.get_pages().into_keys() {
-        // A page that is broken costs its own text.
+        // A broken page loses only its own text.
         if let Err(why) = output_doc_page(&document, &mut reader, page) {
             fault.get_or_insert(why);
         }
@@ -57,7 +58,7 @@ pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, U
     Ok(page.finish(&head, &layout.beside))
 }
 
-/// What a document says of itself: its information dictionary (ISO 32000-1 section 14.3.3), and the
+/// Reads a document's metadata: its information dictionary (ISO 32000-1 section 14.3.3), and the
 /// language in its catalogue.
 fn information(document: &Document) -> PageHead {
     let info = document.trailer.get_deref(b"Info", document);
@@ -81,7 +82,7 @@ fn text_of(document: &Document, dictionary: &Dictionary, name: &[u8]) -> Option<
     Some(text).filter(|text| !text.trim().is_empty())
 }
 
-/// A title as it is shown; none where it is the name of a file that a program left there.
+/// Returns a title for display. `None` if it is a file name that a program filled in.
 fn titled(title: &str) -> Option<String> {
     let title = title.trim();
     let (_, name) = title.split_once("Microsoft Word - ").unwrap_or(("", title));
@@ -95,7 +96,7 @@ fn titled(title: &str) -> Option<String> {
     (!is_file && !is_none).then(|| name.to_owned())
 }
 
-/// A date as `D:20250403201500+02'00'` (ISO 32000-1 section 7.9.4) in the form of RFC 3339.
+/// Converts a date such as `D:20250403201500+02'00'` (ISO 32000-1 section 7.9.4) to RFC 3339.
 fn iso_date(date: &str) -> Option<String> {
     let date = date.trim().trim_start_matches("D:");
     let length = date.bytes().take_while(u8::is_ascii_digit).count();
@@ -119,7 +120,7 @@ fn iso_date(date: &str) -> Option<String> {
     Some(format!("{day}T{hour}:{minute}:{second}{zone}"))
 }
 
-/// The titles of the outline (bookmarks) with their levels from 1 on, in their order.
+/// Returns the titles of the outline (bookmarks) in order, with their levels from 1.
 fn outline(document: &Document) -> Vec<(usize, String)> {
     let mut entries = Vec::new();
     let mut seen: HashSet<ObjectId> = HashSet::new();

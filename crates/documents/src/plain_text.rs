@@ -1,12 +1,12 @@
-//! Plain text as HTML: its title, its headings and its paragraphs, as far as they show.
+//! Plain text as HTML, with the title, headings and paragraphs that its layout shows.
 
 use crate::html::{PageHead, PageWriter};
 use crate::limits::DocumentLimits;
 
-/// Characters of a line that may be a heading.
+/// Maximum characters of a heading line.
 const MAX_HEADING_CHARS: usize = 120;
 
-/// The characters that lines under a heading are made of, as in reStructuredText and Markdown.
+/// The characters that underline a heading in reStructuredText and Markdown.
 const UNDERLINES: [char; 8] = ['=', '-', '~', '^', '"', '*', '#', '+'];
 
 pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str>) -> String {
@@ -25,8 +25,8 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
         let is_short = line.chars().count() <= MAX_HEADING_CHARS;
         let starts_alone = at == 0 || lines[at - 1].trim().is_empty();
         if let Some(mark) = underline(next).filter(|_| is_short && underlines(line, next)) {
-            let known = levels.iter().position(|known| *known == mark);
-            let level = known.unwrap_or_else(|| {
+            let position = levels.iter().position(|level| *level == mark);
+            let level = position.unwrap_or_else(|| {
                 levels.push(mark);
                 levels.len() - 1
             });
@@ -41,7 +41,7 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
         } else {
             let rest = lines[at..].iter().position(|line| line.trim().is_empty());
             let end = at + rest.unwrap_or(lines.len() - at);
-            // A heading may stand right under a paragraph, by its underline.
+            // An underlined heading may directly follow a paragraph.
             let heading = (at + 1..end.saturating_sub(1))
                 .find(|at| underlines(lines[*at].trim(), lines[at + 1]));
             let end = heading.unwrap_or(end);
@@ -65,7 +65,7 @@ pub(crate) fn to_html(text: &str, limits: &DocumentLimits, modified: Option<&str
     page.finish(&head, &[])
 }
 
-/// The character that a line under a heading is made of.
+/// Returns the character that a heading's underline consists of.
 fn underline(line: &str) -> Option<char> {
     let line = line.trim_end();
     let mark = line
@@ -75,7 +75,7 @@ fn underline(line: &str) -> Option<char> {
     (line.len() >= 3 && line.chars().all(|other| other == mark)).then_some(mark)
 }
 
-/// Returns whether `next` underlines a line: it is about as long.
+/// Returns whether `next` underlines a line, which it must about match in length.
 fn underlines(line: &str, next: &str) -> bool {
     underline(next).is_some()
         && !line.is_empty()
@@ -83,7 +83,7 @@ fn underlines(line: &str, next: &str) -> bool {
         && next.trim_end().chars().count() * 4 >= line.chars().count() * 3
 }
 
-/// The level of a numbered heading, `2.1 Queries` or `2.1.  Queries`, that begins its line.
+/// Returns the level of a numbered heading such as `2.1 Queries` or `2.1.  Queries`.
 fn numbered(line: &str) -> Option<usize> {
     let (number, name) = line.split_once(char::is_whitespace)?;
     let parts: Vec<&str> = number.trim_end_matches('.').split('.').collect();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_line_that_stands_alone_is_the_title() {
+    fn a_first_line_alone_is_the_title() {
         assert_eq!(
             body("\u{feff}Opening hours\n\nAt nine."),
             "Opening hours|<h1>Opening hours</h1>\n<p>At nine.</p>\n"

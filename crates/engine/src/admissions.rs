@@ -1,4 +1,4 @@
-//! URLs as the frontier takes them, other than by a link of a page.
+//! Frontier admissions of URLs that are not links of a page.
 
 use crawl_frontier::{Admission, Exclusion, Lease, NewState, Reason, UrlKind};
 use crawl_scope::{Scope, ScopeVerdict};
@@ -6,7 +6,7 @@ use crawl_weburl::CanonicalUrl;
 
 use crate::priority::Priority;
 
-/// A seed, as the frontier takes it.
+/// Returns the admission of a seed.
 pub(crate) fn seed_admission(url: &CanonicalUrl, scope: &Scope) -> Admission {
     let mut seed = Admission::seed(url.clone());
     if let ScopeVerdict::Out { rule, .. } = scope.judge(url, 0) {
@@ -18,7 +18,7 @@ pub(crate) fn seed_admission(url: &CanonicalUrl, scope: &Scope) -> Admission {
     seed
 }
 
-/// A seed that is a sitemap.
+/// Returns the admission of a seed that is a sitemap.
 pub(crate) fn seed_sitemap_admission(url: &CanonicalUrl, scope: &Scope) -> Admission {
     Admission {
         priority: Priority::SITEMAP.byte(),
@@ -27,7 +27,7 @@ pub(crate) fn seed_sitemap_admission(url: &CanonicalUrl, scope: &Scope) -> Admis
     }
 }
 
-/// A sitemap that robots.txt names.
+/// Returns the admission of a sitemap that robots.txt lists.
 pub(crate) fn sitemap_admission(url: CanonicalUrl, robots: &CanonicalUrl) -> Admission {
     Admission {
         priority: Priority::SITEMAP.byte(),
@@ -36,7 +36,7 @@ pub(crate) fn sitemap_admission(url: CanonicalUrl, robots: &CanonicalUrl) -> Adm
     }
 }
 
-/// The sitemap at the place where one is looked for when none is named.
+/// Returns the admission of a guessed sitemap, for a robots.txt that lists none.
 pub(crate) fn sitemap_guess(url: CanonicalUrl, robots: &CanonicalUrl) -> Admission {
     Admission {
         priority: Priority::GUESSED_SITEMAP.byte(),
@@ -44,7 +44,7 @@ pub(crate) fn sitemap_guess(url: CanonicalUrl, robots: &CanonicalUrl) -> Admissi
     }
 }
 
-/// The admission that takes a leased URL back at another place, or under another name.
+/// Returns the admission that requeues a leased URL at another place, or under another URL.
 pub(crate) fn admission_of(lease: &Lease, url: CanonicalUrl, priority: Priority) -> Admission {
     Admission {
         url,

@@ -1,4 +1,4 @@
-//! The configuration of a crawl, and what it tells while it runs.
+//! The configuration of a crawl.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -20,110 +20,108 @@ use crawl_weburl::{CanonicalUrl, HostKey, HostTable, SpellingRules};
 use crate::document_reader::DocumentRules;
 use crate::time::whole_seconds;
 
-/// The least gap at a host of others: a shorter one needs an operator who answers for it
-/// ([`Config::own_site`]).
+/// The minimum delay at other people's hosts. A shorter delay requires an operator who is
+/// responsible for the host ([`Config::own_site`]).
 pub const MIN_OTHERS_DELAY: Duration = Duration::from_millis(200);
 
-/// Default number of concurrent name look-ups.
 const LOOK_UPS: u32 = 256;
 
-/// The most requests in flight at a host of others; more need such an operator.
+/// The maximum requests in flight at other people's hosts. More require [`Config::own_site`].
 pub const MAX_PER_OTHERS_HOST: u32 = 4;
 
-/// The study that the crawl is part of. Unknown facts are `None`.
+/// The study that the crawl belongs to. Unknown facts are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Study {
     /// The name of the operator.
     pub operator_name: Option<String>,
-    /// The institution that the crawl is made for.
+    /// The institution behind the crawl.
     pub institution: Option<String>,
-    /// The name of the study, its page, or both.
+    /// The title of the study, its page, or both.
     pub study: Option<String>,
 }
 
-/// A crawl's whole configuration. [`Config::new`] has the defaults of the command line.
+/// The complete configuration of a crawl. [`Config::new`] uses the defaults of the command line.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The URLs at which the crawl begins. May be empty where `output` holds a crawl already.
+    /// The URLs where the crawl begins. May be empty if `output` already holds a crawl.
     pub seeds: Vec<CanonicalUrl>,
-    /// Those of the seeds that are sitemaps: what they list are seeds.
+    /// The seeds that are sitemaps. Their entries are seeds, too.
     pub seed_sitemaps: HashSet<CanonicalUrl>,
-    /// The crawl's directory.
+    /// The crawl directory.
     pub output: PathBuf,
-    /// Where the frontier is one that several workers share; none: it lies in `output`.
+    /// The frontier shared by several workers. `None` if the frontier is in `output`.
     pub shared: Option<SharedCrawl>,
-    /// The name that robots.txt and page directives address us by.
+    /// The name of this crawler in robots.txt and page directives.
     pub agent: ProductToken,
     /// The User-Agent header, `NAME/VERSION (+CONTACT)`.
     pub user_agent: String,
-    /// Who answers for the crawl.
+    /// The person or organization responsible for the crawl.
     pub contact: Option<Contact>,
     /// The operator's study, for the `warcinfo` record of each WARC file.
     pub study: Study,
-    /// The rules by which robots.txt is read.
+    /// The standard for reading robots.txt.
     pub profile: Profile,
-    /// The life of copies of robots.txt, and when an unreachable one is asked for again.
+    /// How long copies of robots.txt stay fresh, and when an unreachable robots.txt is retried.
     pub robots_times: RobotsTimes,
-    /// The meaning of a robots.txt that answers 401 or 403.
+    /// How to treat a robots.txt that answers 401 or 403.
     pub robots_forbidden: Forbidden,
-    /// The purpose of the pages: a site's preference against it excludes them.
+    /// The purpose of the crawl. Pages whose site opposes it are excluded.
     pub purpose: Option<UsagePurpose>,
     /// Which URLs belong to the crawl.
     pub scope: ScopeRules,
-    /// Which documents among them are wanted.
+    /// Which documents in scope are kept.
     pub wanted: ContentFilter,
-    /// When enough is enough.
+    /// When to stop.
     pub budgets: Budgets,
-    /// True if a finished crawl begins another round: what is due is visited again.
+    /// Whether a finished crawl begins another round, which revisits due pages.
     pub recrawl: bool,
-    /// The intervals at which pages are due.
+    /// The intervals between visits of a page.
     pub revisits: Revisits,
-    /// Which URLs are taken for others, and which are not asked for though they may be.
+    /// Which URLs are treated as duplicates, and which are deferred although they are allowed.
     pub traps: TrapRules,
-    /// Longest chain of redirects that is followed.
+    /// Maximum length of a redirect chain.
     pub max_redirects: u8,
-    /// The number of times that a URL whose exchange failed is tried again.
+    /// How often a failed URL is retried.
     pub retries: u32,
-    /// True if sitemaps are read.
+    /// Whether sitemaps are read.
     pub sitemaps: bool,
-    /// True if feeds that pages name are read.
+    /// Whether feeds that pages link to are read.
     pub feeds: bool,
-    /// True if what a form is sent to by GET is followed like a link.
+    /// Whether the targets of GET forms are followed like links.
     pub forms: bool,
     /// Which parts of pages are fetched, such as images and style sheets.
     pub resources: Resources,
-    /// URLs that the sitemaps of one host may bring in a run; `None` is unlimited.
+    /// Maximum URLs from the sitemaps of one host in a run. `None` is unlimited.
     pub max_sitemap_urls: Option<u64>,
-    /// Gaps, rates and limits.
+    /// Delays, rates and limits.
     pub politeness: Politeness,
-    /// True if the operator answers for all hosts of the crawl. Where not, hosts outside
-    /// loopback and private ranges are asked every 200 ms at most, one request at a time.
+    /// Whether the operator is responsible for all hosts of the crawl. If not, hosts outside
+    /// loopback and private ranges get one request at a time, at least 200 ms apart.
     pub own_site: bool,
-    /// Hosts in memory at which idle ones are let go; what is known of them is on disk.
+    /// Idle hosts are evicted from memory once this many are in it. Their state is on disk.
     pub hosts_in_memory: usize,
-    /// The file in which all crawls of a user lock the hosts that they ask; none: no other
-    /// crawl is minded.
+    /// The file where all crawls of a user lock the hosts they use. `None` ignores other crawls.
     pub host_locks: Option<PathBuf>,
-    /// The longest wait for the next try where only resting hosts are left.
+    /// The longest wait for a retry if only resting hosts are left.
     pub wait_unreachable: Duration,
-    /// Limits of one exchange, names, addresses and headers.
+    /// Limits of an exchange, names, addresses and headers.
     pub fetch: FetchConfig,
-    /// The most that a crash may cost: what ended is to be on the disk after so long, or no
-    /// further request is sent until it is.
+    /// Limits what a crash may cost: ended requests are on disk after this time, or no further
+    /// request is sent until they are.
     pub commit_within: Duration,
-    /// Bytes to stay free on the disk: below it nothing more is asked for. 0: no limit.
+    /// Bytes of disk space to keep free. With less, nothing is fetched. 0 sets no limit.
     pub min_free: u64,
-    /// True if exchanges are kept in WARC files.
+    /// Whether exchanges are archived in WARC files.
     pub warc: bool,
-    /// True if `links.jsonl` is written.
+    /// Whether `links.jsonl` is written.
     pub links: bool,
-    /// Build a search index.
+    /// Whether a search index is built.
     pub index: bool,
-    /// The documents that go into the index.
+    /// The documents to index.
     pub documents: DocumentRules,
-    /// The kinds of documents that are asked for.
+    /// The kinds of documents to fetch.
     pub extent: Extent,
-    /// The way in which pages are chosen among the URLs that are found; none: all are asked for.
+    /// How pages are sampled from the URLs found. `None` fetches all.
     pub sample: Option<SampleMethod>,
     /// Name and version of the program, for the archive.
     pub software: String,
@@ -132,11 +130,12 @@ pub struct Config {
 }
 
 impl Config {
-    /// A polite crawl from these seeds into a directory, with the defaults of the command line.
+    /// Returns a polite crawl of these seeds into a directory, with the defaults of the command
+    /// line.
     ///
-    /// `agent` is the name that robots.txt files know it by, `version` stands behind it in the
-    /// User-Agent header. `contact` says who answers for the crawl; without one only loopback and
-    /// private addresses are asked.
+    /// `agent` is the name for robots.txt files, and `version` follows it in the User-Agent header.
+    /// `contact` is responsible for the crawl. Without a contact only loopback and private
+    /// addresses are fetched.
     #[must_use]
     pub fn new(
         agent: ProductToken,
@@ -200,7 +199,7 @@ impl Config {
     }
 }
 
-/// A crawl that several workers share, and this one of them.
+/// A crawl that several workers share, and this worker's part in it.
 #[derive(Clone)]
 pub struct SharedCrawl {
     /// Opens its frontier.
@@ -209,27 +208,27 @@ pub struct SharedCrawl {
     pub crawl: String,
     /// The name of this worker.
     pub worker: String,
-    /// How long the hosts of a worker that died wait until others take them over.
+    /// How long the hosts of a dead worker wait until others take them over.
     pub lease: Duration,
 }
 
-/// Opens a shared frontier as one of its workers. Takes the id of the worker's last life if
-/// it had one: its directory is locked, so that life is over.
+/// Opens a shared frontier as one of its workers. The argument is the id of the worker's last life,
+/// if it had one. The worker's directory is locked, so its last life is over.
 pub type OpenFrontier =
     Arc<dyn Fn(Option<String>) -> Result<Arc<dyn WorkerFrontier>, BoxError> + Send + Sync>;
 
-/// The place that a crawl is imported to from its directory.
+/// The destination when a crawl is imported from its directory.
 pub struct ImportTarget<'a> {
     /// The shared frontier.
     pub frontier: &'a dyn MoveTarget,
-    /// The name of the crawl there.
+    /// The name of the crawl in the shared frontier.
     pub crawl: String,
-    /// The name of the worker whose directory it is from then on.
+    /// The name of the worker that owns the directory afterwards.
     pub worker: String,
 }
 
 impl fmt::Debug for SharedCrawl {
-    /// Leaves out the function, which has no text.
+    /// Omits the function, which has no text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("SharedCrawl");
         shown.field("crawl", &self.crawl);
@@ -244,52 +243,52 @@ pub enum Resources {
     /// None.
     #[default]
     Off,
-    /// Those in scope.
+    /// Parts in scope.
     Own,
-    /// All, on whatever host, so that a page can be replayed; robots.txt and pace are those of that
-    /// host.
+    /// All parts, on any host, so that pages can be replayed. Each host's own robots.txt and pace
+    /// apply.
     All,
 }
 
-/// The meaning of a robots.txt that answers 401 or 403.
+/// How to treat a robots.txt that answers 401 or 403.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forbidden {
-    /// There are no rules (RFC 9309 section 2.3.1.3).
+    /// As if there were no rules (RFC 9309 section 2.3.1.3).
     #[default]
     Allow,
-    /// The site is closed, as the draft of 1996 had it.
+    /// As if the site were closed (the draft of 1996).
     Deny,
 }
 
-/// Which URLs belong to the crawl; see [`crawl_scope::Scope`].
+/// Which URLs belong to the crawl, see [`crawl_scope::Scope`].
 #[derive(Clone, Debug, Default)]
 pub struct ScopeRules {
-    /// The distance from the seeds.
+    /// How far the scope extends around the seeds.
     pub mode: ScopeMode,
-    /// Prefixes that join the scope whatever the seeds are.
+    /// Prefixes in scope whatever the seeds are.
     pub surt: Vec<SurtPrefix>,
-    /// Hosts that join the scope as those of seeds do.
+    /// Hosts in scope in the same way as those of seeds.
     pub hosts: Vec<HostKey>,
-    /// Hosts that are no part of it, with their subdomains, whatever else says so.
+    /// Hosts out of scope, with their subdomains. Overrides everything else.
     pub exclude_hosts: HostTable<()>,
-    /// Where any are given, one must match.
+    /// If not empty, a URL must match one of these patterns.
     pub include: Vec<String>,
-    /// None may match.
+    /// A URL must match none of these patterns.
     pub exclude: Vec<String>,
-    /// Links from a seed, at most.
+    /// Maximum links between a seed and a URL.
     pub max_depth: Option<u32>,
-    /// Links outside of the scope that are followed from a page within, one behind the other.
+    /// Maximum consecutive links outside of the scope, counted from a page within.
     pub hops_off: u8,
-    /// The settings that single seeds carry of their own.
+    /// Settings of single seeds.
     pub seed_terms: Vec<(CanonicalUrl, SeedTerms)>,
 }
 
-/// Limits of a whole crawl; `None` is unlimited.
+/// Limits of a whole crawl. `None` is unlimited.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Budgets {
     /// Rows of `pages.jsonl`, over all runs of a round.
     pub max_pages: Option<u64>,
-    /// Bytes of bodies as they came, over all runs of a round.
+    /// Bytes of bodies as received, over all runs of a round.
     pub max_bytes: Option<u64>,
     /// Time that servers spent on our requests, over all runs of a round.
     pub max_server_time: Option<Duration>,
@@ -297,40 +296,40 @@ pub struct Budgets {
     pub max_time: Option<Duration>,
     /// Limits of each host.
     pub per_host: HostBudget,
-    /// Limits of some hosts instead.
+    /// Other limits for some hosts.
     pub per_site: HostTable<HostBudget>,
-    /// The groups of hosts that share a budget. Beside it each host keeps its own.
+    /// Groups of hosts that share a budget. The hosts' own limits apply in addition.
     pub groups: HostTable<Arc<HostGroup>>,
 }
 
-/// Limits that the hosts of a group share; `None` is unlimited.
+/// Limits that the hosts of a group share. `None` is unlimited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostGroup {
-    /// The name by which records tell of it, and one group from another.
+    /// The unique name of the group in records.
     pub name: String,
     /// Rows of `pages.jsonl`, over all runs of a round.
     pub max_pages: Option<u64>,
-    /// Bytes of bodies as they came, robots.txt too, over all runs of a round.
+    /// Bytes of bodies as received, including robots.txt, over all runs of a round.
     pub max_bytes: Option<u64>,
     /// Sum of the response times, over all runs of a round.
     pub max_server_time: Option<Duration>,
 }
 
-/// Limits of a host; `None` is unlimited.
+/// Limits of a host. `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostBudget {
     /// Rows of `pages.jsonl`, over all runs of a round.
     pub max_pages: Option<u64>,
-    /// Bytes of bodies as they came, robots.txt too, over all runs of a round.
+    /// Bytes of bodies as received, including robots.txt, over all runs of a round.
     pub max_bytes: Option<u64>,
     /// Sum of the response times, over all runs of a round.
     pub max_server_time: Option<Duration>,
-    /// From this run's first request on.
+    /// Time since the first request of this run.
     pub max_time: Option<Duration>,
 }
 
 impl HostBudget {
-    /// Returns whether it limits nothing.
+    /// Whether it limits nothing.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         let HostBudget {
@@ -346,29 +345,29 @@ impl HostBudget {
     }
 }
 
-/// Which URLs are taken for others, and which are not asked for though they may be.
+/// Which URLs are treated as duplicates, and which are deferred although they are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrapRules {
-    /// True if spaces of URLs that bring nothing new are put aside.
+    /// Whether URLs in traps, which bring nothing new, are deferred.
     pub traps: bool,
-    /// True if what looks like an action is not asked for at all.
+    /// Whether links that look like actions are never fetched.
     pub skip_actions: bool,
-    /// True if parameters go that a site's robots.txt says change nothing (`Clean-param`).
+    /// Whether to remove parameters that robots.txt declares irrelevant (`Clean-param`).
     pub clean_params: bool,
-    /// Which spellings name the same page.
+    /// Which spellings denote the same page.
     pub naming: SpellingRules,
 }
 
-/// The kinds of documents that a run asks for. Where pages are left out, each that could be asked for is excluded as
-/// `planned`.
+/// The kinds of documents that a run fetches. If pages are not fetched, each page that could be is
+/// excluded as `planned`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// Pages, and all that leads to them.
+    /// Pages, and everything needed to find them.
     #[default]
     Crawl,
-    /// robots.txt files and sitemaps alone.
+    /// Only robots.txt files and sitemaps.
     Plan,
-    /// robots.txt and tdmrep.json files alone: what decides whether a page may be asked for.
+    /// Only robots.txt and tdmrep.json files, which decide whether a page may be fetched.
     Rules,
 }
 
@@ -384,7 +383,7 @@ impl Default for TrapRules {
 }
 
 impl TrapRules {
-    /// Nothing is put aside, and each URL names itself.
+    /// Defers nothing, and treats each URL as its own page.
     pub const OFF: TrapRules = TrapRules {
         traps: false,
         skip_actions: false,
@@ -393,12 +392,12 @@ impl TrapRules {
     };
 }
 
-/// The intervals at which pages are visited again.
+/// The intervals between visits of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revisits {
-    /// No page is due sooner than this after its last visit.
+    /// The minimum time between two visits of a page.
     pub least: Duration,
-    /// Each page is due after this, however seldom it changes.
+    /// The maximum time between two visits of a page, however seldom it changes.
     pub most: Duration,
 }
 
@@ -413,7 +412,7 @@ impl Default for Revisits {
 }
 
 impl Revisits {
-    /// No page is due later than so many seconds after its last visit.
+    /// Returns the maximum time between two visits of a page, in seconds.
     pub(crate) fn longest(&self) -> u32 {
         whole_seconds(self.most.max(self.least))
     }

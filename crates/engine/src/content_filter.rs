@@ -1,5 +1,5 @@
-//! The operator's filter on documents, applied to answers: by their head, so that no body comes
-//! which nobody wants, and once they were read.
+//! Applies the operator's document filter to answers: first to their heads, so that unwanted bodies
+//! are not received, and again after reading.
 
 use crawl_extractor::{Document, may_be_read};
 use crawl_fetcher::{BodyFilter, Exchange, Truncation};
@@ -7,7 +7,7 @@ use crawl_scope::{ContentFilter, Unwanted};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 
-/// The part of it that the fetcher knows; none where all is wanted.
+/// Returns the part of the filter that the fetcher needs. `None` if everything is wanted.
 pub(crate) fn body_filter(filter: &ContentFilter) -> Option<BodyFilter> {
     if filter.wants_all() {
         return None;
@@ -18,8 +18,8 @@ pub(crate) fn body_filter(filter: &ContentFilter) -> Option<BodyFilter> {
     }))
 }
 
-/// The reason why nothing of a body is to be read. What may lead to other documents is read
-/// whatever its type, unless it is too long.
+/// Returns why nothing of a body should be read. Documents that may lead to others are read
+/// whatever their type, unless they are too long.
 fn by_head(filter: &ContentFilter, status: u16, headers: &HeaderMap) -> Option<Unwanted> {
     if !(200..300).contains(&status) {
         return None;
@@ -37,33 +37,33 @@ fn by_head(filter: &ContentFilter, status: u16, headers: &HeaderMap) -> Option<U
     too_long.or_else(by_type)
 }
 
-/// The reason why a page is not to be read, if there is one.
+/// Returns why a page should not be read, if there is a reason.
 pub(crate) fn before_reading(filter: &ContentFilter, exchange: &Exchange) -> Option<Unwanted> {
     let at_limit = || {
         let is_cut = exchange.truncated == Some(Truncation::Length);
-        // Whoever cut it there saw that more would come.
+        // The body was cut because more of it was coming.
         let more = (exchange.body.len() as u64).saturating_add(1);
         filter.too_long(more).filter(|_| is_cut)
     };
     by_head(filter, exchange.status, &exchange.headers).or_else(at_limit)
 }
 
-/// The reason why a page that was read is not kept, by its type and its length.
+/// Returns why a page is not kept after reading, by its type and length.
 pub(crate) fn after_reading(
     filter: &ContentFilter,
     exchange: &Exchange,
     kind: Document,
 ) -> Option<Unwanted> {
-    let said = exchange.headers.get(CONTENT_TYPE);
-    let said = said.map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let said = said.filter(|said| !said.trim().is_empty());
-    let of_type = filter.of_type(said.as_deref().unwrap_or_else(|| usual_type(kind)));
+    let declared = exchange.headers.get(CONTENT_TYPE);
+    let declared = declared.map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let declared = declared.filter(|declared| !declared.trim().is_empty());
+    let of_type = filter.of_type(declared.as_deref().unwrap_or_else(|| usual_type(kind)));
     let is_whole = exchange.truncated.is_none();
     let bytes = exchange.body.len() as u64;
     of_type.or_else(|| filter.too_short(bytes).filter(|_| is_whole))
 }
 
-/// The type of a document whose server says none.
+/// Returns the type of a document whose server states none.
 fn usual_type(kind: Document) -> &'static str {
     match kind {
         Document::Html => "text/html",
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_may_lead_on_is_read_whatever_its_type() {
+    fn documents_that_may_have_links_are_read_whatever_their_type() {
         let check = |status, content_type: &str, length: &str, why: Option<&str>| {
             let mut headers = HeaderMap::new();
             for (name, value) in [(CONTENT_TYPE, content_type), (CONTENT_LENGTH, length)] {
@@ -101,10 +101,10 @@ mod tests {
                     headers.insert(name, HeaderValue::from_str(value).unwrap());
                 }
             }
-            let found = by_head(&filter(), status, &headers).map(|why| why.to_string());
-            assert_eq!(found.as_deref(), why, "{status} {content_type} {length}");
-            let told = body_filter(&filter()).unwrap();
-            assert_eq!(told.wants(status, &headers), why.is_none());
+            let reason = by_head(&filter(), status, &headers).map(|why| why.to_string());
+            assert_eq!(reason.as_deref(), why, "{status} {content_type} {length}");
+            let body_filter = body_filter(&filter()).unwrap();
+            assert_eq!(body_filter.wants(status, &headers), why.is_none());
         };
         check(200, "application/pdf", "500", None);
         check(200, "Application/PDF;a=b", "", None);

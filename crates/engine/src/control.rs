@@ -1,4 +1,4 @@
-//! Commands and questions to a running crawl from outside, and its answers.
+//! Commands to a running crawl, and their answers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,144 +14,145 @@ use crate::config::Budgets;
 use crate::counters::Counters;
 use crate::free_space::FreeSpace;
 
-/// Commands on their way to the coordinator. It takes them one by one between two events, and who
-/// sends more waits here.
+/// Commands that wait for the coordinator, which takes one at a time between two events. Further
+/// senders block.
 const MAX_WAITING_COMMANDS: usize = 16;
 
-/// Hosts that may be parked: a list that is kept in memory, and written whole.
+/// Maximum parked hosts. The list is held in memory and rewritten as a whole.
+/// Beyond the limit: refused.
 pub(crate) const MAX_PARKED: usize = 1_000;
 
-/// A command or a question to a running crawl.
+/// A command to a running crawl.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Send no further request. What is in flight ends and is settled; the crawl does not end by
-    /// itself.
+    /// Send no further request. Requests in flight end and are settled. The crawl does not end
+    /// while paused.
     Pause,
-    /// Go on.
+    /// Resume a paused crawl.
     Resume,
-    /// Fetch a URL as a seed is fetched: its host joins the scope. Done when that is durable.
+    /// Fetch a URL as a seed, so that its host joins the scope. Answered once it is durable.
     Add(String),
-    /// Keep another least gap between two requests to a host, for as long as the run lasts.
+    /// Change the minimum delay between two requests to a host for the rest of the run.
     Delay {
-        /// The host; none: every host.
+        /// The host. `None` for every host.
         host: Option<HostKey>,
-        /// The gap.
+        /// The delay.
         delay: Duration,
     },
-    /// Ask nothing of a host, in later runs neither. Done when that is durable.
+    /// Send no request to a host, in this and later runs. Answered once it is durable.
     Park(HostKey),
-    /// Ask a parked host again. Done when that is durable.
+    /// Fetch from a parked host again. Answered once it is durable.
     Unpark(HostKey),
-    /// Keep to other politeness, exclusions and budgets from now on. Done when that is durable.
+    /// Change politeness, exclusions and budgets. Answered once it is durable.
     Rules(Box<Rules>),
-    /// A question: how does the crawl stand?
+    /// Return the state of the crawl.
     State,
 }
 
-/// The rules of a crawl that may change while it runs.
+/// The rules of a crawl that may change during a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
-    /// Gaps, rates and limits. `concurrency` and `look_ups` stay as they were.
+    /// Delays, rates and limits. `concurrency` and `look_ups` can't change.
     pub politeness: Politeness,
-    /// Limits of the whole crawl, of hosts and of groups of hosts. What was spent counts.
+    /// Limits of the whole crawl, of hosts and of groups of hosts. Earlier requests count.
     pub budgets: Budgets,
-    /// Where any are given, one must match.
+    /// If not empty, a URL must match one of these patterns.
     pub include: Vec<String>,
-    /// None may match.
+    /// A URL must match none of these patterns.
     pub exclude: Vec<String>,
-    /// Hosts that are left out, with their subdomains.
+    /// Hosts out of scope, with their subdomains.
     pub exclude_hosts: HostTable<()>,
-    /// The text of `crawl.toml`, with these rules.
+    /// The text of `crawl.toml` with these rules.
     pub config_text: String,
 }
 
 /// The result of a command.
 #[derive(Debug)]
 pub enum CommandAnswer {
-    /// It is done.
+    /// The command was carried out.
     Done,
     /// The state of the crawl.
     State(Box<LiveState>),
 }
 
-/// Why a command was refused: nothing was changed.
+/// Why a command was refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The URL to add names nothing that a crawler can ask for.
+    /// The URL to add is not fetchable.
     #[error("unusable URL `{url}`: {why}")]
     Unusable {
-        /// As given.
+        /// The URL as given.
         url: String,
-        /// The fault in it.
+        /// The reason.
         why: String,
     },
-    /// A pattern of the scope bars the URL.
+    /// A pattern excludes the URL.
     #[error("out of scope: {url} ({rule})")]
     OutOfScope {
         /// The URL.
         url: CanonicalUrl,
-        /// The rule that bars it.
+        /// The pattern that excludes it.
         rule: String,
     },
-    /// The URL leads home, and no seed says that it may.
+    /// The URL is in a private range, and no seed permits that.
     #[error("{url} is in a private range")]
     Private {
         /// The URL.
         url: CanonicalUrl,
     },
-    /// The URL was asked for in this round.
+    /// The URL was visited in this round.
     #[error("{url} was visited in this round")]
     Visited {
         /// The URL.
         url: CanonicalUrl,
     },
-    /// The URL is listed as one that is not asked for.
+    /// The URL was excluded earlier.
     #[error("{url} was excluded before: {why}")]
     Barred {
         /// The URL.
         url: CanonicalUrl,
-        /// By what.
+        /// The reason.
         why: String,
     },
-    /// The URL was taken out of the crawl, by itself or with its host.
+    /// The URL or its host was removed from the crawl.
     #[error("{url} was taken out of this crawl by `crawl forget`")]
     Forgotten {
         /// The URL.
         url: CanonicalUrl,
     },
-    /// The crawl never met the host.
+    /// The host is not part of the crawl.
     #[error("unknown host `{0}`")]
     UnknownHost(HostKey),
     /// The host is not parked.
     #[error("{0} is not parked")]
     NotParked(HostKey),
-    /// So many hosts are parked as can be.
+    /// The maximum number of hosts is parked.
     #[error("{0} hosts are parked, and no more can be")]
     TooManyParked(usize),
-    /// So many hosts have a delay of their own as can have.
+    /// The maximum number of hosts has a delay of its own.
     #[error("{0} hosts have a delay of their own, and no more can have")]
     TooManyDelays(usize),
-    /// The delay is one for hosts that the operator answers for.
+    /// The delay is too short for other people's hosts.
     #[error("delay {}ms is under {}ms, and {host} is not on loopback or in a private range", delay.as_millis(), least.as_millis())]
     TooShort {
         /// The delay.
         delay: Duration,
-        /// The least for hosts of others.
+        /// The minimum at other people's hosts.
         least: Duration,
-        /// The host, or the first of them.
+        /// The host, or the first of several.
         host: HostKey,
     },
-    /// A pattern is no regular expression.
+    /// A pattern is not a valid regular expression.
     #[error("{0}")]
     BadPattern(BadScopePattern),
-    /// The crawl takes no more commands.
+    /// The crawl no longer accepts commands.
     #[error("the crawl is ending")]
     Ending,
 }
 
 impl Refused {
-    /// The remedy, for a `hint:` line.
+    /// Returns the remedy for a `hint:` line.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -180,47 +181,47 @@ impl Refused {
     }
 }
 
-/// The state of a crawl, beyond its progress.
+/// The state of a running crawl, beyond its progress.
 #[derive(Clone, Debug)]
 pub struct LiveState {
-    /// Its progress.
+    /// The progress of the run.
     pub progress: Progress,
-    /// Pages that were settled last, the latest first.
+    /// The last settled pages, latest first.
     pub latest: Vec<LatestPage>,
-    /// The hosts with the most URLs waiting, the most first.
+    /// The hosts with the most pending URLs, in descending order.
     pub hosts: Vec<HostWork>,
-    /// The hosts that are parked, in the order of their names.
+    /// The parked hosts, ordered by name.
     pub parked: Vec<HostKey>,
-    /// When this was so.
+    /// The time of this state.
     pub at: Tick,
 }
 
-/// A page that was asked for, and is not tried again.
+/// A page whose fetch ended and that is not retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatestPage {
-    /// Its URL.
+    /// The URL of the page.
     pub url: CanonicalUrl,
-    /// Its status; none where there was no answer.
+    /// The status. `None` without an answer.
     pub status: Option<u16>,
-    /// When its exchange ended.
+    /// When the exchange ended.
     pub at: Tick,
 }
 
-/// A command with the place for its answer, as the coordinator takes it.
+/// A command for the coordinator, and where to send the answer.
 #[derive(Debug)]
 pub struct PostedCommand {
     pub(crate) command: Command,
     pub(crate) answer: AnswerSender,
 }
 
-/// The place for an answer. Where nobody waits for it any more, it is dropped.
+/// Sends an answer, which is dropped if the receiver is gone.
 pub(crate) type AnswerSender = oneshot::Sender<Result<CommandAnswer, Refused>>;
 
-/// Sends commands to a crawl. Clones speak to the same crawl.
+/// Sends commands to a crawl. Clones send to the same crawl.
 #[derive(Clone, Debug)]
 pub struct Commander(mpsc::Sender<PostedCommand>);
 
-/// The two ends of a channel of commands: one for whoever steers, one for
+/// Returns the two ends of a command channel: one for the sender of commands, one for
 /// [`Controls`](crate::Controls).
 #[must_use]
 pub fn commands() -> (Commander, mpsc::Receiver<PostedCommand>) {
@@ -228,67 +229,67 @@ pub fn commands() -> (Commander, mpsc::Receiver<PostedCommand>) {
     (Commander(sender), receiver)
 }
 
-/// The answer to come of a command that was handed over.
+/// The answer to a command that was sent.
 #[derive(Debug)]
 pub struct PendingAnswer(oneshot::Receiver<Result<CommandAnswer, Refused>>);
 
 impl PendingAnswer {
-    /// Waits for it.
+    /// Waits for the answer.
     ///
     /// # Errors
-    /// As [`Commander::ask`].
+    /// The same as for [`Commander::ask`].
     pub async fn answer(self) -> Result<CommandAnswer, Refused> {
         self.0.await.unwrap_or(Err(Refused::Ending))
     }
 }
 
 impl Commander {
-    /// Hands a command over without waiting; what comes of it is received later. What is handed
-    /// over before the crawl is run is carried out, however soon the run is over.
+    /// Sends a command without waiting for its answer. Commands sent before the crawl runs are
+    /// carried out, however soon the run is over.
     ///
     /// # Errors
-    /// [`Refused::Ending`] where the crawl is over, or more commands wait than there is room for.
+    /// [`Refused::Ending`] if the crawl is over, or too many commands are waiting.
     pub fn post(&self, command: Command) -> Result<PendingAnswer, Refused> {
         let (answer, answered) = oneshot::channel();
-        let ask = PostedCommand { command, answer };
-        self.0.try_send(ask).map_err(|_| Refused::Ending)?;
+        let posted = PostedCommand { command, answer };
+        self.0.try_send(posted).map_err(|_| Refused::Ending)?;
         Ok(PendingAnswer(answered))
     }
 
-    /// Has a command carried out, and waits for what it comes to.
+    /// Sends a command and waits for its result.
     ///
     /// # Errors
-    /// [`Refused`]; [`Refused::Ending`] where the crawl is over.
+    /// [`Refused`], and [`Refused::Ending`] if the crawl is over.
     pub async fn ask(&self, command: Command) -> Result<CommandAnswer, Refused> {
         let (answer, answered) = oneshot::channel();
-        let ask = PostedCommand { command, answer };
-        self.0.send(ask).await.map_err(|_| Refused::Ending)?;
+        let posted = PostedCommand { command, answer };
+        self.0.send(posted).await.map_err(|_| Refused::Ending)?;
         PendingAnswer(answered).answer().await
     }
 }
 
-/// The controls by which a crawl is steered and watched from outside.
+/// Steers and observes a crawl.
 #[derive(Debug)]
 pub struct Controls {
-    /// Turned up, never down.
+    /// How urgently to stop. Must only increase.
     pub stop: watch::Receiver<Stop>,
-    /// Receives a fresh state several times a second; the first as soon as the crawl has its
-    /// directory to itself.
+    /// Receives the current progress several times per second, first when the crawl has locked its
+    /// directory.
     pub progress: watch::Sender<Progress>,
-    /// The commands for the crawl while it runs: the receiving end of [`commands`].
+    /// The commands for the running crawl: the receiving end of [`commands`].
     pub commands: mpsc::Receiver<PostedCommand>,
-    /// Receives each row of `pages.jsonl` once its page is committed, with its place in the
-    /// archive; none: nobody wants them. A consumer that falls behind by 1,024 rows slows the
-    /// crawl down, and a run waits for it at its end, unless [`Stop::Now`] is said or the other
-    /// end is dropped. A row is handed over once at most: what a crash or `Stop::Now` left behind
-    /// stands in `pages.jsonl` alone.
+    /// Receives each row of `pages.jsonl` once its page is committed, with its archive position.
+    /// `None` sends no rows. A consumer that is 1,024 rows behind slows the crawl down, and the run
+    /// waits for it at the end, unless the stop is [`Stop::Now`] or the receiver is dropped. Each
+    /// row is sent at most once: rows unsent because of a crash or `Stop::Now` are only in
+    /// `pages.jsonl`.
     pub pages: Option<mpsc::Sender<PageRow>>,
-    /// Tells what is free on the disk, for [`Config::min_free`](crate::Config::min_free).
+    /// Measures the free disk space, for [`Config::min_free`](crate::Config::min_free).
     pub free_space: FreeSpace,
 }
 
 impl Controls {
-    /// Nobody stops, watches or steers the crawl, or consumes its pages.
+    /// Returns controls that never stop or steer the crawl and ignore its progress and pages.
     #[must_use]
     pub fn unattended() -> Controls {
         Controls {
@@ -301,42 +302,42 @@ impl Controls {
     }
 }
 
-/// The urgency with which the crawl is asked to end.
+/// How urgently the crawl should end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stop {
-    /// Go on.
+    /// Continue.
     #[default]
     No,
-    /// Send nothing more, await what is in flight, save, end.
+    /// Send nothing more, wait for requests in flight, save, and end.
     Drain,
-    /// End at once; what was in flight is pending at the next start.
+    /// End at once. Requests in flight are pending at the next start.
     Now,
 }
 
-/// The work that the crawl is at.
+/// The current activity of the crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
     /// Fetching pages.
     #[default]
     Crawling,
-    /// Sending nothing until told to resume.
+    /// Paused until a command resumes it.
     Paused,
-    /// Sending nothing until the disk has room.
+    /// Waiting until the disk has room.
     DiskLow,
-    /// Having nothing to do until other workers of the crawl find something, or all have ended.
+    /// Idle until another worker of the crawl finds something, or all have ended.
     WaitingForWorkers,
-    /// Waiting for what is in flight, sending nothing more.
+    /// Waiting for requests in flight, sending nothing more.
     Draining,
-    /// Writing what is derived at the end of a run.
+    /// Writing derived files at the end of a run.
     Writing,
 }
 
-/// A moment of a crawl, for a person who watches.
+/// A snapshot of a crawl for observers.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    /// The work that the crawl is at.
+    /// The current activity of the crawl.
     pub phase: Phase,
-    /// True if it was told to pause, whatever it is doing.
+    /// Whether the crawl was paused, whatever it is doing.
     pub is_paused: bool,
     /// The number of the round, from 1.
     pub round: u32,
@@ -344,44 +345,45 @@ pub struct Progress {
     pub pages: u64,
     /// Pages without an answer or with a status of 400 and above, over all runs of the round.
     pub failed: u64,
-    /// URLs that were known and not asked for.
+    /// URLs excluded without being fetched.
     pub excluded: u64,
-    /// URLs that wait.
+    /// URLs that are pending.
     pub pending: u64,
-    /// Requests under way.
+    /// Requests in flight.
     pub in_flight: u32,
-    /// URLs that were ever met, in all rounds.
+    /// URLs ever found, in all rounds.
     pub known: u64,
-    /// URLs that are put aside and may still be asked for.
+    /// URLs that are deferred and may still be fetched.
     pub deferred: u64,
-    /// Hosts with a request under way in each of their slots.
+    /// Hosts with a request in flight in each of their slots.
     pub hosts_asked: u32,
-    /// Hosts that may be asked now.
+    /// Hosts that may get a request now.
     pub hosts_ready: u32,
-    /// Hosts that have work and wait for their gap.
+    /// Hosts with pending URLs that wait for their gap.
     pub hosts_waiting: u32,
-    /// Hosts that asked for a rest or can't be reached.
+    /// Hosts that requested a pause or can't be reached.
     pub hosts_resting: u32,
-    /// Those hosts by [`PauseReason::name`](crawl_scheduler::PauseReason::name).
+    /// Resting hosts by [`PauseReason::name`](crawl_scheduler::PauseReason::name).
     pub resting: BTreeMap<&'static str, u32>,
-    /// Hosts that have work and are parked.
+    /// Parked hosts with pending URLs.
     pub hosts_parked: u32,
     /// Bytes of bodies, over all runs of the round.
     pub bytes: u64,
-    /// Bytes that are free on the disk; none where nobody knows.
+    /// Free bytes on the disk. `None` if unknown.
     pub disk_free: Option<u64>,
-    /// Bytes that are to stay free.
+    /// Bytes to keep free.
     pub min_free: u64,
-    /// Pages of this run per second of this run.
+    /// Pages of this run, per second of this run.
     pub pages_per_second: f64,
     /// Length of this run so far.
     pub elapsed: Duration,
-    /// The share of the run that is done, from 0 to 1: by the URLs known by now, or by the budget
-    /// that ends it first.
+    /// How much of the run is done, from 0 to 1: by the known URLs, or by the budget that ends it
+    /// first.
     pub share_done: f64,
-    /// Time until then: at the rate so far, or as the slowest host takes for what is known.
+    /// The remaining time: at the rate so far, or as long as the slowest host takes for its known
+    /// URLs.
     pub left: Option<Duration>,
-    /// True if it is the time that the slowest host takes at its gap.
+    /// Whether `left` is the time that the slowest host takes at its gap.
     pub is_left_by_slowest_host: bool,
     /// Counts of this run.
     pub counters: Counters,

@@ -1,4 +1,4 @@
-//! Counts of a run for those who watch it from outside. Each only grows.
+//! Counts of a run for observers. None ever decreases.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crawl_archive::rows::PageRow;
 use crawl_frontier::Reason;
 
-/// Counts of a run, from its start on.
+/// Counts of a run since its start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counters {
     /// Rows of `pages.jsonl`, by [`page_outcome`].
@@ -17,45 +17,45 @@ pub struct Counters {
     pub failures: BTreeMap<&'static str, u64>,
     /// Rows of `excluded.jsonl`, by reason.
     pub excluded: BTreeMap<&'static str, u64>,
-    /// Bytes of bodies as they came, robots.txt and what was cut off among them.
+    /// Bytes of bodies as received, including robots.txt and aborted bodies.
     pub received_bytes: u64,
-    /// Bytes that were appended to WARC files.
+    /// Bytes appended to WARC files.
     pub archived_bytes: u64,
-    /// Times from the end of a request to the start of the next to the same host.
+    /// Times from the end of a request to the start of the next one to the same host.
     pub gaps: Histogram,
     /// Times from the start of a request to the end of its answer.
     pub exchanges: Histogram,
-    /// Times that a commit took, its syncs among them.
+    /// Durations of commits, including their syncs.
     pub commits: Histogram,
-    /// Times that the syncs of a commit's files took.
+    /// Durations of the syncs in commits.
     pub syncs: Histogram,
 }
 
-/// A request that ended, as it is counted.
+/// An ended request to be counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EndedRequest {
     pub(crate) purpose: &'static str,
     pub(crate) status: Option<u16>,
-    /// The kind of failure, where there was no answer.
+    /// The kind of failure, if there was no answer.
     pub(crate) failure: Option<&'static str>,
-    /// The time since the request before it; none for the first.
+    /// The time since the previous request. `None` for the first.
     pub(crate) waited: Option<Duration>,
     pub(crate) took: Duration,
     pub(crate) bytes: u64,
 }
 
-/// The parts of a commit that are counted.
+/// Statistics of a commit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Commit {
-    /// Rows that `pages.jsonl` got, by outcome.
+    /// Rows added to `pages.jsonl`, by outcome.
     pub(crate) outcomes: HashMap<&'static str, u64>,
-    /// Rows that `excluded.jsonl` got, by reason.
+    /// Rows added to `excluded.jsonl`, by reason.
     pub(crate) excluded: HashMap<&'static str, u64>,
-    /// Bytes that the archive got.
+    /// Bytes added to the archive.
     pub(crate) archived_bytes: u64,
-    /// The time that the commit took.
+    /// The duration of the commit.
     pub(crate) took: Duration,
-    /// The part of it that the syncs of its files took.
+    /// The part of `took` spent on syncs.
     pub(crate) synced: Duration,
 }
 
@@ -87,7 +87,7 @@ impl Counters {
     }
 }
 
-/// Each outcome that [`page_outcome`] tells.
+/// Every outcome that [`page_outcome`] returns.
 pub const PAGE_OUTCOMES: [&str; 7] = [
     "ok",
     "redirect",
@@ -98,12 +98,12 @@ pub const PAGE_OUTCOMES: [&str; 7] = [
     "no_answer",
 ];
 
-/// Each reason that a row of `excluded.jsonl` may have.
+/// Returns every reason that a row of `excluded.jsonl` may have.
 pub fn exclusion_reasons() -> impl Iterator<Item = &'static str> {
     Reason::ALL.iter().map(|reason| reason.name())
 }
 
-/// The outcome of a page: `unread` is an answer whose body could not be read whole.
+/// Returns the outcome of a page. `unread` is an answer whose body could not be read completely.
 #[must_use]
 pub fn page_outcome(row: &PageRow) -> &'static str {
     match row.status {
@@ -117,7 +117,7 @@ pub fn page_outcome(row: &PageRow) -> &'static str {
     }
 }
 
-/// The class of a status (RFC 9110 section 15); `none` where there was no answer.
+/// Returns the class of a status (RFC 9110 section 15). `none` if there was no answer.
 #[must_use]
 pub fn status_class(status: Option<u16>) -> &'static str {
     match status {
@@ -130,15 +130,16 @@ pub fn status_class(status: Option<u16>) -> &'static str {
     }
 }
 
-/// The upper bounds of a histogram's buckets, in seconds. Longer times fall into one more.
+/// The upper bounds of a histogram's buckets, in seconds. Longer times are counted in an extra
+/// bucket.
 pub const BUCKET_SECONDS: [f64; 14] = [
     0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3600.0,
 ];
 
-/// A count of times by length.
+/// A histogram of durations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// Times in each bucket alone, the last one without a bound.
+    /// The number of durations in each bucket. The last one is unbounded.
     buckets: [u64; BUCKET_SECONDS.len() + 1],
     sum_seconds: f64,
 }
@@ -151,7 +152,7 @@ impl Histogram {
         self.sum_seconds += seconds;
     }
 
-    /// The number of times up to each of [`BUCKET_SECONDS`], then of all.
+    /// Returns the number of durations up to each of [`BUCKET_SECONDS`], then of all.
     #[must_use]
     pub fn cumulative(&self) -> [u64; BUCKET_SECONDS.len() + 1] {
         let mut sum = 0;
@@ -161,7 +162,7 @@ impl Histogram {
         })
     }
 
-    /// The sum of all times.
+    /// Returns the sum of all durations.
     #[must_use]
     pub fn sum_seconds(&self) -> f64 {
         self.sum_seconds
@@ -177,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_a_time_counts_in_its_bucket_and_all_above() {
+    fn a_time_counts_in_its_bucket_and_all_above() {
         let mut times = Histogram::default();
         for millis in [0, 1, 2, 1_000, 1_001, 3_600_000, 3_600_001] {
             times.observe(Duration::from_millis(millis));
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_each_page_has_one_of_the_outcomes() {
+    fn each_page_has_one_of_the_outcomes() {
         let row = |status: Option<u16>, error: Option<&str>| -> PageRow {
             let row = json!({
                 "url": "http://a.example/", "status": status, "error": error, "ms": 1, "bytes": 2,
@@ -198,7 +199,7 @@ mod tests {
             });
             serde_json::from_value(row).unwrap()
         };
-        let found = [
+        let rows = [
             row(Some(200), None),
             row(Some(301), Some("redirect_loop")),
             row(Some(304), None),
@@ -207,13 +208,13 @@ mod tests {
             row(Some(200), Some("reader_panicked")),
             row(None, Some("timeout")),
         ];
-        assert_eq!(found.each_ref().map(page_outcome), PAGE_OUTCOMES);
-        // One that was cut at a limit was read that far.
+        assert_eq!(rows.each_ref().map(page_outcome), PAGE_OUTCOMES);
+        // A body cut at a limit was read up to there.
         assert_eq!(page_outcome(&row(Some(200), Some("body_truncated"))), "ok");
     }
 
     #[test]
-    fn ours_a_request_is_counted_once_by_purpose_and_class() {
+    fn a_request_is_counted_once_by_purpose_and_class() {
         let mut counters = Counters::default();
         let request = EndedRequest {
             purpose: "page",

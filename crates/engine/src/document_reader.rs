@@ -1,5 +1,6 @@
-//! Converts documents other than HTML to HTML for the index: text and short Markdown in this process,
-//! PDF, DOCX and long Markdown in a separate process with bounds on time, memory and output.
+//! Converts documents other than HTML to HTML for the index: text and short Markdown in this
+//! process, PDF, DOCX and long Markdown in a separate process with limits on time, memory and
+//! output.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -14,37 +15,37 @@ use std::time::{Duration, Instant};
 use crawl_documents::{DocumentKind, DocumentLimits, Unreadable};
 use crawl_extractor::PageText;
 
-/// The exit code of a reading process whose document can't be read; why stands on stderr.
+/// The exit code of a reading process whose document can't be read. The reason is on stderr.
 pub const UNREADABLE_EXIT_CODE: u8 = 65;
 
-/// The `Content-Type` of what documents are turned into.
+/// The `Content-Type` of converted documents.
 pub(crate) const HTML_IN_UTF8: &str = "text/html; charset=utf-8";
 
-/// Bytes of what a reading process says on stderr that are kept.
+/// Maximum bytes to keep of a reading process's stderr.
 const MAX_STDERR_BYTES: u64 = 4096;
-/// Bytes that a page in HTML takes beside its main text, which [`DocumentLimits`] bound.
+/// Bytes of an HTML page besides its main text, which [`DocumentLimits`] limits.
 const HEAD_BYTES: u64 = 64 * 1024;
-/// How often is looked whether the page is given back, while another process reads it.
+/// How often to check whether the page is given back while another process reads it.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// `SIGXCPU`: the process took more processor time than it may.
+/// `SIGXCPU`: the process exceeded its processor time.
 const SIGXCPU: i32 = 24;
 
-/// Which documents go into the index, and how those that are not HTML are read.
+/// Which documents are indexed, and how those other than HTML are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentRules {
-    /// True if pages in HTML go into the index.
+    /// Whether HTML pages are indexed.
     pub html: bool,
-    /// The kinds beside HTML that go into it.
+    /// The other kinds to index.
     pub kinds: BTreeSet<DocumentKind>,
-    /// The program that reads PDF, DOCX and long Markdown: it is called as `PROGRAM read-document KIND
-    /// --memory BYTES --timeout SECONDS --html-bytes BYTES [--last-modified DATE]`, takes the document on stdin and gives HTML on
-    /// stdout. None: they are not read.
+    /// The program that reads PDF, DOCX and long Markdown. It is called as `PROGRAM read-document
+    /// KIND --memory BYTES --timeout SECONDS --html-bytes BYTES [--last-modified DATE]`, reads the
+    /// document from stdin and writes HTML to stdout. If `None`, these documents are not read.
     pub program: Option<PathBuf>,
-    /// The longest that the reading of one document may take.
+    /// The maximum time for reading one document.
     pub timeout: Duration,
-    /// The most memory that a reading process may have, in bytes of its address space.
+    /// The maximum memory of a reading process, in bytes of its address space.
     pub memory: u64,
-    /// The most that is read of one document.
+    /// Limits on what is read of one document.
     pub limits: DocumentLimits,
 }
 
@@ -65,39 +66,39 @@ impl Default for DocumentRules {
     }
 }
 
-/// A document that is to be read.
+/// A document to read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexedDocument<'a> {
     pub(crate) kind: DocumentKind,
-    /// The value of its `Content-Type` header.
+    /// The value of the `Content-Type` header.
     pub(crate) content_type: Option<&'a str>,
-    /// The value of its `Last-Modified` header.
+    /// The value of the `Last-Modified` header.
     pub(crate) last_modified: Option<&'a str>,
-    /// Its bytes, without content coding.
+    /// The decoded body.
     pub(crate) bytes: &'a [u8],
 }
 
 /// Why a document was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DocumentFault {
-    /// It is broken or encrypted.
+    /// The document is broken or encrypted.
     Unreadable(String),
-    /// Its reading took too long.
+    /// Reading took too long.
     Timeout,
-    /// Its reading took too much memory.
+    /// Reading took too much memory.
     Memory,
-    /// It came to more HTML than it may.
+    /// The HTML is too long.
     Output,
-    /// The process that read it died.
+    /// The reading process crashed.
     Crashed,
-    /// No process could be started to read it.
+    /// No reading process could be started.
     NoReader,
-    /// The page is given back: the run ends.
+    /// The page is given back because the run ends.
     GivenUp,
 }
 
 impl DocumentFault {
-    /// As rows name it.
+    /// Returns its name in rows.
     pub(crate) fn name(&self) -> String {
         match self {
             DocumentFault::Unreadable(why) => format!("document_unreadable: {why}"),
@@ -112,8 +113,8 @@ impl DocumentFault {
 }
 
 impl DocumentRules {
-    /// The kind of a document by its header, the path of its URL and its first bytes, where that
-    /// goes into the index and is not HTML.
+    /// Returns the kind of a document by its header, the path of its URL and its first bytes.
+    /// `None` for HTML, and for kinds that are not indexed.
     pub(crate) fn kind(
         &self,
         content_type: Option<&str>,
@@ -125,13 +126,13 @@ impl DocumentRules {
         (has_reader && self.kinds.contains(&kind)).then_some(kind)
     }
 
-    /// Returns whether a document may have such a kind, before its content coding is undone.
+    /// Whether a document may be of such a kind, before its content coding is removed.
     pub(crate) fn may_be_read(&self, content_type: Option<&str>, path: &str) -> bool {
         let kind = DocumentKind::named(content_type, path);
         kind.is_some_and(|kind| self.kinds.contains(&kind))
     }
 
-    /// A document as HTML in UTF-8. `gives_back` ends a reading that takes long.
+    /// Converts a document to HTML in UTF-8. Setting `gives_back` ends a reading that takes long.
     pub(crate) fn to_html(
         &self,
         document: IndexedDocument<'_>,
@@ -151,7 +152,7 @@ impl DocumentRules {
         html.map_err(|why: Unreadable| DocumentFault::Unreadable(why.to_string()))
     }
 
-    /// Reads a document in a process of its own.
+    /// Reads a document in a reading process.
     fn read_apart(
         &self,
         document: IndexedDocument<'_>,
@@ -166,7 +167,7 @@ impl DocumentRules {
             .args(["--html-bytes", &self.limits.html_bytes.to_string()])
             .args(document.last_modified.map(|date| format!("--last-modified={date}")))
             .env_clear()
-            // A Ctrl-C at the terminal is for the crawl, which ends its own processes.
+            // Ctrl-C at the terminal is meant for the crawl, which ends its own processes.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -175,24 +176,24 @@ impl DocumentRules {
             .map_err(|_| DocumentFault::NoReader)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let stderr = child.stderr.take();
-        let most = (self.limits.html_bytes as u64)
+        let max = (self.limits.html_bytes as u64)
             .saturating_mul(2)
             .saturating_add(HEAD_BYTES);
         let (ended, end) = channel();
         let ended_early = ended.clone();
         thread::scope(|scope| {
-            // A process that died reads no more: then there is nobody to write to.
+            // Writing fails if the process has died.
             scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(document.bytes)));
-            scope.spawn(move || read_all(stdout, most, &Stream::Html, &ended));
+            scope.spawn(move || read_all(stdout, max, &Stream::Html, &ended));
             scope.spawn(move || read_all(stderr, MAX_STDERR_BYTES, &Stream::Errors, &ended_early));
             let answer = self.answer(&end, gives_back);
             if answer.is_err() {
-                // It may have ended by itself meanwhile.
+                // Killing fails if the process has exited already.
                 let _ = child.kill();
             }
             let status = wait(&mut child);
             let Answer { html, errors } = answer?;
-            if html.len() as u64 > most {
+            if html.len() as u64 > max {
                 return Err(DocumentFault::Output);
             }
             verdict(status, &errors)?;
@@ -200,7 +201,7 @@ impl DocumentRules {
         })
     }
 
-    /// Waits until both streams have ended, or there is no more time.
+    /// Waits until both streams have ended, or the time is over.
     fn answer(
         &self,
         end: &std::sync::mpsc::Receiver<(Stream, Vec<u8>)>,
@@ -228,7 +229,7 @@ impl DocumentRules {
     }
 }
 
-/// What a reading process wrote.
+/// The output of a reading process.
 #[derive(Debug, Default)]
 struct Answer {
     html: Vec<u8>,
@@ -241,10 +242,10 @@ enum Stream {
     Errors,
 }
 
-/// Reads a stream to its end, keeps a byte more than `most` of it, and tells.
+/// Reads a stream to its end, keeps at most one byte more than `max` of it, and sends the result.
 fn read_all(
     stream: Option<impl std::io::Read>,
-    most: u64,
+    max: u64,
     which: &Stream,
     ended: &Sender<(Stream, Vec<u8>)>,
 ) {
@@ -252,9 +253,9 @@ fn read_all(
     if let Some(mut stream) = stream {
         let _ = stream
             .by_ref()
-            .take(most.saturating_add(1))
+            .take(max.saturating_add(1))
             .read_to_end(&mut bytes);
-        // What is too long is passed by, so that the process comes to its end.
+        // Discard the excess, so that the process can finish.
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     }
     let _ = ended.send((*which, bytes));
@@ -264,18 +265,18 @@ fn wait(child: &mut Child) -> Option<ExitStatus> {
     child.wait().ok()
 }
 
-/// What the end of a reading process says of its document.
+/// Interprets the end of a reading process.
 fn verdict(status: Option<ExitStatus>, errors: &[u8]) -> Result<(), DocumentFault> {
     let errors = String::from_utf8_lossy(errors);
     let code = status.and_then(|status| status.code());
     match (code, status.and_then(|status| status.signal())) {
         (Some(0), _) => Ok(()),
         (Some(code), _) if code == i32::from(UNREADABLE_EXIT_CODE) => {
-            let why = errors.lines().next().unwrap_or_default();
-            Err(DocumentFault::Unreadable(why.to_owned()))
+            let reason = errors.lines().next().unwrap_or_default();
+            Err(DocumentFault::Unreadable(reason.to_owned()))
         }
         (_, Some(SIGXCPU)) => Err(DocumentFault::Timeout),
-        // So Rust's runtime says it before it gives up.
+        // Rust's runtime prints this before it aborts.
         _ if errors.contains("memory allocation of") => Err(DocumentFault::Memory),
         _ => Err(DocumentFault::Crashed),
     }

@@ -1,4 +1,4 @@
-//! The driver: the crawl loop with a clock, sockets, threads and a disk.
+//! The driver: runs the crawl loop with a clock, sockets, threads and a disk.
 
 mod start;
 
@@ -46,27 +46,27 @@ use crate::trace_events;
 use crate::write::Writer;
 use crate::write::run_end;
 
-/// The interval at which the progress is told anew.
+/// The interval between two progress updates.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Maximum ends of requests, and maximum other events, that the loop takes in before it looks for
-/// commands and signals again. Each end may be a robots.txt that is compiled.
+/// Maximum ended requests, and maximum other events, that the loop handles before it checks for
+/// commands and signals again. Each ended request may compile a robots.txt.
 const MAX_EVENTS: usize = 64;
 
-/// The time for which the index goes on once the time of a run is over.
+/// How long indexing may continue once the time of a run is over.
 const INDEX_GRACE: Duration = Duration::from_millis(250);
 
-/// Crawls until nothing is left, a budget is spent, or the controls say stop.
+/// Crawls until nothing is left, a budget is spent, or the controls request a stop.
 ///
 /// Must be called within a tokio runtime with time and I/O enabled.
 ///
 /// # Errors
-/// [`EngineError`] where the directory can't be used, or disk or state fail. What was
-/// fetched before stays readable, and the same call goes on from there.
+/// [`EngineError`] if the directory can't be used, or if I/O or the state fails. Everything fetched
+/// before stays readable, and calling this again resumes the crawl.
 pub async fn run(config: Config, controls: Controls) -> Result<Summary, EngineError> {
     let span = trace_events::crawl_span(&config.output);
-    // A task of the runtime's own threads, where the ends of requests wake it without a switch
-    // of threads. It ends with this future.
+    // A task on the runtime's own threads, which ended requests wake without switching threads. The
+    // task ends with this future.
     let mut task = JoinSet::new();
     task.spawn(run_in_span(config, controls).instrument(span));
     match task.join_next().await {
@@ -111,7 +111,7 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
     });
     let mut driver = match config.shared {
         None => driver.await?,
-        // An engine of others may take long to answer, or never do.
+        // A shared frontier's database may take long to answer, or never answer.
         Some(_) => tokio::select! {
             driver = driver => driver?,
             _ = early_stop.wait_for(|stop| *stop != Stop::No) => return Err(EngineError::StoppedEarly),
@@ -119,8 +119,8 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
     };
     let _waker =
         RuntimeWaker::start(Handle::current()).map_err(EngineError::disk(&config.output))?;
-    let looped = driver.turn(&mut controls).await;
-    // Who still asks is told that it is too late.
+    let looped = driver.run_loop(&mut controls).await;
+    // Dropping a command notifies its sender that it is too late.
     controls.commands.close();
     while controls.commands.try_recv().is_ok() {}
     controls
@@ -129,7 +129,7 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
     off_the_runtime(move || driver.end(looped, started)).await
 }
 
-/// Does work that waits for disk and threads on a thread where it holds up no task.
+/// Runs work that waits for disk and threads on a thread where it blocks no task.
 async fn off_the_runtime<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
 ) -> Result<T, EngineError> {
@@ -151,21 +151,21 @@ struct Driver {
     requests: LogFile,
     delays: DelayLog,
     order: OrderLog,
-    /// The names of what goes to the writer.
+    /// Assigns the keys of writer messages.
     keys: MessageKeys,
     readers: ReaderPool,
     writer: std::thread::JoinHandle<Result<Writer, EngineError>>,
     indexer: Option<Indexer>,
     events: async_mpsc::UnboundedReceiver<Event>,
-    /// Requests and lookups under way.
+    /// Requests and lookups in flight.
     fetches: JoinSet<Event>,
-    /// Rows of committed pages that the consumer has not taken.
+    /// Rows of committed pages not yet taken by the consumer.
     undelivered: VecDeque<PageRow>,
     _disk: DiskWatch,
-    /// Where the frontier is shared: what speaks with the others, and the lock of this directory.
+    /// For a shared frontier, the connection to the other workers and the lock of this directory.
     workers: Option<Workers>,
     resumed: bool,
-    /// Tells readers and writer to drop what they hold.
+    /// Set to make readers and writer drop their work.
     abandon: Arc<AtomicBool>,
     /// Set when the last page is settled.
     last_work: Arc<OnceLock<LastWork>>,
@@ -181,16 +181,17 @@ struct Workers {
 }
 
 impl Workers {
-    /// Ends the run while no bucket comes or goes, then gives up what this worker owns, so that
-    /// others go on with it at once. Nothing of it is under way any more.
+    /// Ends the run while no bucket changes owner, then releases this worker's buckets, so that
+    /// other workers continue at once. No request to their hosts is in flight any more.
     fn end_with(
         self,
         end: impl FnOnce() -> Result<Summary, EngineError>,
     ) -> Result<Summary, EngineError> {
         self.thread.end();
         let ended = end();
-        // Where it failed, what hosts asked for last may not be committed: nobody asks them before the
-        // leases end, but for the next life of this worker, which reads its own records.
+        // After an error the last requests to a host are possibly uncommitted. Until the leases
+        // expire, only the next life of this worker sends requests to it, after reading its own
+        // records.
         if ended.is_ok()
             && let Err(error) = self.frontier.give_up()
         {
@@ -200,57 +201,60 @@ impl Workers {
     }
 }
 
-/// Until when the index may go on behind the last page.
+/// How long the index may continue after the last page.
 #[derive(Debug)]
 struct LastWork {
     deadline: Option<Tick>,
-    /// The urgency with which the run had been asked to end: more ends the index.
+    /// The urgency of the stop before the last work. A more urgent stop ends indexing.
     stop: Stop,
 }
 
 impl Driver {
-    /// Goes round until the run is over.
-    async fn turn(&mut self, controls: &mut Controls) -> Result<Ended, EngineError> {
+    /// Runs the loop until the run is over. Each iteration handles events and performs the effects.
+    async fn run_loop(&mut self, controls: &mut Controls) -> Result<Ended, EngineError> {
         let mut effects = Vec::new();
-        let mut told = Instant::now();
+        let mut last_report = Instant::now();
         let mut timer = pin!(sleep(PROGRESS_INTERVAL));
         self.coordinator.begin(self.clock.now(), &mut effects);
-        // What was said before is heard, however soon the run is over.
-        while let Ok(ask) = controls.commands.try_recv() {
-            let told = Event::Command(ask);
+        // Commands sent before the start are handled however soon the run is over.
+        while let Ok(command) = controls.commands.try_recv() {
+            let event = Event::Command(command);
             self.coordinator
-                .handle(self.clock.now(), told, &mut effects);
+                .handle(self.clock.now(), event, &mut effects);
         }
         self.perform(&mut effects);
         controls
             .progress
             .send_replace(self.coordinator.progress(self.clock.now()));
         loop {
-            // The loop ends as effects of the last event were performed: a request is
-            // logged before its host gets the next permit.
+            // The loop ends after the effects of the last event were performed: a request is logged
+            // before its host gets the next permit.
             let next = self.coordinator.advance(self.clock.now(), &mut effects);
             self.perform(&mut effects);
-            if told.elapsed() >= PROGRESS_INTERVAL || next == Next::Done {
+            if last_report.elapsed() >= PROGRESS_INTERVAL || next == Next::Done {
                 controls
                     .progress
                     .send_replace(self.coordinator.progress(self.clock.now()));
-                told = Instant::now();
+                last_report = Instant::now();
             }
             let Next::Wait(wake) = next else {
                 self.deliver_rest(controls).await;
                 return self.coordinator.outcome();
             };
             let event = self
-                .next_event(controls, (timer.as_mut(), wake, told))
+                .next_event(controls, (timer.as_mut(), wake, last_report))
                 .await;
-            // The rows of all requests that end meanwhile are one write.
+            // The rows of all requests that end in between are written at once.
             let_others_run().await;
             let fetched = std::iter::from_fn(|| self.fetches.try_join_next()).map(fetch_ended);
-            let others = std::iter::from_fn(|| self.events.try_recv().ok());
-            // What a person says comes first. What is left over is ready in the next turn.
-            let said = said(controls).into_iter().chain(event);
+            let other_events = std::iter::from_fn(|| self.events.try_recv().ok());
+            // Commands come first. Events beyond the limit are handled in the next iteration.
+            let control_events = control_events(controls).into_iter().chain(event);
             let ended = fetched.take(MAX_EVENTS);
-            for mut event in said.chain(ended).chain(others.take(MAX_EVENTS)) {
+            for mut event in control_events
+                .chain(ended)
+                .chain(other_events.take(MAX_EVENTS))
+            {
                 if let Event::Committed(committed) = &mut event {
                     let used = std::mem::take(&mut committed.used);
                     if !used.is_empty() {
@@ -268,34 +272,37 @@ impl Driver {
         }
     }
 
-    /// Hands the consumer what is left, unless the run is to end at once.
+    /// Delivers the remaining rows to the consumer, unless the run must end at once.
     async fn deliver_rest(&mut self, controls: &mut Controls) {
         while !self.undelivered.is_empty() && *controls.stop.borrow() != Stop::Now {
             tokio::select! {
                 () = deliver(&mut controls.pages, &mut self.undelivered) => {}
                 _ = stopped(&mut controls.stop) => {}
-                // It is too late for a command, and the consumer may wait for its answer.
-                ask = next_command(&mut controls.commands) => drop(ask),
+                // Drop late commands, because the consumer may wait for an answer.
+                command = next_command(&mut controls.commands) => drop(command),
             }
         }
     }
 
-    /// The next thing that happens; nothing where it is only time that passes.
+    /// Returns the next event. `None` if only time has passed.
     async fn next_event(
         &mut self,
         controls: &mut Controls,
-        (mut timer, wake, told): (Pin<&mut Sleep>, Option<Tick>, Instant),
+        (mut timer, wake, last_report): (Pin<&mut Sleep>, Option<Tick>, Instant),
     ) -> Option<Event> {
-        let tell = PROGRESS_INTERVAL.saturating_sub(told.elapsed());
-        let wait = wake.map_or(tell, |wake| wake.since(self.clock.now()).min(tell));
+        let report_in = PROGRESS_INTERVAL.saturating_sub(last_report.elapsed());
+        let wait = wake.map_or(report_in, |wake| {
+            wake.since(self.clock.now()).min(report_in)
+        });
         let wake = tokio::time::Instant::now() + wait;
-        // One that is over too early costs a turn, which is less than to set it at each event.
+        // Firing too early costs an iteration, which is cheaper than resetting the timer for each
+        // event.
         if timer.is_elapsed() || wake < timer.deadline() {
             timer.as_mut().reset(wake);
         }
         tokio::select! {
-            // What is ready most often is looked at first, and then nothing else: each turn takes in
-            // all other events, commands and a stop too, whatever woke it.
+            // The most frequent events are polled first, which starves nothing: each iteration also
+            // handles all other events, commands and a stop, whatever woke it.
             biased;
             () = deliver(&mut controls.pages, &mut self.undelivered), if !self.undelivered.is_empty() => None,
             Some(ended) = self.fetches.join_next(), if !self.fetches.is_empty() => {
@@ -305,13 +312,13 @@ impl Driver {
                 Event::Broken(EngineError::Thread { what: "the writer".to_owned() })
             })),
             stop = stopped(&mut controls.stop) => Some(Event::Stop(stop)),
-            ask = next_command(&mut controls.commands) => Some(Event::Command(ask)),
+            command = next_command(&mut controls.commands) => Some(Event::Command(command)),
             () = timer => None,
         }
     }
 
     fn perform(&mut self, effects: &mut Vec<Effect>) {
-        // Requests are noted before what came of them is handed on, all in one write.
+        // Requests are logged in one write before their results are passed on.
         let noted = self.order.begin_rows(lines_to_log(effects));
         let noted = noted.and_then(|()| self.requests.append_requests(lines_to_log(effects)));
         let turns = effects.iter().filter_map(|effect| match effect {
@@ -320,7 +327,7 @@ impl Driver {
         });
         let noted = noted.and_then(|()| self.order.note_turns(turns));
         if noted.is_err() {
-            // Nothing is handed on that no row bears out: it is pending at the next start.
+            // Pass nothing on that is not logged. The next start finds it pending.
             effects.clear();
         }
         self.unless_broken(noted);
@@ -337,7 +344,8 @@ impl Driver {
                 Effect::Fetch { permit, job, span } => {
                     let fetcher = Arc::clone(&self.fetcher);
                     self.fetches.spawn(async move {
-                        // The future of a fetch is large: made in its task, it is not moved there.
+                        // The future of a fetch is large. Create it within its task to avoid a
+                        // move.
                         let fetched = Box::pin(fetcher.fetch(permit, job.request()));
                         let (spent, result) = fetched.instrument(span.clone()).await;
                         request_rows::ended(job, spent, result, span)
@@ -365,7 +373,7 @@ impl Driver {
                 }
                 Effect::Share(request) => {
                     if let Some(workers) = &self.workers {
-                        workers.thread.ask(request);
+                        workers.thread.send(request);
                     }
                 }
             }
@@ -377,7 +385,7 @@ impl Driver {
         let written =
             noted.and_then(|()| directory::write_config(&self.config.output, &rules.config_text));
         if written.is_ok() {
-            // Who asked may be gone.
+            // The sender of the command may be gone.
             let _ = rules.answer.send(Ok(CommandAnswer::Done));
         }
         self.unless_broken(written);
@@ -391,13 +399,14 @@ impl Driver {
         }
     }
 
-    /// Ends threads and writes what is derived; then others may go on with the hosts of this worker.
+    /// Ends threads and writes derived files. Other workers may then continue with the hosts of
+    /// this worker.
     fn end(
         mut self,
         looped: Result<Ended, EngineError>,
         started: Instant,
     ) -> Result<Summary, EngineError> {
-        // Whatever is under way still ends here, and its connection with it.
+        // This drops all requests in flight, and their connections.
         self.fetches = JoinSet::new();
         match self.workers.take() {
             Some(workers) => workers.end_with(|| self.end_alone(looped, started)),
@@ -435,14 +444,14 @@ impl Driver {
             deadline: over.map(|over| over + INDEX_GRACE),
             stop: stop_before,
         });
-        // What is not committed yet is pending at the next start, as after a kill.
+        // Uncommitted work is pending at the next start, as after a kill.
         abandon.store(at_once || looped.is_err(), Ordering::Relaxed);
         readers.end();
         let mut writer = writer.join().map_err(|_| EngineError::Thread {
             what: "the writer".to_owned(),
         })?;
         if let Ok(writer) = &mut writer {
-            writer.unfollow();
+            writer.disconnect_indexer();
         }
         let is_whole = !matches!(looped, Err(_) | Ok(Ended::Interrupted | Ended::HandedOver));
         let index = indexer.map(|indexer| indexer.join(is_whole));
@@ -464,8 +473,8 @@ impl Driver {
     }
 }
 
-/// Goes behind all that is ready to run. `tokio::task::yield_now` waits until this thread has nothing
-/// else to do, and no other thread may go on with the loop meanwhile.
+/// Yields to all tasks that are ready to run. `tokio::task::yield_now` would wait until this thread
+/// is otherwise idle, and no other thread could continue with the loop in the meantime.
 async fn let_others_run() {
     let mut has_waited = false;
     poll_fn(|context| {
@@ -486,14 +495,13 @@ fn fetch_ended(ended: Result<Event, JoinError>) -> Event {
     })
 }
 
-/// Ends the index where the run is given up, or its last work takes too long or is stopped.
-/// Waits until the consumer has room, and hands over as many rows as it has room for.
+/// Waits until the consumer has room, and sends as many rows as fit.
 async fn deliver(to: &mut Option<async_mpsc::Sender<PageRow>>, rows: &mut VecDeque<PageRow>) {
     let Some(consumer) = to else {
         return rows.clear();
     };
     let Ok(room) = consumer.reserve().await else {
-        // It is gone, and wants no more.
+        // The consumer is gone.
         *to = None;
         return;
     };
@@ -507,35 +515,35 @@ async fn deliver(to: &mut Option<async_mpsc::Sender<PageRow>>, rows: &mut VecDeq
     }
 }
 
-/// Commands, and a stop, that came since they were looked for last.
-fn said(controls: &mut Controls) -> Vec<Event> {
-    let mut said = Vec::new();
-    // Its sender may be gone by now.
+/// Returns the commands that arrived since the last check, and a stop if there is one.
+fn control_events(controls: &mut Controls) -> Vec<Event> {
+    let mut events = Vec::new();
+    // The sender of the stop may be gone.
     let stop = controls.stop.borrow_and_update();
     if stop.has_changed() {
-        said.push(Event::Stop(*stop));
+        events.push(Event::Stop(*stop));
     }
     drop(stop);
-    while let Ok(ask) = controls.commands.try_recv() {
-        said.push(Event::Command(ask));
+    while let Ok(command) = controls.commands.try_recv() {
+        events.push(Event::Command(command));
     }
-    said
+    events
 }
 
-/// The next command.
+/// Returns the next command.
 async fn next_command(commands: &mut async_mpsc::Receiver<PostedCommand>) -> PostedCommand {
     match commands.recv().await {
-        Some(ask) => ask,
-        // Nobody is left who could tell us anything.
+        Some(command) => command,
+        // No sender is left.
         None => std::future::pending().await,
     }
 }
 
-/// Resolves when the controls are turned up.
+/// Resolves when a stop is requested or becomes more urgent.
 async fn stopped(stop: &mut watch::Receiver<Stop>) -> Stop {
     match stop.changed().await {
         Ok(()) => *stop.borrow_and_update(),
-        // Nobody is left who could stop us.
+        // No sender is left.
         Err(_) => std::future::pending().await,
     }
 }

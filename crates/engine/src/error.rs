@@ -1,4 +1,4 @@
-//! Errors that end a crawl before its time.
+//! Errors that end a crawl early.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crawl_frontier::{FrontierError, OpenError};
 
 use crate::control::Refused;
 
-/// Why a crawl could not start, or had to stop. What was fetched before stays readable.
+/// Why a crawl could not start, or had to stop. Everything fetched before stays readable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
@@ -18,26 +18,26 @@ pub enum EngineError {
     OutputForeign {
         /// The output directory.
         dir: PathBuf,
-        /// An entry that a crawl would not have left there.
+        /// An entry that does not belong to a crawl.
         found: String,
     },
-    /// The output directory holds a crawl, and something beside it.
+    /// The output directory holds a crawl and something else.
     #[error("`{found}` in `{}` is not the program's", dir.display())]
     BesideCrawl {
         /// The output directory.
         dir: PathBuf,
-        /// An entry that a crawl would not have left there.
+        /// An entry that does not belong to a crawl.
         found: String,
     },
-    /// The output directory holds records of a crawl, and no state to go on from.
+    /// The output directory holds records of a crawl, but no state to resume from.
     #[error("`{}` holds `{found}` of a crawl, but its `state` is gone", dir.display())]
     StateMissing {
         /// The output directory.
         dir: PathBuf,
-        /// One of the records.
+        /// A record file in the directory.
         found: String,
     },
-    /// Another process works in the output directory.
+    /// Another process uses the output directory.
     #[error("`{}` is in use by another process", dir.display())]
     OutputInUse {
         /// The output directory.
@@ -46,13 +46,13 @@ pub enum EngineError {
     /// The run was stopped before the shared frontier answered.
     #[error("stopped before the shared frontier answered")]
     StoppedEarly,
-    /// There is nothing to begin with: no seed given and no crawl to go on with.
+    /// There is nothing to do: no seed was given, and there is no crawl to resume.
     #[error("`{}` holds no crawl to go on with, and no seed was given", dir.display())]
     NothingToDo {
         /// The output directory.
         dir: PathBuf,
     },
-    /// An erasure (`forget`) was committed and then interrupted; its files are not yet in place.
+    /// An erasure (`forget`) was committed and then interrupted. Its files are not in place yet.
     #[error("erasing pages from `{}` was interrupted", dir.display())]
     UnfinishedForget {
         /// The output directory.
@@ -66,34 +66,34 @@ pub enum EngineError {
         /// The reason for the refusal.
         why: String,
     },
-    /// The directory holds a replay: nothing in it was asked for, and no crawl can follow.
+    /// The directory holds a replay, which no crawl can resume.
     #[error("`{}` holds the replay of another crawl, with which no crawl can go on", dir.display())]
     IsReplay {
         /// The directory.
         dir: PathBuf,
     },
-    /// The directory was gathered from those of several workers: it has no frontier.
+    /// The directory was gathered from those of several workers and has no frontier.
     #[error("`{}` was gathered from the directories of several workers, and has no frontier", dir.display())]
     IsGathered {
         /// The directory.
         dir: PathBuf,
     },
-    /// A replay begins a directory of its own.
+    /// A replay needs a new directory.
     #[error("`{}` holds a crawl or a replay, and a replay begins a directory of its own", dir.display())]
     ReplayOutput {
         /// The output directory.
         dir: PathBuf,
     },
-    /// There are no answers that could be replayed.
+    /// There are no answers to replay.
     #[error("`{}` has no archive whose answers could be replayed", dir.display())]
     NothingToReplay {
-        /// The directory that was to be replayed.
+        /// The directory to replay.
         dir: PathBuf,
     },
-    /// A pattern of the scope is no regular expression.
+    /// A pattern of the scope is not a valid regular expression.
     #[error(transparent)]
     Pattern(#[from] crawl_scope::BadScopePattern),
-    /// Two seeds say different things of one area.
+    /// Two seeds have different settings for one area.
     #[error(transparent)]
     SeedArea(#[from] crawl_scope::AreaTaken),
     /// The fetcher can't be built from its configuration.
@@ -116,40 +116,40 @@ pub enum EngineError {
     /// The stored round of the crawl can't be read.
     #[error("the stored round of the crawl can't be read: {why}")]
     Round {
-        /// Why.
+        /// The reason.
         why: serde_json::Error,
     },
-    /// The crawl's sample was drawn by another design.
+    /// The sample of this crawl was drawn with another design.
     #[error("the sample of this crawl was drawn with other settings")]
     SampleDrawn,
     /// The stored state could not be opened.
     #[error("`{}`: {source}", dir.display())]
     Open {
-        /// The state's directory.
+        /// The directory of the state.
         dir: PathBuf,
         /// The frontier's error.
         source: OpenError,
     },
-    /// The frontier that workers share could not be opened.
+    /// The shared frontier could not be opened.
     #[error(transparent)]
     Shared(BoxError),
-    /// The directory holds a crawl whose frontier lies there.
+    /// The directory holds a crawl with its own frontier.
     #[error("`{}` holds a crawl with a frontier of its own, which no other worker shares", dir.display())]
     OwnFrontier {
         /// The output directory.
         dir: PathBuf,
     },
-    /// The directory is another worker's.
+    /// The directory belongs to another worker.
     #[error("`{}` is the directory of worker `{worker}` of crawl `{crawl}`", dir.display())]
     OtherWorker {
         /// The output directory.
         dir: PathBuf,
-        /// The crawl that it belongs to.
+        /// The crawl of that worker.
         crawl: String,
-        /// The worker whose it is.
+        /// The worker that owns the directory.
         worker: String,
     },
-    /// The records of the worker lie in another directory.
+    /// The records of the worker are in another directory.
     #[error("worker `{worker}` of crawl `{crawl}` has records in another directory than `{}`", dir.display())]
     WorkerElsewhere {
         /// The output directory.
@@ -159,27 +159,27 @@ pub enum EngineError {
         /// The worker.
         worker: String,
     },
-    /// An import of the directory was cut short.
+    /// An import of the directory was interrupted.
     #[error("the import of `{}` into a frontier that workers share is not over", dir.display())]
     HalfImported {
         /// The directory.
         dir: PathBuf,
     },
-    /// The crawl of the directory can't be moved.
+    /// The crawl in the directory can't be imported.
     #[error("the crawl in `{}` can't be imported: {what}", dir.display())]
     NotImportable {
         /// The directory.
         dir: PathBuf,
-        /// Why not.
+        /// The reason.
         what: &'static str,
     },
-    /// A directory is named of a worker that the crawl does not have.
+    /// A listed directory is of a worker that the crawl does not have.
     #[error("the crawl has no worker `{worker}`, whose directory is named")]
     NotItsWorker {
         /// The name of the worker.
         worker: String,
     },
-    /// The directory of a worker is not named.
+    /// The directory of a worker is not listed.
     #[error(
         "the directory of worker `{worker}`, with {pages} pages, is not among those that are named"
     )]
@@ -189,7 +189,7 @@ pub enum EngineError {
         /// Rows of `pages.jsonl` that it committed.
         pages: u64,
     },
-    /// The directory of a worker does not have what it committed.
+    /// The directory of a worker lacks records that it committed.
     #[error(
         "the directory of worker `{worker}` does not have what it committed; {file}: {found} where {committed} are committed"
     )]
@@ -198,20 +198,20 @@ pub enum EngineError {
         worker: String,
         /// The file.
         file: String,
-        /// Its bytes, or rows of pages that were read.
+        /// The bytes of the file, or the rows of pages read from it.
         found: u64,
-        /// Those that the frontier knows of.
+        /// The committed number.
         committed: u64,
     },
-    /// The directory came to have other URLs than the frontier that was moved there.
+    /// The URLs in the directory differ from those in the frontier that was moved.
     #[error("{found} came to be in the directory, and {expected} were to be moved")]
     ExportDiffers {
-        /// The URLs in each state that the crawl has.
+        /// URLs in each state in the frontier.
         expected: crawl_frontier::parts::Totals,
-        /// Those that came to be in the directory.
+        /// URLs in each state in the directory.
         found: crawl_frontier::parts::Totals,
     },
-    /// The command needs a frontier in the directory, and the one of this directory is shared.
+    /// The command needs a frontier in the directory, but the frontier of this directory is shared.
     #[error("`{}` is the directory of worker `{worker}` of crawl `{crawl}`, whose frontier lies elsewhere", dir.display())]
     SharedState {
         /// The directory.
@@ -221,29 +221,29 @@ pub enum EngineError {
         /// The worker.
         worker: String,
     },
-    /// The stored state failed in mid-crawl.
+    /// The stored state failed during the crawl.
     #[error(transparent)]
     State(#[from] FrontierError),
-    /// A row file can't be read back.
+    /// A row file can't be read.
     #[error(transparent)]
     Read(#[from] crawl_archive::ReadError),
     /// The search index failed.
     #[cfg(feature = "search")]
     #[error(transparent)]
     Index(crawl_index::IndexError),
-    /// A search index was wanted of a program that can't build one.
+    /// A search index was requested, but this build can't create one.
     #[error("a search index is not in this build")]
     NoSearch,
-    /// A search index can't be built of what the crawl left.
+    /// A search index can't be rebuilt because there is no archive.
     #[error("the search index of `{}` has to be built anew from its archive, and it has none", dir.display())]
     NoArchive {
-        /// The crawl's directory.
+        /// The crawl directory.
         dir: PathBuf,
     },
-    /// A thread of the engine died; its message.
+    /// A thread of the engine failed.
     #[error("a thread of the engine ended: {what}")]
     Thread {
-        /// Which one, and what it said.
+        /// Which thread, and its message.
         what: String,
     },
 }

@@ -1,12 +1,12 @@
-//! Rows of `excluded.jsonl`, and the words for what keeps a URL from being asked for.
+//! Rows of `excluded.jsonl`, and why a URL is excluded in words.
 
 use crawl_archive::Timestamp;
 use crawl_archive::rows::ExcludedRow;
 use crawl_frontier::Exclusion;
 use crawl_weburl::CanonicalUrl;
 
-/// A row that `excluded.jsonl` gets. `when`: its round, and when the page
-/// was fetched that was settled last, where that is known.
+/// Returns a row of `excluded.jsonl`. `when` is its round, and when the most recently settled page
+/// was fetched, if known.
 pub(crate) fn excluded_row(
     url: &CanonicalUrl,
     exclusion: &Exclusion,
@@ -26,7 +26,7 @@ pub(crate) fn excluded_row(
     }
 }
 
-/// Why a seed was not asked for, for the end of the run.
+/// Describes why a seed was not fetched, for the end of the run.
 pub(crate) fn excluded_words(exclusion: &Exclusion) -> String {
     match (&exclusion.rule, exclusion.line) {
         (Some(rule), Some(line)) => {

@@ -1,4 +1,4 @@
-//! The room on the disk of a crawl's directory.
+//! The free disk space of the crawl directory.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,29 +8,29 @@ use std::time::Duration;
 
 use nix::sys::statvfs::statvfs;
 
-/// The interval at which the room on the disk is looked at.
+/// The interval between two measurements.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Tells how many bytes are free where a path lies; none where nobody knows.
+/// Returns the free bytes on the disk of a path. `None` if unknown.
 #[derive(Clone)]
-pub struct FreeSpace(Arc<TellFree>);
+pub struct FreeSpace(Arc<MeasureFree>);
 
-type TellFree = dyn Fn(&Path) -> Option<u64> + Send + Sync;
+type MeasureFree = dyn Fn(&Path) -> Option<u64> + Send + Sync;
 
 impl FreeSpace {
-    /// The bytes that this process may still use of the file system.
+    /// Returns the bytes of the file system that this process may still use.
     #[must_use]
     pub fn of_file_system() -> FreeSpace {
         FreeSpace::told_by(|path| {
-            let found = statvfs(path).ok()?;
-            let (blocks, bytes) = (found.blocks_available(), found.fragment_size());
+            let stats = statvfs(path).ok()?;
+            let (blocks, bytes) = (stats.blocks_available(), stats.fragment_size());
             blocks.checked_mul(bytes)
         })
     }
 
-    /// The bytes that this function tells.
-    pub fn told_by(told: impl Fn(&Path) -> Option<u64> + Send + Sync + 'static) -> FreeSpace {
-        FreeSpace(Arc::new(told))
+    /// Uses this function to measure the free bytes.
+    pub fn told_by(measure: impl Fn(&Path) -> Option<u64> + Send + Sync + 'static) -> FreeSpace {
+        FreeSpace(Arc::new(measure))
     }
 
     pub(crate) fn of(&self, path: &Path) -> Option<u64> {
@@ -44,27 +44,27 @@ impl fmt::Debug for FreeSpace {
     }
 }
 
-/// A thread that looks at the room on the disk. It ends with this value, or once the disk answers:
-/// nobody waits for one that does not.
+/// A thread that measures the free disk space. The thread ends when this value is dropped, or once
+/// the disk answers. Nothing waits for a disk that does not answer.
 #[derive(Debug)]
 pub(crate) struct DiskWatch {
     _stop: Sender<()>,
 }
 
 impl DiskWatch {
-    /// Begins to look, and tells what is free until `tell` wants no more.
+    /// Starts to measure, and passes the free bytes to `send` until it returns false.
     ///
     /// # Errors
-    /// There is no room for a thread.
+    /// The thread could not be started.
     pub(crate) fn start(
         space: FreeSpace,
         path: PathBuf,
-        mut tell: impl FnMut(u64) -> bool + Send + 'static,
+        mut send: impl FnMut(u64) -> bool + Send + 'static,
     ) -> std::io::Result<DiskWatch> {
         let (stop, stopped) = mpsc::channel::<()>();
         let watch = move || {
             while stopped.recv_timeout(LOOK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                if space.of(&path).is_some_and(|free| !tell(free)) {
+                if space.of(&path).is_some_and(|free| !send(free)) {
                     return;
                 }
             }
@@ -80,7 +80,7 @@ mod tests {
     use super::FreeSpace;
 
     #[test]
-    fn the_file_system_tells_what_is_free() {
+    fn the_file_system_reports_free_space() {
         let dir = tempfile::tempdir().unwrap();
         let space = FreeSpace::of_file_system();
         assert!(space.of(dir.path()).is_some());

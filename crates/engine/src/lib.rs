@@ -1,18 +1,18 @@
 //! The crawl loop: one loop over one closed set of events.
 //!
-//! A URL of a crawl is named, judged by scope, admitted, scheduled, leased, judged by robots.txt,
-//! fetched, encoded, read, and settled together with its links. This crate does that. Its logic is
-//! the coordinator: it is told what happened and at which [`Tick`](crawl_scheduler::Tick), and
-//! answers with what is to be done; it reads no clock and waits for nothing, so a simulated web
-//! drives the same code. [`run`] is the driver for the real world: it fetches, reads on threads of
-//! its own, and has one writer that commits groups of pages.
+//! A URL of a crawl is canonicalized, judged by the scope, admitted, scheduled, leased, judged by
+//! robots.txt, fetched, encoded, read, and settled together with its links. This crate does that.
+//! The logic is the coordinator: its inputs are events and the current
+//! [`Tick`](crawl_scheduler::Tick), and its outputs are effects to perform. The coordinator reads
+//! no clock and waits for nothing, so a simulated web drives the same code. [`run`] is the driver
+//! for the real world: it fetches, reads on its own threads, and has one writer that commits groups
+//! of pages.
 //!
-//! The engine has no policy of its own: what may be asked for is said by
-//! `crawl-policy` and `crawl-scope`, when by `crawl-scheduler`, what comes next by
-//! `crawl-frontier`.
-//! It prints nothing, reads no environment and installs no signal handler.
-//! A subscriber of `tracing`, where there is one, is told what it does and why: spans `crawl`,
-//! `host` and `exchange`, an event for each exchange (debug) and for each decision (trace).
+//! The engine sets no policy: `crawl-policy` and `crawl-scope` decide what may be fetched,
+//! `crawl-scheduler` decides when, and `crawl-frontier` decides what comes next. The crate prints
+//! nothing, reads no environment and installs no signal handler. Actions and their reasons are
+//! reported to `tracing`: spans `crawl`, `host` and `exchange`, an event for each exchange (debug)
+//! and for each decision (trace).
 
 mod admissions;
 mod config;

@@ -1,50 +1,51 @@
-//! The order of requests within an origin. It is stored with each URL as one byte, and the range
-//! that the byte lies in tells what the URL was met as.
+//! The order of requests within an origin. Each URL stores it as one byte, whose range also shows
+//! how the URL was found.
 
 use crawl_frontier::{Admission, Lease, UrlKind};
 use crawl_traps::MAX_LEVEL;
 
-/// Indexes of sitemaps within indexes that are followed.
+/// Maximum levels of sitemap indexes to follow.
 pub(crate) const MAX_SITEMAP_LEVELS: u8 = 5;
 
-/// The distance by which a sitemap's `priority` moves its entries, up and down.
+/// How far a sitemap's `priority` moves its entries up or down.
 const SITEMAP_REACH: f32 = 32.0;
 
-/// The place of a URL in the queue of its origin: the least comes first.
+/// The position of a URL in the queue of its origin. The smallest comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Priority(u8);
 
 impl Priority {
-    /// The /sitemap.xml that nobody named.
+    /// A guessed /sitemap.xml.
     pub(crate) const GUESSED_SITEMAP: Priority = Priority(63);
-    /// Then sitemaps that were named. Those that their indexes name follow, level by level.
+    /// Listed sitemaps. Sitemaps listed in indexes follow, level by level.
     pub(crate) const SITEMAP: Priority = Priority(64);
-    /// Then what they and pages name; a sitemap may move its entries by a quarter of what is
-    /// before and behind.
+    /// Links of sitemaps and pages. A sitemap may move its entries by half the distance to the
+    /// neighbouring ranges.
     pub(crate) const LINK: Priority = Priority(128);
-    /// The last of them. What is met on pages that say nothing new comes behind.
+    /// The last position of links. Links of barren pages come after it.
     const LAST_LINK: Priority = Priority(Priority::LINK.0 + SITEMAP_REACH as u8);
-    /// Then what pages are shown with.
+    /// Parts of pages.
     pub(crate) const RESOURCE: Priority = Priority(192);
-    /// Then what looks like an action.
+    /// Links that look like actions.
     pub(crate) const ACTION: Priority = Priority(240);
 
-    /// The priority of a leased URL.
+    /// Returns the priority of a leased URL.
     pub(crate) fn of(lease: &Lease) -> Priority {
         Priority(lease.priority)
     }
 
-    /// The priority of a URL that is to be admitted.
+    /// Returns the priority of an admission.
     pub(crate) fn of_link(link: &Admission) -> Priority {
         Priority(link.priority)
     }
 
-    /// As the frontier stores it.
+    /// Returns the byte that the frontier stores.
     pub(crate) fn byte(self) -> u8 {
         self.0
     }
 
-    /// The sitemaps that the index at this place names; none where they lie too deep.
+    /// Returns the priority of sitemaps listed in an index of this priority, and whether they are
+    /// nested too deeply.
     pub(crate) fn of_named_sitemaps(self) -> (Priority, IsTooDeep) {
         let level = self.0.clamp(Priority::SITEMAP.0, Priority::LINK.0) - Priority::SITEMAP.0 + 1;
         let is_too_deep = match level > MAX_SITEMAP_LEVELS {
@@ -54,15 +55,16 @@ impl Priority {
         (Priority(Priority::SITEMAP.0 + level), is_too_deep)
     }
 
-    /// A page's place by what its sitemap says of it, from 0 to 1: 0.5 is as any link.
-    pub(crate) fn of_sitemap_entry(said: Option<f32>) -> Priority {
-        let said = said.unwrap_or(0.5).clamp(0.0, 1.0);
-        let moved = ((0.5 - said) * 2.0 * SITEMAP_REACH).round();
+    /// Returns the priority of a page with this `priority` in its sitemap, from 0 to 1. 0.5 is that
+    /// of any link.
+    pub(crate) fn of_sitemap_entry(stated: Option<f32>) -> Priority {
+        let stated = stated.unwrap_or(0.5).clamp(0.0, 1.0);
+        let moved = ((0.5 - stated) * 2.0 * SITEMAP_REACH).round();
         Priority((f32::from(Priority::LINK.0) + moved) as u8)
     }
 
-    /// The place of a link that was reached through so many pages in a row that said nothing new:
-    /// behind all other links, and before what pages are shown with.
+    /// Returns the priority of a link found after this many consecutive barren pages: after all
+    /// other links, but before parts of pages.
     pub(crate) fn at_level(level: u8) -> Priority {
         const { assert!(Priority::LAST_LINK.0 + MAX_LEVEL < Priority::RESOURCE.0) }
         match level {
@@ -71,7 +73,7 @@ impl Priority {
         }
     }
 
-    /// The number of pages in a row, on the way to this URL, that said nothing new.
+    /// Returns the number of consecutive barren pages on the way to this URL.
     pub(crate) fn level(self) -> u8 {
         match self.0.checked_sub(Priority::LAST_LINK.0) {
             Some(level) if level <= MAX_LEVEL => level,
@@ -79,26 +81,26 @@ impl Priority {
         }
     }
 
-    /// Returns whether it comes behind the links of all pages that say something.
+    /// Whether it comes after the links of all pages that are not barren.
     pub(crate) fn is_late(self) -> bool {
         self > Priority::LAST_LINK
     }
 }
 
-/// The answer for a sitemap: does it lie within more indexes than are followed?
+/// Whether a sitemap is nested in more indexes than are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IsTooDeep {
     Yes,
     No,
 }
 
-/// Returns whether nobody named the URL: /sitemap.xml is asked for as robots.txt is, and where
-/// there is no sitemap no row speaks of it.
+/// Whether the URL is a guessed /sitemap.xml, which is requested like robots.txt. If there is no
+/// sitemap, it gets no row.
 pub(crate) fn is_guess(lease: &Lease) -> bool {
     Priority::of(lease) == Priority::GUESSED_SITEMAP && lease.kind == UrlKind::Sitemap
 }
 
-/// Returns whether an admission is one of a sitemap that nobody named.
+/// Whether an admission is that of a guessed sitemap.
 pub(crate) fn is_admitted_guess(admission: &Admission) -> bool {
     let priority = Priority(admission.priority);
     priority == Priority::GUESSED_SITEMAP && admission.kind == UrlKind::Sitemap
@@ -109,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_each_kind_has_a_range_of_its_own() {
+    fn each_kind_has_its_own_range() {
         let levels = (1..=MAX_SITEMAP_LEVELS).scan(Priority::SITEMAP, |at, _| {
             let (next, is_too_deep) = at.of_named_sitemaps();
             assert_eq!(is_too_deep, IsTooDeep::No);
@@ -139,8 +141,8 @@ mod tests {
             assert_eq!(late.level(), level);
         }
         assert_eq!(Priority::at_level(0), Priority::LINK);
-        let others = [Priority::LINK, Priority::RESOURCE, Priority::ACTION];
-        assert!(others.iter().all(|other| other.level() == 0));
+        let level_0 = [Priority::LINK, Priority::RESOURCE, Priority::ACTION];
+        assert!(level_0.iter().all(|other| other.level() == 0));
         assert!(Priority::GUESSED_SITEMAP < Priority::SITEMAP);
     }
 }

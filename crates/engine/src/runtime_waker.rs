@@ -1,9 +1,9 @@
-//! A thread that wakes the runtime now and then, so that one busy connection stops no clock.
+//! A thread that wakes the runtime periodically, so that a busy connection does not block timers.
 //!
-//! The runtime's thread that waits for sockets and timers also runs the task that they wake, and
-//! no other thread takes its place until that task rests. A server that floods its connection
-//! keeps such a task going for seconds. A task from outside the runtime wakes an idle thread,
-//! which waits for sockets and timers from then on.
+//! The runtime's thread that waits for sockets and timers also runs the tasks that they wake. No
+//! other thread takes over the waiting until such a task yields. A server that floods its
+//! connection keeps a task busy for seconds. A task spawned from outside the runtime wakes an idle
+//! thread, which then takes over the waiting for sockets and timers.
 
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-/// The time for which sockets and timers may be left alone while a thread is idle.
+/// How long sockets and timers may go unchecked while a thread is idle.
 const WAKE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The thread; it ends when this is dropped.
+/// The thread, which ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct RuntimeWaker {
     #[expect(dead_code, reason = "held for its drop alone")]
@@ -48,7 +48,7 @@ mod tests {
     use super::RuntimeWaker;
 
     #[test]
-    fn ours_a_task_that_goes_on_and_on_stops_no_clock() {
+    fn a_task_that_never_yields_does_not_block_timers() {
         let mut builder = Builder::new_multi_thread();
         let runtime = builder.worker_threads(2).enable_all().build().unwrap();
         runtime.block_on(async {
@@ -60,7 +60,7 @@ mod tests {
             let client = tokio::net::TcpStream::from_std(client).unwrap();
             let (begin, begun) = mpsc::channel();
             let (end, ended) = mpsc::channel::<()>();
-            // It holds the thread that its socket woke, and gives up where no clock ends it.
+            // Occupies the thread that its socket woke, and gives up if no timer ends it.
             let flooded = tokio::spawn(async move {
                 client.readable().await.unwrap();
                 begin.send(()).unwrap();

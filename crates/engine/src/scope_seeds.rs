@@ -1,4 +1,5 @@
-//! The seeds that the scope of a crawl starts from: those of all its runs, and where they lead.
+//! The seeds that define the scope of a crawl: the seeds of all runs, and the targets of their
+//! redirects.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -12,30 +13,29 @@ use crate::config::Config;
 use crate::error::EngineError;
 use crate::meta_keys::{META_SCOPE_SEEDS, META_SEED_TARGETS, META_SHARED_SEED, META_SHARED_TARGET};
 
-/// The seeds of all runs and the targets of their redirects, as the state keeps them.
+/// The stored seeds of all runs, and the targets of their redirects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScopeSeeds {
     seeds: BTreeSet<CanonicalUrl>,
-    /// Seeds that carry a scope of their own, and their targets: what they bring in follows from
-    /// the configuration, so they are not kept among `seeds`.
+    /// Seeds with their own scope, and their targets. The configuration determines what they add to
+    /// the scope, so they are not stored in `seeds`.
     own: HashSet<CanonicalUrl>,
-    /// A seed, or the target of one, and the URL that it redirects to, in the order of their
-    /// commits.
+    /// Redirects of seeds, and of such targets, in commit order.
     targets: Vec<(CanonicalUrl, CanonicalUrl)>,
     known_targets: HashSet<(CanonicalUrl, CanonicalUrl)>,
-    /// The areas of seeds with settings of their own, once the scope is made.
+    /// The areas of seeds with their own settings. Set by [`ScopeSeeds::scope`].
     areas: Arc<SeedAreas>,
-    /// True if there are some that the state does not hold yet.
+    /// Whether something is not stored yet.
     has_grown: bool,
-    /// Targets that the other workers of the crawl are to be told of; none where there are none.
+    /// Targets to share with the other workers of the crawl. `None` if nothing is shared.
     to_share: Option<Vec<(CanonicalUrl, CanonicalUrl)>>,
 }
 
 impl ScopeSeeds {
-    /// Those that earlier runs left.
+    /// Reads the seeds of earlier runs.
     ///
     /// # Errors
-    /// [`FrontierError`] where the store fails.
+    /// [`FrontierError`] if the store fails.
     pub(crate) fn read(
         frontier: &dyn Frontier,
         config: &Config,
@@ -59,21 +59,22 @@ impl ScopeSeeds {
         Ok(read)
     }
 
-    /// Shares targets with the other workers of the crawl from now on; `kept` is what those told.
+    /// Shares targets with the other workers of the crawl from now on. `kept` has the targets they
+    /// shared.
     pub(crate) fn share(&mut self, kept: &[(String, Vec<u8>)]) {
         self.learn(kept);
         self.to_share = Some(Vec::new());
     }
 
-    /// Adds the targets that other workers told of. Gives those that were not known.
+    /// Adds targets shared by other workers. Returns the new ones.
     pub(crate) fn learn(
         &mut self,
         kept: &[(String, Vec<u8>)],
     ) -> Vec<(CanonicalUrl, CanonicalUrl)> {
-        let told = kept.iter();
-        let told = told.filter(|(name, _)| name.starts_with(META_SHARED_TARGET));
-        let told = told.flat_map(|(_, pair)| pairs(pair));
-        let new: Vec<_> = told
+        let shared = kept.iter();
+        let shared = shared.filter(|(name, _)| name.starts_with(META_SHARED_TARGET));
+        let shared = shared.flat_map(|(_, pair)| pairs(pair));
+        let new: Vec<_> = shared
             .filter(|pair| !self.known_targets.contains(pair))
             .collect();
         for (from, target) in &new {
@@ -82,10 +83,11 @@ impl ScopeSeeds {
         new
     }
 
-    /// The scope that follows from the seeds of this run and from these.
+    /// Returns the scope defined by the seeds of this run and the stored ones.
     ///
     /// # Errors
-    /// A pattern is no regular expression, or two seeds say different things of one area.
+    /// A pattern is not a valid regular expression, or two seeds have different settings for one
+    /// area.
     pub(crate) fn scope(&mut self, config: &Config) -> Result<Scope, EngineError> {
         let rules = &config.scope;
         let mut scope = Scope::new(rules.mode, &rules.include, &rules.exclude, rules.max_depth)?;
@@ -110,7 +112,7 @@ impl ScopeSeeds {
         Ok(scope)
     }
 
-    /// The label of the seed in whose area a URL lies.
+    /// Returns the label of the seed whose area contains a URL.
     pub(crate) fn label(&self, url: &CanonicalUrl) -> Option<&str> {
         self.areas.find(url)?.terms.label.as_deref()
     }
@@ -125,7 +127,7 @@ impl ScopeSeeds {
         }
     }
 
-    /// Adds the target of the redirect of a seed, or of such a target.
+    /// Adds the redirect target of a seed, or of such a target.
     pub(crate) fn add_target(&mut self, from: &CanonicalUrl, target: &CanonicalUrl) {
         let pair = (from.clone(), target.clone());
         if let Some(to_share) = &mut self.to_share
@@ -149,7 +151,7 @@ impl ScopeSeeds {
         }
     }
 
-    /// Writes them, where there are more than the state holds.
+    /// Stores the seeds and targets if there are new ones.
     pub(crate) fn keep(&mut self, transaction: &mut dyn Transaction) {
         for (from, target) in self.to_share.iter_mut().flat_map(std::mem::take) {
             let pair = format!("{from} {target}\n");
@@ -167,8 +169,8 @@ impl ScopeSeeds {
     }
 }
 
-/// Values that a crawl that was begun alone keeps for all its workers: the targets of its seeds, and
-/// that a seed was fetched.
+/// Returns the values that an imported crawl stores for all its workers: the targets of its seeds,
+/// and whether a seed was fetched.
 pub(crate) fn targets_to_share(
     frontier: &dyn Frontier,
     has_seed: bool,
@@ -185,12 +187,12 @@ pub(crate) fn targets_to_share(
     Ok(pairs.chain(seed).collect())
 }
 
-/// A name for a pair: two URLs are longer than a key may be.
+/// Returns the name of a pair, since two URLs can be longer than a key.
 fn digest(pair: &str) -> String {
     DigestAlgorithm::Sha256.of(&[pair.as_bytes()])
 }
 
-/// The pairs of [`META_SEED_TARGETS`]: no URL has a space in it.
+/// Parses the pairs of [`META_SEED_TARGETS`]. URLs contain no spaces.
 fn pairs(bytes: &[u8]) -> Vec<(CanonicalUrl, CanonicalUrl)> {
     let text = String::from_utf8_lossy(bytes);
     let lines = text.lines().filter_map(|line| line.split_once(' '));
@@ -200,10 +202,10 @@ fn pairs(bytes: &[u8]) -> Vec<(CanonicalUrl, CanonicalUrl)> {
         .collect()
 }
 
-/// The kept seeds without what is forgotten. In place of a page stands its folder: the other pages
-/// below it stay in the scope that it gave them.
+/// Removes forgotten seeds from the stored ones. A page is replaced by its folder, so that the
+/// scope of the other pages in the folder stays the same.
 pub(crate) fn seeds_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
-    let mut kept = Vec::new();
+    let mut lines = Vec::new();
     for line in String::from_utf8_lossy(bytes).lines() {
         let Ok(url) = canonicalize(None, line) else {
             continue;
@@ -215,18 +217,18 @@ pub(crate) fn seeds_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
             true => canonicalize(Some(&url), ".").unwrap_or(url),
             false => url,
         };
-        kept.push(seed.to_string());
+        lines.push(seed.to_string());
     }
-    kept.dedup();
-    (kept.join("\n") + "\n").into_bytes()
+    lines.dedup();
+    (lines.join("\n") + "\n").into_bytes()
 }
 
-/// The kept targets without what is forgotten.
+/// Removes forgotten targets from the stored ones.
 pub(crate) fn targets_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
     let is_out = |url: &CanonicalUrl| removal.holds(url) || removal.holds_host(&url.host_key());
-    let kept = pairs(bytes).into_iter();
-    let kept = kept.filter(|(from, target)| !is_out(from) && !is_out(target));
-    let lines = kept.map(|(from, target)| format!("{from} {target}\n"));
+    let remaining = pairs(bytes).into_iter();
+    let remaining = remaining.filter(|(from, target)| !is_out(from) && !is_out(target));
+    let lines = remaining.map(|(from, target)| format!("{from} {target}\n"));
     lines.collect::<String>().into_bytes()
 }
 
@@ -247,27 +249,27 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_scope_of_a_forgotten_seed_stays_that_of_its_folder() {
+    fn the_scope_of_a_forgotten_seed_stays_that_of_its_folder() {
         let mut removal = Removal::default();
         removal.add_page(&url("http://a.example/x/page.html?q=1"));
         removal.add_host(HostKey::parse("b.example").unwrap());
         let seeds = b"http://a.example/x/page.html?q=1\nhttp://b.example/\nhttp://c.example/\n";
-        let kept = seeds_without(&removal, seeds);
+        let remaining = seeds_without(&removal, seeds);
         assert_eq!(
-            String::from_utf8(kept).unwrap(),
+            String::from_utf8(remaining).unwrap(),
             "http://a.example/x/\nhttp://c.example/\n"
         );
         let targets = b"http://a.example/x/page.html?q=1 http://c.example/\n\
                         http://c.example/ http://d.example/\nhttp://d.example/ http://b.example/x\n";
-        let kept = targets_without(&removal, targets);
+        let remaining = targets_without(&removal, targets);
         assert_eq!(
-            String::from_utf8(kept).unwrap(),
+            String::from_utf8(remaining).unwrap(),
             "http://c.example/ http://d.example/\n"
         );
     }
 
     #[test]
-    fn ours_seeds_and_where_they_lead_are_read_back() {
+    fn seeds_and_their_targets_are_read_back() {
         let terms = SeedTerms {
             scope: Some(AreaKind::Prefix),
             ..SeedTerms::default()
@@ -288,9 +290,9 @@ mod tests {
         transaction.commit().unwrap();
         let mut read = ScopeSeeds::read(&frontier, &config).unwrap();
         assert_eq!(read.targets, seeds.targets);
-        let kept: Vec<_> = read.seeds.iter().map(CanonicalUrl::as_str).collect();
-        // What carries a scope of its own, and where that leads, brings in no host.
-        assert_eq!(kept, ["http://a.example/", "http://b.example/"]);
+        let stored: Vec<_> = read.seeds.iter().map(CanonicalUrl::as_str).collect();
+        // A seed with its own scope, and its target, add no host.
+        assert_eq!(stored, ["http://a.example/", "http://b.example/"]);
         assert!(read.contains(&url("http://c.example/a/")));
         let scope = read.scope(&config).unwrap();
         let is_in = |at: &str| scope.judge(&url(at), 1) == ScopeVerdict::In;

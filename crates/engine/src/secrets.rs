@@ -1,4 +1,4 @@
-//! Secrets that `[site]` gives a host are taken out of all that is kept of its answers but the
+//! Removes the secrets configured in `[site]` from everything that is stored of answers, except the
 //! archive.
 
 use std::borrow::Cow;
@@ -8,43 +8,43 @@ use crawl_fetcher::Secrets;
 use crawl_index_entry::{IndexEntry, IndexedPage};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-/// The name that links are counted under which are not followed since a secret stands in them.
+/// The name under which links are counted that are not followed because they contain a secret.
 pub(crate) const SECRET_IN_URL: &str = "secret";
 
 /// The error of a redirect to such a URL.
 pub(crate) const REDIRECT_SECRET: &str = "redirect_secret";
 
-/// A URL as a row may show it.
+/// Returns a URL as rows may show it.
 pub(crate) fn redacted_url(secrets: &Secrets, url: &CanonicalUrl) -> String {
     match (secrets.are_in_url(url), secrets.redacted(url.as_str())) {
         (false, _) => url.to_string(),
         (true, Cow::Owned(redacted)) => redacted,
-        // It is percent-encoded there.
+        // The secret is percent-encoded in the URL.
         (true, Cow::Borrowed(_)) => format!("{}/[redacted]", url.origin()),
     }
 }
 
-/// Redacts what a row of `pages.jsonl` says in a server's words.
+/// Redacts the server's words in a row of `pages.jsonl`.
 pub(crate) fn redact_row(secrets: &Secrets, row: &mut PageRow) {
     if secrets.is_empty() {
         return;
     }
     let usage = row.usage.iter_mut().flat_map(|usage| &mut usage.said);
-    let said = usage.map(|statement| &mut statement.raw);
+    let statements = usage.map(|statement| &mut statement.raw);
     let fields = [
         &mut row.title,
         &mut row.content_type,
         &mut row.indexed,
         &mut row.error,
     ];
-    for text in said.chain(fields.into_iter().flatten()) {
+    for text in statements.chain(fields.into_iter().flatten()) {
         row.echoes_secret |= secrets.redact(text);
     }
     let canonical = row.canonical.take_if(|url| are_in(secrets, url));
     row.echoes_secret |= canonical.is_some();
 }
 
-/// Redacts what the search index is told of a page.
+/// Redacts an index entry.
 pub(crate) fn redacted_entry(secrets: &Secrets, mut entry: IndexEntry) -> IndexEntry {
     if !secrets.is_empty() {
         match &mut entry {

@@ -1,10 +1,10 @@
-//! The state of traps, as the crawl loop, the readers and the writer share it.
+//! The state of the trap detection, shared by the crawl loop, the readers and the writer.
 //!
-//! It is one value, [`Traps`](crawl_traps::Traps), behind a lock: the writer tells it of
-//! each page as it settles it, in the order of the commits, the coordinator asks it of each URL
-//! that it leases, and a reader whether it has a say in the links of a page. All hold the lock for
-//! microseconds, but where the writer compares a page that became doubtful since it was read. A
-//! reader takes the lock of a host's words after it gave this one back.
+//! A lock guards a single [`Traps`](crawl_traps::Traps). The writer updates it with each page that
+//! it settles, in commit order. The coordinator checks each leased URL with it, and readers check
+//! whether it affects a page's links. The lock is held for microseconds, except when the writer
+//! compares a page that became doubtful after it was read. A reader releases it before it locks the
+//! words of a host.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,12 +16,12 @@ use crawl_weburl::CanonicalUrl;
 use crate::config::TrapRules;
 use crate::priority::Priority;
 
-/// The state of traps, for the coordinator, the readers and the writer.
+/// The shared state of the trap detection.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedTraps {
     rules: TrapRules,
     traps: Arc<Mutex<Traps>>,
-    /// The number of the last commit that is over.
+    /// The number of the last completed commit.
     settled: Arc<AtomicU64>,
 }
 
@@ -38,13 +38,13 @@ impl SharedTraps {
         }
     }
 
-    /// The rules of this run.
+    /// Returns the rules of this run.
     pub(crate) fn rules(&self) -> TrapRules {
         self.rules
     }
 
-    /// Notes how much of a page is new on its host, where that is in doubt, so that the writer need
-    /// not look at each of its words.
+    /// Determines how much of a page is new on its host, if that is in doubt, so that the writer
+    /// does not have to look up each word.
     pub(crate) fn compare(&self, lease: &Lease, fingerprint: &mut PageFingerprint) {
         let level = Priority::of(lease).level();
         let words = self.lock().words_to_compare(&lease.url, level, fingerprint);
@@ -53,11 +53,10 @@ impl SharedTraps {
         }
     }
 
-    /// Returns whether anything is known by which a link of a page may be named otherwise or put
-    /// aside.
+    /// Whether the trap detection may rename or defer a link of a page.
     pub(crate) fn may_change(&self, via: &CanonicalUrl, links: &[Admission]) -> bool {
         let traps = self.lock();
-        // Most links of a page lead to one origin, so its host is asked about once.
+        // Most links of a page lead to one origin, so its host is looked up once.
         let mut last = via;
         traps.knows_of(&via.host_key())
             || links.iter().any(|link| {
@@ -67,26 +66,26 @@ impl SharedTraps {
             })
     }
 
-    /// The commit of this number settles what was taken in.
+    /// Marks the observed pages as settled by the commit with this number.
     pub(crate) fn settled(&self, number: u64) {
         let mut traps = self.lock();
         traps.settled();
         self.settled.store(number, Ordering::Relaxed);
     }
 
-    /// The number of the last commit that is over. Read while the traps are locked, it does not
-    /// change.
+    /// Returns the number of the last completed commit. Does not change while the traps are locked.
     pub(crate) fn settled_by(&self) -> u64 {
         self.settled.load(Ordering::Relaxed)
     }
 
-    /// It is whole between any two calls, so a panic elsewhere leaves nothing half done.
+    /// Locks the traps. They are consistent between any two calls, so a panic elsewhere can't leave
+    /// them half updated.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Traps> {
         self.traps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The exclusion of a URL that is put aside.
+/// Returns the exclusion of a URL to be deferred.
 pub(crate) fn put_aside(reason: Reason, rule: String) -> Exclusion {
     Exclusion {
         rule: Some(rule),
@@ -103,7 +102,7 @@ mod tests {
     use crate::config::TrapRules;
 
     #[test]
-    fn ours_traps_have_a_say_in_links_of_their_host_and_in_those_found_on_it() {
+    fn traps_affect_links_to_their_host_and_from_it() {
         let stored = "parked 2\n0000000000000001\ttrap.example\t1\t-\tcalendar";
         let traps = SharedTraps::new(&TrapRules::default(), Some(stored.as_bytes()));
         let url = |host: &str| canonicalize(None, &format!("http://{host}.example/")).unwrap();

@@ -1,5 +1,5 @@
-//! Tombstones: pages and hosts that were taken out of a crawl, known by keyed digests of their
-//! names alone, and never asked for again.
+//! Tombstones: forgotten pages and hosts, stored only as keyed digests of their names, and never
+//! fetched again.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -16,25 +16,25 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::error::EngineError;
 
-/// The file in the crawl's directory.
+/// The file in the crawl directory.
 pub(crate) const TOMBSTONES: &str = "tombstones.jsonl";
 /// The `kind` of a tombstone.
 pub(crate) const PAGE: &str = "page";
 pub(crate) const HOST: &str = "host";
 
-/// The beginning of a digest as it is written; hexadecimal digits follow.
+/// The prefix of a written digest, followed by hexadecimal digits.
 const LABEL: &str = "hmac-sha256:";
 /// Bytes of the key.
 const KEY_BYTES: usize = 32;
 
-/// The key of a crawl's tombstones. Whoever does not have it can't try names out on the digests.
+/// The key of a crawl's tombstones. Without it names can't be tested against the digests.
 pub(crate) struct TombstoneKey {
     bytes: Vec<u8>,
     key: hmac::Key,
 }
 
 impl TombstoneKey {
-    /// The key that is kept, or one that nobody can foretell.
+    /// Returns the stored key, or a new random one.
     pub(crate) fn of(stored: Option<Vec<u8>>) -> Result<TombstoneKey, EngineError> {
         let bytes = match stored {
             Some(bytes) => bytes,
@@ -42,8 +42,8 @@ impl TombstoneKey {
                 let mut bytes = vec![0; KEY_BYTES];
                 let drawn = SystemRandom::new().fill(&mut bytes);
                 drawn.map_err(|_| {
-                    let why = io::Error::other("the system has no random numbers");
-                    EngineError::disk(TOMBSTONES)(why)
+                    let error = io::Error::other("the system has no random numbers");
+                    EngineError::disk(TOMBSTONES)(error)
                 })?;
                 bytes
             }
@@ -54,12 +54,12 @@ impl TombstoneKey {
         })
     }
 
-    /// The bytes that are kept.
+    /// Returns the bytes to store.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.bytes.clone()
     }
 
-    /// The digest of the name of a page or a host, as it is written.
+    /// Returns the digest of the name of a page or a host, as written.
     pub(crate) fn digest(&self, kind: &str, name: &str) -> String {
         let mut context = hmac::Context::with_key(&self.key);
         for part in [kind, "\n", name] {
@@ -73,7 +73,6 @@ impl TombstoneKey {
     }
 }
 
-/// The pages and hosts that a crawl was made to forget.
 #[derive(Default)]
 pub(crate) struct Tombstones {
     key: Option<TombstoneKey>,
@@ -82,11 +81,11 @@ pub(crate) struct Tombstones {
 }
 
 impl Tombstones {
-    /// Reads those of the crawl in `dir`, whose key its state has.
+    /// Reads the tombstones of the crawl in `dir`, with the key from its state.
     ///
     /// # Errors
-    /// A file that can't be read, a line that is no tombstone, or no key: what was forgotten would
-    /// be asked for.
+    /// The file can't be read, a line is not a tombstone, or the key is missing. Otherwise
+    /// forgotten pages might be fetched.
     pub(crate) fn read(dir: &Path, key: Option<Vec<u8>>) -> Result<Tombstones, EngineError> {
         let path = dir.join(TOMBSTONES);
         match File::open(&path) {
@@ -95,8 +94,8 @@ impl Tombstones {
             Ok(_) => {}
         }
         if key.is_none() {
-            let why = io::Error::new(ErrorKind::InvalidData, "the state has no key for it");
-            return Err(EngineError::disk(path)(why));
+            let error = io::Error::new(ErrorKind::InvalidData, "the state has no key for it");
+            return Err(EngineError::disk(path)(error));
         }
         let mut read = Tombstones {
             key: Some(TombstoneKey::of(key)?),
@@ -112,12 +111,12 @@ impl Tombstones {
         Ok(read)
     }
 
-    /// Returns whether there are none.
+    /// Whether there are no tombstones.
     pub(crate) fn is_empty(&self) -> bool {
         self.pages.is_empty() && self.hosts.is_empty()
     }
 
-    /// Returns whether a URL was forgotten, by itself or with its host.
+    /// Whether a URL or its host was forgotten.
     pub(crate) fn holds(&self, url: &CanonicalUrl) -> bool {
         let Some(key) = &self.key else {
             return false;
@@ -128,17 +127,17 @@ impl Tombstones {
         is_in(&self.hosts, HOST, url.host_key().as_str()) || is_in(&self.pages, PAGE, url.as_str())
     }
 
-    /// Returns whether there is a tombstone for a page, or for a host.
+    /// Whether there is a tombstone with this digest of a page.
     pub(crate) fn has_page(&self, digest: &str) -> bool {
         self.pages.contains(digest)
     }
 
-    /// As [`Tombstones::has_page`], for a host.
+    /// Whether there is a tombstone with this digest of a host.
     pub(crate) fn has_host(&self, digest: &str) -> bool {
         self.hosts.contains(digest)
     }
 
-    /// Admits URLs but those that were forgotten: they are as if known.
+    /// Admits URLs except for forgotten ones, which are reported as known.
     pub(crate) fn admit(
         &self,
         transaction: &mut dyn Transaction,
@@ -147,12 +146,14 @@ impl Tombstones {
         if self.is_empty() {
             return transaction.admit_all(admissions);
         }
-        let kept = admissions.iter().filter(|it| !self.holds(&it.url));
-        let kept: Vec<Admission> = kept.cloned().collect();
-        let mut admitted = transaction.admit_all(&kept)?.into_iter();
-        let mut kept = kept.iter().peekable();
+        let allowed = admissions
+            .iter()
+            .filter(|admission| !self.holds(&admission.url));
+        let allowed: Vec<Admission> = allowed.cloned().collect();
+        let mut admitted = transaction.admit_all(&allowed)?.into_iter();
+        let mut allowed = allowed.iter().peekable();
         let each = admissions.iter().map(|admission| {
-            let is_kept = kept.next_if(|kept| kept.url == admission.url);
+            let is_kept = allowed.next_if(|allowed| allowed.url == admission.url);
             is_kept
                 .and_then(|_| admitted.next())
                 .unwrap_or(Admitted::Known)
@@ -164,12 +165,12 @@ impl Tombstones {
         canonicalize(None, url).is_ok_and(|url| self.holds(&url))
     }
 
-    /// Returns whether a link leads to what was forgotten.
+    /// Whether a link leads to a forgotten page.
     pub(crate) fn holds_link(&self, to: &str) -> bool {
         !self.is_empty() && self.holds_text(to)
     }
 
-    /// Takes what was forgotten out of a row of another page that leads there.
+    /// Removes mentions of forgotten pages from the row of another page.
     pub(crate) fn clear_row(&self, row: &mut PageRow) {
         if self.is_empty() {
             return;
@@ -185,11 +186,11 @@ impl Tombstones {
     }
 }
 
-/// The tombstone of a page of the crawl in `dir`, or else of its host; the last where it has
-/// several. None where the crawl was not made to forget it.
+/// Returns the tombstone of a page of the crawl in `dir`, or else of its host. The last one wins.
+/// `None` if it was not forgotten.
 ///
 /// # Errors
-/// As for [`Tombstones::read`].
+/// The same as for [`Tombstones::read`].
 pub(crate) fn tombstone_of(
     dir: &Path,
     key: Option<Vec<u8>>,
@@ -215,12 +216,12 @@ pub(crate) fn tombstone_of(
     Ok(of_page.or(of_host))
 }
 
-/// The name of a page or a host in its tombstone.
+/// Returns the name of a page in its tombstone.
 pub(crate) fn page_digest(key: &TombstoneKey, url: &str) -> String {
     key.digest(PAGE, url)
 }
 
-/// As [`page_digest`], of a host.
+/// Returns the name of a host in its tombstone.
 pub(crate) fn host_digest(key: &TombstoneKey, host: &HostKey) -> String {
     key.digest(HOST, host.as_str())
 }
@@ -234,7 +235,7 @@ mod tests {
     use super::{TOMBSTONES, TombstoneKey, Tombstones, host_digest, page_digest};
 
     #[test]
-    fn ours_tombstones_hold_by_digests_under_a_key_of_their_own() {
+    fn tombstones_are_digests_under_their_own_key() {
         let dir = tempfile::tempdir().unwrap();
         let url = |text: &str| canonicalize(None, text).unwrap();
         let key = TombstoneKey::of(None).unwrap();
@@ -260,9 +261,9 @@ mod tests {
         ] {
             assert_eq!(read.holds(&url(text)), is_held, "{text}");
         }
-        let other = TombstoneKey::of(None).unwrap();
-        assert_ne!(page_digest(&other, "http://a.example/gone"), page);
-        let foreign = Tombstones::read(dir.path(), Some(other.bytes())).unwrap();
+        let another_key = TombstoneKey::of(None).unwrap();
+        assert_ne!(page_digest(&another_key, "http://a.example/gone"), page);
+        let foreign = Tombstones::read(dir.path(), Some(another_key.bytes())).unwrap();
         assert!(!foreign.holds(&url("http://a.example/gone")));
         assert!(Tombstones::read(dir.path(), None).is_err());
         fs::write(dir.path().join(TOMBSTONES), "no tombstone\n").unwrap();

@@ -1,20 +1,20 @@
-//! Sums over the runs of a crawl, and how the pages of a round stand against their last visits.
+//! Totals over the runs of a crawl, and how the pages of a round differ from their last visits.
 
 use crawl_archive::rows::AfterCommits;
 use serde::{Deserialize, Serialize};
 
-/// Sums over all runs of a crawl; durable.
+/// Totals over all runs of a crawl. Durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Totals {
     /// Rows of `pages.jsonl`.
     pub pages: u64,
-    /// Rows among them without an answer, or with a status of 400 and above.
+    /// The rows without an answer or with a status of 400 and above.
     pub failed: u64,
     /// Bytes of bodies.
     pub bytes: u64,
-    /// Seeds, or what they were redirected to, that answered with a page.
+    /// Seeds, or the targets of their redirects, that answered with a page.
     pub seeds_fetched: u64,
-    /// Messages to the writer that were settled, states of hosts aside.
+    /// Settled writer messages, except states of hosts.
     #[serde(default)]
     pub messages: u64,
     /// The pages of this round, compared with their last visits.
@@ -23,7 +23,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// The difference since then. Changes are those of a round anyway.
+    /// Returns the difference to earlier totals. `changes` always counts one round.
     pub(crate) fn since(&self, before: &Totals) -> Totals {
         Totals {
             pages: self.pages.saturating_sub(before.pages),
@@ -35,7 +35,7 @@ impl Totals {
         }
     }
 
-    /// The sums of two workers.
+    /// Adds the totals of two workers.
     pub(crate) fn plus(self, other: Totals) -> Totals {
         Totals {
             pages: self.pages + other.pages,
@@ -47,7 +47,7 @@ impl Totals {
         }
     }
 
-    /// As the next round begins with.
+    /// Returns the totals with which the next round begins.
     pub(crate) fn without_changes(self) -> Totals {
         Totals {
             changes: Changes::default(),
@@ -66,20 +66,20 @@ impl Totals {
     }
 }
 
-/// The commits so far, as far as they change queues: the number of a commit, which leases carry.
+/// The commits so far that change queues. Encoded as a number that leases carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommitPoint {
     /// Rows of `pages.jsonl`.
     pub(crate) pages: u64,
-    /// Other messages of this run, states of hosts aside.
+    /// Other messages of this run, except states of hosts.
     pub(crate) others: u64,
 }
 
-/// The bits of a commit's number that count others; rows have those above.
+/// The bits of the number that count others. The higher bits count rows.
 const OTHERS_BITS: u32 = 28;
 
 impl CommitPoint {
-    /// The point at which a run stands that began with these totals.
+    /// Returns the current point of a run that began with `start`.
     pub(crate) fn since(start: &Totals, now: &Totals) -> CommitPoint {
         let Totals {
             pages, messages, ..
@@ -90,7 +90,8 @@ impl CommitPoint {
         }
     }
 
-    /// The messages of all runs that are committed at it, in a run that began with these totals.
+    /// Returns the number of messages committed in all runs up to this point, for a run that began
+    /// with `start`.
     pub(crate) fn messages(self, start: &Totals) -> u64 {
         start.messages + self.pages.saturating_sub(start.pages) + self.others
     }
@@ -102,10 +103,10 @@ impl CommitPoint {
         }
     }
 
-    /// Beyond 268 million others they are as many.
+    /// Returns the number. The count of others saturates at 268 million.
     pub(crate) fn number(self) -> u64 {
-        let most = (1 << OTHERS_BITS) - 1;
-        (self.pages << OTHERS_BITS) | self.others.min(most)
+        let max = (1 << OTHERS_BITS) - 1;
+        (self.pages << OTHERS_BITS) | self.others.min(max)
     }
 
     pub(crate) fn row(self) -> AfterCommits {
@@ -119,13 +120,13 @@ impl CommitPoint {
 /// The pages of a round, compared with their last visits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    /// Pages where there were none before.
+    /// Pages that did not exist before.
     pub new: u64,
-    /// Pages that are others.
+    /// Pages that changed.
     pub changed: u64,
-    /// Pages that are as they were.
+    /// Pages that did not change.
     pub same: u64,
-    /// Pages that are no more.
+    /// Pages that no longer exist.
     pub gone: u64,
     /// Pages without an answer, or with a status of 400 and above.
     #[serde(default)]
@@ -159,11 +160,11 @@ impl Changes {
 pub(crate) enum Change {
     /// There was no page before.
     New,
-    /// The page is another.
+    /// The page differs.
     Changed,
-    /// The page is as it was, by its digest or by the server's word.
+    /// The page is unchanged, by its digest or according to the server.
     Same,
-    /// There was a page, and the server says that there is none.
+    /// There was a page, and the server reports that it is gone.
     Gone,
 }
 

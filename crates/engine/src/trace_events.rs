@@ -1,8 +1,8 @@
 //! The spans and events of a crawl, as `crawl -v` and `-vv` show them: each decision with the rule
-//! that decided.
+//! behind it.
 //!
-//! The code that decides knows no log: its answers are told here. A field is put into words only
-//! where somebody listens, and a secret of `[site]` is redacted in each.
+//! The deciding code does not log. This module logs the results. Fields are formatted only if a
+//! subscriber wants them, and secrets of `[site]` are redacted in each.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,12 +23,12 @@ use crate::messages::WriterMessage;
 use crate::secrets::redacted_url;
 use crate::time::millis;
 
-/// The span of a crawl, around all others.
+/// Returns the span of a crawl, which contains all others.
 pub(crate) fn crawl_span(output: &Path) -> Span {
     debug_span!("crawl", output = %output.display())
 }
 
-/// The span of each host that was asked and is in memory. Empty where nobody listens.
+/// The spans of the hosts in memory that got requests. Empty without a subscriber.
 #[derive(Debug, Default)]
 pub(crate) struct HostSpans(HashMap<HostKey, Span>);
 
@@ -41,13 +41,13 @@ impl HostSpans {
         spans.or_insert_with(|| debug_span!("host", %host)).clone()
     }
 
-    /// The host leaves memory.
+    /// Removes a host that is evicted from memory.
     pub(crate) fn forget(&mut self, host: &HostKey) {
         self.0.remove(host);
     }
 }
 
-/// The events of one URL, in the order of its life, and of robots.txt.
+/// The events of a URL, in chronological order, and of robots.txt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TraceEvents {
     secrets: Secrets,
@@ -60,12 +60,12 @@ impl TraceEvents {
         }
     }
 
-    /// Returns whether anybody listens to decisions.
+    /// Whether a subscriber wants decisions.
     pub(crate) fn are_wanted() -> bool {
         enabled!(Level::TRACE)
     }
 
-    /// A URL was met for the first time, or may be asked for where it could not be before.
+    /// Logs a URL that is new, or that may now be fetched.
     pub(crate) fn admitted(&self, admission: &Admission, admitted: Admitted) {
         let (state, exclusion) = match (&admission.state, admitted) {
             (_, Admitted::Known) => return,
@@ -85,13 +85,13 @@ impl TraceEvents {
         );
     }
 
-    /// A URL is the next of its origin.
+    /// Logs a leased URL.
     pub(crate) fn leased(&self, lease: &Lease) {
         let url = &lease.url;
         trace!(url = self.url(url), attempt = lease.attempt, "leased");
     }
 
-    /// A leased URL may be asked for.
+    /// Logs a leased URL that may be fetched.
     pub(crate) fn allowed(&self, url: &CanonicalUrl, verdict: &RobotsVerdict) {
         trace!(
             url = self.url(url),
@@ -105,7 +105,7 @@ impl TraceEvents {
         );
     }
 
-    /// A leased URL is settled or put aside without having been asked for.
+    /// Logs a leased URL that is settled or deferred without being fetched.
     pub(crate) fn not_asked_for(&self, item: &WriterMessage) {
         let (lease, exclusion, same_as, what) = match item {
             WriterMessage::Excluded {
@@ -129,13 +129,13 @@ impl TraceEvents {
         );
     }
 
-    /// A leased URL is asked for at another time: `what` becomes of it, in words.
+    /// Logs that a leased URL is fetched later. `what` describes why.
     pub(crate) fn waits(&self, url: &CanonicalUrl, what: &'static str) {
         trace!(url = self.url(url), "{what}");
     }
 
-    /// A request is about to be sent: its span, with the gap that was kept before it and the rule
-    /// that asked for that gap.
+    /// Returns the span of a request about to be sent, with the gap before it and the rule for that
+    /// gap.
     pub(crate) fn exchange(
         &self,
         hosts: &mut HostSpans,
@@ -162,7 +162,7 @@ impl TraceEvents {
         span
     }
 
-    /// The exchange ended, and its row is written.
+    /// Logs an exchange that ended and whose row is written.
     pub(crate) fn exchange_ended(
         &self,
         span: &Span,
@@ -190,7 +190,7 @@ impl TraceEvents {
         }
     }
 
-    /// The wait that the scheduler draws from an exchange.
+    /// Logs how long the host must wait after an exchange.
     pub(crate) fn host_waits(
         &self,
         now: Tick,
@@ -207,7 +207,7 @@ impl TraceEvents {
         );
     }
 
-    /// A URL goes back to its queue, since of this answer.
+    /// Logs a URL that is requeued because of this answer.
     pub(crate) fn tried_again(&self, lease: &Lease, result: &Result<Box<Exchange>, Failure>) {
         trace!(
             url = self.url(&lease.url),
@@ -218,7 +218,7 @@ impl TraceEvents {
         );
     }
 
-    /// The rules of an origin are known, by this copy of its robots.txt.
+    /// Logs the rules of an origin that this copy of robots.txt gives.
     pub(crate) fn rules_known(&self, origin: &Origin, copy: &RobotsCopy) {
         let state = match copy.state {
             RobotsCopyState::Rules => "rules",
@@ -229,13 +229,13 @@ impl TraceEvents {
         trace!(url = self.url(url), %origin, status, state, "robots.txt is known");
     }
 
-    /// A file in place of a robots.txt that is plainly none.
+    /// Logs a file served as robots.txt that is obviously something else.
     pub(crate) fn strange_robots(&self, url: &CanonicalUrl, oddity: &RobotsOddity) {
         let (url, line, what) = (self.url(url), oddity.line, oddity.what);
         warn!(url, line, "{what}: rules are looked for in it all the same");
     }
 
-    /// A page was read, with so many links that are to be admitted. Its row is redacted.
+    /// Logs a page that was read, with its number of admitted links. The row must be redacted.
     pub(crate) fn read(&self, row: &PageRow, links: usize) {
         trace!(
             url = &*self.text(&row.url),
@@ -246,7 +246,7 @@ impl TraceEvents {
         );
     }
 
-    /// A URL is settled, durably, with this row.
+    /// Logs a URL that is durably settled with this row.
     pub(crate) fn settled(&self, row: &PageRow) {
         trace!(
             url = &*self.text(&row.url),
@@ -257,7 +257,7 @@ impl TraceEvents {
         );
     }
 
-    /// A URL as a row may show it, and without a secret in the name of its host.
+    /// Returns a URL as rows may show it, also without secrets in its host name.
     fn url(&self, url: &CanonicalUrl) -> String {
         let mut url = redacted_url(&self.secrets, url);
         self.secrets.redact(&mut url);
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_nothing_is_kept_or_put_into_words_where_nobody_listens() {
+    fn nothing_is_stored_or_formatted_without_a_subscriber() {
         let mut hosts = HostSpans::default();
         let host = HostKey::parse("e.example").unwrap();
         assert!(hosts.of(&host).is_disabled());
@@ -290,7 +290,7 @@ mod tests {
         debug_span!("exchange", url = unreachable_text());
     }
 
-    /// Panics where a field is evaluated.
+    /// Panics if a field is evaluated.
     fn unreachable_text() -> String {
         unreachable!("a field is put into words")
     }

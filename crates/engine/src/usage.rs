@@ -1,4 +1,4 @@
-//! A site's preferences about the use of its pages, held against the purpose of the crawl.
+//! Compares a site's preferences about the use of its pages with the purpose of the crawl.
 
 use crawl_archive::rows::{PageUsage, UsageStatement};
 use crawl_fetcher::Exchange;
@@ -7,7 +7,7 @@ use crawl_frontier::{Exclusion, Reason};
 use crawl_policy::PageDirectives;
 use crawl_policy::usage::{Channel, Sources, Statement, UsagePurpose, UsageStatements, Vocabulary};
 
-/// The headers that speak of use; the directives of `X-Robots-Tag` come separately.
+/// Headers with usage preferences. The directives of `X-Robots-Tag` are handled separately.
 const HEADERS: [&str; 4] = [
     "content-usage",
     "content-signal",
@@ -15,16 +15,16 @@ const HEADERS: [&str; 4] = [
     "tdm-policy",
 ];
 
-/// Bytes of a statement that a row holds.
+/// Maximum bytes of a statement in a row.
 const MAX_RAW: usize = 2048;
-/// Statements that a row holds.
-const MAX_SAID: usize = 32;
+/// Maximum statements in a row.
+const MAX_STATEMENTS: usize = 32;
 
-/// Bytes of a rule that a row holds; the store keeps no more either.
+/// Maximum bytes of a rule in a row and in the store.
 const MAX_RULE: usize = 1024;
 
-/// Why a page is not asked for: its site does not want it used for `purpose`, and says so
-/// where it can be known before.
+/// Returns why a page is not fetched: its site refuses its use for `purpose`, and states that
+/// before the fetch.
 pub(crate) fn refusal(
     rules: &CompiledRobots,
     path_and_query: &str,
@@ -45,7 +45,7 @@ pub(crate) fn refusal(
     })
 }
 
-/// All that is said in an origin's robots.txt about the use of its first page.
+/// Returns the usage statements of an origin's robots.txt for its first page.
 pub(crate) fn of_origin(rules: &CompiledRobots) -> Option<PageUsage> {
     row(&UsageStatements::read(&Sources {
         robots: Some(&rules.robots),
@@ -54,7 +54,7 @@ pub(crate) fn of_origin(rules: &CompiledRobots) -> Option<PageUsage> {
     }))
 }
 
-/// All that is said about a page that was fetched.
+/// Returns all usage statements about a fetched page.
 pub(crate) fn statements(
     rules: &CompiledRobots,
     path_and_query: &str,
@@ -88,8 +88,8 @@ pub(crate) fn statements(
     })
 }
 
-/// The words for which a page's body is not archived: that no copy be kept, or a preference
-/// against what the crawl is for.
+/// Returns the statement that keeps a page's body out of the archive: it forbids copies, or refuses
+/// the crawl's purpose.
 pub(crate) fn withheld(
     statements: &UsageStatements,
     purpose: Option<UsagePurpose>,
@@ -99,7 +99,7 @@ pub(crate) fn withheld(
     against.or_else(no_copy).map(words)
 }
 
-/// The part of a row that tells them; nothing where nothing is said.
+/// Returns the columns of a row for these statements. `None` without statements.
 pub(crate) fn row(statements: &UsageStatements) -> Option<PageUsage> {
     let verdict = |purpose| {
         let stance = statements.verdict(purpose).stance?;
@@ -110,7 +110,12 @@ pub(crate) fn row(statements: &UsageStatements) -> Option<PageUsage> {
         ai_input: verdict(UsagePurpose::AiInput),
         train_ai: verdict(UsagePurpose::TrainAi),
         archive: verdict(UsagePurpose::Archive),
-        said: statements.list.iter().take(MAX_SAID).map(said).collect(),
+        said: statements
+            .list
+            .iter()
+            .take(MAX_STATEMENTS)
+            .map(usage_statement)
+            .collect(),
     })
 }
 
@@ -119,7 +124,7 @@ pub(crate) fn refused(statements: &UsageStatements, purpose: UsagePurpose) -> Op
     verdict.by.filter(|_| verdict.is_refused())
 }
 
-fn said(statement: &Statement) -> UsageStatement {
+fn usage_statement(statement: &Statement) -> UsageStatement {
     let mut raw = statement.raw.clone();
     raw.truncate(raw.floor_char_boundary(MAX_RAW));
     UsageStatement {
@@ -130,7 +135,7 @@ fn said(statement: &Statement) -> UsageStatement {
     }
 }
 
-/// A statement as the rule of a refusal.
+/// Formats a statement as the rule of a refusal.
 pub(crate) fn words(by: &Statement) -> String {
     let words = match (by.vocabulary, by.channel) {
         (Vocabulary::ContentUsage, _) => format!("Content-Usage: {}", by.raw),
@@ -148,7 +153,7 @@ fn line(statement: &Statement) -> Option<u32> {
     }
 }
 
-/// A rule as rows and the state have it: what a site writes is cut to [`MAX_RULE`] bytes.
+/// Truncates the text of a site to [`MAX_RULE`] bytes, for rows and the state.
 pub(crate) fn rule_text(text: &str) -> String {
     text[..text.floor_char_boundary(MAX_RULE)].to_owned()
 }

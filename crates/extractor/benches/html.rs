@@ -1,8 +1,8 @@
-//! The reading of a page, beside html5ever's tokenizer.
+//! Benchmarks reading a page, compared with html5ever's tokenizer.
 //!
 //! `cargo bench -p crawl-extractor --bench html` prints the times, and ratios at the end; with
-//! `CRAWL_PYTHON_DOC` (as `cargo xtask test` sets it) these are of real pages. With `-- --once PART`
-//! it reads each page once, and no more, for a tool that counts instructions.
+//! `CRAWL_PYTHON_DOC` (which `cargo xtask test` sets) the ratios are of real pages. `-- --once
+//! PART` reads each page exactly once, for a tool that counts instructions.
 
 #![expect(
     clippy::print_stdout,
@@ -51,16 +51,16 @@ fn ours(html: &str) -> usize {
 }
 
 fn with_content(html: &str) -> usize {
-    let given = PageContext {
+    let context = PageContext {
         content_type: CONTENT_TYPE,
         ..PageContext::default()
     };
     let limits = (Limits::default(), ContentLimits::default());
-    let (page, content) = read_page(html.as_bytes(), &given, &limits.0, &limits.1);
+    let (page, content) = read_page(html.as_bytes(), &context, &limits.0, &limits.1);
     page.links.len() + content.blocks.len()
 }
 
-/// A page such as documentation has: a head, a menu, prose with links, code, a table.
+/// Returns a typical documentation page: a head, a menu, prose with links, code, a table.
 fn page() -> String {
     let mut html = String::from(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>A page</title>\
@@ -100,7 +100,7 @@ fn compare(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Input made to hurt: the time is that of any input, within a factor, and linear.
+/// Adversarial input takes linear time, within a factor of ordinary input.
 fn endure(criterion: &mut Criterion) {
     const BYTES: usize = 1 << 20;
     let repeat = |part: &str| part.repeat(BYTES / part.len());
@@ -130,7 +130,7 @@ fn endure(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Pages of real documentation, some hundred of all sizes, where it is at hand.
+/// Returns up to 300 pages of real documentation of all sizes, if available.
 fn real_pages() -> Vec<String> {
     const PAGES: usize = 300;
     let Some(folder) = std::env::var_os("CRAWL_PYTHON_DOC") else {
@@ -156,7 +156,7 @@ fn real_pages() -> Vec<String> {
 
 type Run = (&'static str, fn(&str));
 
-/// The parts that are compared.
+/// The parts to compare.
 const RUNS: [Run; 4] = [
     ("html5ever", html5ever),
     ("our_tokenizer", pass_over_tokens),
@@ -174,8 +174,8 @@ fn run_over(pages: &[String], run: fn(&str)) {
     pages.iter().for_each(|html| run(black_box(html)));
 }
 
-/// Prints what each costs as a part of the first, by the least time of several runs over all
-/// pages: one of each in turn, so that all meet the same noise.
+/// Prints the cost of each part relative to the first, by the minimum time of several runs over all
+/// pages. The parts run in turns, so that noise affects all of them.
 fn ratios() {
     const TIMES: usize = 15;
     let pages = real_pages();

@@ -1,4 +1,4 @@
-//! The charset of a document.
+//! Determines the charset of a document.
 
 use encoding_rs::{Encoding, UTF_8};
 
@@ -7,13 +7,13 @@ use crate::content_type::charset_parameter;
 use crate::document_kind::Syntax;
 use crate::prescan::{css_charset, prescan, xml_encoding};
 
-/// The bytes in which the HTML Standard looks for a `meta` that names the charset.
+/// Maximum bytes in which the HTML Standard looks for a `meta` with a charset.
 const MAX_PRESCAN_BYTES: usize = 1024;
-/// The bytes in which we look before we guess. Browsers find such a `meta` while parsing and begin
-/// anew; this has the same effect.
+/// Maximum bytes to search before guessing. Browsers find such a `meta` while parsing and start
+/// over, to the same effect.
 const MAX_LATE_PRESCAN_BYTES: usize = 64 * 1024;
 
-/// The source that named a page's charset, strongest first.
+/// The source of a page's charset, strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum CharsetSource {
@@ -21,33 +21,31 @@ pub enum CharsetSource {
     Bom,
     /// The `Content-Type` header.
     Header,
-    /// A `meta` element or XML declaration in the first 1,024 bytes (HTML Standard
-    /// 13.2.3.2).
+    /// A `meta` element or XML declaration in the first 1,024 bytes (HTML Standard 13.2.3.2).
     Meta,
-    /// Nothing said anything, and the bytes are UTF-8. Our choice: the HTML Standard
-    /// would take windows-1252 in most places.
+    /// No declaration, and the bytes are valid UTF-8. Our choice: the HTML Standard would use
+    /// windows-1252 in most places.
     ValidUtf8,
-    /// A `meta` element after the first 1,024 bytes, within 64 KiB (HTML Standard
-    /// 13.2.3.4).
+    /// A `meta` element after the first 1,024 bytes, within 64 KiB (HTML Standard 13.2.3.4).
     LateMeta,
-    /// Nothing said anything: what the bytes look like most.
+    /// No declaration: guessed from the bytes.
     Detected,
 }
 
-/// The charset of a document, and how it is known.
+/// The charset of a document, and its source.
 #[derive(Debug)]
 pub(crate) struct Charset {
     pub(crate) encoding: &'static Encoding,
     pub(crate) source: CharsetSource,
     /// Length of the byte order mark.
     pub(crate) skip: usize,
-    /// The header named a charset that nobody knows.
+    /// Whether the header names an unknown charset.
     pub(crate) unknown: bool,
 }
 
-/// The charset of an HTML page: the encoding sniffing algorithm of the HTML Standard
-/// (13.2.3.2), with UTF-8 taken by default where the bytes are UTF-8.
-/// In XML's syntax a `meta` counts only if the bytes are not UTF-8, XML's default.
+/// Returns the charset of an HTML page: the encoding sniffing algorithm of the HTML Standard
+/// (13.2.3.2), with UTF-8 as the default if the bytes are valid UTF-8. In XML syntax a `meta`
+/// counts only if the bytes are not UTF-8, XML's default.
 pub(crate) fn of_page(body: &[u8], content_type: Option<&str>, syntax: Syntax) -> Charset {
     let label = content_type.and_then(charset_parameter);
     let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));
@@ -72,7 +70,8 @@ pub(crate) fn of_page(body: &[u8], content_type: Option<&str>, syntax: Syntax) -
     }
 }
 
-/// The charset of a page in XML's syntax without a header: that of the XML declaration, or UTF-8.
+/// Returns the charset of a page in XML syntax without a header: that of the XML declaration, or
+/// UTF-8.
 fn undeclared_xml(body: &[u8]) -> Option<(&'static Encoding, CharsetSource)> {
     if let Some(encoding) = xml_encoding(head(body, MAX_PRESCAN_BYTES)) {
         return Some((encoding, CharsetSource::Meta));
@@ -80,7 +79,7 @@ fn undeclared_xml(body: &[u8]) -> Option<(&'static Encoding, CharsetSource)> {
     (is_utf8(body) && !body.contains(&ESCAPE)).then_some((UTF_8, CharsetSource::ValidUtf8))
 }
 
-/// The charset of a page of which only its bytes speak.
+/// Returns the charset of a page without a header.
 fn undeclared(body: &[u8]) -> (&'static Encoding, CharsetSource) {
     if let Some(encoding) = prescan(head(body, MAX_PRESCAN_BYTES)) {
         (encoding, CharsetSource::Meta)
@@ -98,11 +97,12 @@ fn undeclared(body: &[u8]) -> (&'static Encoding, CharsetSource) {
     }
 }
 
-/// With it, ISO-2022-JP switches between its sets; the bytes are ASCII, and so UTF-8 too.
+/// Escape sequences switch character sets in ISO-2022-JP. The bytes are ASCII, so they are valid
+/// UTF-8 too.
 const ESCAPE: u8 = 0x1b;
 
-/// The charset of an XML document and the length of its byte order mark: that mark, then
-/// the header (RFC 7303 section 3), then the XML declaration, else UTF-8.
+/// Returns the charset of an XML document and the length of its byte order mark. The order is: byte
+/// order mark, header (RFC 7303 section 3), XML declaration, UTF-8.
 pub(crate) fn of_xml(body: &[u8], content_type: Option<&str>) -> (&'static Encoding, usize) {
     let header = || {
         let label = content_type.and_then(charset_parameter)?;
@@ -115,8 +115,8 @@ pub(crate) fn of_xml(body: &[u8], content_type: Option<&str>) -> (&'static Encod
     })
 }
 
-/// The charset of a style sheet and the length of its byte order mark: CSS Syntax Level 3,
-/// section 3.2, without a page that refers to it.
+/// Returns the charset of a style sheet and the length of its byte order mark, by CSS Syntax Level
+/// 3, section 3.2, without a referring page.
 pub(crate) fn of_css(body: &[u8], content_type: Option<&str>) -> (&'static Encoding, usize) {
     let header = || {
         let label = content_type.and_then(charset_parameter)?;
@@ -128,7 +128,7 @@ pub(crate) fn of_css(body: &[u8], content_type: Option<&str>) -> (&'static Encod
     })
 }
 
-/// The charset of JSON: UTF-8 (RFC 8259 section 8.1), or UTF-16 by its byte order mark.
+/// Returns the charset of JSON: UTF-8 (RFC 8259 section 8.1), or UTF-16 with a byte order mark.
 pub(crate) fn of_json(body: &[u8]) -> (&'static Encoding, usize) {
     Encoding::for_bom(body).unwrap_or((UTF_8, 0))
 }
@@ -137,8 +137,7 @@ fn head(body: &[u8], bytes: usize) -> &[u8] {
     &body[..body.len().min(bytes)]
 }
 
-/// Returns whether `body` is UTF-8; it may end in the middle of a character, as a body that was
-/// cut off does.
+/// Returns whether `body` is UTF-8. It may end within a character, as a truncated body may.
 fn is_utf8(body: &[u8]) -> bool {
     std::str::from_utf8(body).map_or_else(|error| error.error_len().is_none(), |_| true)
 }

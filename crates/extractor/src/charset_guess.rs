@@ -1,15 +1,15 @@
-//! A guess at the charset of bytes that nothing speaks of.
+//! Guesses the charset of bytes without any declaration.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 
-/// The bytes that are looked at, from the first that is not ASCII on.
+/// Maximum bytes to examine, starting at the first non-ASCII byte.
+/// Beyond the limit: not considered.
 const MAX_DETECT_BYTES: usize = 256 * 1024;
-/// The bytes before those that are looked at too.
+/// Number of bytes to examine before those.
 const MAX_CONTEXT_BYTES: usize = 64;
 
-/// The charset that `body` looks like most, by the statistics of Firefox's detector. UTF-8
-/// where the bytes are ASCII.
+/// Guesses the charset of `body` with Firefox's detector. UTF-8 if all bytes are ASCII.
 pub(crate) fn detect(body: &[u8]) -> &'static Encoding {
     let first = Encoding::ascii_valid_up_to(body);
     let escape = memchr::memchr(0x1b, &body[..first]).unwrap_or(first);
@@ -20,8 +20,8 @@ pub(crate) fn detect(body: &[u8]) -> &'static Encoding {
     detector.guess(None, Utf8Detection::Allow)
 }
 
-/// UTF-16 without a byte order mark, known by its markup: letters and signs of ASCII, each
-/// with a NUL on the same side.
+/// Detects UTF-16 without a byte order mark by its markup: ASCII characters, each with a NUL on the
+/// same side.
 pub(crate) fn utf_16_without_mark(head: &[u8]) -> Option<&'static Encoding> {
     memchr::memchr(0, head)?;
     let pairs = || head.chunks_exact(2);
@@ -31,9 +31,9 @@ pub(crate) fn utf_16_without_mark(head: &[u8]) -> Option<&'static Encoding> {
     let big = pairs()
         .filter(|pair| pair[0] == 0 && is_text(pair[1]))
         .count();
-    // Four letters are the least that markup takes; a third of the text is ASCII then.
-    let plainly = |some: usize, others: usize| {
-        some >= 4 && 3 * some >= pairs().count() && others * 16 <= some
+    // Markup takes at least four letters, and then a third of the text is ASCII.
+    let plainly = |count: usize, others: usize| {
+        count >= 4 && 3 * count >= pairs().count() && others * 16 <= count
     };
     if plainly(little, big) {
         Some(UTF_16LE)

@@ -1,8 +1,8 @@
-//! The content of a page: its main text, its structure, and its own metadata.
+//! The content of a page: its main text, its structure, and its metadata.
 //!
-//! [`read_content`] reads bytes that are a page; a [`ContentReader`] is the same for one who
-//! makes the pass over the page anyway. The main text is told from what surrounds it by
-//! [`main_text`], on blocks and the regions they stand in, without a tree.
+//! [`read_content`] reads the bytes of a page. [`ContentReader`] does the same within an existing
+//! pass over the page. [`main_text`] separates the main text from its surroundings, using blocks
+//! and their regions, without a tree.
 
 mod block_builder;
 mod boilerplate;
@@ -24,7 +24,7 @@ mod spans;
 mod teasers;
 mod text_amount;
 
-use crate::html::{PageObserver, PageText, pass_over, read_beside};
+use crate::html::{PageObserver, PageText, pass_over, read_with};
 use crate::limits::Limits;
 use crate::page::Page;
 
@@ -38,22 +38,22 @@ pub use limits::{ContentLimits, ContentOddity, ContentOddityKind};
 pub use markdown::{escape_markdown, read_markdown};
 pub use model::{Block, BlockKind, BlockPlace, Content, Section};
 
-/// Facts that came along with a page, and help to read it.
+/// Facts known about a page besides its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageContext<'a> {
-    /// The value of its `Content-Type` header.
+    /// The value of the `Content-Type` header.
     pub content_type: Option<&'a str>,
-    /// The value of its `Content-Language` header.
+    /// The value of the `Content-Language` header.
     pub content_language: Option<&'a str>,
-    /// The time of the fetch, in seconds since 1970-01-01T00:00:00Z: dates more than two
-    /// days later are not believed. Without it, none is too late.
+    /// The time of the fetch, in seconds since 1970-01-01T00:00:00Z. Dates more than two days later
+    /// are rejected. If `None`, no date is too late.
     pub fetched_at: Option<i64>,
 }
 
-/// Reads the content of the page in `body`; content codings are undone already.
+/// Reads the content of the page in `body`, whose content coding is already removed.
 ///
-/// Never fails; any bytes give a value. The time is linear in `body`; memory is bounded by
-/// `limits` and, as for [`read_html`](crate::read_html), the text.
+/// Never fails: any bytes give a value. Takes linear time in the length of `body`; memory is
+/// bounded by `limits` and, as for [`read_html`](crate::read_html), the text.
 ///
 /// ```
 /// use crawl_extractor::{ContentLimits, PageContext, read_content};
@@ -67,39 +67,39 @@ pub struct PageContext<'a> {
 /// assert_eq!(content.sections()[0].id, Some("tea"));
 /// ```
 #[must_use]
-pub fn read_content(body: &[u8], given: &PageContext<'_>, limits: &ContentLimits) -> Content {
+pub fn read_content(body: &[u8], context: &PageContext<'_>, limits: &ContentLimits) -> Content {
     let reader = ContentReader::new(limits);
-    let text = PageText::decode(body, given.content_type);
-    pass_over(&text, limits.attributes, reader).finish(given, text.as_str())
+    let text = PageText::decode(body, context.content_type);
+    pass_over(&text, limits.attributes, reader).finish(context, text.as_str())
 }
 
-/// Reads all that [`read_html`](crate::read_html) and [`read_content`] do, in one pass over the
-/// page.
+/// Reads the results of both [`read_html`](crate::read_html) and [`read_content`], in one pass over
+/// the page.
 #[must_use]
 pub fn read_page(
     body: &[u8],
-    given: &PageContext<'_>,
+    context: &PageContext<'_>,
     limits: &Limits,
     content_limits: &ContentLimits,
 ) -> (Page, Content) {
-    let text = PageText::decode(body, given.content_type);
-    read_page_text(&text, given, limits, content_limits, &mut ())
+    let text = PageText::decode(body, context.content_type);
+    read_page_text(&text, context, limits, content_limits, &mut ())
 }
 
-/// Reads a page as [`read_page`] does, and tells `observer` what it shows.
+/// Reads a page like [`read_page`], and passes the visible parts to `observer`.
 #[must_use]
 pub fn read_page_text(
     text: &PageText<'_>,
-    given: &PageContext<'_>,
+    context: &PageContext<'_>,
     limits: &Limits,
     content_limits: &ContentLimits,
     observer: &mut dyn PageObserver,
 ) -> (Page, Content) {
     let reader = ContentReader::new(content_limits);
-    let (page, reader) = read_beside(text, limits, observer, reader);
+    let (page, reader) = read_with(text, limits, observer, reader);
     let content = match observer.is_given_up() {
         true => Content::default(),
-        false => reader.finish(given, text.as_str()),
+        false => reader.finish(context, text.as_str()),
     };
     (page, content)
 }

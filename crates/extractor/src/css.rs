@@ -1,4 +1,4 @@
-//! Style sheets: what they load.
+//! Style sheets, and the resources that they load.
 
 mod scan;
 
@@ -13,20 +13,20 @@ use scan::{Place, Scan};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Css {
-    /// The addresses that it loads, in its order: other style sheets (`@import`), images and fonts
-    /// (`url`). All are resources.
+    /// The addresses that the style sheet loads, in order: other style sheets (`@import`), images
+    /// and fonts (`url`). All are resources.
     pub links: Vec<Link>,
-    /// The name, in the Encoding Standard, of the charset that it was read in.
+    /// The charset that the style sheet was decoded with, by its name in the Encoding Standard.
     pub charset: &'static str,
-    /// Defects, and parts that were left out, each kind once.
+    /// Defects and omissions, each kind once.
     pub oddities: Vec<DocumentOddity>,
 }
 
 /// Reads the addresses that the style sheet in `body` loads. `content_type` is the value of its
-/// header; content codings are undone already.
+/// header. The content coding is already removed.
 ///
-/// Never fails. The tokens are those of CSS Syntax Level 3, so what stands in a comment, in
-/// another string or in a name is no address. Addresses are relative to the style sheet.
+/// Never fails. Tokens follow CSS Syntax Level 3, so text in a comment, in another string or in a
+/// name is not an address. Addresses are relative to the style sheet.
 #[must_use]
 pub fn read_css(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Css {
     let (encoding, skip) = charset::of_css(body, content_type);
@@ -43,11 +43,11 @@ pub fn read_css(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Css
     let mut links = Links::default();
     let mut lines = Lines::of(&text);
     let mut scan = Scan::new(&text, Place::Sheet);
-    while let Some(found) = scan.next() {
-        match links.room(&found.address, LinkKind::Resource, limits) {
+    while let Some(address) = scan.next() {
+        match links.room(&address.address, LinkKind::Resource, limits) {
             Ok(href) => {
                 let kind = LinkKind::Resource;
-                links.push(Link::new(href, Element::StyleSheet, found.how(), kind));
+                links.push(Link::new(href, Element::StyleSheet, address.how(), kind));
             }
             Err(Some(what)) => note(&mut oddities, what, lines.at(scan.position())),
             Err(None) => {}
@@ -60,31 +60,31 @@ pub fn read_css(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Css
     }
 }
 
-/// An address that CSS names.
-pub(crate) struct Found<'a> {
+/// An address in CSS.
+pub(crate) struct CssAddress<'a> {
     pub(crate) address: Cow<'a, str>,
-    /// It is another style sheet.
+    /// Whether the address is that of another style sheet.
     pub(crate) is_import: bool,
 }
 
-impl Found<'_> {
-    /// The rule or property that names it.
+impl CssAddress<'_> {
+    /// Returns the rule or property that contains the address.
     pub(crate) fn how(&self) -> &'static str {
         if self.is_import { "@import" } else { "url" }
     }
 }
 
-/// The addresses in a style sheet.
-pub(crate) fn sheet(text: &str) -> impl Iterator<Item = Found<'_>> {
+/// Returns the addresses in a style sheet.
+pub(crate) fn sheet(text: &str) -> impl Iterator<Item = CssAddress<'_>> {
     Scan::new(text, Place::Sheet)
 }
 
-/// The addresses in declarations, such as a `style` attribute holds.
-pub(crate) fn declarations(text: &str) -> impl Iterator<Item = Found<'_>> {
+/// Returns the addresses in declarations, such as those of a `style` attribute.
+pub(crate) fn declarations(text: &str) -> impl Iterator<Item = CssAddress<'_>> {
     Scan::new(text, Place::Declarations)
 }
 
-/// Counts lines, going forward only.
+/// Counts lines, forwards only.
 struct Lines<'a> {
     text: &'a [u8],
     counted_to: usize,

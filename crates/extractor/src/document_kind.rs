@@ -1,4 +1,4 @@
-//! The kind of a document, by its header and its first bytes.
+//! Detects the kind of a document by its header and its first bytes.
 
 mod patterns;
 mod root;
@@ -7,17 +7,18 @@ use crate::content_type::{essence, is_html_type, is_json_type, is_xml_type};
 use patterns::Media;
 use root::Root;
 
-/// The first bytes that tell what a document is (MIME Sniffing Standard, section 5.2).
+/// Number of leading bytes that determine the kind of a document (MIME Sniffing Standard, section
+/// 5.2).
 pub const MAX_SNIFF_BYTES: usize = 1445;
 
-/// The kinds of documents that a crawler tells apart.
+/// The kinds of documents that a crawler distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Document {
     /// A page: [`read_html`](crate::read_html).
     Html,
-    /// A sitemap in XML: [`read_sitemap`](crate::read_sitemap). One of plain text is
-    /// [`Document::Text`], as nothing tells it from other text but where it was named.
+    /// An XML sitemap: [`read_sitemap`](crate::read_sitemap). A plain text sitemap is
+    /// [`Document::Text`], because its content looks like any other text.
     Sitemap,
     /// RSS, Atom or JSON Feed: [`read_feed`](crate::read_feed).
     Feed,
@@ -33,14 +34,14 @@ pub enum Document {
     Other,
 }
 
-/// The kind of the document that begins with `first`, content codings undone;
-/// [`MAX_SNIFF_BYTES`] of it are enough, more do no harm.
+/// Returns the kind of the document that begins with `first`, whose content coding is already
+/// removed. [`MAX_SNIFF_BYTES`] are enough; more are ignored.
 ///
-/// The type in the header decides, with these exceptions. Where it says nothing, the bytes do
-/// (MIME Sniffing Standard, section 7.1). HTML or XML is looked into for a feed or a sitemap
-/// (section 7.3 and ours). HTML and text that begin as an image, sound, video, font, archive
-/// or PDF does, and hold bytes that no text has, are that (sections 6 and 7.2; ours for
-/// HTML): links in an image harm nobody.
+/// The type in the header decides, with these exceptions. Without a usable type, the bytes decide
+/// (MIME Sniffing Standard, section 7.1). HTML or XML may turn out to be a feed or a sitemap
+/// (section 7.3, extended). HTML or text that starts with the signature of an image, sound, video,
+/// font, archive or PDF and contains binary bytes is treated as such (sections 6 and 7.2; ours for
+/// HTML): an image has no links to lose.
 #[must_use]
 pub fn what_is(content_type: Option<&str>, first: &[u8]) -> Document {
     let first = &first[..first.len().min(MAX_SNIFF_BYTES)];
@@ -54,7 +55,7 @@ pub fn what_is(content_type: Option<&str>, first: &[u8]) -> Document {
         "application/rss+xml" | "application/atom+xml" | "application/feed+json" => Document::Feed,
         "image/svg+xml" => Document::Media,
         xml if is_xml_type(xml) => match root::root_of_xml(first) {
-            // Without its namespace, browsers show it as any XML.
+            // Without the XHTML namespace, browsers show it as generic XML.
             Some(Root::Html) => Document::Text,
             root => by_root(root).unwrap_or(Document::Text),
         },
@@ -66,8 +67,8 @@ pub fn what_is(content_type: Option<&str>, first: &[u8]) -> Document {
     }
 }
 
-/// The media type that a body looks like by its first bytes, content codings undone, whatever its
-/// header says (MIME Sniffing Standard, section 7.1; beyond it, XML by its root). None of nothing.
+/// Returns the media type that a body looks like by its first bytes, ignoring its header (MIME
+/// Sniffing Standard, section 7.1; in addition, XML by its root). `None` for an empty body.
 #[must_use]
 pub fn looks_like(first: &[u8]) -> Option<&'static str> {
     let first = &first[..first.len().min(MAX_SNIFF_BYTES)];
@@ -97,21 +98,21 @@ pub fn looks_like(first: &[u8]) -> Option<&'static str> {
     Some(by_root.or_else(by_pattern).unwrap_or(usual))
 }
 
-/// Returns whether a body is HTML: see [`what_is`]. Without bytes, whether its type says so.
+/// Returns whether a body is HTML: see [`what_is`]. Without bytes, its type decides.
 #[must_use]
 pub fn is_html(content_type: Option<&str>, first: &[u8]) -> bool {
     what_is(content_type, first) == Document::Html
 }
 
-/// The syntax that a page is written in (HTML Standard, sections 13 and 14).
+/// The syntax of a page (HTML Standard, sections 13 and 14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Syntax {
     Html,
     Xml,
 }
 
-/// Returns whether to read a page in XML syntax: it is served as XHTML, or as XML with the
-/// root of XHTML, or without a type and begins as XML.
+/// Returns whether to read a page in XML syntax: it is served as XHTML, or as XML with an XHTML
+/// root, or has no type and begins as XML.
 pub(crate) fn is_xhtml(content_type: Option<&str>, first: &[u8]) -> bool {
     let first = &first[..first.len().min(MAX_SNIFF_BYTES)];
     let root = match essence(content_type) {
@@ -123,8 +124,8 @@ pub(crate) fn is_xhtml(content_type: Option<&str>, first: &[u8]) -> bool {
     root == Some(Root::Xhtml)
 }
 
-/// Returns whether a document of that type may be one that is read, so that its bytes are worth
-/// decoding: its header says nothing, or HTML, XML, JSON or CSS.
+/// Returns whether a document of that type may be readable, so that its bytes are worth decoding:
+/// the type is missing, HTML, XML, JSON or CSS.
 #[must_use]
 pub fn may_be_read(content_type: Option<&str>) -> bool {
     let Some(essence) = essence(content_type) else {
@@ -137,13 +138,13 @@ pub fn may_be_read(content_type: Option<&str>) -> bool {
         || is_xml_type(essence) && essence != "image/svg+xml"
 }
 
-/// A document of which no header speaks.
+/// Returns the kind of a document without a usable type.
 fn unknown(first: &[u8]) -> Document {
     if patterns::begins_as_html(first) {
         return Document::Html;
     }
-    if let Some(found) = by_root(root::root_of(first)) {
-        return found;
+    if let Some(document) = by_root(root::root_of(first)) {
+        return document;
     }
     match patterns::media(first) {
         Some(Media::Pdf) => Document::Pdf,
@@ -156,7 +157,7 @@ fn unknown(first: &[u8]) -> Document {
     }
 }
 
-/// The types that say HTML.
+/// Returns the kind of a document served as HTML.
 fn html_or_else(first: &[u8]) -> Document {
     if patterns::is_binary(first) {
         match patterns::media(first) {
@@ -166,19 +167,19 @@ fn html_or_else(first: &[u8]) -> Document {
         }
     }
     match by_root(root::root_of(first)) {
-        Some(found @ (Document::Feed | Document::Sitemap)) => found,
+        Some(document @ (Document::Feed | Document::Sitemap)) => document,
         _ => Document::Html,
     }
 }
 
-/// The types that say plain text: old servers say so of all that they don't know.
+/// Returns the kind of a document served as plain text, which old servers send for unknown types.
 fn text_or_binary(first: &[u8]) -> Document {
     if !patterns::is_binary(first) {
         return Document::Text;
     }
     match patterns::media(first) {
         Some(Media::Pdf) => Document::Pdf,
-        // A byte order mark says that it is text.
+        // A byte order mark marks text.
         Some(Media::Text) => Document::Text,
         Some(_) => Document::Media,
         None => Document::Other,
@@ -195,7 +196,7 @@ fn by_root(root: Option<Root>) -> Option<Document> {
     })
 }
 
-/// JSON Feed says in its `version` that it is one.
+/// Detects a JSON Feed by its `version`.
 fn json_by_version(first: &[u8]) -> Document {
     let text = root::text_of(first);
     let is_feed = text.trim_start().starts_with('{')
@@ -240,7 +241,7 @@ mod tests {
     use super::looks_like;
 
     #[test]
-    fn mime_sniffing_7_1_the_bytes_alone_tell_a_type() {
+    fn mime_sniffing_7_1_the_bytes_alone_decide_the_type() {
         let check = |first: &[u8], expected: Option<&str>| {
             assert_eq!(looks_like(first), expected, "{}", first.escape_ascii());
         };
@@ -252,7 +253,7 @@ mod tests {
         check(b"PK\x03\x04\x14\0", Some("application/zip"));
         check(b"\0\0\0\x18ftypmp42\0\0\0\0isommp42", Some("video/mp4"));
         check(b"\0\0\0\x18ftypavif\0\0\0\0mif1miaf", Some("image/avif"));
-        // Letters alone are text, whatever begins with them.
+        // A signature followed only by text characters is text.
         check(b"BM is a car, and OTTO drives it", Some("text/plain"));
         check(b"BM\x36\0\x0c\0", Some("image/bmp"));
         check(b"{\"a\": 1}", Some("text/plain"));
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_xml_has_the_type_of_its_root() {
+    fn xml_has_the_type_of_its_root() {
         let check = |text: &str, expected: &str| {
             assert_eq!(looks_like(text.as_bytes()), Some(expected), "{text}");
         };

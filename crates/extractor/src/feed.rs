@@ -12,18 +12,18 @@ use crate::text::{Collapsed, trim};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Feed {
-    /// Its format.
+    /// The format of the feed.
     pub kind: FeedKind,
-    /// Its title, white space collapsed.
+    /// The title, with white space collapsed.
     pub title: Option<String>,
-    /// The page that it is the feed of.
+    /// The page that the feed belongs to.
     pub home: Option<FeedUrl>,
-    /// Its entries, in the order of the document.
+    /// The entries, in document order.
     pub entries: Vec<FeedEntry>,
-    /// The addresses of further entries: the next page of a paged feed, the older part of an
+    /// The addresses of further entries: the next page of a paged feed, or the older part of an
     /// archived one (RFC 5005 sections 3 and 4).
     pub next: Vec<FeedUrl>,
-    /// Defects, and parts that were left out, each kind once.
+    /// Defects and omissions, each kind once.
     pub oddities: Vec<DocumentOddity>,
 }
 
@@ -39,34 +39,33 @@ pub enum FeedKind {
     Atom,
     /// JSON Feed 1 and 1.1.
     Json,
-    /// The document is no feed; it has no entries.
+    /// The document is not a feed and has no entries.
     Unknown,
 }
 
-/// An entry of a feed. All but addresses are words of the feed's author.
+/// An entry of a feed. All strings but addresses are the author's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FeedEntry {
-    /// The page that it speaks of.
+    /// The page that the entry is about.
     pub url: Option<FeedUrl>,
-    /// Its title, white space collapsed; it may hold markup.
+    /// The title, with white space collapsed. It may contain markup.
     pub title: Option<String>,
-    /// The date of its publication, as written: RFC 3339, in RSS 2.0 RFC 822.
+    /// The publication date, as written: RFC 3339, or RFC 822 in RSS 2.0.
     pub published: Option<String>,
-    /// The date of its last change, as written.
+    /// The date of the last change, as written.
     pub updated: Option<String>,
-    /// The id that tells it from others.
+    /// The id that distinguishes the entry from others.
     pub id: Option<String>,
-    /// Files that belong to it, such as the sound of a podcast. They are resources.
+    /// Files that belong to the entry, such as a podcast's sound. They are resources.
     pub enclosures: Vec<FeedUrl>,
 }
 
-/// Reads the entries of the feed in `body`; content codings are undone already. `content_type`
+/// Reads the entries of the feed in `body`, whose content coding is already removed. `content_type`
 /// is the value of its header.
 ///
-/// Never fails: of a broken feed, what stands before the break is kept. What begins with `{`
-/// is read as JSON, all else as XML. An entry counts where it has an address, a title or an
-/// id.
+/// Never fails: everything before a syntax error is kept. A body that begins with `{` is read as
+/// JSON, any other as XML. An entry counts if it has an address, a title or an id.
 #[must_use]
 pub fn read_feed(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Feed {
     let mut feed = Feed {
@@ -100,34 +99,36 @@ pub fn read_feed(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Fe
     feed
 }
 
-/// Returns whether the first byte that says something is that of a JSON object.
+/// Returns whether the first significant byte is that of a JSON object.
 fn is_json(body: &[u8]) -> bool {
     let (encoding, skip) = charset::of_json(body);
-    // Of UTF-16, the other half of each pair is NUL.
-    let wide = encoding != encoding_rs::UTF_8;
-    let mut bytes = body[skip..].iter().filter(|byte| !wide || **byte != 0);
+    // In UTF-16, the other byte of each pair is NUL.
+    let is_wide = encoding != encoding_rs::UTF_8;
+    let mut bytes = body[skip..].iter().filter(|byte| !is_wide || **byte != 0);
     bytes.find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
 }
 
-/// Dates and media types are short; a longer one is none.
+/// Maximum bytes of a date or media type; longer values are dropped.
 const MAX_HINT_BYTES: usize = 128;
-/// Files kept of one entry.
+/// Maximum number of enclosures to keep per entry.
+/// Beyond the limit: ignored.
 const MAX_ENCLOSURES: usize = 16;
-/// Further parts of a feed that are kept.
+/// Maximum number of further parts of a feed to keep.
+/// Beyond the limit: ignored.
 const MAX_NEXT_PAGES: usize = 4;
 
 impl FeedEntry {
-    /// Returns whether there is anything to tell it by.
+    /// Returns whether the entry has an address, a title or an id.
     fn counts(&self) -> bool {
         self.url.is_some() || self.title.is_some() || self.id.is_some()
     }
 }
 
 impl Feed {
-    /// Keeps an entry; false where there is no room for it.
+    /// Keeps an entry. Returns false if there is no room for it.
     fn keep(&mut self, entry: FeedEntry, limits: &Limits) -> bool {
-        let room = self.entries.len() < limits.feed_entries;
-        if entry.counts() && room {
+        let has_room = self.entries.len() < limits.feed_entries;
+        if entry.counts() && has_room {
             self.entries.push(entry);
             return true;
         }
@@ -135,20 +136,20 @@ impl Feed {
     }
 }
 
-/// A date, if it is no longer than one can be.
+/// Returns a date, unless it is empty or too long.
 fn hint(value: &str) -> Option<String> {
     let value = trim(value);
     (!value.is_empty() && value.len() <= MAX_HINT_BYTES).then(|| value.to_owned())
 }
 
-/// Text with its white space collapsed.
+/// Returns text with white space collapsed, cut at `bytes`.
 fn collapsed(value: &str, bytes: usize) -> Option<String> {
     let mut text = Collapsed::new(bytes);
     text.push(value);
     text.take().0
 }
 
-/// An address as it is kept, or that it is too long; nothing where it is empty.
+/// Returns a trimmed address, `None` if it is empty, or an error if it is too long.
 fn address<'a>(value: &'a str, limits: &Limits) -> Result<Option<&'a str>, DocumentOddityKind> {
     let value = trim(value);
     if value.len() > limits.href_bytes {

@@ -1,13 +1,13 @@
-//! The base of an address in a feed.
+//! Addresses in feeds, and their `xml:base`.
 
 use std::sync::Arc;
 
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
-/// Bases within bases that are followed; a feed needs two.
+/// Maximum number of nested bases; a feed needs two.
 const MAX_LEVELS: u8 = 16;
 
-/// An `xml:base`, which may itself be relative to the one around it.
+/// An `xml:base`, which may itself be relative to an outer one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Base {
     href: String,
@@ -16,7 +16,7 @@ pub(crate) struct Base {
 }
 
 impl Base {
-    /// A base within another; nothing where there are too many already.
+    /// Creates a base within another. `None` if they are nested too deeply.
     pub(crate) fn within(outer: Option<&Arc<Base>>, href: String) -> Option<Arc<Base>> {
         let levels = outer.map_or(0, |outer| outer.levels) + 1;
         (levels <= MAX_LEVELS).then(|| {
@@ -28,8 +28,8 @@ impl Base {
         })
     }
 
-    /// The absolute URL in a document at `document`. A base that a crawler can't use is as
-    /// none.
+    /// Returns the absolute URL in a document at `document`. A base that is not a usable URL is
+    /// ignored.
     fn url(&self, document: &CanonicalUrl) -> CanonicalUrl {
         let outer = match &self.outer {
             Some(outer) => outer.url(document),
@@ -43,9 +43,9 @@ impl Base {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FeedUrl {
-    /// The address as written, without white space at its ends; never empty.
+    /// The address as written, trimmed; never empty.
     pub href: String,
-    /// The `xml:base` around it.
+    /// The innermost `xml:base` that applies.
     base: Option<Arc<Base>>,
 }
 
@@ -57,11 +57,11 @@ impl FeedUrl {
         }
     }
 
-    /// The URL that it names in a feed at `feed`: RFC 4287 section 2, with the `xml:base` of
-    /// the elements around.
+    /// Resolves the address in a feed at `feed`, with the `xml:base` of the surrounding elements
+    /// (RFC 4287 section 2).
     ///
     /// # Errors
-    /// The reason why a crawler can't use it.
+    /// The reason why a crawler can't use the URL.
     pub fn resolve(&self, feed: &CanonicalUrl) -> Result<CanonicalUrl, Unusable> {
         match &self.base {
             Some(base) => canonicalize(Some(&base.url(feed)), &self.href),

@@ -1,11 +1,11 @@
-//! The end of a page's head: what stands behind may be anybody's text, such as a comment.
+//! Finds the end of a page's head. Text after it may be anybody's, such as a comment.
 
 use crate::html::name::{self, Name};
 
-/// Follows the tags and the text of a page that are shown, up to the end of its head.
+/// Follows the visible tags and text of a page up to the end of its head.
 ///
-/// A `noscript` in the head is one thing, whatever stands in it: a reader with scripts sees none
-/// of it, and many pages have an image there, which would end the head.
+/// A `noscript` in the head is skipped with its content: a browser with scripts shows none of it,
+/// and many pages put an image there, which would end the head.
 #[derive(Debug, Default)]
 pub(crate) struct HeadEnd {
     is_over: bool,
@@ -13,7 +13,7 @@ pub(crate) struct HeadEnd {
 }
 
 impl HeadEnd {
-    /// Takes a start tag of HTML.
+    /// Processes a start tag in HTML.
     #[inline]
     pub(crate) fn start(&mut self, name: Name) {
         if self.is_over || self.in_noscript {
@@ -23,32 +23,33 @@ impl HeadEnd {
         self.in_noscript = name == name::NOSCRIPT;
     }
 
-    /// Takes an end tag of HTML.
+    /// Processes an end tag in HTML.
     pub(crate) fn end(&mut self, name: Name) {
         self.is_over |= name == name::HEAD;
         self.in_noscript &= name != name::NOSCRIPT;
     }
 
-    /// Takes text of the page itself, outside titles, scripts and styles.
+    /// Processes text of the page, outside titles, scripts and styles.
     pub(crate) fn text(&mut self, text: &str) {
         let is_blank = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\x0c' | b'\r' | b' ');
         self.is_over |= !self.in_noscript && !text.bytes().all(is_blank);
     }
 
-    /// Returns whether the head is over.
+    /// Returns whether the head has ended.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Returns whether what comes now stands in the head, where the page's own author speaks.
+    /// Returns whether the current position is in the head, which the page's author controls.
     #[inline]
     pub(crate) fn is_head(&self) -> bool {
         !self.is_over && !self.in_noscript
     }
 }
 
-/// Elements of the head, and those around it (HTML Standard, the insertion mode "in head").
+/// Returns whether an element belongs to the head or contains it (HTML Standard, the insertion mode
+/// "in head").
 fn is_of_head(name: Name) -> bool {
     matches!(
         name,
@@ -72,7 +73,7 @@ fn is_of_head(name: Name) -> bool {
 mod tests {
     use super::{HeadEnd, Name};
 
-    /// Tags and texts of a page: `+name` begins an element, `-name` ends one.
+    /// Processes tags and texts of a page: `+name` is a start tag, `-name` an end tag.
     fn is_head_after(parts: &[&str]) -> bool {
         let mut head = HeadEnd::default();
         for part in parts {
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_ends_at_what_it_may_not_hold() {
+    fn the_head_ends_at_other_elements_and_text() {
         assert!(is_head_after(&[
             "+html", " \n", "+head", "+meta", "+bgsound"
         ]));

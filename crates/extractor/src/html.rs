@@ -1,4 +1,4 @@
-//! Reading an HTML page: bytes to text to tokens to a [`Page`].
+//! Reads an HTML page: from bytes to text to tokens to a [`Page`].
 
 #[cfg(any(test, fuzzing))]
 mod agreement;
@@ -24,32 +24,31 @@ use crate::limits::{DocumentOddityKind, Limits, note};
 use crate::page::Page;
 use crate::query_encoding::encode_queries;
 pub use anchors::read_anchors;
-use consumer::{Consumer, Nobody};
+use consumer::{Consumer, NoConsumer};
 use page_reader::PageReader;
 pub use page_text::PageText;
 pub use shown::PageObserver;
 use shown::ShownReader;
 use tag_walk::{walk, walk_html};
 
-/// Reads the page in `body`. `content_type` is the value of its header; content
-/// codings are undone already.
+/// Reads the page in `body`. `content_type` is the value of its header. The content coding is
+/// already removed.
 ///
-/// Never fails; any bytes give a page. The time is linear in `body`, the memory is that of the
-/// result and, where the bytes are no UTF-8 or their line ends are not line feeds alone, of the
-/// text.
+/// Never fails: any bytes give a page. Takes linear time in the length of `body`. Memory is that of
+/// the result, plus the text if the bytes are not UTF-8 or line ends are not only line feeds.
 #[must_use]
 pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Page {
     read_text(&PageText::decode(body, content_type), limits, &mut ())
 }
 
-/// Reads a page as [`read_html`] does, and tells `observer` what it shows, in one pass over it.
+/// Reads a page like [`read_html`], and passes the visible parts to `observer`, in one pass.
 #[must_use]
 pub fn read_text(text: &PageText<'_>, limits: &Limits, observer: &mut dyn PageObserver) -> Page {
-    read_beside(text, limits, observer, Nobody).0
+    read_with(text, limits, observer, NoConsumer).0
 }
 
-/// Reads all that [`read_text`] does, while the same tags and text go to `other`.
-pub(crate) fn read_beside<C: Consumer>(
+/// Reads a page like [`read_text`], and passes the same tags and text to `other`.
+pub(crate) fn read_with<C: Consumer>(
     text: &PageText<'_>,
     limits: &Limits,
     observer: &mut dyn PageObserver,
@@ -73,22 +72,22 @@ pub(crate) fn read_beside<C: Consumer>(
     (page, other)
 }
 
-/// Compares what we find in a page with what html5ever finds, for a fuzz target.
+/// Compares our tokens of a page with html5ever's, for a fuzz target.
 ///
 /// # Panics
-/// Where the two differ.
+/// If the two differ.
 #[cfg(fuzzing)]
 pub fn compare_with_html5ever(html: &str) {
     agreement::compare(html);
 }
 
-/// Passes over the tags and the text of a page for nobody, for benchmarks.
+/// Walks the tags and text of a page without a consumer, for benchmarks.
 #[doc(hidden)]
 pub fn pass_over_tokens(html: &str) {
-    let Nobody = walk_html(html, Limits::default().attributes, Nobody);
+    let NoConsumer = walk_html(html, Limits::default().attributes, NoConsumer);
 }
 
-/// Gives all tags and text of a page to `consumer`, tags with `attributes` at most.
+/// Passes all tags and text of a page to `consumer`, with at most `attributes` attributes per tag.
 pub(crate) fn pass_over<C: Consumer>(text: &PageText<'_>, attributes: usize, consumer: C) -> C {
     walk(text, attributes, consumer)
 }

@@ -1,21 +1,19 @@
-//! Reading of documents: the links, base, charset, directives and title of a page; what a
-//! sitemap or a feed lists; what a style sheet loads.
+//! Reads documents: the links, base, charset, directives and title of a page; the entries of a
+//! sitemap or a feed; the resources that a style sheet loads.
 //!
-//! [`what_is`] tells what bytes are, [`read_html`] turns those of a page into a [`Page`],
-//! [`read_sitemap`], [`read_feed`] and [`read_css`] do the same for theirs, and
-//! [`link_header`] reads the links in a header. None ever fails: whatever the bytes are, a
-//! value comes back, with an [`DocumentOddity`] for each thing that was wrong or was left out.
-//! Time is linear in the input, memory is bounded by [`Limits`], and nothing recurses. The
-//! crate never does I/O, reads no clock, runs no script and resolves no link: an address is
-//! handed on as it stands in the document, without the white space around it. Only the query of an
-//! address in a page of a legacy charset is encoded already, since no reader of a link knows that
-//! charset.
+//! [`what_is`] detects the kind of a document. [`read_html`] turns a page into a [`Page`];
+//! [`read_sitemap`], [`read_feed`] and [`read_css`] read the other kinds; and [`link_header`] reads
+//! the links in a header. None of these ever fails: any bytes give a value, with a
+//! [`DocumentOddity`] for each defect or omission. Time is linear in the input, memory is bounded
+//! by [`Limits`], and nothing recurses. The crate does no I/O, reads no clock, runs no script and
+//! resolves no link: an address is returned as written, without surrounding white space. The one
+//! exception is the query of an address in a page in a legacy charset, which is percent-encoded
+//! here because later code doesn't know that charset.
 //!
-//! A page that is served as XML is read in XML's syntax: `<title/>` is empty, `CDATA` sections are
-//! text, and prefixes name vocabularies. HTML is read as a crawler without script sees it: `noscript` is markup; comments and scripts
-//! are not; of a `template`, which a script may show, the links are taken and nothing else; and
-//! a `style` holds what its CSS loads. Names of the tokenizer
-//! beneath never appear in the interface.
+//! A page served as XML is read in XML syntax: `<title/>` is empty, `CDATA` sections are text, and
+//! prefixes name vocabularies. HTML is read as by a browser without scripts: `noscript` is markup,
+//! and comments and scripts are ignored. A `template` only contributes its links, because a script
+//! may show it. A `style` contributes the resources that its CSS loads.
 //!
 //! ```
 //! use crawl_extractor::{Element, Limits, Rel, read_html};

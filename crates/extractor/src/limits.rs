@@ -1,40 +1,53 @@
-//! The most of a document that is read, and what is said when there was more.
+//! Limits for reading a document, and the oddities of reaching them.
 
 use crate::oddities::Oddity;
 
-/// The most that is read of one document. Reaching a limit is never an error: what is
-/// beyond it is left out, and the matching [`DocumentOddityKind`] stands in the oddities.
+/// Limits for reading one document. Reaching a limit is never an error: the rest is dropped, and
+/// the matching [`DocumentOddityKind`] is among the oddities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Links kept of one page, resources apart.
+    /// Links to keep per page, not counting resources.
+    /// Beyond the limit: `links-full`.
     pub links: usize,
-    /// Links to resources kept of one page or style sheet.
+    /// Links to resources to keep per page or style sheet.
+    /// Beyond the limit: `resources-full`.
     pub resources: usize,
-    /// Bytes of one address, after decoding. A longer one is dropped whole, since a part
-    /// of a URL is another URL.
+    /// Bytes of one address, after decoding. A longer one is dropped, because a part of a URL is
+    /// another URL.
     pub href_bytes: usize,
-    /// Bytes of a link's text. With 0 no text is looked at, and none counts as cut.
+    /// Bytes of a link's text. If 0, link texts are ignored, and none counts as cut.
+    /// Beyond the limit: `text-cut`.
     pub text_bytes: usize,
     /// Bytes of the title.
+    /// Beyond the limit: `title-cut`.
     pub title_bytes: usize,
     /// `meta` elements with a name.
+    /// Beyond the limit: `metas-full`.
     pub metas: usize,
-    /// Bytes of the content of one `meta`; its name has the same limit.
+    /// Bytes of the content, and of the name, of one `meta`.
+    /// Beyond the limit: `meta-cut`.
     pub meta_bytes: usize,
     /// Attributes of one tag.
+    /// Beyond the limit: `attributes-full`.
     pub attributes: usize,
-    /// Bytes of one style sheet, be it a document or a `style` element.
+    /// Bytes of one style sheet or `style` element.
+    /// Beyond the limit: `css-too-long`.
     pub css_bytes: usize,
     /// Entries of one sitemap (sitemaps.org: 50,000).
+    /// Beyond the limit: `entries-full`.
     pub sitemap_entries: usize,
     /// Bytes of one sitemap, uncompressed (sitemaps.org: 52,428,800).
+    /// Beyond the limit: `sitemap-too-long`.
     pub sitemap_bytes: usize,
-    /// Alternates, images and videos of one sitemap, all its entries together.
+    /// Alternates, images and videos of one sitemap, over all its entries.
+    /// Beyond the limit: `sitemap-links-full`.
     pub sitemap_links: usize,
     /// Entries of one feed.
+    /// Beyond the limit: `entries-full`.
     pub feed_entries: usize,
     /// Bytes of one feed, uncompressed.
+    /// Beyond the limit: `feed-too-long`.
     pub feed_bytes: usize,
 }
 
@@ -59,7 +72,7 @@ impl Default for Limits {
     }
 }
 
-/// Something in a document that was wrong, or that was left out.
+/// A defect of a document, or an omission by a limit.
 pub type DocumentOddity = Oddity<DocumentOddityKind>;
 
 /// The kinds of [`DocumentOddity`].
@@ -79,16 +92,16 @@ pub enum DocumentOddityKind {
     TitleCut,
     /// More `meta` elements than [`Limits::metas`].
     MetasFull,
-    /// A `meta` longer than [`Limits::meta_bytes`]: content was cut, or the name was
-    /// too long and the element was dropped.
+    /// A `meta` longer than [`Limits::meta_bytes`]: its content was cut, or the element was dropped
+    /// because its name was too long.
     MetaCut,
     /// A tag with more attributes than [`Limits::attributes`].
     AttributesFull,
-    /// The header names a charset that the Encoding Standard does not know.
+    /// The header names a charset that the Encoding Standard doesn't know.
     UnknownCharset,
-    /// Bytes that are no text in the charset used.
+    /// Bytes that are invalid in the charset used.
     UndecodableBytes,
-    /// CSS longer than [`Limits::css_bytes`]; what is beyond was not read.
+    /// CSS longer than [`Limits::css_bytes`]; the rest was not read.
     CssTooLong,
     /// More entries than [`Limits::sitemap_entries`] or [`Limits::feed_entries`].
     EntriesFull,
@@ -96,37 +109,37 @@ pub enum DocumentOddityKind {
     SitemapTooLong,
     /// More alternates, images and videos than [`Limits::sitemap_links`].
     SitemapLinksFull,
-    /// The document is no sitemap, whatever it was named.
+    /// The document is not a sitemap.
     NotASitemap,
     /// A feed longer than [`Limits::feed_bytes`].
     FeedTooLong,
-    /// The document is no feed, whatever it was named.
+    /// The document is not a feed.
     NotAFeed,
-    /// XML that is not well-formed; nothing after it was read.
+    /// XML that is not well-formed; the rest was not read.
     BrokenXml,
-    /// An XML end tag that fits no open element, or one further out; it was mended.
+    /// An XML end tag that matches no open element, or an outer one; it was repaired.
     MismatchedTag,
     /// An element of a sitemap without an end tag; it ended where the next one began.
     UnclosedElement,
     /// A second `loc` in an entry of a sitemap; it counts as a second entry.
     SecondLoc,
-    /// A URL in a sitemap that is in no `loc`; it counts as one.
+    /// A URL in a sitemap outside any `loc`; it counts as one.
     UrlOutsideLoc,
-    /// JSON that is none, or another shape than a feed's; nothing after it was read.
+    /// Invalid JSON, or not the structure of a feed; the rest was not read.
     BrokenJson,
-    /// An XML entity that nobody declared; it was kept as written.
+    /// An undeclared XML entity; it was kept as written.
     UnknownEntity,
-    /// A line of a text sitemap that is no URL.
+    /// A line of a text sitemap that is not a URL.
     NotAUrl,
-    /// The document ends in the middle of an element.
+    /// The document ends within an element.
     EndsEarly,
-    /// More than one `rel=canonical`, and they differ.
+    /// Several `rel=canonical` that differ.
     SeveralCanonicals,
-    /// A `rel=canonical` in the body, where anybody's text may hold it; it was not taken.
+    /// A `rel=canonical` in the body, which may be anybody's text; it was ignored.
     CanonicalInBody,
 }
 
-/// Notes `what`, keeping one entry per kind so that the list stays short on any input.
+/// Notes an oddity. There is one entry per kind, so the list stays short on any input.
 pub(crate) fn note(oddities: &mut Vec<DocumentOddity>, what: DocumentOddityKind, line: u64) {
     match oddities.iter_mut().find(|oddity| oddity.what == what) {
         Some(oddity) => oddity.count += 1,

@@ -1,35 +1,34 @@
-//! Links, as documents hold them.
+//! Links of documents.
 
 use crate::limits::{DocumentOddityKind, Limits};
 use crate::rel::Rel;
 use crate::text::trim;
 
-/// A link, as it stands in a document.
+/// A link in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Link {
-    /// The address as written, without white space at its ends; not resolved, so it may
-    /// be relative, empty (this page), or nothing that a crawler can use. In a page of a legacy
-    /// charset, a query with other characters than ASCII is percent-encoded in that charset.
+    /// The address as written, trimmed but not resolved: it may be relative, empty (this page), or
+    /// unusable for a crawler. In a page in a legacy charset, a query with non-ASCII characters is
+    /// percent-encoded in that charset.
     pub href: String,
-    /// The element that holds it.
+    /// The element that contains the link.
     pub element: Element,
-    /// The attribute that holds it, in lower case. In CSS, `url` or `@import`; in a header,
-    /// the header's name.
+    /// The attribute that contains the link, in lower case. In CSS, `url` or `@import`; in a
+    /// header, its name.
     pub attribute: &'static str,
-    /// The use of following it.
+    /// The purpose of following the link.
     pub kind: LinkKind,
-    /// Its link types.
+    /// The link types.
     pub rel: Rel,
-    /// The media type that the document says the target has, in lower case.
+    /// The media type that the document declares for the target, in lower case.
     pub media_type: Option<String>,
-    /// The text of an `a`, white space collapsed; the `alt` of an `area`. `None` where
-    /// empty.
+    /// The text of an `a`, with white space collapsed, or the `alt` of an `area`. `None` if empty.
     pub text: Option<String>,
 }
 
 impl Link {
-    /// A link without types or text.
+    /// Creates a link without types or text.
     pub(crate) fn new(
         href: String,
         element: Element,
@@ -48,25 +47,25 @@ impl Link {
     }
 }
 
-/// The use of following a link.
+/// The purpose of following a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum LinkKind {
-    /// A person could follow it, or sees the target as a part of the page (a frame).
+    /// A person could follow the link, or sees the target as part of the page (a frame).
     Page,
-    /// A browser loads it to show the page: a style sheet, a script, an image.
+    /// A browser loads the target to show the page: a style sheet, a script, an image.
     Resource,
-    /// A feed of the site's news (RSS, Atom, JSON Feed).
+    /// A feed (RSS, Atom, JSON Feed).
     Feed,
-    /// The target of a form that is sent by GET.
+    /// The target of a form with the method GET.
     Form,
-    /// None of these: a hint about a connection, an interface for programs, the source of
-    /// a quotation, an unknown `rel`.
+    /// Anything else: a hint about a connection, an interface for programs, the source of a
+    /// quotation, an unknown `rel`.
     Other,
 }
 
-/// The place of a link. It is written as the element's name in lower case; `meta` for a refresh,
-/// `*` for any element's `style`, `css` for a style sheet, `http` for a header.
+/// The place of a link. It displays as the element's name in lower case; `meta` for a refresh, `*`
+/// for the `style` of any element, `css` for a style sheet, `http` for a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 #[non_exhaustive]
@@ -150,15 +149,15 @@ pub enum Element {
     SvgFeImage,
     /// The `href` of any element of MathML.
     Math,
-    /// A style sheet that is a document of its own.
+    /// A style sheet in a document of its own.
     #[strum(serialize = "css")]
     StyleSheet,
-    /// A header of the answer: `Link` or `Refresh`.
+    /// A header of the response: `Link` or `Refresh`.
     #[strum(serialize = "http")]
     Header,
 }
 
-/// The use of a `link` element or header, by its types and the media type it declares.
+/// Returns the purpose of a `link` element or header, by its types and declared media type.
 pub(crate) fn kind_of_link(rel: Rel, media_type: Option<&str>) -> LinkKind {
     if rel.intersects(Rel::RESOURCES) {
         return LinkKind::Resource;
@@ -170,7 +169,7 @@ pub(crate) fn kind_of_link(rel: Rel, media_type: Option<&str>) -> LinkKind {
         Some("application/rss+xml" | "application/atom+xml" | "application/feed+json") => {
             LinkKind::Feed
         }
-        // oEmbed, sitemaps and other things for programs; no person reads them.
+        // oEmbed, sitemaps and other data for programs, not people.
         Some(other) if is_data(other) => LinkKind::Other,
         _ => LinkKind::Page,
     }
@@ -181,19 +180,19 @@ fn is_data(media_type: &str) -> bool {
     !html && (media_type.contains("json") || media_type.contains("xml"))
 }
 
-/// Links as they are gathered, up to the limits.
+/// Collects links up to the limits.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     pub(crate) found: Vec<Link>,
-    /// The number of resources among them.
+    /// Number of resources in `found`.
     resources: usize,
 }
 
-/// Links of most pages, for which there is room at once.
+/// Initial capacity: enough for most pages.
 const USUAL_LINKS: usize = 128;
 
 impl Links {
-    /// Those of a page.
+    /// Creates a collector with room for the links of a typical page.
     pub(crate) fn of_page() -> Links {
         Links {
             found: Vec::with_capacity(USUAL_LINKS),
@@ -201,11 +200,11 @@ impl Links {
         }
     }
 
-    /// The address that `href` is, if there is room for such a link. An address of a resource
-    /// that stands in the document itself (a fragment, a `data:` URL) is none.
+    /// Returns `href` trimmed, if there is room for such a link. A resource within the document
+    /// itself (a fragment, a `data:` URL) is refused.
     ///
     /// # Errors
-    /// The limit that leaves no room; `None` where nothing is lost.
+    /// The limit that leaves no room. `None` if nothing is lost.
     pub(crate) fn room(
         &self,
         href: &str,
@@ -214,7 +213,7 @@ impl Links {
     ) -> Result<String, Option<DocumentOddityKind>> {
         let href = trim(href);
         if kind == LinkKind::Resource {
-            if href.is_empty() || stands_here(href) {
+            if href.is_empty() || is_in_document(href) {
                 return Err(None);
             }
             if self.resources >= limits.resources {
@@ -229,7 +228,7 @@ impl Links {
         Ok(href.to_owned())
     }
 
-    /// Adds a link for which there was room; gives its position.
+    /// Adds a link for which there was room, and returns its index.
     pub(crate) fn push(&mut self, link: Link) -> usize {
         self.resources += usize::from(link.kind == LinkKind::Resource);
         self.found.push(link);
@@ -237,8 +236,8 @@ impl Links {
     }
 }
 
-/// Returns whether a resource is a part of the document, or made by a script.
-fn stands_here(href: &str) -> bool {
+/// Returns whether a resource is part of the document or created by a script.
+fn is_in_document(href: &str) -> bool {
     let scheme = |name: &str| {
         href.get(..name.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(name))

@@ -1,30 +1,30 @@
-//! Links in the headers of an answer.
+//! Links in the headers of a response.
 
 use crate::limits::Limits;
 use crate::link::{Element, Link, LinkKind, Links, kind_of_link};
 use crate::refresh::refresh_target;
 use crate::rel::Rel;
 
-/// The links in the value of a `Link` header, parsed as RFC 8288 appendix B says; several
+/// Returns the links in the value of a `Link` header, parsed as in RFC 8288 appendix B. Several
 /// headers are read one by one, or joined by commas.
 ///
-/// Addresses are relative to the page that was asked for, whatever its `base` says. A link
-/// that speaks of another page (`anchor`) is left out, as section 3.2 allows; so are those
-/// beyond [`Limits::links`] and [`Limits::resources`]. Never fails.
+/// Addresses are relative to the requested page, ignoring its `base`. A link with another page as
+/// its context (`anchor`) is skipped, as section 3.2 allows, and so are links beyond
+/// [`Limits::links`] and [`Limits::resources`]. Never fails.
 #[must_use]
 pub fn link_header(value: &str, limits: &Limits) -> Vec<Link> {
     let mut links = Links::default();
     let mut parser = Parser { rest: value };
     while let Some(target) = parser.target() {
         let parameters = parser.parameters();
-        let elsewhere = parameters
+        let is_of_other_page = parameters
             .anchor
             .is_some_and(|anchor| !anchor.is_empty() && !anchor.starts_with('#'));
         let media_type = parameters.media_type.filter(|value| value.len() <= 255);
         let media_type = media_type.map(|value| value.to_ascii_lowercase());
         let rel = Rel::parse(&parameters.rel.unwrap_or_default());
         let kind = kind_of_link(rel, media_type.as_deref());
-        if elsewhere || target.trim().is_empty() {
+        if is_of_other_page || target.trim().is_empty() {
             continue;
         }
         if let Ok(href) = links.room(target, kind, limits) {
@@ -39,8 +39,8 @@ pub fn link_header(value: &str, limits: &Limits) -> Vec<Link> {
     links.found
 }
 
-/// The target of a `Refresh` header by its value, which browsers read like a `meta` that
-/// refreshes (HTML Standard 4.2.5.3).
+/// Returns the target of a `Refresh` header, which browsers read like a `meta` refresh (HTML
+/// Standard 4.2.5.3).
 #[must_use]
 pub fn refresh_header(value: &str, limits: &Limits) -> Option<Link> {
     let target = refresh_target(value)?;
@@ -48,7 +48,7 @@ pub fn refresh_header(value: &str, limits: &Limits) -> Option<Link> {
     Some(Link::new(href, Element::Header, "refresh", LinkKind::Page))
 }
 
-/// The parameters of one link that matter; of each, the first counts.
+/// The relevant parameters of one link. The first of each name counts.
 #[derive(Default)]
 struct Parameters {
     rel: Option<String>,
@@ -61,50 +61,51 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// The next address between angle brackets, and what stands behind it is next.
+    /// Returns the next address in angle brackets, and advances past it.
     fn target(&mut self) -> Option<&'a str> {
         loop {
             self.rest = self.rest.trim_start_matches(|c| is_blank(c) || c == ',');
             if let Some(inner) = self.rest.strip_prefix('<') {
-                let (target, behind) = inner.split_once('>')?;
-                self.rest = behind;
+                let (target, rest) = inner.split_once('>')?;
+                self.rest = rest;
                 return Some(target);
             }
-            // No link stands here: on to the next comma.
+            // Not a link: skip to the next comma.
             self.rest = &self.rest[self.rest.find(',')?..];
         }
     }
 
     fn parameters(&mut self) -> Parameters {
-        let mut found = Parameters::default();
+        let mut parameters = Parameters::default();
         loop {
             self.skip_blanks();
-            let Some(behind) = self.rest.strip_prefix(';') else {
-                return found;
+            let Some(rest) = self.rest.strip_prefix(';') else {
+                return parameters;
             };
-            self.rest = behind;
+            self.rest = rest;
             self.skip_blanks();
             let name = self.take_until(|c| is_blank(c) || matches!(c, '=' | ';' | ','));
             self.skip_blanks();
             let value = match self.rest.strip_prefix('=') {
-                Some(behind) => {
-                    self.rest = behind;
+                Some(rest) => {
+                    self.rest = rest;
                     self.skip_blanks();
                     self.value()
                 }
                 None => String::new(),
             };
             let place = match name.to_ascii_lowercase().as_str() {
-                "rel" => &mut found.rel,
-                "anchor" => &mut found.anchor,
-                "type" => &mut found.media_type,
+                "rel" => &mut parameters.rel,
+                "anchor" => &mut parameters.anchor,
+                "type" => &mut parameters.media_type,
                 _ => continue,
             };
             place.get_or_insert(value);
         }
     }
 
-    /// A token, or a quoted string; what stands behind it up to the next separator is none's.
+    /// Returns a token or a quoted string. Text between a quoted string and the next separator is
+    /// ignored.
     fn value(&mut self) -> String {
         let Some(quoted) = self.rest.strip_prefix('"') else {
             return self

@@ -1,21 +1,21 @@
-//! The oddities of a page while it is read.
+//! Oddities collected while reading a page.
 
 use memchr::memchr_iter;
 
-/// Something in a document that was wrong, or that was left out.
+/// A defect of a document, or an omission by a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Oddity<K> {
-    /// The kind of oddity. A document's oddities hold each kind once.
+    /// The kind of oddity. Each kind occurs once in a document's oddities.
     pub what: K,
-    /// The line where it was first met; the first line is 1. Where the matter is the
-    /// whole document's (its charset, its size), 1.
+    /// The line of the first occurrence, from 1. Oddities of the whole document (its charset, its
+    /// size) have line 1.
     pub line: u64,
-    /// The number of times that it was met.
+    /// Number of occurrences.
     pub count: u64,
 }
 
-/// The kinds of oddities that were met, each once, so that they stay few on any input. Where each
-/// was first met is kept as a byte of the text: lines are counted for these alone.
+/// The oddities of a page, one per kind, so that the list stays short on any input. Places are kept
+/// as byte offsets, so that lines are only counted for these.
 #[derive(Debug)]
 pub(crate) struct Oddities<K> {
     list: Vec<(K, usize, u64)>,
@@ -28,15 +28,15 @@ impl<K> Default for Oddities<K> {
 }
 
 impl<K: Copy + PartialEq> Oddities<K> {
-    /// Notes `kind`, met before the byte at `offset`.
+    /// Notes an oddity at the byte at `offset`.
     pub(crate) fn note(&mut self, kind: K, offset: usize) {
-        match self.list.iter_mut().find(|(known, ..)| *known == kind) {
+        match self.list.iter_mut().find(|(noted, ..)| *noted == kind) {
             Some((_, _, count)) => *count += 1,
             None => self.list.push((kind, offset, 1)),
         }
     }
 
-    /// The oddities, with their lines in `text`.
+    /// Returns the oddities, with their lines in `text`.
     pub(crate) fn into_list(self, text: &str) -> Vec<Oddity<K>> {
         let list = self.list.into_iter().map(|(what, offset, count)| {
             let before = &text.as_bytes()[..offset.min(text.len())];

@@ -1,4 +1,4 @@
-//! A page as it was read.
+//! The result of reading a page.
 
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -10,35 +10,33 @@ use crate::link::Link;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Page {
-    /// The text of the first `title` outside SVG, its white space collapsed. `None`
-    /// where there is none or it is empty.
+    /// The text of the first `title` outside SVG, with white space collapsed. `None` if it is
+    /// missing or empty.
     pub title: Option<String>,
-    /// The `href` of the first `base` that has one, as written; see [`Page::base_url`].
+    /// The `href` of the first `base` that has one, as written. See [`Page::base_url`].
     pub base: Option<String>,
     /// The `href` of the first `link` with `rel=canonical` in the head, as written. One in the body
-    /// may stand in text that a visitor wrote.
+    /// may be a visitor's text.
     pub canonical: Option<String>,
-    /// The content of the first META URL in the head, as written: the master copy of a mirrored
-    /// or generated page.
+    /// The content of the first META URL in the head, as written: the master copy of a mirrored or
+    /// generated page.
     pub master_url: Option<String>,
-    /// Links in the order of the page, resources among them. The same address may stand
-    /// here often.
+    /// Links in page order, including resources. Duplicates are kept.
     pub links: Vec<Link>,
-    /// `meta` elements with a name, in the order of the page.
+    /// `meta` elements with a name, in page order.
     pub metas: Vec<Meta>,
-    /// The parts by which a form or a notice is told from a page of text.
+    /// Counts that distinguish a form or a notice from a page of text.
     pub outline: Outline,
-    /// The name, in the Encoding Standard, of the charset that the page was read in.
+    /// The charset that the page was decoded with, by its name in the Encoding Standard.
     pub charset: &'static str,
-    /// The source that named that charset.
+    /// The source of that charset.
     pub charset_source: CharsetSource,
-    /// Defects, and parts that were left out, each kind once.
+    /// Defects and omissions, each kind once.
     pub oddities: Vec<DocumentOddity>,
 }
 
 impl Page {
-    /// The base of the page's links, when the page itself stands at `page`: its
-    /// `base`, or `page` where it has none that a crawler can use.
+    /// Returns the base URL of the links of a page at `page`: its `base` if usable, or else `page`.
     #[must_use]
     pub fn base_url(&self, page: &CanonicalUrl) -> CanonicalUrl {
         let base = self.base.as_deref();
@@ -46,9 +44,9 @@ impl Page {
             .unwrap_or_else(|| page.clone())
     }
 
-    /// The other page that this one, at `page`, calls its own: by a `rel=canonical`, else by
-    /// `linked`, the target of a `Link` header with that relation (RFC 8288, RFC 6596), else by
-    /// META URL. An address that nothing can be fetched from, such as a file's, names none.
+    /// Returns the other URL that the page at `page` declares as its canonical one: by
+    /// `rel=canonical`, else by `linked`, the target of a `Link` header with that relation (RFC
+    /// 8288, RFC 6596), else by META URL. Unusable addresses are ignored.
     #[must_use]
     pub fn stands_elsewhere(
         &self,
@@ -57,13 +55,13 @@ impl Page {
     ) -> Option<CanonicalUrl> {
         let base = self.base_url(page);
         let named = |base, href: Option<&str>| canonicalize(Some(base), href?).ok();
-        let other = named(&base, self.canonical.as_deref())
+        let declared = named(&base, self.canonical.as_deref())
             .or_else(|| named(page, linked))
             .or_else(|| named(&base, self.master_url.as_deref()))?;
-        (other != *page).then_some(other)
+        (declared != *page).then_some(declared)
     }
 
-    /// Name and content of each named `meta`, the names in lower case.
+    /// Returns name (in lower case) and content of each named `meta`.
     pub fn meta_pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.metas
             .iter()
@@ -89,18 +87,18 @@ impl Default for Page {
     }
 }
 
-/// The outline of a page: how much of what it shows.
+/// The amount of text, links and password fields that a page shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outline {
-    /// The text of the first `h1` that has some, its white space collapsed.
+    /// The text of the first non-empty `h1`, with white space collapsed.
     pub heading: Option<String>,
-    /// Fields for a password.
+    /// Number of password fields.
     pub passwords: usize,
-    /// Elements `a`, with an address or without.
+    /// Number of `a` elements, with or without an address.
     pub links: usize,
-    /// Characters of text but blanks, as they are written; without titles, form fields, scripts and
-    /// styles. 8,192 stands for any more.
+    /// Number of non-white characters as written, without titles, form fields, scripts and styles.
+    /// Counted up to 8,192.
     pub letters: usize,
 }
 
@@ -108,7 +106,7 @@ pub struct Outline {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Meta {
-    /// The name in lower case, without white space at its ends.
+    /// The name in lower case, trimmed.
     pub name: String,
     /// The content as written.
     pub content: String,

@@ -4,21 +4,21 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFI
 
 use crate::text::is_space;
 
-/// The encoding that a `meta` element or an XML declaration in `bytes` names. UTF-16
-/// named by a `meta` means UTF-8, since the `meta` could not be read otherwise.
+/// Returns the encoding that a `meta` element or an XML declaration in `bytes` names. UTF-16 named
+/// by a `meta` becomes UTF-8, because the `meta` could not be read otherwise.
 pub(crate) fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
     if let Some(utf_16) = bare_utf_16(bytes) {
         return Some(utf_16);
     }
     let mut scan = Scan { bytes, at: 0 };
-    // An `Err` says that the bytes ended: what was read of the last tag counts nothing.
+    // `Err` means that the bytes ended: an incomplete last tag doesn't count.
     scan.run()
         .unwrap_or_default()
         .or_else(|| xml_encoding(bytes))
 }
 
-/// The encoding that an XML declaration at the very start names, or that its bytes are
-/// plainly in.
+/// Returns the encoding that an XML declaration at the very start names, or UTF-16 if the
+/// declaration is in it.
 pub(crate) fn xml_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     if let Some(utf_16) = bare_utf_16(bytes) {
         return Some(utf_16);
@@ -46,7 +46,7 @@ fn skip_control(bytes: &[u8]) -> &[u8] {
     &bytes[start..]
 }
 
-/// `<?x` in UTF-16 without a byte order mark.
+/// Detects `<?x` in UTF-16 without a byte order mark.
 fn bare_utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     if bytes.starts_with(b"<\0?\0x\0") {
         Some(UTF_16LE)
@@ -57,8 +57,8 @@ fn bare_utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// The encoding that an `@charset` at the very start names (CSS Syntax Level 3, section
-/// 3.2); its form is fixed to the byte.
+/// Returns the encoding that an `@charset` at the very start names (CSS Syntax Level 3, section
+/// 3.2). Its form is fixed to the byte.
 pub(crate) fn css_charset(bytes: &[u8]) -> Option<&'static Encoding> {
     let rest = bytes.strip_prefix(b"@charset \"")?;
     let end = rest.iter().position(|&byte| byte == b'"')?;
@@ -68,7 +68,7 @@ pub(crate) fn css_charset(bytes: &[u8]) -> Option<&'static Encoding> {
         .map(readable_as_ascii)
 }
 
-/// UTF-16 that a document names within itself can't be, or that name could not be read.
+/// Replaces UTF-16 by UTF-8: a document that names its charset in ASCII can't be UTF-16.
 fn readable_as_ascii(encoding: &'static Encoding) -> &'static Encoding {
     if encoding == UTF_16LE || encoding == UTF_16BE {
         UTF_8
@@ -77,7 +77,7 @@ fn readable_as_ascii(encoding: &'static Encoding) -> &'static Encoding {
     }
 }
 
-/// The bytes ended in the middle of something.
+/// The bytes ended within a tag or comment.
 struct Ended;
 
 /// Name and value, both in lower case.
@@ -116,7 +116,7 @@ impl Scan<'_> {
         Ok(None)
     }
 
-    /// The attributes of a `meta`, and what they come to.
+    /// Reads the attributes of a `meta`, and returns the encoding that they name.
     fn meta(&mut self) -> Result<Option<&'static Encoding>, Ended> {
         let (mut pragma, mut needs_pragma) = (false, None);
         let mut charset: Option<Option<&'static Encoding>> = None;
@@ -148,7 +148,7 @@ impl Scan<'_> {
         }))
     }
 
-    /// "Get an attribute": name and value in lower case.
+    /// "Get an attribute": returns name and value in lower case.
     fn attribute(&mut self) -> Result<Option<Attribute>, Ended> {
         self.skip_while(|byte| is_space(byte) || byte == b'/')?;
         if self.peek()? == b'>' {
@@ -195,13 +195,13 @@ impl Scan<'_> {
         self.bytes.get(self.at).copied().ok_or(Ended)
     }
 
-    fn skip_while(&mut self, wanted: impl Fn(u8) -> bool) -> Result<(), Ended> {
-        self.skip_to(|byte| !wanted(byte))
+    fn skip_while(&mut self, is_skipped: impl Fn(u8) -> bool) -> Result<(), Ended> {
+        self.skip_to(|byte| !is_skipped(byte))
     }
 
-    fn skip_to(&mut self, wanted: impl Fn(u8) -> bool) -> Result<(), Ended> {
-        let found = self.bytes[self.at..].iter().position(|&byte| wanted(byte));
-        self.at += found.ok_or(Ended)?;
+    fn skip_to(&mut self, is_end: impl Fn(u8) -> bool) -> Result<(), Ended> {
+        let end = self.bytes[self.at..].iter().position(|&byte| is_end(byte));
+        self.at += end.ok_or(Ended)?;
         Ok(())
     }
 }
@@ -214,13 +214,13 @@ fn is_meta(rest: &[u8]) -> bool {
             .is_some_and(|&byte| is_space(byte) || byte == b'/')
 }
 
-/// "Extracting a character encoding from a meta element": the label in a content type,
-/// which is in lower case already.
+/// "Extracting a character encoding from a meta element": returns the label in a content type,
+/// which is already in lower case.
 fn charset_in_content(content: &[u8]) -> Option<&[u8]> {
     let mut rest = content;
     loop {
-        let found = rest.windows(7).position(|window| window == b"charset")?;
-        rest = skip_space(&rest[found + 7..]);
+        let at = rest.windows(7).position(|window| window == b"charset")?;
+        rest = skip_space(&rest[at + 7..]);
         if let Some(value) = rest.strip_prefix(b"=") {
             rest = skip_space(value);
             break;

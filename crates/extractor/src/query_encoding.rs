@@ -1,7 +1,7 @@
-//! Queries of addresses in pages of a legacy charset.
+//! Encodes the queries of addresses in pages in a legacy charset.
 //!
-//! URL Standard, "percent-encode after encoding": what HTML names is encoded in the page's charset
-//! in the query alone. Paths, fragments, style sheets and headers are UTF-8 whatever the page is.
+//! URL Standard, "percent-encode after encoding": for addresses in HTML, only the query is encoded
+//! in the page's charset. Paths, fragments, style sheets and headers always use UTF-8.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,11 +11,11 @@ use encoding_rs::{EncoderResult, Encoding, UTF_8};
 use crate::link::Element;
 use crate::page::Page;
 
-/// Bytes that the encoder writes at a time.
+/// Maximum bytes for the encoder to write at a time.
 const CHUNK_BYTES: usize = 256;
 
-/// Encodes the queries of a page's addresses in its charset. Drops those that get longer than
-/// `max_bytes` and returns their number.
+/// Encodes the queries of a page's addresses in its charset. Drops addresses that become longer
+/// than `max_bytes` and returns their number.
 pub(crate) fn encode_queries(
     page: &mut Page,
     charset: &'static Encoding,
@@ -62,7 +62,7 @@ pub(crate) fn encode_query<'h>(href: &'h str, charset: &'static Encoding) -> Cow
     Cow::Owned(encoded)
 }
 
-/// Returns whether an address is relative or has a scheme of HTTP.
+/// Returns whether an address is relative or has an HTTP scheme.
 fn may_be_http(href: &str) -> bool {
     let end = href.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '-' | '.'));
     match end.map(|end| (&href[..end], &href[end..])) {
@@ -94,8 +94,8 @@ fn percent_encode(query: &str, charset: &'static Encoding, out: &mut String) {
     }
 }
 
-/// Adds a byte, percent-encoded if it is in the special-query percent-encode set. White space that
-/// a URL parser drops stays as it is.
+/// Appends a byte, percent-encoded if it is in the special-query percent-encode set. White space
+/// that a URL parser drops stays as it is.
 fn push_byte(byte: u8, out: &mut String) {
     let is_encoded = !byte.is_ascii_graphic() || matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\'');
     if is_encoded && !matches!(byte, b'\t' | b'\n' | b'\r') {

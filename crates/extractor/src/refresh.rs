@@ -2,8 +2,8 @@
 
 use crate::text::trim;
 
-/// The address that `content` sends to: the shared declarative refresh steps of the HTML
-/// Standard. `None` where it is no refresh, or reloads the page itself.
+/// Returns the address that `content` redirects to, by the shared declarative refresh steps of the
+/// HTML Standard. `None` if it is not a refresh, or reloads the page itself.
 pub(crate) fn refresh_target(content: &str) -> Option<&str> {
     let content = trim(content);
     let after_time = content.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -21,7 +21,7 @@ pub(crate) fn refresh_target(content: &str) -> Option<&str> {
     (!target.is_empty()).then_some(target)
 }
 
-/// The text after `url =`, in any letter case.
+/// Returns the text after `url =`, ignoring case.
 fn after_url_equals(text: &str) -> Option<&str> {
     let (word, rest) = text.split_at_checked(3)?;
     let rest = trim(rest)
@@ -30,7 +30,7 @@ fn after_url_equals(text: &str) -> Option<&str> {
     Some(trim(rest))
 }
 
-/// The text up to the closing quote, where it begins with a quote.
+/// Returns the text up to the closing quote, if it begins with a quote.
 fn unquoted(text: &str) -> &str {
     for quote in ['"', '\''] {
         if let Some(inner) = text.strip_prefix(quote) {

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::ops::BitOr;
 
-/// A set of link types, as `rel` names them. Types that stand in no list here are
-/// forgotten. Letter case does not matter.
+/// A set of link types, as in `rel`. Types not listed here are dropped. Case-insensitive.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Rel(u64);
 
@@ -108,7 +107,7 @@ link_types! {
     PRERENDER = 43, "prerender";
 }
 
-/// Old spellings of the same types.
+/// Old spellings of these types.
 const ALIASES: &[(&str, Rel)] = &[
     ("previous", Rel::PREV),
     ("copyright", Rel::LICENSE),
@@ -117,7 +116,7 @@ const ALIASES: &[(&str, Rel)] = &[
 ];
 
 impl Rel {
-    /// The types of what a browser loads to show the page.
+    /// The types of resources that a browser loads to show the page.
     pub(crate) const RESOURCES: Rel = union(&[
         Rel::STYLESHEET,
         Rel::ICON,
@@ -129,7 +128,7 @@ impl Rel {
         Rel::MANIFEST,
     ]);
 
-    /// The types of what a person could follow.
+    /// The types of links that a person could follow.
     pub(crate) const PAGES: Rel = union(&[
         Rel::CANONICAL,
         Rel::ALTERNATE,
@@ -163,15 +162,15 @@ impl Rel {
         Rel::PRERENDER,
     ]);
 
-    /// The set of the types named in `value`, a list separated by white space.
+    /// Parses a list of link types, separated by white space.
     #[must_use]
     pub fn parse(value: &str) -> Rel {
         let types = || NAMES.iter().chain(ALIASES);
         value
             .split_ascii_whitespace()
             .fold(Rel::default(), |set, token| {
-                let known = types().find(|(name, _)| name.eq_ignore_ascii_case(token));
-                known.map_or(set, |&(_, rel)| set | rel)
+                let listed = types().find(|(name, _)| name.eq_ignore_ascii_case(token));
+                listed.map_or(set, |&(_, rel)| set | rel)
             })
     }
 
@@ -187,7 +186,7 @@ impl Rel {
         self.0 & other.0 != 0
     }
 
-    /// Returns whether the set holds no type.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
@@ -211,7 +210,7 @@ impl BitOr for Rel {
     }
 }
 
-/// The types in a fixed order, separated by one space.
+/// Writes the types in a fixed order, separated by one space.
 impl fmt::Display for Rel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = NAMES.iter().filter(|(_, rel)| self.contains(*rel));

@@ -12,11 +12,11 @@ use crate::limits::{DocumentOddity, DocumentOddityKind, Limits, note};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Sitemap {
-    /// The kind of its entries.
+    /// The kind of the entries.
     pub kind: SitemapKind,
-    /// The entries, in the order of the document.
+    /// The entries, in document order.
     pub entries: Vec<SitemapEntry>,
-    /// Defects, and parts that were left out, each kind once.
+    /// Defects and omissions, each kind once.
     pub oddities: Vec<DocumentOddity>,
 }
 
@@ -28,23 +28,23 @@ pub enum SitemapKind {
     UrlSet,
     /// Other sitemaps (`sitemapindex`).
     Index,
-    /// Pages, one URL a line.
+    /// Pages, one URL per line.
     Text,
-    /// The document is no sitemap; it has no entries.
+    /// The document is not a sitemap and has no entries.
     Unknown,
 }
 
-/// An entry of a sitemap. All but `loc` are hints from the site's owner.
+/// An entry of a sitemap. All fields but `loc` are hints from the site's owner.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SitemapEntry {
-    /// The URL as written, without white space at its ends; never empty.
+    /// The URL as written, trimmed; never empty.
     pub loc: String,
-    /// The date of its last change, as written (W3C datetime, where the owner keeps to it).
+    /// The date of the last change, as written (W3C datetime, if the owner follows the standard).
     pub lastmod: Option<String>,
-    /// The frequency with which it changes.
+    /// How often the page changes.
     pub changefreq: Option<ChangeFreq>,
-    /// Its rank among the URLs of the same site, 0 to 1.
+    /// The rank among the URLs of the same site, 0 to 1.
     pub priority: Option<f32>,
     /// The same page in other languages or forms (`xhtml:link`). They are pages.
     pub alternates: Vec<Alternate>,
@@ -52,7 +52,7 @@ pub struct SitemapEntry {
     pub images: Vec<String>,
     /// Videos on the page.
     pub videos: Vec<Video>,
-    /// The page as news.
+    /// The page as a news article.
     pub news: Option<NewsEntry>,
 }
 
@@ -60,31 +60,31 @@ pub struct SitemapEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Alternate {
-    /// Its address as written, without white space at its ends; never empty.
+    /// The address as written, trimmed; never empty.
     pub href: String,
-    /// Its language, as written.
+    /// The language, as written.
     pub hreflang: Option<String>,
 }
 
-/// A video on a page: addresses as written.
+/// A video on a page, by addresses as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Video {
     /// The video itself.
     pub content: Option<String>,
-    /// A page that plays it.
+    /// A page that plays the video.
     pub player: Option<String>,
-    /// An image that stands for it.
+    /// A preview image of the video.
     pub thumbnail: Option<String>,
 }
 
-/// A page as news (Google's extension).
+/// A page as a news article (Google's extension).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewsEntry {
-    /// The date of its publication, as written (W3C datetime, where the owner keeps to it).
+    /// The publication date, as written (W3C datetime, if the owner follows the standard).
     pub published: Option<String>,
-    /// Its title, white space collapsed.
+    /// The title, with white space collapsed.
     pub title: Option<String>,
 }
 
@@ -103,7 +103,7 @@ impl SitemapEntry {
     }
 }
 
-/// The frequency with which a page changes, by its owner.
+/// How often a page changes, according to its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::EnumString)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 #[expect(missing_docs, reason = "the names say it all")]
@@ -117,14 +117,14 @@ pub enum ChangeFreq {
     Never,
 }
 
-/// Reads the entries of the sitemap in `body`; compression is undone already. `content_type` is the
+/// Reads the entries of the sitemap in `body`, which is already decompressed. `content_type` is the
 /// value of its header.
 ///
-/// Never fails: of broken XML, what stands before the break is kept. A document that
-/// begins with `<`, or has the root of a sitemap behind other text, is read as XML, any other as one
-/// URL a line. Missing end tags, a second `loc` in an entry and URLs outside of a `loc` lose no URL:
-/// an oddity tells of each. Prefixes of XML names and
-/// namespaces are ignored; what the extensions name is kept apart from the pages.
+/// Never fails: everything before an XML syntax error is kept. A document that begins with `<`, or
+/// has the root of a sitemap after other text, is read as XML, any other as one URL per line.
+/// Missing end tags, a second `loc` in an entry and URLs outside a `loc` lose no URL, but are noted
+/// as oddities. XML prefixes and namespaces are ignored. URLs in extensions are kept apart from the
+/// pages.
 #[must_use]
 pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Sitemap {
     let (encoding, skip) = charset::of_xml(body, content_type);
@@ -155,7 +155,7 @@ pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &Limits) ->
     sitemap
 }
 
-/// The byte at which the XML of a sitemap begins. Servers put messages before it.
+/// Returns the offset at which the XML of a sitemap begins. Some servers put messages before it.
 fn start_of_xml(text: &str) -> Option<usize> {
     if text.trim_start().starts_with('<') {
         return Some(0);

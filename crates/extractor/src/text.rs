@@ -1,6 +1,6 @@
-//! Text with its white space collapsed, up to a limit.
+//! Text with white space collapsed, up to a limit.
 
-/// Collects text; runs of ASCII white space become one space, none stand at the ends.
+/// Collects text. Runs of ASCII white space become one space, and are dropped at both ends.
 #[derive(Debug, Default)]
 pub(crate) struct Collapsed {
     text: String,
@@ -10,7 +10,7 @@ pub(crate) struct Collapsed {
 }
 
 impl Collapsed {
-    /// Nothing yet; `limit` bytes at most.
+    /// Creates an empty collector for at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Collapsed {
         Collapsed {
             limit,
@@ -18,7 +18,7 @@ impl Collapsed {
         }
     }
 
-    /// Adds `text`. White space between two calls counts as such.
+    /// Adds `text`. White space at its ends separates it from text of other calls.
     pub(crate) fn push(&mut self, text: &str) {
         if self.cut {
             return;
@@ -39,14 +39,14 @@ impl Collapsed {
         }
     }
 
-    /// Ends a word: what follows does not join what came before.
+    /// Separates the following text from the text so far, as white space does.
     pub(crate) fn separate(&mut self) {
         self.space = true;
     }
 
-    /// The text, and whether some of it was left out; empties the collector.
+    /// Returns the text, and whether it was cut, and empties the collector.
     pub(crate) fn take(&mut self) -> (Option<String>, bool) {
-        // The buffer stays for the next text, so that each is one allocation of its own size.
+        // The buffer is reused, so each text is one allocation of its own size.
         let text = (!self.text.is_empty()).then(|| self.text.as_str().to_owned());
         let cut = std::mem::take(&mut self.cut);
         self.text.clear();
@@ -61,23 +61,24 @@ impl Collapsed {
         let space = usize::from(self.space && !self.text.is_empty());
         let room = self.limit.saturating_sub(self.text.len() + space);
         self.space = false;
-        let kept = &word[..word.floor_char_boundary(room)];
-        self.cut = kept.len() < word.len();
-        if !kept.is_empty() {
+        let fitting = &word[..word.floor_char_boundary(room)];
+        self.cut = fitting.len() < word.len();
+        if !fitting.is_empty() {
             if space == 1 {
                 self.text.push(' ');
             }
-            self.text.push_str(kept);
+            self.text.push_str(fitting);
         }
     }
 }
 
-/// `value` without ASCII white space at its ends.
+/// Returns `value` without ASCII white space at both ends.
 pub(crate) fn trim(value: &str) -> &str {
     value.trim_ascii()
 }
 
-/// ASCII white space of the Infra Standard: tab, line feed, form feed, return, space.
+/// Returns whether a byte is ASCII white space of the Infra Standard: tab, line feed, form feed,
+/// return, space.
 #[inline]
 pub(crate) const fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | 0x0c | b'\r' | b' ')

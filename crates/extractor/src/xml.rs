@@ -1,8 +1,8 @@
-//! XML as it is met on the web: read in one walk, and mended where that is safe.
+//! Reads real-world XML in one walk, and repairs it where that is safe.
 //!
-//! Entities that a document declares are never expanded and nothing outside of it is read, so no
-//! few bytes become many. End tags that fit nothing are passed over, and one that fits an
-//! element further out ends those within.
+//! Declared entities are never expanded and nothing outside the document is read, so a few bytes
+//! can't become many. End tags that match no open element are skipped, and one that matches an
+//! outer element also ends those within it.
 
 mod names;
 
@@ -19,14 +19,14 @@ use names::{Bindings, Space as Namespace, fingerprint};
 
 pub(crate) use names::Space;
 
-/// The number of open elements that an end tag may end at once.
+/// Maximum number of open elements that one end tag can end.
 const MAX_MENDED_LEVELS: usize = 32;
 
 /// One step of a walk over a document.
 pub(crate) enum Step<'a> {
-    /// An element begins. One without content ends in the next step.
+    /// An element begins. An empty element ends in the next step.
     Start(Tag<'a>),
-    /// Text, or a part of it; references are resolved.
+    /// Text, or a part of it, with references resolved.
     Text(Cow<'a, str>),
     /// The innermost element ends.
     End,
@@ -40,45 +40,45 @@ pub(crate) struct Tag<'a> {
 }
 
 impl Tag<'_> {
-    /// The name without its prefix.
+    /// Returns the name without its prefix.
     pub(crate) fn name(&self) -> &str {
         self.tag.local_name().into_inner()
     }
 
-    /// The name with its prefix.
+    /// Returns the name with its prefix.
     pub(crate) fn written_name(&self) -> &str {
         self.tag.name().into_inner()
     }
 
-    /// The value of an attribute, by its name with its prefix.
+    /// Returns the value of an attribute, by its name with its prefix.
     pub(crate) fn attribute(&self, name: &str) -> Option<String> {
         let mut attributes = self.tag.html_attributes();
-        // Without checks each attribute is looked at once, and not held against all before it.
+        // With checks, each attribute would be compared with all attributes before it.
         let attributes = attributes.with_checks(false).take(self.attributes);
-        let mut known = attributes.filter_map(Result::ok);
-        let found = known.find(|attribute| attribute.key.into_inner() == name)?;
-        Some(unescaped(&found.value))
+        let mut valid = attributes.filter_map(Result::ok);
+        let attribute = valid.find(|attribute| attribute.key.into_inner() == name)?;
+        Some(unescaped(&attribute.value))
     }
 
-    /// The value of an attribute, unless it is empty or longer than `bytes`.
+    /// Returns the value of an attribute, unless it is empty or longer than `bytes`.
     pub(crate) fn short_attribute(&self, name: &str, bytes: usize) -> Option<String> {
         let value = self.attribute(name)?;
         (!value.is_empty() && value.len() <= bytes).then_some(value)
     }
 }
 
-/// A walk over an XML document.
+/// A walk over an XML document. Call `next` until it returns `None`.
 pub(crate) struct Xml<'a> {
     text: &'a str,
-    /// The byte of the text at which the document begins.
+    /// The offset in the text at which the document begins.
     start: usize,
     reader: Reader<&'a [u8]>,
-    /// The names of the elements that are open, as fingerprints.
+    /// The names of the open elements, as fingerprints.
     open: Vec<u64>,
-    /// Elements that the last end tag ended and that have not been told of.
+    /// Number of elements that the last end tag ended and that `next` still has to report.
     to_end: usize,
     bindings: Bindings,
-    /// `xml:base` in force: at which depth it was said, and what it comes to.
+    /// The `xml:base` values in force, with the depths of their elements.
     bases: Vec<(usize, Arc<Base>)>,
     attributes: usize,
     href_bytes: usize,
@@ -90,11 +90,11 @@ impl<'a> Xml<'a> {
         Xml::from(text, 0, limits)
     }
 
-    /// A walk over the document that begins at the byte `start` of `text`.
+    /// Starts a walk over the document that begins at the offset `start` of `text`.
     pub(crate) fn from(text: &'a str, start: usize, limits: &Limits) -> Xml<'a> {
         let mut reader = Reader::from_str(&text[start..]);
         let config = reader.config_mut();
-        // `&` without a name is common in addresses, and means itself.
+        // `&` without a name is common in addresses, and stands for itself.
         config.allow_dangling_amp = true;
         config.allow_unmatched_ends = true;
         config.check_end_names = false;
@@ -113,27 +113,27 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// The number of open elements; behind a start tag, its own is among them.
+    /// Returns the number of open elements; after a start tag this includes its element.
     pub(crate) fn depth(&self) -> usize {
         self.open.len()
     }
 
-    /// Ends open elements so that the one whose start tag came last is at `depth`. Elements around it
-    /// that have no start tag are made up.
+    /// Ends open elements so that the one opened last is at `depth`. Missing outer elements are
+    /// assumed.
     pub(crate) fn reopen_at(&mut self, depth: usize) {
         let own = self.open.pop();
         self.open.resize(depth.saturating_sub(1), 0);
         self.open.extend(own);
-        self.bindings.leave(depth + 1);
+        self.bindings.exit(depth + 1);
         self.bases.retain(|(at, _)| *at <= depth);
     }
 
-    /// The `xml:base` in force here.
+    /// Returns the `xml:base` in force.
     pub(crate) fn base(&self) -> Option<&Arc<Base>> {
         self.bases.last().map(|(_, base)| base)
     }
 
-    /// The next step; nothing where the document ends, its root does, or it breaks.
+    /// Returns the next step. `None` at the end of the document or its root, or at a syntax error.
     pub(crate) fn next(&mut self) -> Option<Step<'a>> {
         loop {
             if self.to_end > 0 {
@@ -166,10 +166,11 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// Notes `what` here; the line is looked for only once, since finding it takes a walk.
+    /// Notes an oddity at the current line. Finding the line takes a scan, so it is done once per
+    /// kind.
     pub(crate) fn note(&mut self, what: DocumentOddityKind) {
-        let known = self.oddities.iter().any(|oddity| oddity.what == what);
-        let line = if known { 0 } else { self.line() };
+        let is_noted = self.oddities.iter().any(|oddity| oddity.what == what);
+        let line = if is_noted { 0 } else { self.line() };
         note(&mut self.oddities, what, line);
     }
 
@@ -183,7 +184,7 @@ impl<'a> Xml<'a> {
         };
         self.bindings.enter(&tag.tag, depth, self.attributes);
         tag.space = self.bindings.space_of(tag.tag.name().into_inner());
-        // Few tags have one, and looking for an attribute takes longer.
+        // Few tags have one, and searching for an attribute takes longer.
         if tag.tag.contains("xml:base")
             && let Some(href) = tag.short_attribute("xml:base", self.href_bytes)
             && let Some(base) = Base::within(self.base(), href)
@@ -195,7 +196,7 @@ impl<'a> Xml<'a> {
 
     fn end(&mut self) -> Step<'a> {
         let depth = self.open.len();
-        self.bindings.leave(depth);
+        self.bindings.exit(depth);
         if self.bases.last().is_some_and(|(at, _)| *at == depth) {
             self.bases.pop();
         }
@@ -203,7 +204,7 @@ impl<'a> Xml<'a> {
         Step::End
     }
 
-    /// The number of elements that the end tag of that name ends.
+    /// Returns the number of elements that an end tag ends.
     fn ended_by(&mut self, name: u64) -> usize {
         let innermost = self.open.iter().rev().take(MAX_MENDED_LEVELS);
         let place = innermost.into_iter().position(|open| *open == name);
@@ -224,7 +225,7 @@ impl<'a> Xml<'a> {
         Cow::Owned(format!("&{};", &**reference))
     }
 
-    /// The line where the walk stands.
+    /// Returns the current line.
     fn line(&self) -> u64 {
         let position = usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX);
         let position = self.start.saturating_add(position);
@@ -233,11 +234,11 @@ impl<'a> Xml<'a> {
     }
 }
 
-/// Bytes of the longest reference that is looked for in a value.
+/// Maximum bytes of a reference in a value.
 const MAX_REFERENCE_BYTES: usize = 12;
 
-/// `value` with its character references and the five entities of XML resolved. What is no
-/// reference means itself.
+/// Resolves the character references and the five XML entities in `value`. Any other `&` stands for
+/// itself.
 pub(crate) fn unescaped(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     let mut rest = value;
@@ -246,10 +247,10 @@ pub(crate) fn unescaped(value: &str) -> String {
         rest = &rest[start + 1..];
         let head = &rest.as_bytes()[..rest.len().min(MAX_REFERENCE_BYTES)];
         let end = memchr::memchr(b';', head);
-        let meant = end.and_then(|end| meaning(&rest[..end]));
-        match (meant, end) {
-            (Some(meant), Some(end)) => {
-                text.push_str(&meant);
+        let resolved = end.and_then(|end| resolve(&rest[..end]));
+        match (resolved, end) {
+            (Some(resolved), Some(end)) => {
+                text.push_str(&resolved);
                 rest = &rest[end + 1..];
             }
             _ => text.push('&'),
@@ -259,8 +260,8 @@ pub(crate) fn unescaped(value: &str) -> String {
     text
 }
 
-/// The text between `&` and `;`, resolved.
-fn meaning(name: &str) -> Option<Cow<'static, str>> {
+/// Resolves the text between `&` and `;`.
+fn resolve(name: &str) -> Option<Cow<'static, str>> {
     if let Some(text) = resolve_predefined_entity(name) {
         return Some(Cow::Borrowed(text));
     }

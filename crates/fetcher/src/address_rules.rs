@@ -1,4 +1,4 @@
-//! Which addresses are asked: anyone's public server, and what the operator allowed.
+//! Decides which addresses may be connected to: public servers, and what the operator allowed.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -8,36 +8,36 @@ use crawl_weburl::{
     AddressClass, CanonicalUrl, class_of_host, classify, host_address, without_trailing_dot,
 };
 
-/// Which addresses the operator allowed, and what names were seen to lead to.
+/// The addresses that the operator allowed, and the public addresses seen so far.
 #[derive(Debug, Default)]
 pub(crate) struct AddressRules {
     allow_private: bool,
     refuse_public: bool,
-    /// Hosts that the operator typed, each with the ports that were meant.
+    /// Hosts that the operator typed, each with its allowed ports.
     typed: HashSet<(String, u16)>,
     typed_names: HashSet<String>,
     /// The host of the proxy.
     proxy: Option<String>,
-    /// Names among the typed ones that had a public address once. Such a name is a public
-    /// server's: whoever owns it could lead us to any private address by changing it.
+    /// Typed names that once had a public address. Such a name belongs to a public server, whose
+    /// owner could point it at any private address.
     public_names: Mutex<HashSet<String>>,
 }
 
-/// The reason for which a name is looked up: the operator typed its host and port, or not.
+/// Whether the operator typed the host and port that a name is looked up for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     Typed,
     Met,
 }
 
-/// The reason why an address is not connected to. Travels through the client's errors.
+/// Why an address is refused. Wrapped in the client's errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{host} is at {address}, {}{}", words(*class), if *.was_public { ", and had a public address before" } else { "" })]
 pub(crate) struct AddressRefused {
     pub(crate) host: String,
     pub(crate) address: String,
     pub(crate) class: AddressClass,
-    /// The host was typed, and its name had a public address before.
+    /// Whether the host was typed and its name once had a public address.
     pub(crate) was_public: bool,
 }
 
@@ -67,8 +67,8 @@ impl AddressRules {
                 .contains(&(without_trailing_dot(url.host()).to_owned(), url.port()))
     }
 
-    /// Judges a URL whose host tells its address: a literal, or a name under `localhost`
-    /// (RFC 6761 section 6.3). Other names are judged when they have been looked up.
+    /// Checks a URL whose host determines its address: a literal, or a name under `localhost` (RFC
+    /// 6761 section 6.3). Other names are checked after their look-up.
     pub(crate) fn judge_url(&self, url: &CanonicalUrl) -> Result<(), AddressRefused> {
         let Some(class) = class_of_host(url.host()) else {
             return Ok(());
@@ -82,7 +82,7 @@ impl AddressRules {
             })
     }
 
-    /// Notes what a name was looked up to, or where an earlier run found it.
+    /// Records an address of a name, from a look-up or an earlier run.
     pub(crate) fn note_address(&self, name: &str, address: IpAddr) {
         let name = without_trailing_dot(name);
         if classify(address) == AddressClass::Public && self.typed_names.contains(name) {
@@ -90,18 +90,18 @@ impl AddressRules {
         }
     }
 
-    /// Notes names that are known to have had a public address.
+    /// Records names known to have had a public address.
     pub(crate) fn note_public(&self, names: &[String]) {
         self.public_names().extend(names.iter().cloned());
     }
 
-    /// The typed names that have had a public address so far.
+    /// Returns the typed names that have had a public address so far.
     pub(crate) fn public_names_seen(&self) -> Vec<String> {
         self.public_names().iter().cloned().collect()
     }
 
-    /// Judges an address that a name was looked up to. All addresses that the name has now
-    /// must have been noted.
+    /// Checks an address that a name resolved to. All current addresses of the name must have been
+    /// recorded before.
     pub(crate) fn judge_lookup(
         &self,
         name: &str,
@@ -121,7 +121,7 @@ impl AddressRules {
             })
     }
 
-    /// Judges the address that a connection was in fact made to.
+    /// Checks the address that a connection was actually made to.
     pub(crate) fn judge_peer(
         &self,
         url: &CanonicalUrl,
@@ -145,15 +145,14 @@ impl AddressRules {
     }
 
     fn public_names(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
-        // A set of names is whole after any panic.
+        // A set of names is consistent after any panic.
         let names = self.public_names.lock();
         names.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The host of a URL that the operator typed, and the ports that were meant: the one that
-/// stands there, or those of http and https where none does, as a server redirects from one
-/// to the other.
+/// Returns the host of a typed URL with each of its allowed ports: the port in the URL, or else
+/// those of http and https, because servers redirect from one to the other.
 pub(crate) fn typed_ports(url: &CanonicalUrl) -> impl Iterator<Item = (String, u16)> {
     let ports = match url.as_url().port() {
         Some(port) => vec![port],
@@ -179,9 +178,9 @@ mod tests {
     use super::*;
 
     fn check(rules: &AddressRules, url: &str, expect: Result<(), &str>) {
-        let found = rules.judge_url(&canonicalize(None, url).unwrap());
-        let found = found.map_err(|why| why.to_string());
-        assert_eq!(found, expect.map_err(str::to_owned), "{url}");
+        let verdict = rules.judge_url(&canonicalize(None, url).unwrap());
+        let verdict = verdict.map_err(|reason| reason.to_string());
+        assert_eq!(verdict, expect.map_err(str::to_owned), "{url}");
     }
 
     fn typed(urls: &[&str]) -> AddressRules {
@@ -193,12 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn ours_nobody_else_s_server_without_a_contact() {
+    fn no_public_server_without_a_contact() {
         let typed = [canonicalize(None, "http://93.184.215.14/").unwrap()];
         let rules = AddressRules::new(false, false, &typed, None);
-        let why =
+        let reason =
             "93.184.215.14 is at 93.184.215.14, someone else's server, and no contact is given";
-        check(&rules, "http://93.184.215.14/", Err(why));
+        check(&rules, "http://93.184.215.14/", Err(reason));
         let public = "93.184.215.14".parse().unwrap();
         assert!(rules.judge_lookup("a.example", public, Asked::Met).is_err());
     }
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_typed_host_is_asked_at_the_typed_port_and_no_other() {
+    fn a_typed_host_is_allowed_at_its_typed_port_only() {
         let rules = typed(&[
             "http://127.0.0.1:8080/",
             "http://localhost:81/",
@@ -270,13 +269,13 @@ mod tests {
                 "an address of a private network",
             ),
         ] {
-            let why = format!("{host} is at {host}, {class}");
-            check(&rules, closed, Err(&why));
+            let reason = format!("{host} is at {host}, {class}");
+            check(&rules, closed, Err(&reason));
         }
     }
 
     #[test]
-    fn ours_allow_private_does_not_open_addresses_of_no_server() {
+    fn allow_private_does_not_allow_addresses_without_a_server() {
         let rules = AddressRules::new(true, true, &[], None);
         check(&rules, "http://127.0.0.1/", Ok(()));
         check(&rules, "http://192.168.1.1/", Ok(()));
@@ -288,12 +287,12 @@ mod tests {
     }
 
     #[test]
-    fn names_are_judged_by_what_they_were_looked_up_to() {
+    fn names_are_judged_by_their_addresses() {
         let rules = typed(&["http://intranet.example/"]);
         let private: IpAddr = "10.0.0.1".parse().unwrap();
         let judge = |name, asked| {
             let judged = rules.judge_lookup(name, private, asked);
-            judged.map_err(|why| why.to_string())
+            judged.map_err(|reason| reason.to_string())
         };
         assert_eq!(judge("intranet.example.", Asked::Typed), Ok(()));
         assert_eq!(judge("proxy.lan", Asked::Met), Ok(()));
@@ -301,8 +300,8 @@ mod tests {
             ("rebound.example", Asked::Met),
             ("intranet.example", Asked::Met),
         ] {
-            let why = format!("{name} is at 10.0.0.1, an address of a private network");
-            assert_eq!(judge(name, asked), Err(why));
+            let reason = format!("{name} is at 10.0.0.1, an address of a private network");
+            assert_eq!(judge(name, asked), Err(reason));
         }
         let public = "93.184.215.14".parse().unwrap();
         assert_eq!(
@@ -312,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_typed_name_that_had_a_public_address_leads_home_no_more() {
+    fn a_typed_name_with_a_past_public_address_may_not_be_private() {
         let rules = typed(&["http://seed.example/"]);
         let url = canonicalize(None, "http://seed.example/").unwrap();
         let home: IpAddr = "169.254.169.254".parse().unwrap();
@@ -321,9 +320,9 @@ mod tests {
         rules.note_address("seed.example", "10.0.0.1".parse().unwrap());
         assert_eq!(rules.judge_peer(&url, home), Ok(()));
         rules.note_address("seed.example.", "93.184.215.14".parse().unwrap());
-        let why = "seed.example is at 169.254.169.254, an address of a private network, and had \
+        let reason = "seed.example is at 169.254.169.254, an address of a private network, and had \
                    a public address before";
         let refused = rules.judge_peer(&url, home).unwrap_err();
-        assert_eq!(refused.to_string(), why);
+        assert_eq!(refused.to_string(), reason);
     }
 }

@@ -1,4 +1,4 @@
-//! Which bodies are read at all.
+//! Decides which bodies are read.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use http::HeaderMap;
 
 type WantsBody = dyn Fn(u16, &HeaderMap) -> bool + Send + Sync;
 
-/// Decides by the status and the fields of an answer whether its body is read, and how far.
+/// Decides by an answer's status and headers whether to read its body, and how much of it.
 #[derive(Clone)]
 pub struct BodyFilter {
     wants: Arc<WantsBody>,
@@ -15,7 +15,7 @@ pub struct BodyFilter {
 }
 
 impl BodyFilter {
-    /// A filter that asks `wants`, and has no more than `max_bytes` of a body read.
+    /// Creates a filter that reads a body if `wants` returns true, up to `max_bytes`.
     #[must_use]
     pub fn new(
         max_bytes: Option<u64>,
@@ -27,16 +27,16 @@ impl BodyFilter {
         }
     }
 
-    /// Returns whether the body of an answer is read.
+    /// Returns whether to read the body of an answer.
     #[must_use]
     pub fn wants(&self, status: u16, headers: &HeaderMap) -> bool {
         (self.wants)(status, headers)
     }
 
-    /// The bytes of a body that are read at most, where a body may have as many as `bytes`.
+    /// Returns the maximum number of bytes to read from a body, given a general limit of `bytes`.
     #[must_use]
     pub fn at_most(&self, bytes: u64) -> u64 {
-        self.max_bytes.map_or(bytes, |most| most.min(bytes))
+        self.max_bytes.map_or(bytes, |max| max.min(bytes))
     }
 }
 

@@ -1,15 +1,15 @@
-//! Memory for long bodies: how much of it all exchanges hold together.
+//! Bounds the memory for long bodies over all exchanges.
 
 use std::fmt;
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Room is counted in these, bytes.
+/// Unit of memory, in bytes.
 const UNIT: u64 = 1 << 10;
 
-/// Memory that was given to one body. It is free for others when the last clone is dropped,
-/// so whoever still holds the bytes holds this as well.
+/// Memory reserved for one body. Released when the last clone is dropped, so hold it as long as the
+/// bytes.
 #[derive(Clone, Default)]
 pub struct BodyMemory(
     #[expect(dead_code, reason = "held for its drop alone")] Option<Arc<OwnedSemaphorePermit>>,
@@ -21,11 +21,10 @@ impl fmt::Debug for BodyMemory {
     }
 }
 
-/// All the room that there is.
+/// The memory for all long bodies.
 ///
-/// A body takes the room for its longest possible form at once, and no body takes twice: so
-/// whoever has room can end, and bodies never wait for each other in a ring. Those that wait
-/// are served in the order they came.
+/// Each body reserves memory for its maximum length once and never again, so a body with memory can
+/// always finish, and bodies never deadlock. Waiting bodies are served in order.
 #[derive(Debug)]
 pub(crate) struct BodyMemoryPool {
     free: Arc<Semaphore>,
@@ -33,7 +32,7 @@ pub(crate) struct BodyMemoryPool {
 }
 
 impl BodyMemoryPool {
-    /// Room for so many bytes, a kibibyte at least.
+    /// Creates a pool of this many bytes, at least a kibibyte.
     pub(crate) fn new(bytes: u64) -> BodyMemoryPool {
         let all = units(bytes).max(1);
         BodyMemoryPool {
@@ -42,11 +41,12 @@ impl BodyMemoryPool {
         }
     }
 
-    /// Room for a body of so many bytes, or all there is where that is less; waits for it.
+    /// Reserves memory for a body of this many bytes, or the whole pool if that is less. Waits
+    /// until it is free.
     pub(crate) async fn take(&self, bytes: u64) -> BodyMemory {
         let wanted = units(bytes).min(self.all);
         let permit = Arc::clone(&self.free).acquire_many_owned(wanted).await;
-        // Nobody closes the semaphore.
+        // The semaphore is never closed.
         BodyMemory(permit.ok().map(Arc::new))
     }
 }
@@ -74,21 +74,21 @@ mod tests {
     }
 
     #[test]
-    fn what_one_body_holds_another_waits_for() {
+    fn a_body_waits_for_memory_held_by_another() {
         let rooms = BodyMemoryPool::new(10 << 10);
         let first = try_take(&rooms, 6 << 10).unwrap();
         assert!(try_take(&rooms, 6 << 10).is_none());
         let small = try_take(&rooms, 1).unwrap();
-        let kept = first.clone();
+        let clone = first.clone();
         drop(first);
         assert!(try_take(&rooms, 6 << 10).is_none(), "a clone holds it");
-        drop(kept);
+        drop(clone);
         assert!(try_take(&rooms, 6 << 10).is_some());
         drop(small);
     }
 
     #[test]
-    fn ours_a_body_longer_than_all_room_takes_all_of_it() {
+    fn a_body_longer_than_the_pool_takes_all_of_it() {
         let rooms = BodyMemoryPool::new(4 << 10);
         let all = try_take(&rooms, u64::MAX).unwrap();
         assert!(try_take(&rooms, 1).is_none());

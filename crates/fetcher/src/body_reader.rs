@@ -1,4 +1,4 @@
-//! The body of an answer, read up to its bounds.
+//! Reads the body of an answer within its limits.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use crate::body_memory::{BodyMemory, BodyMemoryPool};
 use crate::client_error::{self, Finding};
 use crate::failure_kind::{FailureKind, FailurePhase};
 
-/// Bytes of each body for which no [`BodyMemory`] is needed: most pages are shorter.
+/// Bytes of each body that need no [`BodyMemory`]. Most pages are shorter.
 pub(crate) const FREE_BYTES: usize = 256 << 10;
-/// Memory that an announced length may claim before the bytes come.
+/// Maximum memory to reserve for an announced length before the bytes arrive.
 const MAX_RESERVED: u64 = 1 << 20;
 
-/// The bounds of reading one body.
+/// The limits of one body.
 pub(crate) struct Bounds<'a> {
-    /// Bytes that are kept; what is longer is cut there.
+    /// Maximum bytes to keep; longer bodies are cut.
     pub(crate) bytes: u64,
-    /// Longest time between two bytes.
+    /// Maximum time between two bytes.
     pub(crate) idle: Duration,
-    /// The end of the exchange's whole time, which is this long.
+    /// End of the time for the whole exchange, whose length is `total`.
     pub(crate) deadline: Instant,
     pub(crate) total: Duration,
     /// Memory beyond [`FREE_BYTES`].
@@ -37,18 +37,18 @@ pub(crate) struct Collected {
     pub(crate) end: End,
 }
 
-/// The end of a body.
+/// How a body ended.
 pub(crate) enum End {
-    /// It ended where the server said it would.
+    /// At the end that the server announced.
     Whole,
-    /// At the bound of kept bytes.
+    /// At the limit of kept bytes.
     Cut,
     /// Before its end.
     Broken(Finding),
 }
 
-/// Reads the body up to its bounds. A body that comes in one piece is not copied. With
-/// `until_close` it ends where the connection does.
+/// Reads the body within its limits. A body that arrives in one piece is not copied. With
+/// `until_close`, the end of the connection ends the body.
 pub(crate) async fn collect(
     mut response: Response,
     until_close: bool,
@@ -56,12 +56,12 @@ pub(crate) async fn collect(
 ) -> Collected {
     let announced = response.content_length();
     let limit = usize::try_from(bounds.bytes).unwrap_or(usize::MAX);
-    let mut kept = Kept::new(limit, announced.unwrap_or(0));
+    let mut bytes_kept = Kept::new(limit, announced.unwrap_or(0));
     let mut room = None;
     let end = loop {
         let now = Instant::now();
         if now >= bounds.deadline {
-            // Bytes that are there already would be taken before any timer is asked.
+            // Bytes already buffered would be read before any timer is polled.
             break End::Broken(bounds.late(bounds.deadline));
         }
         let patience = bounds.deadline.min(now + bounds.idle);
@@ -70,26 +70,26 @@ pub(crate) async fn collect(
             Ok(Ok(Some(chunk))) if chunk.is_empty() => continue,
             Ok(Ok(Some(chunk))) => chunk,
             Ok(Ok(None)) => break End::Whole,
-            // With no length announced the close is the end, and many servers close a TLS
-            // connection without the word for it.
+            // Without an announced length, the close is the end. Many servers close a TLS
+            // connection without `close_notify`.
             Ok(Err(error)) if until_close && client_error::is_silent_close(&error) => {
                 break End::Whole;
             }
             Ok(Err(error)) => break End::Broken(client_error::in_body(&error)),
         };
-        if room.is_none() && kept.len().saturating_add(chunk.len()).min(limit) > FREE_BYTES {
-            let most = announced.map_or(bounds.bytes, |bytes| bytes.min(bounds.bytes));
-            match timeout_at(bounds.deadline, bounds.rooms.take(most)).await {
+        if room.is_none() && bytes_kept.len().saturating_add(chunk.len()).min(limit) > FREE_BYTES {
+            let max_bytes = announced.map_or(bounds.bytes, |bytes| bytes.min(bounds.bytes));
+            match timeout_at(bounds.deadline, bounds.rooms.take(max_bytes)).await {
                 Ok(given) => room = Some(given),
                 Err(_) => break End::Broken(bounds.no_room()),
             }
         }
-        if !kept.push(&chunk) {
+        if !bytes_kept.push(&chunk) {
             break End::Cut;
         }
     };
     Collected {
-        body: kept.into_bytes(),
+        body: bytes_kept.into_bytes(),
         room: room.unwrap_or_default(),
         end,
     }
@@ -113,12 +113,12 @@ impl Bounds<'_> {
     }
 }
 
-/// The detail of a failure where the whole time is over.
+/// Returns the detail of a failure when the whole time is over.
 pub(crate) fn not_within(total: Duration) -> String {
     format!("not done within {} s", total.as_secs_f64())
 }
 
-/// The bytes so far: one piece as it came, or several copied together.
+/// The bytes so far: one piece as it arrived, or several joined.
 struct Kept {
     limit: usize,
     announced: u64,
@@ -140,7 +140,7 @@ impl Kept {
         self.first.len() + self.rest.len()
     }
 
-    /// Adds what fits; whether all of it did.
+    /// Adds the bytes that fit. Returns whether all did.
     fn push(&mut self, chunk: &Bytes) -> bool {
         let held = self.len();
         let room = self.limit - held;
@@ -169,7 +169,7 @@ impl Kept {
     }
 }
 
-/// Returns whether a body ends where the connection does: RFC 9112 section 6.3, the last rule.
+/// Returns whether a body ends with the connection (RFC 9112 section 6.3, last rule).
 pub(crate) fn ends_with_connection(response: &Response) -> bool {
     let headers = response.headers();
     response.version() <= Version::HTTP_11

@@ -1,4 +1,4 @@
-//! The HTTP client: what it never does by itself, and its bounds.
+//! The HTTP client: its limits, and the defaults it disables.
 
 use std::time::Duration;
 
@@ -11,26 +11,29 @@ use crate::config::{FetchConfig, SetupError};
 use crate::connect::connect_only;
 use crate::deadline::noted;
 
-/// The `Accept` field: the types that the crawler reads, and anything else rather than nothing.
+/// The `Accept` field: types that the crawler reads are preferred, but any type is accepted.
 const ACCEPTED: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
-/// The codings that [`crawl_coding::decode`] takes off.
+/// The codings that [`crawl_coding::decode`] removes.
 const ACCEPTED_CODINGS: &str = "gzip, deflate, br, zstd";
-/// Fields of an answer's head. Of HTTP/1.1 the client reads no more than 408 KiB before it
-/// has a whole head.
+/// Maximum header fields in an answer. For HTTP/1.1 the client also reads at most 408 KiB before
+/// the head is complete.
+/// Beyond the limit: `headers_too_large`.
 pub(crate) const MAX_HEADER_FIELDS: usize = 256;
-/// Bytes of an answer's header list, names and values.
+/// Maximum bytes of an answer's header list, names and values.
+/// Beyond the limit: `headers_too_large`.
 pub(crate) const MAX_HEADER_BYTES: u32 = 256 << 10;
-/// Bytes that an HTTP/2 server may send ahead of our reading, for one body and for all of a
-/// connection. With the client's own numbers a server could fill 5 MiB that nobody reads.
+/// Maximum bytes that an HTTP/2 server may send before we read them, per body and per connection.
+/// With the client's defaults a server could fill 5 MiB of unread buffers.
 const MAX_STREAM_AHEAD: u32 = 256 << 10;
 const MAX_CONNECTION_AHEAD: u32 = 512 << 10;
-/// Idle connections to one host. There are no more than were in flight at once, which `--per-host`
-/// bounds; where fewer were kept, the others would be made anew for each request.
+/// Maximum idle connections per host. `--per-host` bounds them too. With fewer kept, the rest would
+/// be reopened for each request.
+/// Beyond the limit: closed after the response.
 const MAX_IDLE_PER_HOST: usize = 32;
-/// So that a dead peer is noticed while a slow answer is waited for.
+/// Detects a dead peer while waiting for a slow answer.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 
-/// The fields that every request bears.
+/// Returns the header fields sent with every request.
 pub(crate) fn standing_headers(config: &FetchConfig) -> Result<HeaderMap, SetupError> {
     let mut headers = HeaderMap::new();
     headers.insert(USER_AGENT, value("User-Agent", &config.user_agent)?);
@@ -42,7 +45,7 @@ pub(crate) fn standing_headers(config: &FetchConfig) -> Result<HeaderMap, SetupE
     Ok(headers)
 }
 
-/// Makes a client that looks names up with `resolver`.
+/// Creates a client that resolves names with `resolver`.
 pub(crate) fn client(
     config: &FetchConfig,
     resolver: impl Resolve + Clone + 'static,
@@ -50,8 +53,8 @@ pub(crate) fn client(
     build(|| builder(config, resolver.clone()))
 }
 
-/// Makes a client that connects in the same way and sends nothing: each of its requests ends
-/// with the error [`Stands`](crate::connect::Stands), or why there is no connection.
+/// Creates a client that connects the same way but sends nothing. Each request ends with the error
+/// [`Stands`](crate::connect::Stands), or with the reason why there is no connection.
 pub(crate) fn connecting_client(
     config: &FetchConfig,
     resolver: impl Resolve + Clone + 'static,
@@ -62,20 +65,20 @@ pub(crate) fn connecting_client(
 }
 
 fn build(builder: impl Fn() -> Result<ClientBuilder, SetupError>) -> Result<Client, SetupError> {
-    // Another provider that was installed earlier serves as well.
+    // A provider installed earlier works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let platform_roots = builder()?.build();
     match platform_roots {
         Ok(client) => Ok(client),
         Err(error) => {
-            // A machine without root certificates still crawls http hosts. With no root
-            // nothing verifies, so each https host fails, and says so.
+            // A machine without root certificates can still crawl http hosts. Without roots no
+            // certificate verifies, so each https host fails with an error that says so.
             let client = builder()?
                 .tls_certs_only([])
                 .build()
                 .map_err(SetupError::Client)?;
-            let why = crate::client_error::story(&error);
-            tracing::warn!("no https host can be verified: {why}");
+            let reason = crate::client_error::story(&error);
+            tracing::warn!("no https host can be verified: {reason}");
             Ok(client)
         }
     }
@@ -99,7 +102,7 @@ fn builder(
         .tcp_keepalive(TCP_KEEPALIVE)
         .http1_title_case_headers()
         .http1_max_headers(MAX_HEADER_FIELDS)
-        // A broken header line costs that line, as in browsers, not the page.
+        // A broken header line loses that line, as in browsers, not the page.
         .http1_ignore_invalid_headers_in_responses(true)
         .http1_allow_obsolete_multiline_headers_in_responses(true)
         .http1_allow_spaces_after_header_name_in_responses(true)
@@ -123,7 +126,7 @@ fn builder(
     Ok(builder)
 }
 
-/// The host of the proxy, which is the operator's own choice wherever it stands.
+/// Returns the host of the proxy, which the operator chose, wherever it is.
 pub(crate) fn proxy_host(config: &FetchConfig) -> Option<String> {
     let proxy = config.proxy.as_deref()?;
     let url = reqwest::Url::parse(proxy).ok()?;

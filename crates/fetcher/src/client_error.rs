@@ -1,4 +1,4 @@
-//! The client's errors, brought to a [`FailureKind`].
+//! Maps the client's errors to [`FailureKind`]s.
 
 use std::error::Error;
 use std::io;
@@ -11,21 +11,21 @@ use crate::descriptor_limit::is_no_descriptor;
 use crate::failure_kind::{FailureKind, FailurePhase};
 use crate::resolver::NoAddresses;
 
-/// The detail of a certificate that no root vouches for: that of a CA of one's own, mostly.
+/// The detail for a certificate without a trusted root, usually from a private CA.
 const UNKNOWN_ISSUER: &str = "unknown issuer";
 
-/// The meaning of an error of the client.
+/// The classification of a client error.
 #[derive(Debug)]
 pub(crate) struct Finding {
     pub(crate) kind: FailureKind,
     pub(crate) phase: FailurePhase,
-    /// True if trying again can help, as far as the kind does not tell.
+    /// Whether a retry is pointless even though the kind allows one.
     pub(crate) lasting: bool,
     pub(crate) detail: String,
 }
 
 impl Finding {
-    /// Of a kind that tells whether trying again can help.
+    /// Creates a finding whose kind alone decides whether a retry can help.
     pub(crate) fn new(kind: FailureKind, phase: FailurePhase, detail: String) -> Finding {
         Finding {
             kind,
@@ -36,12 +36,12 @@ impl Finding {
     }
 }
 
-/// Returns whether the error says that the connection stands, of a client that sends nothing.
-pub(crate) fn says_that_it_stands(error: &reqwest::Error) -> bool {
+/// Returns whether the error means that the connection was established without a request.
+pub(crate) fn is_established(error: &reqwest::Error) -> bool {
     find::<Stands>(&causes(error)).is_some()
 }
 
-/// Classifies what `execute` gave: no connection, or no head of an answer.
+/// Classifies an error of `execute`: no connection, or no complete head.
 pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> Finding {
     let causes = causes(error);
     let mut lasting = false;
@@ -85,7 +85,7 @@ pub(crate) fn before_head(error: &reqwest::Error, proxied: bool) -> Finding {
     }
 }
 
-/// Classifies what reading the body gave.
+/// Classifies an error from reading the body.
 pub(crate) fn in_body(error: &reqwest::Error) -> Finding {
     let causes = causes(error);
     let http = find::<hyper::Error>(&causes);
@@ -108,28 +108,28 @@ pub(crate) fn in_body(error: &reqwest::Error) -> Finding {
     }
 }
 
-/// Returns whether the peer closed a TLS connection without saying so (RFC 8446 section 6.1).
+/// Returns whether the peer closed a TLS connection without `close_notify` (RFC 8446 section 6.1).
 pub(crate) fn is_silent_close(error: &reqwest::Error) -> bool {
     io_kind(&causes(error)) == Some(io::ErrorKind::UnexpectedEof)
 }
 
-/// An error's words, from the outermost to the cause, each said once.
+/// Joins the messages of an error and its causes, outermost first, without duplicates.
 pub(crate) fn story(error: &(dyn Error + 'static)) -> String {
-    let mut told: Vec<String> = Vec::new();
+    let mut messages: Vec<String> = Vec::new();
     for cause in causes(error) {
-        // The client's own words hold the URL, which stands in every row already.
+        // The client's own message contains the URL, which every row already has.
         let words = match cause.downcast_ref::<reqwest::Error>() {
             Some(_) => continue,
             None => cause.to_string(),
         };
-        if !told.iter().any(|earlier| earlier.contains(&words)) {
-            told.push(words);
+        if !messages.iter().any(|earlier| earlier.contains(&words)) {
+            messages.push(words);
         }
     }
-    if told.is_empty() {
+    if messages.is_empty() {
         return error.to_string();
     }
-    told.join(": ")
+    messages.join(": ")
 }
 
 fn connecting(
@@ -140,7 +140,7 @@ fn connecting(
     if find::<rustls::Error>(causes).is_some() {
         return (FailureKind::TlsFailed, FailurePhase::Tls);
     }
-    // What failed behind a proxy is not told apart from the proxy itself.
+    // Behind a proxy, target failures can't be told from proxy failures.
     if proxied {
         return (FailureKind::ProxyFailed, FailurePhase::Connect);
     }
@@ -189,7 +189,7 @@ fn answering(error: &reqwest::Error, causes: &[&(dyn Error + 'static)]) -> Failu
     }
 }
 
-/// A certificate that does not verify now won't in a minute.
+/// Returns whether a certificate failed to verify. A retry would not help.
 fn is_bad_certificate(causes: &[&(dyn Error + 'static)]) -> bool {
     matches!(
         find::<rustls::Error>(causes),
@@ -214,7 +214,7 @@ fn is_reset(kind: io::ErrorKind) -> bool {
     )
 }
 
-/// The kind of the innermost I/O error that has one.
+/// Returns the kind of the innermost I/O error that has one.
 fn io_kind(causes: &[&(dyn Error + 'static)]) -> Option<io::ErrorKind> {
     let kinds = causes.iter().rev();
     let mut kinds = kinds.filter_map(|cause| cause.downcast_ref::<io::Error>());
@@ -229,13 +229,13 @@ fn find<'a, E: Error + 'static>(causes: &[&'a (dyn Error + 'static)]) -> Option<
     causes.iter().find_map(|cause| cause.downcast_ref::<E>())
 }
 
-/// The error and its causes, outermost first. An I/O error names as its source the source
-/// of what it holds, so what it holds is looked at here.
+/// Returns the error and its causes, outermost first. An I/O error's `source` skips the error it
+/// wraps, so the wrapped error is added here.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> Vec<&'a (dyn Error + 'static)> {
-    let mut found = Vec::new();
+    let mut errors = Vec::new();
     let mut next = Some(error);
     while let Some(cause) = next {
-        found.push(cause);
+        errors.push(cause);
         let held = cause
             .downcast_ref::<io::Error>()
             .and_then(|io| io.get_ref());
@@ -244,5 +244,5 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> Vec<&'a (dyn Error + 'static)
             None => cause.source(),
         };
     }
-    found
+    errors
 }

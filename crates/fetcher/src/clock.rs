@@ -1,16 +1,15 @@
-//! The one clock: UTC at the start, monotonic from there.
+//! The only clock: UTC at the start, monotonic after that.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use crawl_scheduler::Tick;
 
-/// How often both clocks are read: a process that is interrupted between the two would be behind
-/// others of its machine for as long as it runs.
+/// How often to read both clocks. If the process is interrupted between the two reads, its clock
+/// would lag behind those of other processes as long as it runs.
 const READINGS: usize = 5;
 
-/// Turns the machine's clocks into [`Tick`]s that never go backwards: the time of day is
-/// read once, and what has passed since comes from the monotonic clock. A clock that is
-/// set in mid-run does not move politeness.
+/// Produces [`Tick`]s that never go backwards. The time of day is read once; elapsed time comes
+/// from the monotonic clock. Setting the system clock during a run does not affect politeness.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     utc: Duration,
@@ -18,16 +17,16 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Reads the time of day. A machine whose clock stands before 1970 starts at 1970.
+    /// Reads the time of day. A system clock before 1970 counts as 1970.
     #[must_use]
     pub fn start() -> Clock {
         let first = Reading::take();
-        let others = (1..READINGS).map(|_| Reading::take());
-        let Reading { utc, since, .. } = others.fold(first, Reading::closer);
+        let readings = (1..READINGS).map(|_| Reading::take());
+        let Reading { utc, since, .. } = readings.fold(first, Reading::closer);
         Clock { utc, since }
     }
 
-    /// This moment.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Tick {
         let micros = (self.utc + self.since.elapsed()).as_micros();
@@ -35,12 +34,12 @@ impl Clock {
     }
 }
 
-/// The time of day, and the monotonic clock before it was read.
+/// The time of day, and the monotonic clock just before it was read.
 #[derive(Clone, Copy)]
 struct Reading {
     utc: Duration,
     since: Instant,
-    /// How long it took to read both.
+    /// How long it took to read both clocks.
     took: Duration,
 }
 
@@ -65,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_the_reading_counts_that_nothing_came_between() {
+    fn the_least_interrupted_reading_wins() {
         let since = Instant::now();
         let readings = [40, 2, 900, 3].map(|micros| Reading {
             utc: Duration::from_micros(micros),
@@ -73,7 +72,10 @@ mod tests {
             took: Duration::from_micros(micros),
         });
         let closest = readings.into_iter().reduce(Reading::closer);
-        assert_eq!(closest.map(|it| it.utc), Some(Duration::from_micros(2)));
+        assert_eq!(
+            closest.map(|reading| reading.utc),
+            Some(Duration::from_micros(2))
+        );
     }
 
     #[test]

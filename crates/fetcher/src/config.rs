@@ -1,4 +1,4 @@
-//! The operator's choices about exchanges.
+//! The operator's settings for exchanges.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -13,68 +13,71 @@ use crate::body_filter::BodyFilter;
 use crate::contact::Contact;
 use crate::host_access::HostAccess;
 
-/// The settings of exchanges. [`FetchConfig::new`] has the defaults.
+/// The settings of exchanges. [`FetchConfig::new`] returns the defaults.
 #[derive(Clone, Debug)]
 pub struct FetchConfig {
-    /// The whole `User-Agent` field; [`user_agent`] writes it.
+    /// The complete `User-Agent` field; see [`user_agent`].
     pub user_agent: String,
-    /// The `From` field (RFC 9110 section 10.1.2): a mail address, where the contact is one.
+    /// The `From` field (RFC 9110 section 10.1.2), if the contact is a mail address.
     pub from: Option<String>,
-    /// For a whole exchange, from looking the name up to the last byte of the body.
+    /// Maximum time for a whole exchange, from the look-up to the last byte of the body.
     pub timeout: Duration,
-    /// For the name, the connection and the TLS handshake together.
+    /// Maximum time for the look-up, the connection and the TLS handshake together.
     pub connect_timeout: Duration,
-    /// From the moment when the connection stands to the whole head of an answer.
+    /// Maximum time from the established connection to the complete head of an answer.
     pub first_byte_timeout: Duration,
-    /// Between two bytes of the body.
+    /// Maximum time between two bytes of the body.
     pub idle_timeout: Duration,
-    /// The time for which an idle connection is kept; none is kept where this is zero. At most 32
-    /// are kept for a host and 1,024 in all, those in use included.
+    /// How long an idle connection is kept alive; zero keeps none. At most 32 are kept per host and
+    /// 1,024 in total, including those in use.
     pub keep_alive: Duration,
-    /// Kept bytes of a body, as it is encoded; what is longer is cut there.
+    /// Maximum bytes of an encoded body to keep; longer bodies are cut.
     pub max_body: u64,
-    /// Decides which of the bodies that requests ask for by [`is_filtered`] are read; none: all.
+    /// Decides which bodies to read, for requests with [`is_filtered`]. `None` reads all.
     ///
     /// [`is_filtered`]: crate::FetchRequest::is_filtered
     pub body_filter: Option<BodyFilter>,
-    /// Memory for long bodies, bytes: what goes beyond the first 256 KiB of each waits for
-    /// its share of this, and holds it until the exchange is dropped.
+    /// Memory for long bodies, in bytes. Each body's part beyond the first 256 KiB waits for its
+    /// share and holds it until the exchange is dropped.
     pub body_memory: u64,
-    /// A proxy for every request: `http://`, `https://`, `socks5://` (names are looked up
-    /// here) or `socks5h://` (names are looked up by the proxy). With an HTTP or `socks5h`
-    /// proxy only URLs with a literal address can be judged before they are asked for.
+    /// A proxy for every request: `http://`, `https://`, `socks5://` (names are resolved locally)
+    /// or `socks5h://` (names are resolved by the proxy). With an HTTP or `socks5h` proxy, only
+    /// URLs with a literal address can be checked before the request.
     pub proxy: Option<String>,
-    /// Addresses that stand in for a lookup, as the operator typed them. They are not
-    /// judged: who types an address wants it.
+    /// Addresses typed by the operator, used instead of a look-up. They are not checked, because
+    /// typing an address implies consent.
     pub resolve: Vec<ResolveOverride>,
-    /// Name servers that are asked instead of the system's; the hosts file is not read then.
+    /// Name servers to use instead of the system's. The hosts file is then not read.
     pub name_servers: Vec<SocketAddr>,
-    /// The fields that single hosts are sent beyond those of every host.
+    /// Maximum look-ups per second to each name server that is not on loopback. A look-up queries
+    /// both address families. `None` or 0: no limit.
+    pub name_server_rate: Option<f64>,
+    /// Additional header fields for single hosts.
     pub access: Vec<HostAccess>,
-    /// Loopback and private addresses are asked like any other. Addresses that can belong
-    /// to no single server stay refused.
+    /// Allows loopback and private addresses. Addresses that can't belong to a single server stay
+    /// refused.
     pub allow_private: bool,
-    /// Anyone's public servers are asked. False where nobody answers for the requests: who
-    /// owns a visited site must be able to reach someone.
+    /// Allows public servers. False without a contact: the owner of a visited site must be able to
+    /// reach someone.
     pub allow_public: bool,
-    /// URLs that the operator typed (the seeds). Their hosts are asked wherever they are, at
-    /// the port that stands there, or those of http and https where none does; a name only
-    /// until it has a public address.
+    /// URLs typed by the operator (the seeds). Their hosts are allowed at any address, on the port
+    /// in the URL or else those of http and https. A name is exempt only until it has a public
+    /// address.
     pub typed: Vec<CanonicalUrl>,
-    /// Hosts among the typed ones that are known to have had a public address, as
-    /// [`Fetcher::public_names`](crate::Fetcher::public_names) of an earlier fetcher has them.
+    /// Typed hosts known to have had a public address, from
+    /// [`Fetcher::public_names`](crate::Fetcher::public_names) of an earlier fetcher.
     pub public_names: Vec<String>,
-    /// Requests name the document on which their URL was found (`Referer`), as far as
-    /// strict-origin-when-cross-origin of W3C Referrer Policy lets them.
+    /// Sends the document on which a URL was found (`Referer`), within
+    /// strict-origin-when-cross-origin of W3C Referrer Policy.
     pub referer: bool,
-    /// Certificates (PEM, one or more) trusted besides the platform's roots.
+    /// Certificates (PEM, one or more) to trust in addition to the platform's roots.
     pub extra_roots: Option<Vec<u8>>,
 }
 
 impl FetchConfig {
-    /// The defaults: 60 s for an exchange, 10 s of them for connecting, 30 s for the head of
-    /// an answer, 20 s between two bytes; bodies of 10 MiB, 128 MiB of memory for the long
-    /// ones; idle connections kept 5 s, everything public and nothing private.
+    /// Returns the defaults: 60 s for an exchange, 10 s of them for connecting, 30 s for the head
+    /// of an answer, 20 s between two bytes; bodies of 10 MiB, 128 MiB of memory for long ones;
+    /// idle connections kept 5 s; all public addresses and no private ones.
     #[must_use]
     pub fn new(user_agent: impl Into<String>) -> FetchConfig {
         FetchConfig {
@@ -91,6 +94,7 @@ impl FetchConfig {
             proxy: None,
             resolve: Vec::new(),
             name_servers: Vec::new(),
+            name_server_rate: Some(100.0),
             access: Vec::new(),
             allow_private: false,
             allow_public: true,
@@ -104,15 +108,15 @@ impl FetchConfig {
     /// Returns whether the operator typed the host and port of this URL.
     #[must_use]
     pub fn is_typed(&self, url: &CanonicalUrl) -> bool {
-        let asked = (without_trailing_dot(url.host()).to_owned(), url.port());
+        let host_and_port = (without_trailing_dot(url.host()).to_owned(), url.port());
         self.typed
             .iter()
             .flat_map(typed_ports)
-            .any(|own| own == asked)
+            .any(|own| own == host_and_port)
     }
 }
 
-/// `NAME/VERSION (+CONTACT)`, or `NAME/VERSION` where there is no contact.
+/// Formats `NAME/VERSION (+CONTACT)`, or `NAME/VERSION` without a contact.
 ///
 /// ```
 /// let contact = "https://b.example/bot".parse()?;
@@ -128,13 +132,12 @@ pub fn user_agent(name: &str, version: &str, contact: Option<&Contact>) -> Strin
     }
 }
 
-/// As curl's `--resolve` has it: for this host and port these addresses are connected to, and
-/// nothing is looked up.
+/// Fixed addresses for a host and port, like curl's `--resolve`. Nothing is looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolveOverride {
     /// In lower case, without a trailing dot.
     pub host: String,
-    /// The port of the URL, and the one that is connected to.
+    /// The port of the URL, which is also the port to connect to.
     pub port: u16,
     /// Tried in this order.
     pub addresses: Vec<IpAddr>,
@@ -147,7 +150,7 @@ impl ResolveOverride {
     }
 }
 
-/// The reason why a file can't be trusted as roots.
+/// Why a file can't be used as root certificates.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadRoots {
@@ -157,7 +160,7 @@ pub enum BadRoots {
     /// No `BEGIN CERTIFICATE`.
     #[error("it holds no certificate")]
     None,
-    /// Bytes that are no certificate, or one that no chain can end in.
+    /// An invalid certificate, or one that can't be a root.
     #[error("certificate {number} in it can't be used: {why}")]
     Certificate {
         /// Counted from 1.
@@ -167,10 +170,10 @@ pub enum BadRoots {
     },
 }
 
-/// Returns whether PEM certificates can stand in [`FetchConfig::extra_roots`].
+/// Checks that PEM certificates are usable as [`FetchConfig::extra_roots`].
 ///
 /// # Errors
-/// [`BadRoots`] says what is wrong with the first that can't.
+/// Fails with a [`BadRoots`] that describes the first defect.
 pub fn check_roots(pem: &[u8]) -> Result<(), BadRoots> {
     let mut roots = RootCertStore::empty();
     for (number, certificate) in (1..).zip(CertificateDer::pem_slice_iter(pem)) {
@@ -188,11 +191,11 @@ pub fn check_roots(pem: &[u8]) -> Result<(), BadRoots> {
     }
 }
 
-/// The reason why a [`Fetcher`](crate::Fetcher) can't be made from its configuration.
+/// Why a [`Fetcher`](crate::Fetcher) can't be created from its configuration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// Bytes that no header field may hold.
+    /// Bytes that are not allowed in a header field.
     #[error("`{value}` can't stand in the {field} header field")]
     Header {
         /// The field's name.
@@ -200,12 +203,12 @@ pub enum SetupError {
         /// The value that was given.
         value: String,
     },
-    /// Not the URL of a proxy.
+    /// An invalid proxy URL.
     #[error("`{value}` is no proxy")]
     Proxy {
         /// The value that was given.
         value: String,
-        /// The defect.
+        /// Why it is invalid.
         source: reqwest::Error,
     },
     /// Not PEM certificates.

@@ -1,13 +1,13 @@
-//! A connection that nothing is sent over: whether one can be made.
+//! Connections without a request, to test whether one can be made.
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The error that the client is given for a connection that stands, so that it sends no request.
+/// The error returned to the client for an established connection, so that it sends no request.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the connection stands")]
 pub(crate) struct Stands;
 
-/// Closes a connection as soon as it stands, TLS included.
+/// Closes a connection as soon as it is established, including TLS.
 pub(crate) async fn connect_only<F, C>(connecting: F) -> Result<C, BoxError>
 where
     F: Future<Output = Result<C, BoxError>>,

@@ -1,15 +1,16 @@
-//! The contact of whoever answers for the requests.
+//! The contact of the crawler's operator.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crawl_weburl::canonicalize;
 
-/// Bytes of a contact, which stands in each request's `User-Agent`. A mail address has at most 254
-/// (RFC 5321 section 4.5.3.1.3).
+/// Maximum bytes of a contact, which is part of each request's `User-Agent`. A mail address has at
+/// most 254 (RFC 5321 section 4.5.3.1.3).
+/// Beyond the limit: refused, because each request contains it.
 pub const MAX_CONTACT_BYTES: usize = 256;
 
-/// Who answers for the requests: a mail address, or an http or https URL.
+/// The contact of the crawler's operator: a mail address, or an http or https URL.
 ///
 /// ```
 /// use crawl_fetcher::Contact;
@@ -22,25 +23,25 @@ pub const MAX_CONTACT_BYTES: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contact(String);
 
-/// A text that is no contact.
+/// An invalid contact.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadContact {
-    /// It is neither a mail address nor an http or https URL.
+    /// Neither a mail address nor an http or https URL.
     #[error("`{0}`: it is neither a mail address nor an http or https URL")]
     Form(String),
-    /// It has more than [`MAX_CONTACT_BYTES`].
+    /// Longer than [`MAX_CONTACT_BYTES`].
     #[error("`{0}`: it has {bytes} bytes, more than {MAX_CONTACT_BYTES}", bytes = .0.len())]
     TooLong(String),
 }
 
 impl Contact {
-    /// The contact as it stands in `User-Agent`: a mail address has no `mailto:`.
+    /// Returns the contact as written in `User-Agent`. A mail address has no `mailto:`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The contact where it is a mail address: it stands in the `From` field.
+    /// Returns the contact for the `From` field if it is a mail address.
     #[must_use]
     pub fn mail(&self) -> Option<&str> {
         Some(self.as_str()).filter(|contact| !contact.contains("://"))
@@ -61,7 +62,7 @@ impl FromStr for Contact {
         if contact.len() > MAX_CONTACT_BYTES {
             return Err(BadContact::TooLong(contact.to_owned()));
         }
-        // It becomes part of a header's comment (RFC 9110 section 5.6.5).
+        // The contact is part of a comment in a header field (RFC 9110 section 5.6.5).
         let plain =
             |c: char| c.is_ascii_graphic() && !matches!(c, '(' | ')' | '\\' | '"' | '<' | '>');
         let bare = contact.strip_prefix("mailto:").unwrap_or(contact);
@@ -92,15 +93,18 @@ mod tests {
         for bad in bad.into_iter().chain(["a@b\r\nX: y", long.as_str()]) {
             assert!(bad.parse::<Contact>().is_err(), "{bad}");
         }
-        let why = "me".parse::<Contact>().unwrap_err().to_string();
+        let message = "me".parse::<Contact>().unwrap_err().to_string();
         let expect = "`me`: it is neither a mail address nor an http or https URL";
-        assert_eq!(why, expect);
-        let why = long.parse::<Contact>().unwrap_err().to_string();
-        assert!(why.ends_with(": it has 260 bytes, more than 256"), "{why}");
+        assert_eq!(message, expect);
+        let message = long.parse::<Contact>().unwrap_err().to_string();
+        assert!(
+            message.ends_with(": it has 260 bytes, more than 256"),
+            "{message}"
+        );
     }
 
     #[test]
-    fn ours_a_mail_address_stands_without_its_scheme() {
+    fn a_mail_address_loses_its_scheme() {
         for (text, expect, mail) in [
             ("mailto:a@b.example", "a@b.example", Some("a@b.example")),
             (" a@b.example ", "a@b.example", Some("a@b.example")),

@@ -1,4 +1,5 @@
-//! The state of a request under way, so that an answer's time begins when its connection stands.
+//! Tracks the stage of a request, so that the time for an answer starts once its connection is
+//! established.
 
 use std::time::Duration;
 
@@ -6,32 +7,32 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 tokio::task_local! {
-    /// Of the request that this task waits for.
+    /// The stage of the request that this task waits for.
     static STAGE: watch::Sender<RequestStage>;
 }
 
-/// The step that a request is waiting for.
+/// What a request is waiting for.
 #[derive(Clone, Copy, Debug)]
 enum RequestStage {
     /// A connection: name, socket, TLS.
     Connection,
-    /// An answer, since then. A request that takes a kept connection begins here.
+    /// An answer, since that time. A request on a kept connection starts here.
     Answer(Instant),
 }
 
-/// The reason why a request was given up.
+/// Why a request was abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimedOut {
-    /// The whole time was over before a connection stood.
+    /// The whole time ran out before a connection was established.
     Connection,
-    /// The whole time was over before the head of an answer had come.
+    /// The whole time ran out before the head of an answer arrived.
     Head,
-    /// The connection stood, and the time for an answer's head was over.
+    /// The connection was established, but the time for the head ran out.
     FirstByte,
 }
 
-/// Waits for `request` until `deadline`, and no longer than `first_byte` from the moment when
-/// its connection stands. The connections must be [`noted`].
+/// Waits for `request` until `deadline`, and at most `first_byte` after its connection was
+/// established. The connections must be [`noted`].
 pub(crate) async fn in_time<F: Future>(
     request: F,
     first_byte: Duration,
@@ -49,8 +50,8 @@ pub(crate) async fn in_time<F: Future>(
             RequestStage::Answer(_) => (deadline, TimedOut::Head),
         };
         tokio::select! {
-            // The time first: a server that floods keeps the request busy at every turn, and
-            // what is asked last of a busy task is never asked.
+            // Poll the timer first: a flooding server keeps the request busy, and later branches
+            // would never be polled.
             biased;
             () = sleep_until(until) => return Err(late),
             Ok(()) = stage.changed() => {}
@@ -59,11 +60,10 @@ pub(crate) async fn in_time<F: Future>(
     }
 }
 
-/// Notes in the request's [`RequestStage`] that its connection begins to be made, and when that
-/// ends.
+/// Records in the request's [`RequestStage`] when connecting begins and ends.
 pub(crate) fn noted<F: Future>(connecting: F) -> impl Future<Output = F::Output> {
-    // The client may go on with a connection after the request took another one, so the request is
-    // remembered here and not looked for at the end.
+    // The client may finish a connection after the request used another one, so find the request's
+    // stage now and not at the end.
     let stage = STAGE.try_with(watch::Sender::clone).ok();
     if let Some(stage) = &stage {
         stage.send_replace(RequestStage::Connection);
@@ -98,14 +98,14 @@ mod tests {
                 }
             })
             .await;
-            // The waiting task is told that the connection stands before it goes on.
+            // The waiting task learns that the connection is established before it continues.
             tokio::task::yield_now().await;
             if !answers {
                 pending::<()>().await;
             }
         };
-        let found = in_time(request, first_byte, Instant::now() + total).await;
-        assert_eq!(found, expect);
+        let result = in_time(request, first_byte, Instant::now() + total).await;
+        assert_eq!(result, expect);
     }
 
     #[tokio::test]
@@ -113,7 +113,7 @@ mod tests {
         check((true, true), (LATE, LATE), Ok(())).await;
         check((true, false), (SOON, LATE), Err(TimedOut::FirstByte)).await;
         check((true, false), (LATE, SOON), Err(TimedOut::Head)).await;
-        // The time of an answer does not run yet: it would be over long before.
+        // The time for an answer has not started, or it would have run out long before.
         let second = Duration::from_secs(1);
         check(
             (false, false),
@@ -121,9 +121,9 @@ mod tests {
             Err(TimedOut::Connection),
         )
         .await;
-        // A kept connection needs no making.
-        let kept = in_time(pending::<()>(), SOON, Instant::now() + LATE).await;
-        assert_eq!(kept, Err(TimedOut::FirstByte));
+        // A kept connection is established already.
+        let result = in_time(pending::<()>(), SOON, Instant::now() + LATE).await;
+        assert_eq!(result, Err(TimedOut::FirstByte));
         let now = Instant::now();
         assert_eq!(in_time(ready(1), LATE, now + LATE).await, Ok(1));
     }

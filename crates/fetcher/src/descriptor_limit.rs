@@ -1,4 +1,4 @@
-//! The number of exchanges that may be under way when file descriptors run out.
+//! Limits concurrent exchanges when file descriptors run out.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,21 +7,21 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// The longest wait of the next try for another exchange to end. Kept connections that are
-/// idle give their descriptors back by themselves.
+/// How long to wait at most for another exchange to end before a retry. Idle kept connections also
+/// free their descriptors.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Where descriptors ran out, so many exchanges for each that may be under way have to end
-/// before an eighth more may be. Whatever holds the descriptors may let go of them, and each
-/// try that fails is a moment without one for the files of the crawl.
+/// After descriptors ran out, this many exchanges per allowed one must end before the limit grows
+/// by an eighth. Other processes may free descriptors, but each failed attempt briefly leaves none
+/// for the crawl's files.
 const MIN_ENDED: usize = 32;
 
-/// EMFILE and ENFILE: the limit of this process, and that of the machine.
+/// EMFILE and ENFILE: the limits of this process and of the machine.
 pub(crate) fn is_no_descriptor(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(23 | 24))
 }
 
-/// Lets any number of exchanges begin, until there are no descriptors for so many.
+/// Allows any number of exchanges until file descriptors run out.
 #[derive(Debug)]
 pub(crate) struct DescriptorLimit {
     state: Mutex<State>,
@@ -32,15 +32,15 @@ pub(crate) struct DescriptorLimit {
 struct State {
     underway: usize,
     max: usize,
-    /// Exchanges that ended since descriptors ran out, or more were allowed.
+    /// Exchanges that ended since descriptors ran out or the limit grew.
     ended_since: usize,
 }
 
-/// An exchange under way; it ends when this is dropped.
+/// An exchange under way. Dropping it ends the exchange.
 #[derive(Debug)]
 pub(crate) struct ExchangeSlot<'a> {
     descriptor_limit: &'a DescriptorLimit,
-    /// The number that was allowed when it began.
+    /// The limit when the exchange began.
     max: usize,
 }
 
@@ -69,9 +69,8 @@ impl DescriptorLimit {
         }
     }
 
-    /// An exchange found no descriptor: from now on a quarter fewer are under way at once than
-    /// when it began, until there have been enough for so many for a while. Waits until it is worth
-    /// another try.
+    /// Lowers the limit after an exchange found no descriptor, to a quarter below the limit under
+    /// which it began. Returns when a retry is worthwhile.
     pub(crate) async fn have_fewer(&self, slot: ExchangeSlot<'_>) {
         if self.allow_fewer(&slot) {
             tracing::warn!(
@@ -79,13 +78,13 @@ impl DescriptorLimit {
                  hint: raise the limit (`ulimit -n`), or lower --concurrency"
             );
         }
-        // Its own end frees nothing.
+        // This exchange's own end frees nothing.
         drop(slot);
         let _ = timeout(RETRY_INTERVAL, self.ended.notified()).await;
     }
 
-    /// Returns whether this was the first time. Those that ran out together count once: each began
-    /// under the same number, and only the first finds it still in force.
+    /// Returns whether descriptors ran out for the first time. Exchanges that fail together lower
+    /// the limit once: each began under the same limit, and only the first finds it still in force.
     fn allow_fewer(&self, slot: &ExchangeSlot<'_>) -> bool {
         let mut state = self.state();
         let is_first = state.max == usize::MAX;
@@ -108,7 +107,7 @@ impl DescriptorLimit {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Two numbers are whole after any panic.
+        // Two numbers are consistent after any panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -132,7 +131,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn ours_a_quarter_fewer_are_under_way_where_descriptors_ran_out() {
+    async fn the_limit_drops_by_a_quarter_when_descriptors_run_out() {
         let descriptor_limit = DescriptorLimit::new();
         let mut underway = Vec::new();
         for _ in 0..8 {
@@ -150,7 +149,7 @@ mod tests {
         underway.truncate(5);
         let sixth = descriptor_limit.begin().await;
         assert!(descriptor_limit.try_begin().is_none());
-        // The last one left is never given up.
+        // At least one exchange is always allowed.
         drop((underway, sixth));
         for _ in 0..3 {
             let only = descriptor_limit.begin().await;
@@ -161,28 +160,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ours_more_are_under_way_again_where_descriptors_suffice() {
+    async fn the_limit_grows_again_while_descriptors_suffice() {
         let descriptor_limit = DescriptorLimit::new();
         let first = descriptor_limit.begin().await;
         descriptor_limit.allow_fewer(&first);
         drop(first);
         let at_once = || {
-            let all: Vec<_> = std::iter::from_fn(|| descriptor_limit.try_begin())
+            let slots: Vec<_> = std::iter::from_fn(|| descriptor_limit.try_begin())
                 .take(99)
                 .collect();
-            all.len()
+            slots.len()
         };
         for _ in 2..MIN_ENDED {
             assert_eq!(at_once(), 1);
         }
         at_once();
         assert_eq!(at_once(), 2);
-        // It goes on to grow, whatever the number was.
+        // The limit keeps growing from any value.
         for _ in 0..2000 {
             at_once();
         }
         assert_eq!(at_once(), 99);
-        // They run out anew.
+        // Descriptors run out again.
         let slot = descriptor_limit.begin().await;
         descriptor_limit.allow_fewer(&slot);
         drop(slot);

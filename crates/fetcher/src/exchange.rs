@@ -1,4 +1,4 @@
-//! A request, and the answer to it.
+//! A request and its answer.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,23 +17,23 @@ use crate::rate_limit::rate_limit;
 use crate::retry_after::retry_after;
 use crate::robots::MAX_ROBOTS_BYTES;
 
-/// One GET.
+/// One GET request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchRequest {
-    /// The URL that is asked for.
+    /// The URL to fetch.
     pub url: CanonicalUrl,
-    /// The validators of the copy that is held, so that the server may answer 304.
+    /// The validators of the stored copy, so that the server may answer 304.
     pub validators: Validators,
-    /// Kept bytes of the body, where it is not the configuration's.
+    /// Maximum bytes of the body to keep, overriding the configuration.
     pub max_body: Option<u64>,
-    /// True if the configuration's filter decides whether the body is read.
+    /// Whether the configuration's filter decides if the body is read.
     pub is_filtered: bool,
-    /// The document on which the URL was found, for the `Referer` field.
+    /// The document that contains the URL, for the `Referer` field.
     pub found_on: Option<CanonicalUrl>,
 }
 
 impl FetchRequest {
-    /// A page, or anything that is treated as one.
+    /// Creates a request for a page, or anything treated as one.
     #[must_use]
     pub fn page(url: CanonicalUrl) -> FetchRequest {
         FetchRequest {
@@ -45,8 +45,8 @@ impl FetchRequest {
         }
     }
 
-    /// A robots.txt, a hop on the way to one, or what goes along with it. Its body has a bound
-    /// of its own, so that a small `max_body` of the operator's never cuts rules off.
+    /// Creates a request for a robots.txt, a hop to one, or a file fetched along with it. The body
+    /// has its own limit, so that a small `max_body` never cuts off rules.
     #[must_use]
     pub fn robots(url: CanonicalUrl, validators: Validators) -> FetchRequest {
         FetchRequest {
@@ -59,18 +59,18 @@ impl FetchRequest {
     }
 }
 
-/// The validators that a server gave with an earlier answer (RFC 9110 section 8.8), sent back as
-/// `If-None-Match` and `If-Modified-Since`.
+/// The validators from an earlier answer (RFC 9110 section 8.8), sent back as `If-None-Match` and
+/// `If-Modified-Since`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validators {
-    /// As it stood in `ETag`, with its quotes.
+    /// The value of `ETag`, including its quotes.
     pub etag: Option<String>,
-    /// As it stood in `Last-Modified`.
+    /// The value of `Last-Modified`.
     pub last_modified: Option<String>,
 }
 
 impl Validators {
-    /// The validators of an answer.
+    /// Returns the validators of an answer.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Validators {
         let text = |name| headers.get(name)?.to_str().ok().map(str::to_owned);
@@ -80,60 +80,59 @@ impl Validators {
         }
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no validators.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.etag.is_none() && self.last_modified.is_none()
     }
 }
 
-/// A request and the answer to it.
+/// A request and its answer.
 ///
-/// The wire's own bytes are out of reach: header names come in lower case, fields of one
-/// name stand together, broken header lines are missing, and of chunked bodies only the
-/// content is left. The content coding is as the server sent it.
+/// The exact bytes on the wire are not available: header names are in lower case, fields of the
+/// same name are adjacent, broken header lines are missing, and only the content of chunked bodies
+/// is left. The content coding is unchanged.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// The URL that was asked for.
+    /// The fetched URL.
     pub url: CanonicalUrl,
-    /// The fields that were sent beside `Host`.
+    /// The fields sent, except `Host`.
     pub sent: SentFields,
-    /// When the exchange began, before the name was looked up.
+    /// When the exchange began, before the look-up.
     pub started: Tick,
-    /// When the body's last byte had come, or it was cut.
+    /// When the last byte of the body arrived or the body was cut.
     pub ended: Tick,
-    /// From the start to the whole head of the answer.
+    /// Time from the start to the complete head of the answer.
     pub first_byte: Duration,
-    /// The server that answered. Unknown behind a proxy.
+    /// The server's address. `None` behind a proxy.
     pub address: Option<SocketAddr>,
     /// The status code.
     pub status: u16,
-    /// The protocol of the answer.
+    /// The protocol version of the answer.
     pub version: Version,
-    /// The version of TLS beneath it, where there was one.
+    /// The TLS version, if TLS was used.
     pub tls: Option<TlsVersion>,
-    /// The answer's fields.
+    /// The answer's header fields.
     pub headers: HeaderMap,
-    /// The body as it was encoded, without transfer coding.
+    /// The body in its content coding, without transfer coding.
     pub body: Bytes,
-    /// The reason why the body is not whole.
+    /// Why the body is incomplete.
     pub truncated: Option<Truncation>,
-    /// The memory that a long body was given: free for others once the last clone is dropped.
+    /// The memory reserved for a long body, released when the last clone is dropped.
     pub room: BodyMemory,
 }
 
-/// The fields of a request. The values of those that the operator gave for this host alone are not
-/// kept.
+/// The header fields of a request. Values that the operator set for this host are not kept.
 #[derive(Clone, Debug, Default)]
 pub struct SentFields {
     pub(crate) fields: HeaderMap,
-    /// The names of this host's own, which replace others of their name.
+    /// Names of the fields set for this host. They replace general fields of the same name.
     pub(crate) own: Vec<HeaderName>,
 }
 
 impl SentFields {
-    /// The fields of a request for `url` as HTTP/1.1 writes them, `Host` first. The values of this
-    /// host's own are `[redacted]`.
+    /// Returns the fields of a request for `url` as HTTP/1.1 writes them, `Host` first. Values set
+    /// for this host are `[redacted]`.
     #[must_use]
     pub fn as_written(&self, url: &CanonicalUrl) -> Vec<(String, String)> {
         let mut written = vec![("Host".to_owned(), url.as_url().authority().to_owned())];
@@ -159,22 +158,21 @@ fn title_case(name: &str) -> String {
     name.chars().map(&mut cased).collect()
 }
 
-/// The reason why a body is not whole.
+/// Why a body is incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncation {
-    /// It is longer than was kept.
+    /// Longer than the limit.
     Length,
-    /// It was not read, since [`FetchConfig::body_filter`](crate::FetchConfig::body_filter) does
-    /// not want it.
+    /// Not read, because [`FetchConfig::body_filter`](crate::FetchConfig::body_filter) rejects it.
     Unwanted,
-    /// Time ran out: which.
+    /// Timed out, with the kind of timeout.
     Time(FailureKind),
-    /// The server ended it, or broke its framing: how.
+    /// The server closed the connection or broke the framing.
     Disconnect(FailureKind),
 }
 
 impl Truncation {
-    /// The cut that a failure in the body makes.
+    /// Returns the truncation caused by a failure in the body.
     #[must_use]
     pub fn by(kind: FailureKind) -> Truncation {
         match kind {
@@ -185,8 +183,8 @@ impl Truncation {
         }
     }
 
-    /// A short fixed name, for rows and counters: `body_truncated`, `unwanted`, or that of the
-    /// failure.
+    /// Returns a short fixed name for rows and counters: `body_truncated`, `unwanted`, or the
+    /// failure's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -197,7 +195,7 @@ impl Truncation {
     }
 }
 
-/// Versions of TLS that are spoken.
+/// Supported TLS versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TlsVersion {
@@ -208,7 +206,8 @@ pub enum TlsVersion {
 }
 
 impl Exchange {
-    /// Returns the target of a redirect (RFC 9110 section 15.4). `None` if the answer is not a redirect.
+    /// Returns the target of a redirect (RFC 9110 section 15.4). `None` if the answer is not a
+    /// redirect.
     #[must_use]
     pub fn redirect_target(&self) -> Option<Result<CanonicalUrl, Unusable>> {
         if !matches!(self.status, 301 | 302 | 303 | 307 | 308) {
@@ -219,13 +218,13 @@ impl Exchange {
         Some(canonicalize(Some(&self.url), &location))
     }
 
-    /// From the start to the end.
+    /// Returns the time from start to end.
     #[must_use]
     pub fn took(&self) -> Duration {
         self.ended.since(self.started)
     }
 
-    /// The outcome of this exchange for the scheduler.
+    /// Returns the outcome of this exchange for the scheduler.
     #[must_use]
     pub fn signal(&self) -> RequestOutcome {
         RequestOutcome {
@@ -238,8 +237,8 @@ impl Exchange {
         }
     }
 
-    /// The kind of outcome for the scheduler: 429 and 503 ask to wait, anything else is an
-    /// answer.
+    /// Returns the kind of outcome for the scheduler: 429 and 503 request a wait, anything else is
+    /// an answer.
     #[must_use]
     pub fn signal_kind(&self) -> OutcomeKind {
         let status = StatusCode::from_u16(self.status);

@@ -1,4 +1,4 @@
-//! An exchange that brought no answer.
+//! An exchange without an answer.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,33 +8,32 @@ use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
 use crate::exchange::Exchange;
 use crate::failure_kind::{FailureKind, FailurePhase, Fault};
 
-/// The reason why there is no [`Exchange`], or no whole one.
+/// Why there is no [`Exchange`], or only part of one.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The kind of failure.
     pub kind: FailureKind,
-    /// The phase that the exchange had come to.
+    /// The phase in which the exchange failed.
     pub phase: FailurePhase,
-    /// The side whose fault it was.
+    /// Whose fault the failure was.
     pub fault: Fault,
-    /// True if the same request may fare better at another time.
+    /// Whether the same request may succeed at another time.
     pub retry: bool,
     /// When the exchange began.
     pub started: Tick,
-    /// When it was given up.
+    /// When the exchange was abandoned.
     pub ended: Tick,
-    /// The peer, where a connection is known to have stood.
+    /// The peer, if a connection was established.
     pub address: Option<SocketAddr>,
-    /// The messages of the layers below, from the outermost to the cause.
+    /// The error messages of the lower layers, from the outermost to the cause.
     pub detail: String,
-    /// The part of an answer that had come until then, where that is a head at least: the
-    /// body's beginning, cut where the failure says. Worth keeping where the URL is not asked
-    /// for again.
+    /// The partial answer, if its head was complete: the body up to the failure. Worth keeping if
+    /// the URL is not fetched again.
     pub answer: Option<Box<Exchange>>,
 }
 
 impl Failure {
-    /// A failure of which its kind and its times alone are known, as a row has them.
+    /// Creates a failure from a row, which records only its kind and times.
     #[must_use]
     pub fn recorded(kind: FailureKind, started: Tick, ended: Tick) -> Failure {
         Failure {
@@ -50,13 +49,13 @@ impl Failure {
         }
     }
 
-    /// The kind's name: `connect_refused`, `timeout`, ...
+    /// Returns the name of the kind: `connect_refused`, `timeout`, ...
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.kind.name()
     }
 
-    /// The outcome of this exchange for the scheduler.
+    /// Returns the outcome of this exchange for the scheduler.
     #[must_use]
     pub fn signal(&self) -> RequestOutcome {
         RequestOutcome {
@@ -69,8 +68,8 @@ impl Failure {
         }
     }
 
-    /// The kind of outcome for the scheduler: a host that can't be connected to is paused;
-    /// where memory or descriptors were short, it is ours; anything else is the URL's matter.
+    /// Returns the kind of outcome for the scheduler. If no connection can be made, the host is
+    /// paused. A lack of memory or descriptors is our fault. Anything else is blamed on the URL.
     #[must_use]
     pub fn signal_kind(&self) -> OutcomeKind {
         if self.kind.is_no_connection() {
@@ -78,7 +77,7 @@ impl Failure {
         } else if self.kind.is_ours()
             || matches!(self.kind, FailureKind::NoRoom | FailureKind::NotArchived)
         {
-            // The server did its part, or was not asked.
+            // The server did its part, or received no request.
             OutcomeKind::Answered
         } else {
             OutcomeKind::UrlFailed

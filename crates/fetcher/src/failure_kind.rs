@@ -1,4 +1,4 @@
-//! The kinds of failure: in which phase, whose fault, whether trying again helps.
+//! The kinds of failure: in which phase, whose fault, and whether a retry may help.
 
 use strum::{EnumString, IntoStaticStr};
 
@@ -9,59 +9,59 @@ use strum::{EnumString, IntoStaticStr};
 pub enum FailureKind {
     /// The permit was for another host. Nothing was sent.
     WrongPermit,
-    /// The URL fits into no request. Nothing was sent.
+    /// The URL can't be put into a request. Nothing was sent.
     BadUrl,
-    /// An address that the operator did not allow.
+    /// The operator did not allow the address.
     AddressRefused,
-    /// The host's name is longer than names may be, or is none. Nobody was asked.
+    /// The host's name is too long or invalid. No look-up was made.
     NameTooLong,
     /// There is no such name (NXDOMAIN).
     NoSuchName,
-    /// The name exists and has no address.
+    /// The name exists but has no address.
     NoAddress,
     /// No name server answered in time.
     DnsTimeout,
-    /// The name servers failed or refused to answer, or none could be asked.
+    /// The name servers failed or refused to answer, or none was available.
     DnsFailed,
     /// The host refused the connection.
     ConnectRefused,
     /// No route to the host.
     ConnectUnreachable,
-    /// No connection within the time for it.
+    /// Connecting took too long.
     ConnectTimeout,
-    /// The connection was cut while it was made.
+    /// The connection was reset while connecting.
     ConnectReset,
-    /// No connection, for another reason.
+    /// Connecting failed for another reason.
     ConnectFailed,
-    /// The operator's proxy did not bring a connection about.
+    /// The operator's proxy could not connect.
     ProxyFailed,
-    /// No TLS session, or a certificate that does not verify.
+    /// The TLS handshake failed, or the certificate did not verify.
     TlsFailed,
-    /// The time for the whole exchange was over.
+    /// The time for the whole exchange ran out.
     Timeout,
-    /// The connection stood, and no whole head of an answer came within the time for it.
+    /// Connected, but the complete head of an answer did not arrive in time.
     FirstByteTimeout,
-    /// No byte of the body came for too long.
+    /// No byte of the body arrived for too long.
     IdleTimeout,
-    /// The time was over while a long body waited for memory that others held.
+    /// The time ran out while a long body waited for memory.
     NoRoom,
     /// This process or machine had no file descriptor for a connection. Nothing was sent.
     NoDescriptors,
-    /// The run was over before the exchange was: [`give_up`](crate::Fetcher::give_up).
+    /// The run ended before the exchange did: [`give_up`](crate::Fetcher::give_up).
     GivenUp,
-    /// The connection was cut.
+    /// The connection was reset.
     Reset,
-    /// The connection was closed before an answer began or its head was whole.
+    /// The connection was closed before an answer began or its head was complete.
     EmptyAnswer,
     /// The answer's head is not HTTP.
     BadResponse,
-    /// The answer's head is longer, or has more fields, than is read.
+    /// The answer's head is too long or has too many fields.
     HeadersTooLarge,
     /// The body ended before its announced end.
     ShortBody,
     /// The body's framing is broken.
     BadBody,
-    /// Nobody was asked: the archive of a crawl that is replayed has no answer.
+    /// Nothing was sent: the archive of the replayed crawl has no answer.
     NotArchived,
 }
 
@@ -71,59 +71,60 @@ pub enum FailureKind {
 pub enum FailurePhase {
     /// Before anything was sent.
     Request,
-    /// Judging where the host is.
+    /// Checking the host's address.
     Address,
     /// Looking up the host's name.
     Dns,
-    /// Making the connection.
+    /// Connecting.
     Connect,
-    /// Agreeing on TLS.
+    /// The TLS handshake.
     Tls,
-    /// Sending the request and waiting for the whole head of the answer. Where the time
-    /// for the whole exchange runs out earlier, it counts as this too.
+    /// Sending the request and waiting for the complete head of the answer. Also used if the time
+    /// for the whole exchange runs out earlier.
     FirstByte,
     /// Reading the body.
     Body,
 }
 
-/// The side whose fault a failure was.
+/// Whose fault a failure was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// This URL's: others of the host may fare well.
+    /// The URL's. Other URLs of the host may work.
     Url,
-    /// The host's: it can't be reached.
+    /// The host's. It can't be reached.
     Host,
-    /// Ours: the configuration, the proxy, the program.
+    /// Ours: the configuration, the proxy or the program.
     Operator,
 }
 
 impl FailureKind {
-    /// A short fixed name, for rows and counters.
+    /// Returns a short fixed name for rows and counters.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// The kind of this [name](FailureKind::name).
+    /// Returns the kind with this [name](FailureKind::name).
     #[must_use]
     pub fn named(name: &str) -> Option<FailureKind> {
         name.parse().ok()
     }
 
-    /// Returns whether the host's name or address forbids that it is ever asked.
+    /// Returns whether the host's name or address rules out any request to it.
     #[must_use]
     pub fn is_refusal(self) -> bool {
         matches!(self, FailureKind::AddressRefused | FailureKind::NameTooLong)
     }
 
-    /// Returns whether neither the URL nor its host had a part in it: the URL may be asked for
-    /// again as if it had not been.
+    /// Returns whether neither the URL nor its host had a part in the failure. The URL may be
+    /// fetched again as if it had not been tried.
     #[must_use]
     pub fn is_ours(self) -> bool {
         matches!(self, FailureKind::NoDescriptors | FailureKind::GivenUp)
     }
 
-    /// Returns whether the host could not be connected to, so that no URL of it can be asked for.
+    /// Returns whether no connection to the host could be made, so that none of its URLs can be
+    /// fetched.
     #[must_use]
     pub fn is_no_connection(self) -> bool {
         matches!(
@@ -173,7 +174,7 @@ mod tests {
     use super::FailureKind;
 
     #[test]
-    fn ours_a_name_leads_back_to_its_kind() {
+    fn each_name_maps_back_to_its_kind() {
         for kind in [
             FailureKind::NoSuchName,
             FailureKind::FirstByteTimeout,

@@ -36,7 +36,7 @@ use crate::referer::referer;
 use crate::resolver::{Fixed, Names};
 use crate::send_guard::{SendGuard, until_over};
 
-/// Makes exchanges. Cheap to share by reference; holds the connections that are kept.
+/// Makes exchanges. Share it by reference; it holds the kept connections.
 pub struct Fetcher {
     config: FetchConfig,
     clock: Clock,
@@ -50,18 +50,18 @@ pub struct Fetcher {
     headers: HeaderMap,
     kept: KeptConnections,
     client: Clients,
-    /// For hosts and ports that the operator typed, where there are any. A resolver is told
-    /// no port, so what may lead home has a client, and connections, of its own.
+    /// For the hosts and ports that the operator typed, if any. A resolver does not see the port,
+    /// so requests that may go to private addresses need their own client and connections.
     typed: Option<Clients>,
-    /// By host and port: a client whose resolver has the override's answer.
+    /// For each overridden host and port, a client that resolves to the override's addresses.
     overridden: HashMap<(String, u16), Client>,
 }
 
-/// Two clients that look names up alike.
+/// Two clients that resolve names the same way.
 struct Clients {
-    /// It keeps connections between requests.
+    /// Keeps connections alive between requests.
     keeping: Client,
-    /// It closes them; made when it is needed first.
+    /// Closes connections after each request. Created on first use.
     closing: OnceLock<Client>,
 }
 
@@ -79,17 +79,17 @@ impl Clients {
                 keep_alive: Duration::ZERO,
                 ..config.clone()
             };
-            // A client of the same settings was made before.
+            // Can't fail: a client with the same settings was created before.
             client(&config, names()).unwrap_or_else(|_| self.keeping.clone())
         })
     }
 }
 
 impl Fetcher {
-    /// Sets the clients up.
+    /// Creates a fetcher.
     ///
     /// # Errors
-    /// [`SetupError`] names the part of the configuration that can't be used.
+    /// Fails with a [`SetupError`] that names the unusable part of the configuration.
     pub fn new(config: FetchConfig, clock: Clock) -> Result<Fetcher, SetupError> {
         let rules = AddressRules::new(
             config.allow_private,
@@ -101,7 +101,11 @@ impl Fetcher {
         let rules = Arc::new(rules);
         let names = Names::new(
             Arc::clone(&rules),
-            Source::new(&config.name_servers, config.connect_timeout),
+            Source::new(
+                &config.name_servers,
+                config.name_server_rate,
+                config.connect_timeout,
+            ),
         );
         let mut overridden = HashMap::new();
         for known in &config.resolve {
@@ -130,7 +134,7 @@ impl Fetcher {
         })
     }
 
-    /// Sends nothing, and has nothing under way, once `guard` says that its time is over.
+    /// Ends all requests, and sends no more, once `guard` expires.
     #[must_use]
     pub fn guarded(self, guard: Arc<dyn SendGuard>) -> Fetcher {
         Fetcher {
@@ -139,34 +143,34 @@ impl Fetcher {
         }
     }
 
-    /// The clock that exchanges are timed by.
+    /// Returns the clock that times exchanges.
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Tells where an earlier run found a host. A name that the operator typed and that had a
-    /// public address then has none of this machine or of a private network now.
+    /// Records where an earlier run found a host. A typed name that had a public address may not
+    /// have a loopback or private one now.
     pub fn note_past_address(&self, host: &str, address: IpAddr) {
         self.rules.note_address(host, address);
     }
 
-    /// The hosts among the typed ones that have had a public address, by what this fetcher saw.
+    /// Returns the typed hosts that had a public address while this fetcher was in use.
     #[must_use]
     pub fn public_names(&self) -> Vec<String> {
         self.rules.public_names_seen()
     }
 
-    /// The reason why this URL is never asked for, where that can be told without looking its name
-    /// up: it names an address of this machine or of a private network, or is too long for a name.
+    /// Returns why this URL is never fetched, if that is known without a look-up: it contains a
+    /// loopback or private address, or its host name is too long.
     #[must_use]
     pub fn refusal(&self, url: &CanonicalUrl) -> Option<String> {
         self.barred(url).map(|finding| finding.detail)
     }
 
-    /// The address that a request for this URL would go to first, by `--resolve`, the URL itself or
-    /// name servers. None where nobody can tell before: a proxy connects, the name has no address,
-    /// or none that may be asked. What name servers say is kept, so the request asks them no more.
+    /// Returns the address that a request for this URL would use first: from an override, the URL
+    /// itself, or name servers. `None` if that is unknown: a proxy connects, or the name has no
+    /// permitted address. Answers of name servers are cached for the request.
     pub async fn address(&self, url: &CanonicalUrl) -> Option<IpAddr> {
         if self.config.proxy.is_some() || self.barred(url).is_some() {
             return None;
@@ -190,19 +194,19 @@ impl Fetcher {
         }
     }
 
-    /// Ends all exchanges, those under way and those to come, with [`FailureKind::GivenUp`].
+    /// Ends all current and future exchanges with [`FailureKind::GivenUp`].
     pub fn give_up(&self) {
         self.is_given_up.send_replace(true);
     }
 
     async fn given_up(&self) {
         let mut is_given_up = self.is_given_up.subscribe();
-        // It is closed by the end of this fetcher alone.
+        // The channel closes only when this fetcher is dropped.
         let _ = is_given_up.wait_for(|is_given_up| *is_given_up).await;
     }
 
-    /// Asks once. The permit is spent whatever comes of it; no error of the server, the
-    /// network or the URL is anything but a [`Failure`].
+    /// Sends one request. The permit is spent whatever the outcome. Every error of the server, the
+    /// network or the URL is a [`Failure`].
     pub async fn fetch(
         &self,
         permit: Permit,
@@ -213,7 +217,7 @@ impl Fetcher {
         let spent = permit.spend();
         let result = if fits {
             tokio::select! {
-                // A server that floods keeps the exchange busy.
+                // A flooding server keeps the exchange busy, so check the time first.
                 biased;
                 () = self.given_up() => {
                     let (kind, phase) = (FailureKind::GivenUp, FailurePhase::Request);
@@ -224,7 +228,7 @@ impl Fetcher {
                     let (kind, phase) = (FailureKind::GivenUp, FailurePhase::Request);
                     let why = "another may ask this host from now on".to_owned();
                     let failure = self.failed(started, None, Finding::new(kind, phase, why));
-                    // A process that was frozen learns of it late.
+                    // A process that was frozen notices late.
                     let late = u64::try_from(ended.elapsed().as_micros()).unwrap_or(u64::MAX);
                     let ended = failure.ended.as_micros().saturating_sub(late);
                     Err(Failure {
@@ -246,18 +250,18 @@ impl Fetcher {
         (spent, result)
     }
 
-    /// Makes a connection to the URL's host, with TLS for https, and closes it: whether one can
-    /// be made. No request is sent, so no permit is needed.
+    /// Tests whether a connection to the URL's host can be made, with TLS for https, and closes it.
+    /// Sends no request, so it needs no permit.
     ///
     /// # Errors
-    /// The failure that a request would have met.
+    /// Returns the failure that a request would have had.
     pub async fn connect(&self, url: &CanonicalUrl) -> Result<(), Failure> {
         let started = self.clock.now();
-        let found = match self.barred(url) {
+        let result = match self.barred(url) {
             Some(finding) => Err(finding),
             None => self.try_connection(url).await,
         };
-        found.map_err(|finding| self.failed(started, None, finding))
+        result.map_err(|finding| self.failed(started, None, finding))
     }
 
     async fn try_connection(&self, url: &CanonicalUrl) -> Result<(), Finding> {
@@ -277,15 +281,16 @@ impl Fetcher {
         })?;
         let request = reqwest::Request::new(Method::GET, url.as_url().clone());
         match client.execute(request).await {
-            Err(error) if !client_error::says_that_it_stands(&error) => Err(
-                client_error::before_head(&error, self.config.proxy.is_some()),
-            ),
+            Err(error) if !client_error::is_established(&error) => Err(client_error::before_head(
+                &error,
+                self.config.proxy.is_some(),
+            )),
             _ => Ok(()),
         }
     }
 
-    /// Asks when it may be asked. Without a descriptor nothing is sent, so the same request is
-    /// tried again, for as long as a whole exchange may take.
+    /// Fetches once the descriptor limit allows. Without a descriptor nothing is sent, so the
+    /// request is retried within the time for a whole exchange.
     async fn exchange_in_turn(&self, request: &FetchRequest) -> Result<Exchange, Failure> {
         let deadline = Instant::now() + self.config.timeout;
         loop {
@@ -309,11 +314,13 @@ impl Fetcher {
             fields: self.request_headers(request),
             own: own.into_iter().flat_map(HeaderMap::keys).cloned().collect(),
         };
-        let mut asked = reqwest::Request::new(Method::GET, url.as_url().clone());
-        *asked.headers_mut() = with_own(&sent.fields, own);
+        let mut http_request = reqwest::Request::new(Method::GET, url.as_url().clone());
+        *http_request.headers_mut() = with_own(&sent.fields, own);
         let deadline = Instant::now() + self.config.timeout;
-        let kept = self.kept.begin(url.host_key(), Instant::now());
-        let head = self.client(url, kept.as_ref()).execute(asked);
+        let kept_connection = self.kept.begin(url.host_key(), Instant::now());
+        let head = self
+            .client(url, kept_connection.as_ref())
+            .execute(http_request);
         let head = match in_time(head, self.config.first_byte_timeout, deadline).await {
             Err(late) => Err(self.too_late(late)),
             Ok(Err(error)) => Err(self.no_head(url, &error).await),
@@ -349,7 +356,7 @@ impl Fetcher {
         if filter.is_some_and(|filter| !filter.wants(exchange.status, &exchange.headers)) {
             exchange.ended = self.clock.now();
             exchange.truncated = Some(Truncation::Unwanted);
-            // Its connection goes with the response: the body is still on its way there.
+            // The response's drop closes its connection, because the body is still arriving there.
             return Ok(exchange);
         }
         let max_body = request.max_body.unwrap_or(self.config.max_body);
@@ -380,7 +387,7 @@ impl Fetcher {
         }
     }
 
-    /// The verdict on a URL that needs nobody to be asked.
+    /// Returns why a URL may not be fetched, if that is known without a look-up.
     fn barred(&self, url: &CanonicalUrl) -> Option<Finding> {
         if self.is_overridden(url) {
             return None;
@@ -408,15 +415,15 @@ impl Fetcher {
         }
     }
 
-    /// The operator's addresses for this URL: as with curl, they are for one host and port. Of
-    /// several the last counts.
+    /// Returns the operator's addresses for this URL. As in curl, they apply to one host and port,
+    /// and the last override wins.
     fn resolve_override(&self, url: &CanonicalUrl) -> Option<&ResolveOverride> {
         let (host, port) = (without_trailing_dot(url.host()), url.port());
         let mut overrides = self.config.resolve.iter().rev();
         overrides.find(|known| known.host == host && known.port == port)
     }
 
-    /// The client of an override for this URL.
+    /// Returns the client of an override for this URL.
     fn overridden(&self, url: &CanonicalUrl) -> Option<&Client> {
         if self.overridden.is_empty() {
             return None;
@@ -426,7 +433,7 @@ impl Fetcher {
     }
 
     fn is_overridden(&self, url: &CanonicalUrl) -> bool {
-        // Nothing is looked up for a literal address, so an override is never asked.
+        // A literal address is never resolved, so an override does not apply.
         host_address(url.host()).is_none() && self.overridden(url).is_some()
     }
 
@@ -438,8 +445,8 @@ impl Fetcher {
             (IF_MODIFIED_SINCE, &validators.last_modified),
         ];
         for (name, text) in pairs {
-            // A validator came out of a header field, so it fits into one again; one that
-            // was kept broken is left out and costs a whole answer.
+            // A validator came from a header field, so it normally fits into one again. A corrupt
+            // one is left out, which only costs a full answer.
             let value = text.as_deref().map(HeaderValue::from_str);
             if let Some(Ok(value)) = value {
                 headers.insert(name, value);
@@ -452,7 +459,7 @@ impl Fetcher {
         headers
     }
 
-    /// The server's address, judged once more: what was connected to is what counts.
+    /// Returns the server's address after checking it again, because the actual connection decides.
     fn peer(&self, url: &CanonicalUrl, response: &Response) -> Result<Option<SocketAddr>, String> {
         if self.config.proxy.is_some() {
             return Ok(None);
@@ -467,8 +474,7 @@ impl Fetcher {
 
     async fn no_head(&self, url: &CanonicalUrl, error: &reqwest::Error) -> Finding {
         let finding = client_error::before_head(error, self.config.proxy.is_some());
-        // What name servers said holds for as long as they said; where an address did not
-        // serve, they may say another by now.
+        // The cached addresses may be outdated: no connection could be made to them.
         if finding.kind.is_no_connection() && finding.phase != FailurePhase::Dns {
             self.names.forget(url.host()).await;
         }
@@ -517,7 +523,7 @@ impl std::fmt::Debug for Fetcher {
     }
 }
 
-/// The resolver that answers for a name that the operator gave addresses of.
+/// Creates a resolver with fixed addresses for the name of an override.
 fn fixed(known: &ResolveOverride, names: &Names) -> Fixed {
     Fixed {
         host: known.host.clone(),
@@ -526,7 +532,7 @@ fn fixed(known: &ResolveOverride, names: &Names) -> Fixed {
     }
 }
 
-/// The fields that are sent: those of every request, and those of this host alone.
+/// Adds the fields of this host to those of every request.
 fn with_own(headers: &HeaderMap, own: Option<&HeaderMap>) -> HeaderMap {
     let mut all = headers.clone();
     for (name, value) in own.into_iter().flatten() {
@@ -535,8 +541,8 @@ fn with_own(headers: &HeaderMap, own: Option<&HeaderMap>) -> HeaderMap {
     all
 }
 
-/// The client bounds the fields of HTTP/1.1 and the bytes of HTTP/2; here each holds for
-/// both.
+/// Applies the same limits to both protocols. The client itself bounds only the number of fields
+/// for HTTP/1.1 and the bytes for HTTP/2.
 fn too_large(headers: &HeaderMap) -> Option<Finding> {
     let bytes: usize = headers
         .iter()

@@ -1,5 +1,4 @@
-//! Access that the operator gives for some hosts: credentials, cookies, fields of the
-//! operator's.
+//! Access that the operator configures for some hosts: credentials, cookies and header fields.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,10 +7,10 @@ use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, class_of_host, host_and_
 use data_encoding::BASE64;
 use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 
-/// The text that stands in records in place of a secret value.
+/// Replaces a secret value in records.
 pub(crate) const REDACTED: &str = "[redacted]";
 
-/// Fields that are the crawler's own: who asks, for what, and how the answer is framed.
+/// Fields that the crawler sets itself: its identity, what it accepts, and framing.
 const OWN_FIELDS: &[&str] = &[
     "accept-encoding",
     "connection",
@@ -35,11 +34,11 @@ const OWN_FIELDS: &[&str] = &[
     "user-agent",
 ];
 
-/// Header fields for one host, sent with each request to it and with no other.
+/// Header fields for one host, sent with each request to it and to no other host.
 ///
-/// The values are secrets: `Debug` does not show them, and records of exchanges have
-/// `[redacted]` in their place. They go over https alone, unless the host is on loopback or
-/// the operator said otherwise.
+/// The values are secrets: `Debug` hides them, and records of exchanges contain `[redacted]`
+/// instead. They are sent only over https, unless the host is on loopback or the operator allows
+/// plain http.
 #[derive(Clone)]
 pub struct HostAccess {
     host: String,
@@ -47,27 +46,27 @@ pub struct HostAccess {
     plain_http: bool,
 }
 
-/// The reason why a field can't be sent. The value is not repeated.
+/// Why a field can't be sent. The value is not included.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccessError {
-    /// No name of a header field, or a name of a cookie with separators in it.
+    /// An invalid header field name, or a cookie name that contains separators.
     #[error("`{0}` is no name for it")]
     Name(String),
-    /// A field that the crawler fills itself.
+    /// A field that the crawler sets itself.
     #[error("`{0}` is the crawler's own to send")]
     Own(String),
-    /// Bytes that can't stand there.
+    /// Bytes that are not allowed in a value.
     #[error("the value of `{0}` holds characters that can't stand there")]
     Value(String),
-    /// No `USER:PASSWORD`.
+    /// Not `USER:PASSWORD`.
     #[error("basic-auth is not USER:PASSWORD")]
     NoPassword,
 }
 
 impl HostAccess {
-    /// Nothing yet, for the host of this name or address. On loopback a port may follow;
-    /// without one it is every port.
+    /// Creates an empty set of fields for the host with this name or address. On loopback, a port
+    /// may follow; without one, every port matches.
     #[must_use]
     pub fn new(host: &str) -> HostAccess {
         let has_port = host_and_port(host).1.is_some_and(|port| !port.is_empty());
@@ -83,7 +82,7 @@ impl HostAccess {
         }
     }
 
-    /// Sends it all over plain http too.
+    /// Allows sending the fields over plain http too.
     #[must_use]
     pub fn over_plain_http(self) -> HostAccess {
         HostAccess {
@@ -92,10 +91,10 @@ impl HostAccess {
         }
     }
 
-    /// Credentials, `USER:PASSWORD` (RFC 7617).
+    /// Adds credentials in the form `USER:PASSWORD` (RFC 7617).
     ///
     /// # Errors
-    /// Where there is no colon, or a control character.
+    /// Fails if there is no colon, or if there are control characters.
     pub fn basic_auth(self, credentials: &str) -> Result<HostAccess, AccessError> {
         if credentials.chars().any(char::is_control) {
             return Err(AccessError::Value("basic-auth".to_owned()));
@@ -107,25 +106,25 @@ impl HostAccess {
         self.insert(AUTHORIZATION, &value)
     }
 
-    /// A header field.
+    /// Adds a header field.
     ///
     /// # Errors
-    /// Where the name is none or one that the crawler fills itself, or the value can't stand
-    /// in a field.
+    /// Fails if the name is invalid or reserved for the crawler, or if the value is not allowed in
+    /// a field.
     pub fn header(self, name: &str, value: &str) -> Result<HostAccess, AccessError> {
-        let known: HeaderName = name
+        let header_name: HeaderName = name
             .parse()
             .map_err(|_| AccessError::Name(name.to_owned()))?;
-        if OWN_FIELDS.contains(&known.as_str()) {
+        if OWN_FIELDS.contains(&header_name.as_str()) {
             return Err(AccessError::Own(name.to_owned()));
         }
-        self.insert(known, value)
+        self.insert(header_name, value)
     }
 
-    /// A cookie (RFC 6265 section 4.2.1), beside those that were added before.
+    /// Adds a cookie (RFC 6265 section 4.2.1) to those added before.
     ///
     /// # Errors
-    /// Where name or value hold what separates cookies.
+    /// Fails if the name or value contains characters that separate cookies.
     pub fn cookie(self, name: &str, value: &str) -> Result<HostAccess, AccessError> {
         let fits = |text: &str, barred: &str| {
             text.chars()
@@ -152,7 +151,7 @@ impl HostAccess {
     fn insert(mut self, name: HeaderName, value: &str) -> Result<HostAccess, AccessError> {
         let mut value =
             HeaderValue::from_str(value).map_err(|_| AccessError::Value(name.to_string()))?;
-        // Kept out of the compression tables of HTTP/2, and out of the client's logs.
+        // Kept out of HTTP/2's compression tables and the client's logs.
         value.set_sensitive(true);
         self.fields.insert(name, value);
         Ok(self)
@@ -170,7 +169,7 @@ impl fmt::Debug for HostAccess {
     }
 }
 
-/// The fields of all hosts that have some.
+/// The fields of all hosts that have any.
 #[derive(Debug)]
 pub(crate) struct HostAccesses {
     by_host: HashMap<String, HostAccess>,
@@ -188,8 +187,8 @@ impl HostAccesses {
         }
     }
 
-    /// The fields that go with a request for this URL: of its very host, not of a parent
-    /// domain's, and over a way that nobody can listen to.
+    /// Returns the fields to send with a request for this URL. The host must match exactly, not by
+    /// parent domain, and the connection must be safe from eavesdropping.
     pub(crate) fn fields(&self, url: &CanonicalUrl) -> Option<&HeaderMap> {
         if self.by_host.is_empty() {
             return None;
@@ -253,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_on_loopback_nobody_listens_unless_a_proxy_stands_between() {
+    fn loopback_is_safe_unless_a_proxy_is_used() {
         let access = |host| [HostAccess::new(host).header("x-key", "1").unwrap()];
         for (host, url) in [
             ("127.0.0.1", "http://127.0.0.1:81/"),
@@ -284,22 +283,22 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_named_without_its_value() {
+    fn errors_name_the_field_without_its_value() {
         let new = || HostAccess::new("a.example");
-        let why = |result: Result<HostAccess, AccessError>| result.unwrap_err().to_string();
-        assert_eq!(why(new().header("a b", "s")), "`a b` is no name for it");
+        let message = |result: Result<HostAccess, AccessError>| result.unwrap_err().to_string();
+        assert_eq!(message(new().header("a b", "s")), "`a b` is no name for it");
         assert_eq!(
-            why(new().header("User-Agent", "s")),
+            message(new().header("User-Agent", "s")),
             "`User-Agent` is the crawler's own to send"
         );
         let expect = "the value of `x-a` holds characters that can't stand there";
-        assert_eq!(why(new().header("X-A", "s\r\nHost: b")), expect);
+        assert_eq!(message(new().header("X-A", "s\r\nHost: b")), expect);
         assert_eq!(
-            why(new().basic_auth("s")),
+            message(new().basic_auth("s")),
             "basic-auth is not USER:PASSWORD"
         );
-        assert_eq!(why(new().cookie("a;b", "s")), "`a;b` is no name for it");
+        assert_eq!(message(new().cookie("a;b", "s")), "`a;b` is no name for it");
         let expect = "the value of `a` holds characters that can't stand there";
-        assert_eq!(why(new().cookie("a", "s; b=c")), expect);
+        assert_eq!(message(new().cookie("a", "s; b=c")), expect);
     }
 }

@@ -1,10 +1,10 @@
-//! Interstitials: pages in place of a page, such as a login form, a challenge, the word that we
-//! are blocked.
+//! Detects interstitials: pages shown instead of the requested page, such as a login form, a
+//! challenge or a block notice.
 //!
-//! Recognised so that a record says what came, and never worked around. Ordinary pages hold
-//! login boxes, captchas beneath their forms, and articles about all of this; so a page is
-//! taken for an interstitial only where a header that its sender documents says so, or where it
-//! shows little else.
+//! Detection lets records state what was served. The crawler never bypasses an interstitial.
+//! Ordinary pages contain login boxes, captchas beneath their forms, and articles about all of
+//! this. A page therefore counts as an interstitial only if a documented header marks it as one,
+//! or if it shows little else.
 
 use std::cell::LazyCell;
 
@@ -12,17 +12,16 @@ use http::HeaderMap;
 use http::header::{HeaderName, SERVER};
 use memchr::{memchr_iter, memmem};
 
-/// Bytes of a page that are looked at for the marks of guards: interstitials are short.
+/// Maximum bytes of a page to search for the marks of guards. Interstitials are short.
 const MAX_MARKUP_BYTES: usize = 64 << 10;
-/// Letters of visible text on a page that is a login form; articles about login forms have
-/// more.
+/// Maximum letters of visible text on a login page. Articles about login forms have more.
 const MAX_LOGIN_TEXT: usize = 3_000;
-/// Letters of visible text on a page that blocks.
+/// Maximum letters of visible text on a block page.
 const MAX_BLOCK_TEXT: usize = 4_000;
-/// Links on a page that is a login form.
+/// Maximum links on a login page.
 const MAX_LOGIN_LINKS: usize = 60;
 
-/// A page that stands in place of another.
+/// A page shown instead of the requested one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Interstitial {
@@ -30,7 +29,7 @@ pub enum Interstitial {
     LoginPage,
     /// A test for a person or a browser.
     Challenge,
-    /// The word of a guard that this request is not served.
+    /// A guard's refusal to serve the request.
     BlockPage,
 }
 
@@ -41,7 +40,7 @@ impl Interstitial {
         Interstitial::BlockPage,
     ];
 
-    /// A short fixed name, for rows and counters.
+    /// Returns a short fixed name for rows and counters.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -51,7 +50,7 @@ impl Interstitial {
         }
     }
 
-    /// The interstitial of this [name](Interstitial::name).
+    /// Returns the interstitial with this [name](Interstitial::name).
     #[must_use]
     pub fn named(name: &str) -> Option<Interstitial> {
         Interstitial::ALL
@@ -59,14 +58,14 @@ impl Interstitial {
             .find(|known| known.name() == name)
     }
 
-    /// Returns whether links on it are the site's own. Those of a guard's page lead to the guard.
+    /// Returns whether its links are the site's own. Links on a guard's page lead to the guard.
     #[must_use]
     pub fn has_own_links(self) -> bool {
         self == Interstitial::LoginPage
     }
 }
 
-/// The parts of a page by which interstitials are told apart; all are empty where an answer is no
+/// The features of a page by which interstitials are recognized. All empty if the answer is not a
 /// page.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PageOutline<'p> {
@@ -74,17 +73,17 @@ pub struct PageOutline<'p> {
     pub title: &'p str,
     /// The text of the first `h1`.
     pub heading: &'p str,
-    /// Fields for a password.
+    /// Number of password fields.
     pub passwords: usize,
-    /// Elements `a`.
+    /// Number of `a` elements.
     pub links: usize,
-    /// Letters of text outside of tags, without blanks.
+    /// Letters of visible text, without white space.
     pub letters: usize,
-    /// The page's text with its markup.
+    /// The page's source.
     pub markup: &'p str,
 }
 
-/// Tells whether an answer is an interstitial.
+/// Returns whether an answer is an interstitial, and which.
 ///
 /// ```
 /// use crawl_fetcher::{Interstitial, PageOutline, interstitial};
@@ -106,7 +105,7 @@ pub fn interstitial(
     if let Some(said) = by_headers(headers) {
         return Some(said);
     }
-    // RFC 6585 section 6: what answers is the network's gate and not the host.
+    // RFC 6585 section 6: the answer comes from the network's gateway, not the host.
     if status == 511 {
         return Some(Interstitial::LoginPage);
     }
@@ -116,8 +115,7 @@ pub fn interstitial(
     by_markup(status, headers, page).or_else(|| login(status, page))
 }
 
-/// Fields that guards send with what they do instead of passing a request on: Cloudflare,
-/// AWS WAF, Vercel.
+/// Checks the fields that guards send with a challenge or block: Cloudflare, AWS WAF, Vercel.
 fn by_headers(headers: &HeaderMap) -> Option<Interstitial> {
     let says = |name: &'static str, words: &[&str]| {
         let value = headers.get(HeaderName::from_static(name));
@@ -133,14 +131,14 @@ fn by_headers(headers: &HeaderMap) -> Option<Interstitial> {
     says("x-vercel-mitigated", &["deny"]).then_some(Interstitial::BlockPage)
 }
 
-/// A guard's page, by what must stand in it.
+/// A guard's page, described by what it contains.
 struct Guard {
     is: Interstitial,
-    /// Statuses it comes with; with none it comes with any of those that are looked at.
+    /// Statuses of the page. If empty, any status that is checked.
     statuses: &'static [u16],
-    /// Its title, or the title's beginning where it ends in `*`; empty for any.
+    /// The title, or its beginning if this ends in `*`. Empty for any title.
     title: &'static str,
-    /// Each of these stands in its markup, in lower case.
+    /// Strings that all occur in the lower-case markup.
     marks: &'static [&'static str],
 }
 
@@ -164,7 +162,7 @@ const GUARDS: &[Guard] = &[
         title: "access denied | *",
         marks: &["cf-error-details"],
     },
-    // Anubis, which answers 200 as it is set up by default.
+    // Anubis, which answers 200 by default.
     Guard {
         is: Interstitial::Challenge,
         statuses: &[],
@@ -178,7 +176,7 @@ const GUARDS: &[Guard] = &[
         title: "",
         marks: &["captcha-delivery.com/"],
     },
-    // HUMAN, once PerimeterX.
+    // HUMAN, formerly PerimeterX.
     Guard {
         is: Interstitial::Challenge,
         statuses: &[403, 429],
@@ -227,7 +225,7 @@ const GUARDS: &[Guard] = &[
         title: "",
         marks: &["generated by wordfence", "your access to this s"],
     },
-    // ModSecurity as hosting companies have it.
+    // ModSecurity as configured by hosting companies.
     Guard {
         is: Interstitial::BlockPage,
         statuses: &[403, 406],
@@ -259,8 +257,8 @@ fn by_markup(status: u16, headers: &HeaderMap, page: &PageOutline<'_>) -> Option
     guard.map(|guard| guard.is)
 }
 
-/// Returns whether a page may hold a mark. An underscore is rare in pages, so that a mark with one is
-/// looked for there, and most pages need not be put into lower case.
+/// Returns whether a page may contain a mark. Underscores are rare, so a mark with one is searched
+/// for at underscores, and most pages need no conversion to lower case.
 fn may_hold(text: &str, mark: &str) -> bool {
     let Some(before) = mark.find('_') else {
         return true;
@@ -268,13 +266,13 @@ fn may_hold(text: &str, mark: &str) -> bool {
     let text = &text.as_bytes()[..text.len().min(MAX_MARKUP_BYTES)];
     memchr_iter(b'_', text).any(|at| {
         let from = at.checked_sub(before);
-        let found = from.and_then(|from| text.get(from..from + mark.len()));
-        found.is_some_and(|found| found.eq_ignore_ascii_case(mark.as_bytes()))
+        let candidate = from.and_then(|from| text.get(from..from + mark.len()));
+        candidate.is_some_and(|candidate| candidate.eq_ignore_ascii_case(mark.as_bytes()))
     })
 }
 
-/// The beginning of a page in lower case, without its comments: articles about guards and
-/// templates may name them there.
+/// Returns the beginning of a page in lower case without its comments, because articles about
+/// guards and templates may mention the marks there.
 fn markup_of(text: &str) -> Vec<u8> {
     let mut rest = &text.as_bytes()[..text.len().min(MAX_MARKUP_BYTES)];
     let mut markup = Vec::with_capacity(rest.len());
@@ -295,7 +293,7 @@ fn is_title(wanted: &str, title: &str) -> bool {
     }
 }
 
-/// The names that a login page gives itself.
+/// The titles of login pages.
 const LOGIN_WORDS: &[&str] = &[
     "login",
     "log in",
@@ -337,8 +335,8 @@ const LOGIN_WORDS: &[&str] = &[
     "로그인",
 ];
 
-/// One field for a password (more are asked for where one is chosen), little text, few links,
-/// and a title or first heading that is the word for it and no more.
+/// Detects a login page: one password field (forms to choose a password have more), little text,
+/// few links, and a title or first heading that is just a word for "login".
 fn login(status: u16, page: &PageOutline<'_>) -> Option<Interstitial> {
     let is_form =
         page.passwords == 1 && page.letters <= MAX_LOGIN_TEXT && page.links <= MAX_LOGIN_LINKS;
@@ -352,7 +350,7 @@ fn login(status: u16, page: &PageOutline<'_>) -> Option<Interstitial> {
     (is_form && answers && named()).then_some(Interstitial::LoginPage)
 }
 
-/// Returns whether a title, in lower case, is the word for a login, beside the name of the site.
+/// Returns whether a lower-case title is a word for "login", apart from the site's name.
 fn is_login_name(title: &str) -> bool {
     let separators = [
         '|', '-', '\u{2013}', '\u{2014}', '\u{b7}', '\u{bb}', '\u{ab}', ':', '/',

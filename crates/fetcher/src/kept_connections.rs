@@ -1,4 +1,4 @@
-//! Which connections are kept between requests: as many as there is memory for, over all hosts.
+//! Limits the connections kept alive between requests, over all hosts, to bound memory.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,18 +9,19 @@ use crawl_weburl::HostKey;
 use foldhash::fast::RandomState;
 use tokio::time::Instant;
 
-/// Connections that are kept, those in use included. Each takes some 30 kB in the HTTP library:
-/// `docs/performance.md` has its parts.
+/// Maximum kept connections, including those in use. Each takes some 30 kB in the HTTP library; see
+/// `docs/performance.md` for a breakdown.
+/// Beyond the limit: closed after the response.
 pub(crate) const MAX_KEPT_CONNECTIONS: usize = 1024;
 
-/// The interval at which hosts are looked for whose connections were closed meanwhile.
+/// How often to look for hosts whose connections have been closed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Gives connections of as many hosts as there is room for leave to be kept.
+/// Decides which hosts' connections may be kept alive.
 #[derive(Debug)]
 pub(crate) struct KeptConnections {
     max: usize,
-    /// The time after which one that nothing was sent over is closed.
+    /// How long an unused connection stays open.
     closed_after: Duration,
     state: Mutex<State>,
 }
@@ -28,7 +29,7 @@ pub(crate) struct KeptConnections {
 #[derive(Debug)]
 struct State {
     hosts: HashMap<HostKey, OfHost, RandomState>,
-    /// Connections of all hosts.
+    /// Number of connections of all hosts.
     connections: usize,
     looked: Instant,
 }
@@ -36,13 +37,13 @@ struct State {
 /// The connections of a host.
 #[derive(Debug)]
 struct OfHost {
-    /// The most that were in use at once: so many may be idle.
+    /// Maximum ever in use at once, and so the number that may be idle now.
     made: usize,
     in_use: usize,
     used_last: Instant,
 }
 
-/// A connection that is kept behind the request, which ends when this is dropped.
+/// A connection that is kept alive after the request. Dropping this ends the request.
 #[derive(Debug)]
 pub(crate) struct KeptConnection<'a> {
     of: &'a KeptConnections,
@@ -50,11 +51,11 @@ pub(crate) struct KeptConnection<'a> {
 }
 
 impl KeptConnections {
-    /// At most so many, each kept idle for so long.
+    /// Creates a limit of `max` connections, each kept idle for up to `keep_alive`.
     pub(crate) fn new(max: usize, keep_alive: Duration) -> KeptConnections {
         KeptConnections {
             max,
-            // The client looks for idle ones once in that time.
+            // The client checks for idle connections once per `keep_alive`.
             closed_after: 2 * keep_alive,
             state: Mutex::new(State {
                 hosts: HashMap::default(),
@@ -64,7 +65,7 @@ impl KeptConnections {
         }
     }
 
-    /// Begins a request over a connection that is kept; none where there is no room for one.
+    /// Begins a request over a kept connection. Returns `None` if there is no room for one.
     pub(crate) fn begin(&self, host: HostKey, now: Instant) -> Option<KeptConnection<'_>> {
         let mut state = self.state();
         if state.connections >= self.max && now >= state.looked + LOOK_INTERVAL {
@@ -100,7 +101,7 @@ impl KeptConnections {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Counters: a panic elsewhere breaks nothing.
+        // Counters stay valid after a panic elsewhere.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -133,21 +134,22 @@ mod tests {
     }
 
     #[test]
-    fn ours_so_many_connections_are_kept_and_no_more() {
-        let kept = KeptConnections::new(3, Duration::from_secs(5));
+    fn kept_connections_are_limited() {
+        let connections = KeptConnections::new(3, Duration::from_secs(5));
         let [a, b, c, d] = ["a.example", "b.example", "c.example", "d.example"].map(host);
         let start = Instant::now();
-        let begin =
-            |host: &HostKey, second| kept.begin(host.clone(), start + Duration::from_secs(second));
+        let begin = |host: &HostKey, second| {
+            connections.begin(host.clone(), start + Duration::from_secs(second))
+        };
         let (one, two, of_b) = (begin(&a, 0), begin(&a, 0), begin(&b, 0));
         assert!(one.is_some() && two.is_some() && of_b.is_some());
         assert!(begin(&b, 0).is_none());
         drop((one, two, of_b));
-        // Those that were made are used again.
+        // Existing connections are reused.
         let of_b = begin(&b, 8);
         assert!(of_b.is_some() && begin(&b, 8).is_none());
         assert!(begin(&c, 8).is_none());
-        // The first host's two were closed meanwhile, the other's is in use.
+        // The first host's two connections have been closed; the other host's is in use.
         let more = (begin(&c, 20), begin(&d, 20));
         assert!(more.0.is_some() && more.1.is_some());
         assert!(begin(&a, 20).is_none() && begin(&b, 20).is_none());

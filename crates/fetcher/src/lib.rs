@@ -1,16 +1,16 @@
-//! One bounded HTTP exchange; names and addresses; copies of robots.txt.
+//! Bounded HTTP exchanges, name resolution and address checks, and copies of robots.txt.
 //!
-//! [`Fetcher::fetch`] spends a permit on one GET and comes back with an [`Exchange`] (what
-//! the server answered, the body as it was encoded) or a [`Failure`] (in which phase, whose
-//! fault, whether trying again helps). Everything a server can send is bounded: time,
-//! headers, body. Addresses that are not anyone's public server are refused before a connection is
-//! made, unless the operator allowed them. [`robots`] says what an answer to a request for
-//! robots.txt means, how long it holds, and keeps copies. [`interstitial()`] tells login pages,
-//! challenges and block pages from pages.
+//! [`Fetcher::fetch`] spends a permit on one GET. It returns an [`Exchange`] (the server's answer
+//! with the body in its content coding) or a [`Failure`] (the phase, whose fault it was, and
+//! whether a retry may help). Everything a server can send is bounded: time, headers, body.
+//! Addresses that don't belong to a public server are refused before connecting, unless the
+//! operator allowed them. [`robots`] interprets answers to requests for robots.txt, tracks how long
+//! they are valid, and keeps copies. [`interstitial()`] detects login pages, challenges and block
+//! pages.
 //!
-//! The crate never decides when to ask (that is the permit), never follows a redirect,
-//! keeps no cookie, sends no referer unless told to, reads no proxy from the environment and
-//! never asks again by itself: one permit is one request.
+//! The crate never decides when to fetch (the permit does), never follows a redirect, keeps no
+//! cookies, sends no referer unless configured, reads no proxy from the environment and never
+//! retries an answered request: one permit is one request.
 
 mod address_rules;
 mod body_filter;

@@ -1,4 +1,4 @@
-//! Name look-ups: by name servers, the hosts file, and the system.
+//! Name look-ups by name servers, the hosts file and the system.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -24,32 +24,31 @@ use tokio::sync::Mutex;
 use crate::descriptor_limit::is_no_descriptor;
 use crate::failure_kind::FailureKind;
 
-/// Bytes of a name and of one label of it (RFC 1035 section 2.3.4).
+/// Maximum bytes of a name and of one label (RFC 1035 section 2.3.4).
+/// Beyond the limit: `name_too_long`.
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
-/// Tries of each question, the first among them.
+/// Maximum attempts per question, including the first.
 const MAX_TRIES: u32 = 3;
-/// One try takes no longer, however long a connection may take.
+/// Maximum time per attempt, however long a connection may take.
 const ONE_TRY_TIMEOUT: Duration = Duration::from_secs(3);
 /// Wait for the other address family after one family answered (RFC 8305 section 3).
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
-/// Maximum look-ups per second to one name server. A look-up asks for both address families.
-const LOOK_UPS_PER_SECOND: f64 = 100.0;
-/// The life of an answer of the system, which tells no TTL.
+/// How long to keep an answer from the system, which has no TTL.
 const SYSTEM_ANSWER_AGE: Duration = Duration::from_secs(60);
 
-/// The addresses of a name, and for how long they hold by the word of who gave them.
+/// The addresses of a name, and how long they are valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NameAnswer {
     pub(crate) addresses: Result<Vec<IpAddr>, NoAddresses>,
-    /// `None` where nobody said.
+    /// `None` if unknown.
     pub(crate) ttl: Option<Duration>,
 }
 
-/// The rest of a look-up: the answer of both address families once the slower one is known.
+/// The rest of a look-up: the answer for both address families once the slower one is known.
 pub(crate) type Rest = Pin<Box<dyn Future<Output = NameAnswer> + Send>>;
 
-/// The reason why a name leads nowhere. Travels through the client's errors.
+/// Why a name has no addresses. Wrapped in the client's errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub(crate) struct NoAddresses {
@@ -57,26 +56,29 @@ pub(crate) struct NoAddresses {
     pub(crate) detail: String,
 }
 
-/// Asks name servers, the hosts file first.
+/// Looks names up in the hosts file, then by name servers.
 ///
-/// Names are taken as they stand: no search domain is appended, or a name that does not exist
-/// would lead to whatever a wildcard there names. Names without a dot and names under `local`
-/// have no meaning for name servers; the system's own functions know them.
+/// Names are used unchanged. Appending a search domain would resolve nonexistent names to whatever
+/// its wildcard points at. Names without a dot and names under `local` mean nothing to name
+/// servers, so the system resolves them.
 pub(crate) struct Source {
-    /// Asked instead of the system's name servers.
+    /// Used instead of the system's name servers.
     servers: Vec<SocketAddr>,
+    /// Maximum look-ups per second to each name server off loopback; `None` or 0: no limit.
+    rate: Option<f64>,
     one_try: Duration,
-    /// `None` where the system names no name server: then it is asked for every name.
+    /// `None` if the system has no name server. The system then resolves every name.
     resolver: OnceLock<Option<NameServers>>,
-    /// The hosts file, empty if `servers` are given.
+    /// The hosts file. Empty if `servers` are given.
     hosts: OnceLock<Hosts>,
 }
 
 impl Source {
-    /// Asks so that an answer, or the word that there is none, comes within `time`.
-    pub(crate) fn new(servers: &[SocketAddr], time: Duration) -> Source {
+    /// Creates a source that answers within `time`, if only with a failure.
+    pub(crate) fn new(servers: &[SocketAddr], rate: Option<f64>, time: Duration) -> Source {
         Source {
             servers: servers.to_vec(),
+            rate,
             one_try: (time / (MAX_TRIES + 1)).min(ONE_TRY_TIMEOUT),
             resolver: OnceLock::new(),
             hosts: OnceLock::new(),
@@ -85,25 +87,25 @@ impl Source {
 
     /// Returns the addresses of a name, IPv4 first, and the rest of the look-up if one address
     /// family is still unknown.
-    pub(crate) async fn ask(&self, name: &str) -> (NameAnswer, Option<Rest>) {
-        // Made when it is needed first: only then there is a runtime for certain.
+    pub(crate) async fn look_up(&self, name: &str) -> (NameAnswer, Option<Rest>) {
+        // Created on first use, when a runtime is certain to exist.
         let resolver = self
             .resolver
-            .get_or_init(|| NameServers::new(&self.servers, self.one_try));
+            .get_or_init(|| NameServers::new(&self.servers, self.rate, self.one_try));
         match resolver {
             Some(name_servers) if is_global(name) || !self.servers.is_empty() => {
                 let hosts = self.hosts.get_or_init(|| match self.servers.is_empty() {
                     true => Hosts::from_system().unwrap_or_default(),
                     false => Hosts::default(),
                 });
-                name_servers.ask(hosts, name).await
+                name_servers.look_up(hosts, name).await
             }
-            _ => (ask_system(name).await, None),
+            _ => (resolve_by_system(name).await, None),
         }
     }
 }
 
-/// The reason why a name can be none, which needs nobody to be asked.
+/// Returns why a name can't exist, which needs no look-up.
 pub(crate) fn unusable(name: &str) -> Option<String> {
     let name = without_trailing_dot(name);
     let label = name.split('.').find(|label| label.len() > MAX_LABEL);
@@ -120,7 +122,7 @@ pub(crate) fn unusable(name: &str) -> Option<String> {
     }
 }
 
-/// Returns whether name servers can know it (RFC 6762 section 3 for `local`).
+/// Returns whether name servers can know the name (RFC 6762 section 3 for `local`).
 fn is_global(name: &str) -> bool {
     let name = without_trailing_dot(name);
     name.contains('.') && !name.ends_with(".local")
@@ -130,13 +132,13 @@ fn is_global(name: &str) -> bool {
 struct NameServers {
     resolver: TokioResolver,
     began: Instant,
-    /// `None`: no limit.
+    /// `None` means no limit.
     rate: Option<Mutex<MaxRate>>,
 }
 
 impl NameServers {
     /// Returns `None` if there are no name servers, or the resolver can't be built.
-    fn new(servers: &[SocketAddr], one_try: Duration) -> Option<NameServers> {
+    fn new(servers: &[SocketAddr], rate: Option<f64>, one_try: Duration) -> Option<NameServers> {
         let (config, mut options) = if servers.is_empty() {
             match read_system_conf() {
                 Ok(system) => system,
@@ -163,7 +165,7 @@ impl NameServers {
         // `Source` reads the hosts file: the resolver would query servers for the family it lacks.
         options.use_hosts_file = ResolveHosts::Never;
         let servers = config.name_servers().iter().map(|server| server.ip);
-        let rate = look_ups_per_second(servers);
+        let rate = rate.and_then(|rate| look_ups_per_second(servers, rate));
         let provider = TokioRuntimeProvider::default();
         let mut builder = TokioResolver::builder_with_config(config, provider);
         *builder.options_mut() = options;
@@ -180,7 +182,7 @@ impl NameServers {
         }
     }
 
-    async fn ask(&self, hosts: &Hosts, name: &str) -> (NameAnswer, Option<Rest>) {
+    async fn look_up(&self, hosts: &Hosts, name: &str) -> (NameAnswer, Option<Rest>) {
         let query_name = match query_name(name) {
             Ok(query_name) => query_name,
             Err(error) => return (answer_of(name, Err(error.into())), None),
@@ -211,7 +213,7 @@ impl NameServers {
         };
         let mut rate = rate.lock().await;
         let wait = rate.opens_at().since(now());
-        // The timer takes up to a millisecond even for no time at all.
+        // The timer takes up to a millisecond even for zero.
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }
@@ -219,11 +221,11 @@ impl NameServers {
     }
 }
 
-/// The maximum look-ups per second to all name servers together. Those on loopback don't count: they
-/// forward queries by their own rules. `None`: no limit.
-fn look_ups_per_second(servers: impl Iterator<Item = IpAddr>) -> Option<f64> {
+/// Returns the maximum look-ups per second to all name servers together, or `None` for no limit.
+/// Loopback servers don't count, because they forward queries by their own rules.
+fn look_ups_per_second(servers: impl Iterator<Item = IpAddr>, rate: f64) -> Option<f64> {
     let elsewhere = servers.filter(|server| !server.is_loopback()).count();
-    (elsewhere > 0).then_some(elsewhere as f64 * LOOK_UPS_PER_SECOND)
+    (elsewhere > 0).then_some(elsewhere as f64 * rate)
 }
 
 /// Parses a name label by label: hosts of URLs may have labels that `Name::from_str` rejects, such
@@ -231,7 +233,7 @@ fn look_ups_per_second(servers: impl Iterator<Item = IpAddr>) -> Option<f64> {
 fn query_name(name: &str) -> Result<Name, ProtoError> {
     let labels = without_trailing_dot(name).split('.').map(str::as_bytes);
     let mut name = Name::from_labels(labels)?;
-    // So no search domain is appended.
+    // Prevents appending a search domain.
     name.set_fqdn(true);
     Ok(name)
 }
@@ -339,7 +341,7 @@ fn meaning(name: &str, error: &NetError) -> (NoAddresses, Option<Duration>) {
         NetError::Dns(DnsError::NoRecordsFound(none_found)) => {
             let ttl = none_found.negative_ttl;
             let ttl = ttl.map(|seconds| Duration::from_secs(seconds.into()));
-            let why = match none_found.response_code {
+            let response = match none_found.response_code {
                 ResponseCode::NXDomain => {
                     none(FailureKind::NoSuchName, format!("there is no name {name}"))
                 }
@@ -349,10 +351,10 @@ fn meaning(name: &str, error: &NetError) -> (NoAddresses, Option<Duration>) {
                     format!("name servers answered for {name}: {code}"),
                 ),
             };
-            (why, ttl)
+            (response, ttl)
         }
-        NetError::Io(why) if is_no_descriptor(why) => {
-            (none(FailureKind::NoDescriptors, why.to_string()), None)
+        NetError::Io(response) if is_no_descriptor(response) => {
+            (none(FailureKind::NoDescriptors, response.to_string()), None)
         }
         NetError::Timeout => (
             none(
@@ -371,11 +373,11 @@ fn meaning(name: &str, error: &NetError) -> (NoAddresses, Option<Duration>) {
     }
 }
 
-async fn ask_system(name: &str) -> NameAnswer {
-    let found: io::Result<Vec<IpAddr>> = tokio::net::lookup_host((name, 0))
+async fn resolve_by_system(name: &str) -> NameAnswer {
+    let result: io::Result<Vec<IpAddr>> = tokio::net::lookup_host((name, 0))
         .await
         .map(|sockets| sockets.map(|socket| socket.ip()).collect());
-    match found {
+    match result {
         Ok(addresses) if addresses.is_empty() => NameAnswer {
             addresses: Err(no_address(name)),
             ttl: None,
@@ -384,14 +386,14 @@ async fn ask_system(name: &str) -> NameAnswer {
             addresses: Ok(addresses),
             ttl: Some(SYSTEM_ANSWER_AGE),
         },
-        // The system tells in words of its own whether there is no such name.
-        Err(why) => NameAnswer {
+        // The system's error does not reliably distinguish a nonexistent name.
+        Err(error) => NameAnswer {
             addresses: Err(NoAddresses {
-                kind: match is_no_descriptor(&why) {
+                kind: match is_no_descriptor(&error) {
                     true => FailureKind::NoDescriptors,
                     false => FailureKind::DnsFailed,
                 },
-                detail: why.to_string(),
+                detail: error.to_string(),
             }),
             ttl: None,
         },
@@ -414,11 +416,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rfc1035_2_3_4_names_have_their_bounds() {
+    fn rfc1035_2_3_4_names_and_labels_are_bounded() {
         let long = "a".repeat(64);
-        let told = unusable(&format!("{long}.example"));
+        let reason = unusable(&format!("{long}.example"));
         assert_eq!(
-            told.as_deref(),
+            reason.as_deref(),
             Some("a part of the name has 64 bytes, more than 63")
         );
         assert_eq!(unusable(&format!("{}.example.", &long[1..])), None);
@@ -443,9 +445,9 @@ mod tests {
     }
 
     #[test]
-    fn ours_name_servers_elsewhere_are_asked_a_hundred_names_a_second_each() {
+    fn remote_name_servers_get_at_most_a_hundred_look_ups_per_second_each() {
         let rate = |servers: &[&str]| {
-            look_ups_per_second(servers.iter().map(|server| server.parse().unwrap()))
+            look_ups_per_second(servers.iter().map(|server| server.parse().unwrap()), 100.0)
         };
         assert_eq!(rate(&["192.0.2.1"]), Some(100.0));
         assert_eq!(rate(&["192.0.2.1", "2001:db8::1", "::1"]), Some(200.0));
@@ -473,7 +475,7 @@ mod tests {
         Box::pin(pending())
     }
 
-    /// Polls once: whatever is not ready then would have been waited for.
+    /// Polls once. A future that is not ready then would have had to wait.
     fn now<T>(future: impl Future<Output = T>) -> Option<T> {
         match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(output) => Some(output),
@@ -519,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_no_address_of_one_family_waits_for_the_other() {
+    fn no_address_of_one_family_waits_for_the_other() {
         let none = Err(FailureKind::NoAddress);
         let failed = Err(FailureKind::DnsTimeout);
         assert!(now(join_families(answers(none), silent(), ready(()))).is_none());
@@ -528,19 +530,22 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_name_of_the_hosts_file_needs_no_name_server_for_either_family() {
+    fn a_name_in_the_hosts_file_is_not_looked_up_for_either_family() {
         let mut hosts = Hosts::default();
         let text = "192.0.2.1 four.example\n2001:db8::1 six.example both.example\n\
                     192.0.2.2 both.example\n";
         hosts.read_hosts_conf(text.as_bytes()).unwrap();
-        let found = |name| {
+        let lookup = |name| {
             let answer = hosts_answer(&hosts, &query_name(name).unwrap())?;
             let addresses = answer.addresses.unwrap();
             Some(addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>())
         };
-        assert_eq!(found("four.example").unwrap(), ["192.0.2.1"]);
-        assert_eq!(found("six.example.").unwrap(), ["2001:db8::1"]);
-        assert_eq!(found("both.example").unwrap(), ["192.0.2.2", "2001:db8::1"]);
-        assert_eq!(found("other.example"), None);
+        assert_eq!(lookup("four.example").unwrap(), ["192.0.2.1"]);
+        assert_eq!(lookup("six.example.").unwrap(), ["2001:db8::1"]);
+        assert_eq!(
+            lookup("both.example").unwrap(),
+            ["192.0.2.2", "2001:db8::1"]
+        );
+        assert_eq!(lookup("other.example"), None);
     }
 }

@@ -1,82 +1,81 @@
-//! The rate-limit fields of an answer, read as a gap and a wait.
+//! Converts the rate-limit fields of an answer to a gap and a wait.
 
 use std::time::Duration;
 
 use crawl_scheduler::{RateLimit, Tick};
 use http::HeaderMap;
 
-/// Fields of one name that are read, and policies in them: more say nothing new.
+/// Maximum fields of one name to read, and policies in each. More add nothing.
 const MAX_FIELDS: usize = 8;
 const MAX_ITEMS: usize = 16;
-/// A longer field is none.
+/// A longer field is ignored.
 const MAX_FIELD_BYTES: usize = 1024;
-/// A larger `Reset` is a moment since the epoch (the year 2001), a smaller one a time.
+/// A larger `Reset` is a time since the epoch (the year 2001), a smaller one a duration.
 const EPOCH_SECONDS: u64 = 1_000_000_000;
-/// A larger one is in milliseconds.
+/// A larger `Reset` is in milliseconds.
 const EPOCH_MILLIS: u64 = 1_000_000_000_000;
 
-/// The rest of a quota, until when.
+/// The remaining quota and when it resets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     left: Option<u64>,
-    /// Seconds.
+    /// Seconds until the reset.
     reset: Option<u64>,
 }
 
-/// Reads `RateLimit` and `RateLimit-Policy`, and the older `RateLimit-Limit`, `-Remaining`
-/// and `-Reset`, each of these with `X-` and as `X-Rate-Limit-*` too.
+/// Parses `RateLimit` and `RateLimit-Policy`, and the older `RateLimit-Limit`, `-Remaining` and
+/// `-Reset`, each of these also with `X-` and as `X-Rate-Limit-*`.
 ///
-/// Where some quota has nothing left, that asks for a wait up to its reset. What is left is
-/// spread over the time to the reset, and a policy's quota over its window: the longest of
-/// these gaps is asked for. Quotas of anything but requests, such as bytes, say nothing
-/// here. A field that can't be read says nothing either; `None`: no field says anything.
+/// A used-up quota sets a wait until its reset. A remaining quota is spread over the time until the
+/// reset, and a policy's quota over its window; the longest of these gaps applies. Quotas of
+/// anything but requests, such as bytes, are ignored, as are invalid fields. Returns `None` if no
+/// field sets a limit.
 ///
-/// The newest form is `RateLimit-Policy: "name";q=100;w=60` with `RateLimit:
-/// "name";r=50;t=30` (draft-ietf-httpapi-ratelimit-headers-08 and later), before that
-/// `RateLimit: limit=100, remaining=50, reset=30` with `RateLimit-Policy: 100;w=60` (-07), and
-/// `RateLimit-Limit: 100, 100;w=60` (-03). `X-RateLimit-Reset` is seconds from now with some
-/// servers and a moment since the epoch with others: a number tells by its size.
+/// The newest form is `RateLimit-Policy: "name";q=100;w=60` with `RateLimit: "name";r=50;t=30`
+/// (draft-ietf-httpapi-ratelimit-headers-08 and later), before that `RateLimit: limit=100,
+/// remaining=50, reset=30` with `RateLimit-Policy: 100;w=60` (-07), and `RateLimit-Limit: 100,
+/// 100;w=60` (-03). `X-RateLimit-Reset` is seconds from now on some servers and a time since the
+/// epoch on others, distinguished by its size.
 #[must_use]
 pub fn rate_limit(headers: &HeaderMap, now: Tick) -> Option<RateLimit> {
     let is_of_these = |name: &str| name.starts_with("ratelimit") || name.starts_with("x-rate");
     if !headers.keys().any(|name| is_of_these(name.as_str())) {
         return None;
     }
-    let mut asked = Asked::default();
+    let mut limits = Limits::default();
     for text in fields(headers, "ratelimit") {
-        asked.current(text, now);
+        limits.current(text, now);
     }
     for text in fields(headers, "ratelimit-policy") {
-        asked.policies(text);
+        limits.policies(text);
     }
     for family in ["ratelimit", "x-ratelimit", "x-rate-limit"] {
         let first = |name: &str| {
             let name = format!("{family}-{name}");
             fields(headers, &name).find_map(|text| number(text.split([',', ';']).next()?))
         };
-        asked.window(Window {
+        limits.window(Window {
             left: first("remaining"),
             reset: first("reset").map(|reset| seconds_to(reset, now)),
         });
         for text in fields(headers, &format!("{family}-limit")) {
-            asked.policies(text);
+            limits.policies(text);
         }
     }
-    asked.answer()
+    limits.answer()
 }
 
-/// The pace that the fields read so far ask for.
+/// The limits from the fields read so far.
 #[derive(Default)]
-struct Asked {
-    heard: bool,
+struct Limits {
+    is_set: bool,
     gap: Duration,
     lasts: Duration,
     wait: Duration,
 }
 
-impl Asked {
-    /// `RateLimit`: items of a list with parameters `r` and `t`, or the one dictionary of
-    /// old.
+impl Limits {
+    /// Reads `RateLimit`: list items with parameters `r` and `t`, or a dictionary in the old form.
     fn current(&mut self, text: &str, now: Tick) {
         let mut old = Window::default();
         for item in split(text, ',').take(MAX_ITEMS) {
@@ -106,8 +105,8 @@ impl Asked {
         self.window(old);
     }
 
-    /// `RateLimit-Policy`, and what stands behind the first number of `RateLimit-Limit`:
-    /// items whose quota is the parameter `q`, or the item itself, with a window `w`.
+    /// Reads `RateLimit-Policy`, and what follows the first number of `RateLimit-Limit`: items
+    /// whose quota is the parameter `q` or the item itself, with a window `w`.
     fn policies(&mut self, text: &str) {
         for item in split(text, ',').take(MAX_ITEMS) {
             let mut parts = split(item, ';');
@@ -122,7 +121,7 @@ impl Asked {
                 }
             }
             if let (Some(quota @ 1..), Some(window), true) = (quota, window, requests) {
-                self.heard = true;
+                self.is_set = true;
                 self.spread(quota, window);
             }
         }
@@ -132,18 +131,18 @@ impl Asked {
         let Window { left, reset } = window;
         match (left, reset) {
             (Some(0), Some(reset)) => {
-                self.heard = true;
+                self.is_set = true;
                 self.wait = self.wait.max(Duration::from_secs(reset));
             }
             (Some(left), Some(reset)) => {
-                self.heard = true;
+                self.is_set = true;
                 self.spread(left, reset);
             }
             _ => {}
         }
     }
 
-    /// So many requests in so many seconds, evenly.
+    /// Sets the gap that spreads this many requests evenly over a number of seconds.
     fn spread(&mut self, requests: u64, seconds: u64) {
         let whole = Duration::from_secs(seconds);
         let requests = u32::try_from(requests).unwrap_or(u32::MAX).max(1);
@@ -154,7 +153,7 @@ impl Asked {
     }
 
     fn answer(self) -> Option<RateLimit> {
-        self.heard.then(|| RateLimit {
+        self.is_set.then(|| RateLimit {
             gap: (!self.gap.is_zero()).then_some(self.gap),
             lasts: self.lasts,
             wait: (!self.wait.is_zero()).then_some(self.wait),
@@ -162,7 +161,7 @@ impl Asked {
     }
 }
 
-/// The fields of a name, as far as they are read.
+/// Returns the values of a field, up to the maximum.
 fn fields<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
     let values = headers.get_all(name).into_iter().take(MAX_FIELDS);
     values.filter_map(|value| {
@@ -173,7 +172,7 @@ fn fields<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a st
     })
 }
 
-/// The parts between separators that stand outside of quotation marks, trimmed.
+/// Splits at separators outside quotation marks.
 fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let (mut quoted, mut escaped) = (false, false);
     text.split(move |c| {
@@ -191,7 +190,8 @@ fn unquoted(text: &str) -> &str {
     text.trim().trim_matches('"')
 }
 
-/// An unsigned number. A fraction is cut off: some servers count in parts of a second.
+/// Parses an unsigned number. A fraction is truncated, because some servers send fractions of a
+/// second.
 fn number(text: &str) -> Option<u64> {
     let text = text.trim();
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
@@ -201,7 +201,7 @@ fn number(text: &str) -> Option<u64> {
         .flatten()
 }
 
-/// Seconds from now to a reset that is told as a time or as a moment.
+/// Returns the seconds until a reset given as a duration or a time.
 fn seconds_to(reset: u64, now: Tick) -> u64 {
     let now = now.as_millis();
     match reset {
@@ -234,7 +234,7 @@ mod tests {
         rate_limit(&headers, NOW)
     }
 
-    /// Gap and wait in milliseconds, and for how many seconds the gap holds.
+    /// Gap and wait are in milliseconds. `lasts` is how many seconds the gap applies.
     fn check(lines: &str, gap: u64, lasts: u64, wait: u64) {
         let some = |millis: u64| (millis > 0).then(|| Duration::from_millis(millis));
         let expected = RateLimit {
@@ -265,7 +265,7 @@ mod tests {
             1,
             1000,
         );
-        // As some write it, and with a name that holds separators.
+        // A spelling in use, and a name that contains separators.
         check(
             "RateLimit-Policy: \"fixed window\";\"api\";q=500;w=300",
             600,
@@ -273,7 +273,7 @@ mod tests {
             0,
         );
         check("RateLimit: \"a,b;r=0;t=9\\\"\";r=5;t=10", 2000, 10, 0);
-        // Two fields are one list.
+        // Two fields form one list.
         check(
             "RateLimit: \"a\";r=10;t=10\nRateLimit: \"b\";r=0;t=60",
             1000,
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn ratelimit_draft_08_other_units_than_requests_say_nothing() {
+    fn ratelimit_draft_08_units_other_than_requests_are_ignored() {
         let bytes = "RateLimit-Policy: \"peruser\";q=65535;qu=\"content-bytes\";w=10";
         assert_eq!(read(bytes), None);
         check(
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_fields_with_an_x() {
+    fn fields_with_an_x_prefix() {
         check(
             "X-RateLimit-Remaining: 4\nX-RateLimit-Reset: 10",
             2500,
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_large_reset_is_a_moment() {
+    fn a_large_reset_is_a_time() {
         let reset = |reset: &str| format!("X-RateLimit-Remaining: 0\nX-RateLimit-Reset: {reset}");
         check(&reset("1790000060"), 0, 0, 60_000);
         check(&reset("1790000060000"), 0, 0, 60_000);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_cannot_be_read_says_nothing() {
+    fn invalid_fields_are_ignored() {
         let long = format!("RateLimit: \"{}\";r=0;t=9", "x".repeat(1100));
         for lines in [
             "Retry-After: 5",
@@ -369,7 +369,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ours_any_field_is_read_without_harm(
+        fn any_field_parses_without_panic(
             name in "(x-)?rate-?limit(-(policy|limit|remaining|reset))?",
             value in "[ -~]{0,60}|(\"[a-z]\"|[0-9]{1,20})(;[a-z]{1,2}=[0-9]{1,20}){0,4}",
         ) {

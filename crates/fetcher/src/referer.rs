@@ -1,5 +1,5 @@
 //! The `Referer` field (RFC 9110 section 10.1.3), by strict-origin-when-cross-origin of W3C
-//! Referrer Policy section 3.6: what browsers send where nobody says otherwise.
+//! Referrer Policy section 3.6, the browsers' default.
 
 use crawl_weburl::CanonicalUrl;
 use http::HeaderValue;
@@ -7,8 +7,8 @@ use http::HeaderValue;
 /// A longer URL is cut to its origin (Referrer Policy section 8.3, step 4).
 const MAX_REFERER_BYTES: usize = 4096;
 
-/// The `Referer` of a request for `url`, by the page on which it was found; nothing where that
-/// would tell over http what was got over https.
+/// Returns the `Referer` of a request for `url` that was found on `found_on`. `None` if it would
+/// reveal an https URL over http.
 pub(crate) fn referer(found_on: &CanonicalUrl, url: &CanonicalUrl) -> Option<HeaderValue> {
     let is_downgrade = found_on.scheme() == "https" && url.scheme() != "https";
     let is_whole =
@@ -67,9 +67,9 @@ mod tests {
             (&long, "http://a.example/b", "http://a.example/"),
         ] {
             let url = |text| canonicalize(None, text).unwrap();
-            let found = referer(&url(from), &url(to));
-            let found = found.as_ref().map_or("", |value| value.to_str().unwrap());
-            assert_eq!(found, expect, "{from} to {to}");
+            let field = referer(&url(from), &url(to));
+            let field = field.as_ref().map_or("", |value| value.to_str().unwrap());
+            assert_eq!(field, expect, "{from} to {to}");
         }
     }
 }

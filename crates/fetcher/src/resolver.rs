@@ -1,4 +1,4 @@
-//! Names to addresses: asked for once per TTL, and judged before each connection.
+//! Resolves names to addresses: looks them up once per TTL and checks them before each connection.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -15,26 +15,29 @@ use crate::failure_kind::FailureKind;
 pub(crate) use crate::name_servers::NoAddresses;
 use crate::name_servers::{NameAnswer, Rest, Source};
 
-/// Names kept, found or not. An entry is some 200 bytes; a name that fell out is asked for
+/// Maximum cached names, found or not. An entry takes some 200 bytes; an evicted name is looked up
 /// again.
+/// Beyond the limit: looked up again.
 const MAX_NAMES: u64 = 20_000;
-/// Addresses kept of one name.
+/// Maximum cached addresses per name.
+/// Beyond the limit: the others are not tried.
 const MAX_ADDRESSES: usize = 16;
-/// Look-ups whose slower address family is still awaited after the name was used. Each holds a
-/// socket; beyond this the slower family is given up until the name is looked up again.
+/// Maximum look-ups that still wait for the slower address family after their name was used. Each
+/// holds a socket. Beyond this, the slower family is skipped until the next look-up.
+/// Beyond the limit: one family is known until the next look-up.
 const MAX_LATE_LOOKUPS: usize = 64;
-/// Bounds on the life of an answer, whatever its TTL says: the shortest spares name servers,
-/// the longest is that of caches everywhere.
+/// Limits on how long an answer is cached, whatever its TTL. The minimum spares name servers; the
+/// maximum is common for caches.
 const MIN_ANSWER_AGE: Duration = Duration::from_secs(10);
 const MAX_ANSWER_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Bounds on the life of a word that there is no address (RFC 2308 section 5: at most hours).
+/// Maximum time to cache that there is no address (RFC 2308 section 5: at most hours).
 const MAX_NOT_FOUND_AGE: Duration = Duration::from_secs(60 * 60);
-/// The time for which a failure to find out holds (RFC 2308 section 7: at most five minutes).
+/// How long a failed look-up is cached (RFC 2308 section 7: at most five minutes).
 const FAILURE_AGE: Duration = Duration::from_secs(10);
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The resolver of all connections.
+/// The resolver for all connections.
 #[derive(Clone)]
 pub(crate) struct Names {
     rules: Arc<AddressRules>,
@@ -51,31 +54,31 @@ struct Known {
     holds: Duration,
 }
 
-/// Each entry holds as long as it says.
-struct AsSaid;
+/// Expires each entry after its own lifetime.
+struct PerEntryExpiry;
 
-impl Expiry<String, Arc<Known>> for AsSaid {
+impl Expiry<String, Arc<Known>> for PerEntryExpiry {
     fn expire_after_create(&self, _: &String, known: &Arc<Known>, _: Instant) -> Option<Duration> {
         Some(known.holds)
     }
 }
 
 impl Names {
-    /// Names that `source` is asked for.
+    /// Creates a resolver that looks names up with `source`.
     pub(crate) fn new(rules: Arc<AddressRules>, source: Source) -> Names {
-        let known = Cache::builder()
+        let builder = Cache::builder()
             .max_capacity(MAX_NAMES)
-            .expire_after(AsSaid);
+            .expire_after(PerEntryExpiry);
         Names {
             rules,
             source: Arc::new(source),
-            known: known.build(),
+            known: builder.build(),
             late: Arc::new(Semaphore::new(MAX_LATE_LOOKUPS)),
             asked: Asked::Met,
         }
     }
 
-    /// The same names, looked up for hosts and ports that the operator typed.
+    /// Returns this resolver for hosts and ports that the operator typed.
     pub(crate) fn for_typed(&self) -> Names {
         Names {
             asked: Asked::Typed,
@@ -83,40 +86,40 @@ impl Names {
         }
     }
 
-    /// A connection failed: the name is asked for anew before the next one.
+    /// Forgets a name after a failed connection, so that it is looked up again.
     pub(crate) async fn forget(&self, name: &str) {
         self.known.invalidate(without_trailing_dot(name)).await;
     }
 
-    /// The address that is connected to first; none where there is none that may be.
+    /// Returns the address to connect to first, or `None` if there is no permitted one.
     pub(crate) async fn first(&self, name: &str) -> Option<IpAddr> {
         let sockets = self.look_up(name).await.ok()?;
         sockets.first().map(SocketAddr::ip)
     }
 
-    /// The addresses that a connection may be made to now.
+    /// Returns the addresses that may be connected to now.
     async fn look_up(&self, name: &str) -> Result<Vec<SocketAddr>, BoxError> {
         let key = without_trailing_dot(name);
-        // Literal addresses come here on their way to a SOCKS proxy.
+        // Literal addresses arrive here on their way to a SOCKS proxy.
         if let Some(address) = host_address(key) {
             return Ok(self.permitted(name, &[address])?);
         }
-        // Requests that need the same name at once share one question.
+        // Concurrent requests for the same name share one look-up.
         let mut rest = None;
-        let asked = async {
-            let (answer, slower) = self.source.ask(name).await;
+        let look_up = async {
+            let (answer, slower) = self.source.look_up(name).await;
             rest = slower;
             Arc::new(Known::of(answer))
         };
-        let known = self.known.get_with_by_ref(key, asked).await;
+        let entry = self.known.get_with_by_ref(key, look_up).await;
         if let Some(rest) = rest {
-            let (names, partial) = (self.clone(), Arc::clone(&known));
+            let (names, partial) = (self.clone(), Arc::clone(&entry));
             tokio::spawn(names.add_late(key.to_owned(), partial, rest));
         }
-        match &known.addresses {
+        match &entry.addresses {
             Ok(addresses) => Ok(self.permitted(name, addresses)?),
             Err(why) => {
-                // That says nothing of the name, which is asked for again.
+                // Says nothing about the name, so look it up again.
                 if why.kind == FailureKind::NoDescriptors {
                     self.known.invalidate(key).await;
                 }
@@ -125,9 +128,9 @@ impl Names {
         }
     }
 
-    /// Replaces the kept answer `partial` by that of both address families once it is known.
+    /// Replaces the cached answer `partial` with that of both address families once it is known.
     ///
-    /// Each connection judges the addresses it takes from there, as it does with any kept answer.
+    /// Each connection checks the addresses that it takes from the cache.
     async fn add_late(self, key: String, partial: Arc<Known>, rest: Rest) {
         let Ok(_room) = self.late.try_acquire() else {
             tracing::debug!(name = %key, "too many look-ups: one address family is given up");
@@ -138,15 +141,15 @@ impl Names {
         for address in whole.addresses.iter().flatten() {
             self.rules.note_address(&key, *address);
         }
-        // A name that was forgotten or looked up again in between keeps its newer state.
+        // If the name was forgotten or looked up again since, its newer state is kept.
         let current = self.known.get(&key).await;
         if current.is_some_and(|current| Arc::ptr_eq(&current, &partial)) {
             self.known.insert(key, Arc::new(whole)).await;
         }
     }
 
-    /// The addresses that may be connected to. One refused address does not spoil a name
-    /// that has others; where all are refused the first says why.
+    /// Returns the addresses that may be connected to. Refused addresses don't matter if others are
+    /// permitted. If all are refused, the first one determines the error.
     fn permitted(
         &self,
         name: &str,
@@ -154,13 +157,14 @@ impl Names {
     ) -> Result<Vec<SocketAddr>, AddressRefused> {
         let mut permitted = Vec::with_capacity(addresses.len());
         let mut refused = None;
-        // All of them first: a name with a public address beside a private one has had one.
+        // Record all addresses first: a name with both a public and a private address has had a
+        // public one.
         for address in addresses {
             self.rules.note_address(name, *address);
         }
         for address in addresses {
             match self.rules.judge_lookup(name, *address, self.asked) {
-                // Port 0 stands for the URL's.
+                // Port 0 stands for the URL's port.
                 Ok(()) => permitted.push(SocketAddr::new(*address, 0)),
                 Err(why) => refused = refused.or(Some(why)),
             }
@@ -204,7 +208,7 @@ impl Resolve for Names {
     }
 }
 
-/// The resolver of one override's client: a fixed answer for its host.
+/// The resolver of an override's client: a fixed answer for its host.
 #[derive(Clone)]
 pub(crate) struct Fixed {
     pub(crate) host: String,

@@ -1,4 +1,4 @@
-//! The wait that a server asked for.
+//! The wait that a server requests.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,12 +6,13 @@ use crawl_scheduler::Tick;
 use http::HeaderMap;
 use http::header::{DATE, HeaderName, RETRY_AFTER};
 
-/// The wait that `Retry-After` asks for (RFC 9110 section 10.2.3): seconds, or an HTTP date.
+/// Returns the wait in `Retry-After` (RFC 9110 section 10.2.3), given in seconds or as an HTTP
+/// date.
 ///
-/// A date is measured from the answer's own `Date` where it has one, so that a server whose
-/// clock is off still gets the wait that it meant, and from `now` otherwise. A date in the
-/// past is a wait of zero; a number past what can be counted is the longest wait there is.
-/// Of several fields the longest wait holds. A field that is neither form says nothing.
+/// A date is measured from the answer's own `Date` if it has one, so a server with a wrong clock
+/// gets the wait it meant, and from `now` otherwise. A date in the past means zero. A number too
+/// large to represent means the longest possible wait. The longest of several fields wins. An
+/// invalid field is ignored.
 #[must_use]
 pub fn retry_after(headers: &HeaderMap, now: Tick) -> Option<Duration> {
     let now = SystemTime::UNIX_EPOCH + Duration::from_micros(now.as_micros());
@@ -27,7 +28,7 @@ pub fn retry_after(headers: &HeaderMap, now: Tick) -> Option<Duration> {
     waits.max()
 }
 
-/// The first field of this name, read as an HTTP date (RFC 9110 section 5.6.7).
+/// Parses the first field with this name as an HTTP date (RFC 9110 section 5.6.7).
 pub(crate) fn date(headers: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {
     let text = headers.get(name)?.to_str().ok()?;
     httpdate::parse_http_date(text.trim()).ok()
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_date_is_measured_from_the_servers_own_clock() {
+    fn a_date_is_measured_from_the_servers_own_clock() {
         check(
             &[
                 ("retry-after", "Tue, 15 Nov 1994 03:00:30 GMT"),
@@ -89,12 +90,12 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_longest_of_several_holds() {
+    fn the_longest_of_several_wins() {
         check(&[("retry-after", "5"), ("retry-after", "60")], Some(60));
     }
 
     #[test]
-    fn ours_anything_else_says_nothing() {
+    fn invalid_fields_are_ignored() {
         for value in ["", "soon", "-5", "1.5", "120, 5"] {
             check(&[("retry-after", value)], None);
         }

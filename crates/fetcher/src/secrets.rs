@@ -1,4 +1,4 @@
-//! Secrets of single hosts, found again in what a server answers.
+//! Finds the secrets of single hosts in what servers answer.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,17 +14,18 @@ use percent_encoding::percent_decode;
 
 use crate::host_access::{HostAccess, REDACTED};
 
-/// Bytes of the shortest secret that is looked for. A shorter one stands in half of all pages
-/// by chance, and what stands there would be torn out.
+/// Minimum bytes of a secret to look for. A shorter one occurs in many pages by chance, and
+/// redacting it would damage them.
+/// Beyond the limit: shorter ones are not found.
 pub const MIN_SECRET_BYTES: usize = 6;
 
-/// The secrets of a configuration: values of header fields and cookies, and of credentials the
-/// user with the password, the password alone, and both in base64. `Debug` shows none of them.
+/// The secrets of a configuration: values of header fields and cookies. For credentials, the user
+/// with the password and the password alone, both also in base64. `Debug` hides them.
 #[derive(Clone, Default)]
 pub struct Secrets(Arc<[memmem::Finder<'static>]>);
 
 impl Secrets {
-    /// Those of all hosts: a server may hand them on to another.
+    /// Collects the secrets of all hosts, because a server may pass them to another.
     #[must_use]
     pub fn of(access: &[HostAccess]) -> Secrets {
         let mut all: Vec<Vec<u8>> = access.iter().flat_map(|one| forms(one.fields())).collect();
@@ -37,13 +38,13 @@ impl Secrets {
         Secrets(finders.collect())
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no secrets.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns whether a secret stands in path or query of a URL, as it is or percent-encoded.
+    /// Returns whether the path or query of a URL contains a secret, literally or percent-encoded.
     #[must_use]
     pub fn are_in_url(&self, url: &CanonicalUrl) -> bool {
         if self.is_empty() {
@@ -55,31 +56,31 @@ impl Secrets {
             || matches!(Cow::from(percent_decode(text)), Cow::Owned(decoded) if is_in(&decoded))
     }
 
-    /// Returns whether a body contains a secret as it is.
+    /// Returns whether a body contains a secret literally.
     #[must_use]
     pub fn are_in(&self, body: &[u8]) -> bool {
         self.0.iter().any(|secret| secret.find(body).is_some())
     }
 
-    /// The text with `[redacted]` in place of each secret.
+    /// Returns the text with each secret replaced by `[redacted]`.
     #[must_use]
     pub fn redacted<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let found = self.places(text);
-        if found.is_empty() {
+        let places = self.places(text);
+        if places.is_empty() {
             return Cow::Borrowed(text);
         }
-        let mut kept = String::with_capacity(text.len());
+        let mut redacted = String::with_capacity(text.len());
         let mut end = 0;
-        for place in found {
-            kept.push_str(&text[end..place.start]);
-            kept.push_str(REDACTED);
+        for place in places {
+            redacted.push_str(&text[end..place.start]);
+            redacted.push_str(REDACTED);
             end = place.end;
         }
-        kept.push_str(&text[end..]);
-        Cow::Owned(kept)
+        redacted.push_str(&text[end..]);
+        Cow::Owned(redacted)
     }
 
-    /// Redacts in place, and returns whether there was a secret.
+    /// Redacts in place. Returns whether there was a secret.
     pub fn redact(&self, text: &mut String) -> bool {
         let redacted = match self.redacted(text) {
             Cow::Owned(redacted) => redacted,
@@ -89,12 +90,12 @@ impl Secrets {
         true
     }
 
-    /// The new place of a place in `text` once that is redacted. One within a secret moves behind
-    /// it.
+    /// Returns a function that maps positions in `text` to positions in the redacted text. A
+    /// position within a secret moves to its end.
     pub fn moved(&self, text: &str) -> impl Fn(usize) -> usize + use<> {
-        let found = self.places(text);
+        let places = self.places(text);
         move |at| {
-            let before = found.iter().take_while(|place| place.start < at);
+            let before = places.iter().take_while(|place| place.start < at);
             before.fold(at, |moved, place| {
                 let behind = at.max(place.end) - at;
                 moved + behind + REDACTED.len() - place.len()
@@ -102,12 +103,12 @@ impl Secrets {
         }
     }
 
-    /// The places of secrets, in order; those that overlap are one.
+    /// Returns the places of secrets in order. Overlapping places are merged.
     fn places(&self, text: &str) -> Vec<Range<usize>> {
         let mut all: Vec<Range<usize>> = Vec::new();
         for secret in &*self.0 {
-            let found = secret.find_iter(text.as_bytes());
-            all.extend(found.map(|at| at..at + secret.needle().len()));
+            let matches = secret.find_iter(text.as_bytes());
+            all.extend(matches.map(|at| at..at + secret.needle().len()));
         }
         all.sort_unstable_by_key(|place| place.start);
         let mut apart: Vec<Range<usize>> = Vec::with_capacity(all.len());
@@ -117,7 +118,7 @@ impl Secrets {
                 _ => apart.push(place),
             }
         }
-        // A value that is no UTF-8 by itself may begin within a character.
+        // A value that is not valid UTF-8 may begin within a character.
         apart.retain(|place| text.get(place.clone()).is_some());
         apart
     }
@@ -129,7 +130,7 @@ impl fmt::Debug for Secrets {
     }
 }
 
-/// All that would give away what stands in the fields.
+/// Returns every form in which the secrets of the fields could leak.
 fn forms(fields: &HeaderMap) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for (name, value) in fields {
@@ -175,21 +176,21 @@ mod tests {
     use super::*;
 
     fn secrets() -> Secrets {
-        let one = HostAccess::new("a.example")
+        let first = HostAccess::new("a.example")
             .basic_auth("me:pass:word?")
             .unwrap();
-        let one = one.cookie("session", "c00kie=1").unwrap();
-        let one = one.cookie("lang", "en").unwrap();
-        let other = HostAccess::new("b.example").header("X-Key", "k3y w1th/space");
-        let other = other
+        let first = first.cookie("session", "c00kie=1").unwrap();
+        let first = first.cookie("lang", "en").unwrap();
+        let second = HostAccess::new("b.example").header("X-Key", "k3y w1th/space");
+        let second = second
             .unwrap()
             .header("authorization", "Bearer t0ken-2")
             .unwrap();
-        Secrets::of(&[one, other])
+        Secrets::of(&[first, second])
     }
 
     #[test]
-    fn ours_every_form_of_a_secret_is_redacted() {
+    fn every_form_of_a_secret_is_redacted() {
         let secrets = secrets();
         for (text, expect) in [
             ("user me:pass:word? in", "user [redacted] in"),
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_secrets_are_found_in_urls() {
+    fn secrets_are_found_in_urls() {
         for (url, expect) in [
             ("http://c.example/?k=t0ken-2", true),
             ("http://c.example/k3y%20w1th%2Fspace/", true),
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_places_move_with_what_is_redacted() {
+    fn positions_move_with_redactions() {
         let text = "a t0ken-2 b c00kie=1 c";
         let secrets = secrets();
         let (moved, redacted) = (secrets.moved(text), secrets.redacted(text));

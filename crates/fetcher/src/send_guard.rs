@@ -1,4 +1,4 @@
-//! Leave to ask hosts, where others may ask them at another time.
+//! Permission to send, for hosts that other workers may take over.
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;
@@ -7,16 +7,17 @@ use std::time::Instant;
 
 use tokio::time::sleep_until;
 
-/// Until when requests may be sent, and be under way.
+/// Decides until when requests may be sent and be under way.
 pub trait SendGuard: Send + Sync {
-    /// That moment, as it is known now: it may be put off.
+    /// Returns the current deadline, which may be extended later.
     fn ends_at(&self) -> Instant;
 }
 
-/// Resolves when the time of a guard is over, with the moment at which it was; never without one.
+/// Resolves when the guard's deadline has passed, with the deadline. Never resolves without a
+/// guard.
 ///
-/// The clock is read whenever it is polled: the timers of a process that was frozen may not have
-/// been looked at yet when an answer wakes it.
+/// Every poll reads the clock: if the process was frozen, an answer may wake it before its timers
+/// have fired.
 pub(crate) async fn until_over(guard: Option<&dyn SendGuard>) -> Instant {
     let Some(guard) = guard else {
         return pending().await;
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ours_a_guard_whose_end_is_put_off_holds_until_then() {
+    async fn an_extended_guard_holds_until_its_new_deadline() {
         let begun = Instant::now();
         let guard = Until(Mutex::new(begun + Duration::from_millis(20)));
         let later = begun + Duration::from_millis(60);
@@ -63,7 +64,7 @@ mod tests {
         let put_off = async { *guard.0.lock().unwrap() = later };
         assert_eq!(tokio::join!(over, put_off).0, later);
         assert!(Instant::now() >= later);
-        // One that is over lets nothing begin, and without one nothing ends.
+        // An expired guard lets nothing begin. Without a guard nothing expires.
         until_over(Some(&guard)).await;
         let mut without = pin!(until_over(None));
         let polled = poll_fn(|context| Poll::Ready(without.as_mut().poll(context).is_pending()));

@@ -1,39 +1,40 @@
-//! A URL on its way in.
+//! Admissions: URLs on their way into the frontier.
 
 use crawl_weburl::CanonicalUrl;
 
 use crate::exclusion::Exclusion;
 
-/// A URL that was met, and what may be done with it.
+/// A URL that was found, and whether it may be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admission {
     /// The URL.
     pub url: CanonicalUrl,
-    /// Links followed from a seed to here; a seed has 0, a redirect keeps its depth.
+    /// Links followed from a seed to the URL. A seed has 0, and a redirect target has the depth of
+    /// its source.
     pub depth: u32,
-    /// Links followed since the scope was left; 0 within it. Fewer of them are nearer than fewer
-    /// from a seed.
+    /// Links followed since the scope was left; 0 within it. Fewer hops off scope are nearer than
+    /// fewer links from a seed.
     pub hops_off: u8,
-    /// Redirects followed in a row to here.
+    /// Consecutive redirects followed to the URL.
     pub redirects: u8,
-    /// The page that names it; none for a seed.
+    /// The page that the URL was found on; `None` for a seed.
     pub via: Option<CanonicalUrl>,
-    /// The priority among the URLs of its origin: 0 is first and is what seeds have.
+    /// The priority among the URLs of its origin: 0 is first, and seeds have it.
     pub priority: u8,
-    /// May it be fetched?
+    /// Whether the URL may be fetched.
     pub state: NewState,
-    /// The user named it.
+    /// Whether the user named the URL.
     pub is_seed: bool,
-    /// The kind of document that its answer will be read as.
+    /// The kind of document that the response is read as.
     pub kind: UrlKind,
 }
 
-/// The priority that [`Admission::link`] gives: seeds and sitemaps may go before it,
-/// what is wanted less behind it.
+/// The priority that [`Admission::link`] sets. Seeds and sitemaps may take a lower number, less
+/// important URLs a higher one.
 pub(crate) const LINK_PRIORITY: u8 = 128;
 
 impl Admission {
-    /// A pending page that the user named: depth 0, priority 0.
+    /// Creates a pending page that the user named: depth 0, priority 0.
     #[must_use]
     pub fn seed(url: CanonicalUrl) -> Admission {
         Admission {
@@ -45,7 +46,7 @@ impl Admission {
         }
     }
 
-    /// A pending page that `via` links to, at the middle priority (128).
+    /// Creates a pending page that `via` links to, with the middle priority (128).
     #[must_use]
     pub fn link(url: CanonicalUrl, depth: u32, via: CanonicalUrl) -> Admission {
         Admission {
@@ -63,24 +64,24 @@ impl Admission {
 }
 
 impl Admission {
-    /// Its hops off the scope and its depth as one number, as places in a queue have them.
+    /// Returns hops off scope and depth as one number, as queue places store them.
     #[must_use]
     pub fn distance(&self) -> u32 {
         distance(self.depth, self.hops_off)
     }
 }
 
-/// The hops in the highest byte of a distance, the depth in the others: so the least distance has
-/// the fewest hops, and a depth that was stored before there were hops is a distance without any.
+/// A distance has the hops in its highest byte and the depth in the others. So the lowest distance
+/// has the fewest hops, and a depth stored before hops existed is a distance without hops.
 const DEPTH_BITS: u32 = 24;
 
-/// Hops and depth as one number, as places in a queue and stores have them.
+/// Combines hops and depth into one number, as queue places and stores keep them.
 #[must_use]
 pub fn distance(depth: u32, hops_off: u8) -> u32 {
     u32::from(hops_off) << DEPTH_BITS | depth.min((1 << DEPTH_BITS) - 1)
 }
 
-/// The depth and the hops of a distance.
+/// Splits a distance into depth and hops.
 #[must_use]
 pub fn depth_and_hops(distance: u32) -> (u32, u8) {
     (
@@ -89,23 +90,23 @@ pub fn depth_and_hops(distance: u32) -> (u32, u8) {
     )
 }
 
-/// The state that a URL that was met is to get.
+/// The state that an admission requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NewState {
-    /// It is to be fetched.
+    /// To be fetched.
     Pending,
-    /// Not by this way, but met again by another it is fetched: too deep, behind a
-    /// nofollow, behind too many redirects.
+    /// Not to be fetched by this path, but fetched if found by another: too deep, behind a
+    /// nofollow, or behind too many redirects.
     Deferred(Exclusion),
-    /// Never: out of scope. The URL is settled.
+    /// Never to be fetched, because out of scope. The URL is settled.
     Excluded(Exclusion),
 }
 
-/// The kind of document that a URL's answer will be read as. One that is wanted as several is
-/// the greatest of them.
+/// The kind of document that a response is read as. If a URL is requested as several kinds, the
+/// greatest one wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum UrlKind {
-    /// Part of a page, without which it can't be shown: an image, a style sheet.
+    /// A part that a page needs to be shown: an image, a style sheet.
     Resource,
     /// A page, or whatever a link leads to.
     #[default]
@@ -117,11 +118,10 @@ pub enum UrlKind {
 /// The result of an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Admitted {
-    /// The URL was not known. It now stands as the admission said.
+    /// The URL was unknown. It now has the state of the admission.
     New,
-    /// The URL was known. Where it was pending it may have moved forward, since its
-    /// least depth counts.
+    /// The URL was known. A pending URL may have moved forward, because the least depth counts.
     Known,
-    /// The URL was put aside and is pending now.
+    /// The URL was deferred and is pending now.
     Revived,
 }

@@ -1,4 +1,4 @@
-//! The rule that decides what an admission does to a URL that may be known.
+//! The admission rule: what an admission does to a URL that may already be known.
 
 use crawl_weburl::CanonicalUrl;
 
@@ -6,60 +6,60 @@ use crate::admission::{Admission, NewState, UrlKind, depth_and_hops};
 use crate::exclusion::Exclusion;
 use crate::url_state::WaitingUrl;
 
-/// The longest text (a reason, a rule) that is kept, in bytes.
+/// Maximum stored length of a text (a reason, a rule), in bytes.
 const MAX_TEXT_BYTES: usize = 1024;
 
-/// The values that decide the position of a pending URL, and the way that led to it.
+/// The values that decide the position of a pending URL, and those of the path that led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuePlace {
-    /// It was tried before.
+    /// Whether the URL was tried before.
     pub retried: bool,
-    /// The lower goes first.
+    /// The priority; lower goes first.
     pub priority: u8,
-    /// A distance: the depth, and the hops off the scope above it.
+    /// A [`distance`](crate::parts::distance): the depth, with the hops off scope above it.
     pub depth: u32,
-    /// Redirects in a row on the way to it.
+    /// Consecutive redirects on the path to the URL.
     pub redirects: u8,
-    /// The user named it.
+    /// Whether the user named the URL.
     pub is_seed: bool,
-    /// The kind of document that its answer will be read as.
+    /// The kind of document that the response is read as.
     pub kind: UrlKind,
-    /// Grows with each URL that takes a place; unique.
+    /// A unique number that grows with each URL that takes a place.
     pub seq: u64,
 }
 
-/// The place of a pending URL among those of its origin; the least goes first.
+/// The order of a pending URL among those of its origin; the lowest rank goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
-    /// 1 for what was tried before, else 0.
+    /// 1 for a retry, else 0.
     pub round: u8,
-    /// That of the place; 0 for what was tried before.
+    /// The priority of the place; 0 for a retry.
     pub priority: u8,
-    /// That of the place; 0 for what was tried before.
+    /// The distance of the place; 0 for a retry.
     pub depth: u32,
-    /// That of the place.
+    /// The `seq` of the place.
     pub seq: u64,
 }
 
-/// A pending URL in full.
+/// A pending URL as queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queued {
-    /// Its place.
+    /// The URL's place.
     pub place: QueuePlace,
-    /// The number of the next try, from 1.
+    /// The number of the next attempt, from 1.
     pub attempt: u32,
     /// The URL.
     pub url: CanonicalUrl,
-    /// The page that names it.
+    /// The page that the URL was found on.
     pub via: Option<CanonicalUrl>,
 }
 
-/// A URL that was put aside.
+/// A deferred URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Deferred {
     pub(crate) url: CanonicalUrl,
     pub(crate) via: Option<CanonicalUrl>,
-    /// A distance, as that of a place.
+    /// A distance, as in [`QueuePlace::depth`].
     pub(crate) depth: u32,
     pub(crate) redirects: u8,
     pub(crate) exclusion: Exclusion,
@@ -68,45 +68,45 @@ pub(crate) struct Deferred {
 /// The state of a URL before an admission.
 #[derive(Clone, Copy, Debug)]
 pub enum CurrentState {
-    /// It was never admitted.
+    /// Never admitted.
     Unknown,
-    /// It waits at this place.
+    /// Pending at this place.
     Pending(QueuePlace),
-    /// It is being worked on.
+    /// Leased.
     Leased,
-    /// It was put aside.
+    /// Deferred.
     Deferred {
-        /// A distance, as that of a place.
+        /// A distance, as in [`QueuePlace::depth`].
         depth: u32,
-        /// Redirects in a row on the way to it.
+        /// Consecutive redirects on the path to the URL.
         redirects: u8,
     },
-    /// It was settled.
+    /// Settled.
     Settled,
 }
 
 /// The change that an admission makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdmitAction {
-    /// It is new and stands as the admission says.
+    /// The URL is new and gets the state of the admission.
     Enter,
-    /// It was deferred and is pending by the admission's way.
+    /// The URL was deferred and becomes pending with the values of the admission.
     Revive,
-    /// It stays pending, with this place; `nearer` where the admission's way counts.
+    /// The URL stays pending and takes this place.
     Improve {
-        /// The place that it has then.
+        /// The new place.
         place: QueuePlace,
-        /// The admission's way is the one to name.
+        /// Whether the admission's path is nearer, so that its via replaces the old one.
         nearer: bool,
     },
-    /// It stays deferred, by the admission's way and for its reason.
+    /// The URL stays deferred, with the path and exclusion of the admission.
     DeferNearer,
     /// Nothing changes.
     Stay,
 }
 
 impl QueuePlace {
-    /// The place that an admission asks for.
+    /// Returns the place that `admission` requests.
     #[must_use]
     pub fn of(admission: &Admission, seq: u64) -> QueuePlace {
         QueuePlace {
@@ -120,7 +120,7 @@ impl QueuePlace {
         }
     }
 
-    /// That of a URL that does not wait, at a distance.
+    /// Returns the place of a URL that is not pending.
     pub(crate) fn at(distance: u32) -> QueuePlace {
         QueuePlace {
             retried: false,
@@ -133,7 +133,8 @@ impl QueuePlace {
         }
     }
 
-    /// Retries are ordered by `seq` alone, which puts each behind all that wait.
+    /// Returns the rank. Retries are ordered by `seq` alone, which puts each behind all pending
+    /// URLs.
     #[must_use]
     pub fn rank(&self) -> Rank {
         Rank {
@@ -146,7 +147,7 @@ impl QueuePlace {
 }
 
 impl Queued {
-    /// The entry of a URL that is admitted as pending.
+    /// Creates the entry of a URL that is admitted as pending.
     #[must_use]
     pub fn new(admission: Admission, seq: u64) -> Queued {
         Queued {
@@ -157,7 +158,7 @@ impl Queued {
         }
     }
 
-    /// The entry of the next try, behind all.
+    /// Returns the entry for the next attempt, with the place `seq` behind all others.
     #[must_use]
     pub fn retry(mut self, seq: u64) -> Queued {
         self.attempt = self.attempt.saturating_add(1);
@@ -166,7 +167,7 @@ impl Queued {
         self
     }
 
-    /// The URL as a reader sees it.
+    /// Returns the URL as readers see it.
     #[must_use]
     pub fn waiting(&self) -> WaitingUrl<'_> {
         let (depth, hops_off) = depth_and_hops(self.place.depth);
@@ -179,7 +180,7 @@ impl Queued {
         }
     }
 
-    /// The part of it that stays when it is put aside.
+    /// Converts the entry into a deferred URL.
     pub(crate) fn deferred(self, exclusion: Exclusion) -> Deferred {
         Deferred {
             url: self.url,
@@ -203,8 +204,8 @@ impl Deferred {
     }
 }
 
-/// Decides the change that an admission makes to a known URL. An improved place has the old
-/// `seq`; where its rank is another it wants a new one.
+/// Decides what `admission` changes for a URL in state `now`. An improved place keeps the old
+/// `seq`; the caller must assign a new one if the rank changed.
 #[must_use]
 pub fn meet(now: CurrentState, admission: &Admission) -> AdmitAction {
     let pending = matches!(admission.state, NewState::Pending);
@@ -241,14 +242,14 @@ fn improve(old: QueuePlace, admission: &Admission, nearer: bool) -> AdmitAction 
     }
 }
 
-/// Cuts a text to what is kept, between characters.
+/// Truncates a text to the stored length, between characters.
 #[must_use]
 pub fn capped(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
     text
 }
 
-/// Cuts an exclusion's rule to what is kept.
+/// Truncates an exclusion's rule to the stored length.
 #[must_use]
 pub fn capped_exclusion(exclusion: Exclusion) -> Exclusion {
     Exclusion {
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_only_a_nearer_way_changes_what_is_known() {
+    fn only_a_nearer_path_changes_a_known_url() {
         let put_aside = || NewState::Deferred(Exclusion::of(Reason::Depth));
         let excluded = || NewState::Excluded(Exclusion::of(Reason::Scope));
         let old = CurrentState::Deferred {
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_fewer_hops_off_the_scope_are_nearer_than_fewer_links() {
+    fn fewer_hops_off_scope_are_nearer_than_fewer_links() {
         let by = |hops_off, depth| Admission {
             hops_off,
             ..admission(depth, 0, NewState::Pending)
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_longer_way_may_still_say_more_of_a_url() {
+    fn a_longer_path_may_still_improve_priority_seed_and_kind() {
         let improved = |change: fn(&mut Admission)| {
             let mut admission = admission(4, 0, NewState::Pending);
             change(&mut admission);
@@ -370,18 +371,27 @@ mod tests {
             change(&mut place);
             Some((place, false))
         };
-        assert_eq!(improved(|it| it.priority = 8), to(|it| it.priority = 8));
-        assert_eq!(improved(|it| it.priority = 10), None);
-        assert_eq!(improved(|it| it.is_seed = true), to(|it| it.is_seed = true));
         assert_eq!(
-            improved(|it| it.kind = UrlKind::Sitemap),
-            to(|it| it.kind = UrlKind::Sitemap)
+            improved(|admission| admission.priority = 8),
+            to(|place| place.priority = 8)
         );
-        assert_eq!(improved(|it| it.kind = UrlKind::Resource), None);
+        assert_eq!(improved(|admission| admission.priority = 10), None);
+        assert_eq!(
+            improved(|admission| admission.is_seed = true),
+            to(|place| place.is_seed = true)
+        );
+        assert_eq!(
+            improved(|admission| admission.kind = UrlKind::Sitemap),
+            to(|place| place.kind = UrlKind::Sitemap)
+        );
+        assert_eq!(
+            improved(|admission| admission.kind = UrlKind::Resource),
+            None
+        );
     }
 
     #[test]
-    fn ours_what_was_tried_comes_behind_all_else_in_the_order_of_its_tries() {
+    fn retries_come_last_in_the_order_of_the_retries() {
         let near = QueuePlace {
             retried: true,
             priority: 0,
@@ -411,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_long_texts_are_cut_between_characters() {
+    fn long_texts_are_truncated_between_characters() {
         assert_eq!(capped("short".into()), "short");
         let cut = capped(format!("a{}", "ü".repeat(MAX_TEXT_BYTES)));
         assert_eq!(cut.len(), MAX_TEXT_BYTES - 1);

@@ -1,25 +1,25 @@
-//! The parts of what a frontier holds.
+//! The parts of a frontier's contents, for moving a crawl.
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use crate::record::UrlRecord;
 use crate::visit::StoredVisit;
 
-/// A part of what a frontier holds.
+/// A part of a frontier's contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoredPart {
     /// A URL and its state.
     Url {
         /// The URL.
         url: CanonicalUrl,
-        /// Its state and its place.
+        /// The URL's state and place.
         record: UrlRecord,
     },
-    /// A host's row.
+    /// The stored state of a host.
     Host {
         /// The host.
         host: HostKey,
-        /// Its wake time, microseconds since the Unix epoch.
+        /// The wake time of the host, in microseconds since the Unix epoch.
         wake: u64,
         /// The caller's bytes.
         bytes: Vec<u8>,
@@ -33,7 +33,7 @@ pub enum StoredPart {
     },
     /// The last visit of a URL.
     Visit(StoredVisit),
-    /// A named value.
+    /// A value stored under a name.
     Meta {
         /// The name.
         name: String,

@@ -8,12 +8,12 @@ use crawl_weburl::CanonicalUrl;
 
 /// The reason why an operation on a frontier failed.
 ///
-/// After [`FrontierError::Store`] or [`FrontierError::Corrupt`] the crawl can't go on:
-/// what was committed before stays as it is.
+/// After [`FrontierError::Store`] or [`FrontierError::Corrupt`] the crawl can't continue. Earlier
+/// commits are not affected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrontierError {
-    /// The disk, or the store on it, failed: full, read-only, broken.
+    /// The disk or the store on it failed: full, read-only or broken.
     #[error("the store in `{}` failed", dir.display())]
     Store {
         /// The frontier's directory.
@@ -21,7 +21,7 @@ pub enum FrontierError {
         /// The error of the store.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// Stored bytes are not what was written.
+    /// Stored bytes differ from what was written.
     #[error("the store in `{}` is damaged: {what}", dir.display())]
     Corrupt {
         /// The frontier's directory.
@@ -29,10 +29,10 @@ pub enum FrontierError {
         /// The damaged record, and what is wrong with it.
         what: String,
     },
-    /// A frontier that workers share failed.
+    /// A shared frontier failed.
     #[error(transparent)]
     Shared(SharedError),
-    /// A lease was settled that this frontier does not hold as leased.
+    /// A lease was settled that this frontier does not hold.
     #[error("`{url}` is not leased")]
     NotLeased {
         /// The URL of the lease.
@@ -40,11 +40,11 @@ pub enum FrontierError {
     },
 }
 
-/// An error of the implementation, for people to read; the program that chose the implementation
-/// may downcast it.
+/// An implementation's error, as readable text. The program that chose the implementation may
+/// downcast it.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The reason why a frontier that workers share failed in mid-crawl.
+/// The reason why a shared frontier failed in mid-crawl.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SharedError {
@@ -56,15 +56,14 @@ pub enum SharedError {
         /// The error of the engine or of the connection to it.
         source: BoxError,
     },
-    /// This process may no longer work on its hosts: its leases ended, or another worker took them
-    /// over.
+    /// This process no longer owns its hosts: its leases expired, or another worker took them over.
     #[error(
         "the hosts of worker `{worker}` are no longer its own: {why}\nhint: start it again; what it had in flight is fetched again"
     )]
     LeaseLost {
         /// The name of the worker.
         worker: String,
-        /// How it is known.
+        /// The evidence.
         why: String,
     },
 }
@@ -81,31 +80,31 @@ pub enum OpenError {
         /// The error of the system.
         source: io::Error,
     },
-    /// Another process, or another frontier of this one, has it open.
+    /// Another process, or another frontier in this process, has the directory open.
     #[error("the frontier in `{}` is in use by another process", path.display())]
     InUse {
         /// The frontier's directory.
         path: PathBuf,
     },
-    /// The directory holds something that is no frontier.
+    /// The directory holds something that is not a frontier.
     #[error("`{}` holds something that is no frontier: {found}", path.display())]
     Foreign {
         /// The directory.
         path: PathBuf,
-        /// The thing that was found, or is missing.
+        /// What was found there or is missing.
         found: String,
     },
-    /// The frontier was written by a version of the program that this one can't read.
+    /// A version of the program wrote the frontier that this one can't read.
     #[error("the frontier in `{}` has layout {found}, this program reads layout {known}", path.display())]
     Version {
         /// The frontier's directory.
         path: PathBuf,
         /// The layout on disk.
         found: u32,
-        /// The layout that is read here.
+        /// The layout that this program reads.
         known: u32,
     },
-    /// Stored bytes are not what was written.
+    /// Stored bytes differ from what was written.
     #[error("the frontier in `{}` is damaged: {what}", path.display())]
     Corrupt {
         /// The frontier's directory.

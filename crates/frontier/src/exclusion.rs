@@ -1,21 +1,21 @@
-//! Exclusions: the reasons why a URL is not asked for.
+//! Exclusions: the reasons why URLs are not fetched.
 
 use std::fmt;
 
-/// The reason why a URL is not asked for: its kind, and the rule that decided.
+/// The reason why a URL is not fetched: its kind, and the rule that decided.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Exclusion {
     /// The kind of reason.
     pub reason: Reason,
-    /// The rule as written, such as `Disallow: /private` or `max-depth 3`. A store may
-    /// cut it to 1,024 bytes.
+    /// The rule as written, such as `Disallow: /private` or `max-depth 3`. A store may truncate it
+    /// to 1,024 bytes.
     pub rule: Option<String>,
-    /// The line of the rule in its robots.txt, from 1.
+    /// The 1-based line of the rule in robots.txt.
     pub line: Option<u32>,
 }
 
 impl Exclusion {
-    /// A reason without a rule or line.
+    /// Creates an exclusion without a rule or line.
     #[must_use]
     pub fn of(reason: Reason) -> Exclusion {
         Exclusion {
@@ -41,7 +41,7 @@ impl fmt::Display for Exclusion {
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $reason:ident = $code:literal, $name:literal;)*) => {
-        /// The kinds of reason. The written form is the lower-case name.
+        /// The kinds of reasons. The written form is the name in lower case.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Reason {
@@ -52,7 +52,7 @@ macro_rules! reasons {
             /// All reasons.
             pub const ALL: &'static [Reason] = &[$(Reason::$reason),*];
 
-            /// The written form, as it stands in `excluded.jsonl`.
+            /// Returns the written form, as in `excluded.jsonl`.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -60,7 +60,8 @@ macro_rules! reasons {
                 }
             }
 
-            /// The number that stands for it in stores; it never changes its meaning.
+            /// Returns the number that stores use for the reason. A number never changes its
+            /// meaning.
             #[must_use]
             pub fn code(self) -> u8 {
                 match self {
@@ -68,7 +69,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// The reason that a number stands for.
+            /// Returns the reason with the given number.
             #[must_use]
             pub fn from_code(code: u8) -> Option<Reason> {
                 match code {
@@ -81,41 +82,41 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// Its robots.txt bars it.
+    /// Disallowed by robots.txt.
     Robots = 1, "robots";
-    /// A META ROBOTS element of the page bars it.
+    /// Excluded by a META ROBOTS element of the page.
     Meta = 2, "meta";
-    /// An X-Robots-Tag header bars it.
+    /// Excluded by an X-Robots-Tag header.
     Header = 3, "header";
-    /// Only links that say nofollow lead to it.
+    /// Only nofollow links lead to the URL.
     Nofollow = 4, "nofollow";
-    /// It lies outside the scope that the user chose.
+    /// Outside the scope that the user chose.
     Scope = 5, "scope";
-    /// It lies deeper than the user wants to go.
+    /// Deeper than the user's depth limit.
     Depth = 6, "depth";
-    /// A budget was used up before its turn came.
+    /// A budget ran out before the URL was fetched.
     Budget = 7, "budget";
-    /// It is one of endlessly many that bring nothing new.
+    /// Part of an endless set of URLs that bring nothing new.
     Trap = 8, "trap";
-    /// Too many redirects in a row lead to it.
+    /// Too many consecutive redirects lead to the URL.
     Redirects = 9, "redirects";
-    /// It can't be asked for.
+    /// The URL can't be requested.
     Unusable = 10, "unusable";
-    /// Its host lies at an address that may not be asked.
+    /// The host's address must not be contacted.
     Address = 11, "address";
-    /// Its site does not want it used for what the crawl is for.
+    /// The site refuses the use that the crawl is for.
     Usage = 12, "usage";
-    /// It looks as if asking for it did something.
+    /// A request for the URL looks like it would trigger an action.
     Action = 13, "action";
-    /// Its page is asked for under another URL.
+    /// The same page is fetched under another URL.
     Duplicate = 14, "duplicate";
-    /// It may be asked for, and the crawl only plans.
+    /// The URL may be fetched, but the crawl only plans.
     Planned = 15, "planned";
-    /// It is not in the sample.
+    /// Not drawn for the sample.
     Sample = 16, "sample";
-    /// The archive of a crawl that is replayed does not know the rules of its site.
+    /// The archive of a replayed crawl lacks the site's rules.
     NotArchived = 17, "not_archived";
-    /// It was taken out of the crawl, and is not asked for again.
+    /// Removed from the crawl, and not fetched again.
     Forgotten = 18, "forgotten";
 }
 
@@ -130,7 +131,7 @@ mod tests {
     use super::{Exclusion, Reason};
 
     #[test]
-    fn codes_lead_back() {
+    fn codes_round_trip() {
         for &reason in Reason::ALL {
             assert_eq!(Reason::from_code(reason.code()), Some(reason));
         }

@@ -1,4 +1,4 @@
-//! URLs by their fingerprint.
+//! Fingerprints of URLs.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -6,42 +6,41 @@ use std::hash::{BuildHasher, RandomState};
 use crawl_weburl::{CanonicalUrl, Origin};
 use siphasher::sip128::SipHasher13;
 
-/// The low bits of a fingerprint, which the whole URL decides.
+/// The low bits of a fingerprint, which depend on the whole URL.
 const URL_BITS: u32 = 96;
 
-/// The key under which a crawl's fingerprints are made.
+/// The key of a crawl's fingerprints.
 ///
-/// Drawn at random when a crawl begins and kept with it, so that no site can make up two
-/// URLs whose fingerprints are equal.
+/// Drawn at random when a crawl begins and stored with it, so that no site can construct two URLs
+/// with equal fingerprints.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct FingerprintKey([u8; 16]);
 
-/// 128 bits that stand for a URL, by `SipHash-1-3` under the crawl's [`FingerprintKey`]:
-/// 32 of the text before the path, then 96 of the whole canonical form.
+/// 128 bits that stand for a URL: `SipHash-1-3` under the crawl's [`FingerprintKey`], with 32 bits
+/// from the text before the path, then 96 bits from the whole canonical form.
 ///
-/// Sorted by it, the URLs of one origin lie together. Two URLs of one crawl are taken for
-/// the same where their fingerprints are equal. Were all of 10^8 URLs of one origin, the
-/// odds that any two share one would be 10^16 / 2^97, about 6 in 10^14; over 10^6 origins
-/// they are about 6 in 10^20: far below those of a memory fault that changes the stored
-/// bytes.
+/// Sorting by fingerprint puts the URLs of one origin together. Two URLs of one crawl are
+/// considered equal if their fingerprints are equal. If all of 10^8 URLs belonged to one origin,
+/// the probability that any two collide would be 10^16 / 2^97, about 6 in 10^14; over 10^6 origins
+/// it is about 6 in 10^20. Both are far below the probability of a memory fault that changes the
+/// stored bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint(u128);
 
 impl FingerprintKey {
-    /// A key with the given bytes.
+    /// Creates a key from the given bytes.
     #[must_use]
     pub fn new(bytes: [u8; 16]) -> FingerprintKey {
         FingerprintKey(bytes)
     }
 
-    /// The bytes that [`FingerprintKey::new`] takes.
+    /// Returns the bytes, as passed to [`FingerprintKey::new`].
     #[must_use]
     pub fn bytes(&self) -> [u8; 16] {
         self.0
     }
 
-    /// A key that nobody can foretell, from what the standard library seeds its hash
-    /// maps with.
+    /// Creates an unpredictable key, from the seeds of the standard library's hash maps.
     #[must_use]
     pub fn random() -> FingerprintKey {
         let half = || RandomState::new().hash_one(0_u8).to_be_bytes();
@@ -51,14 +50,14 @@ impl FingerprintKey {
         FingerprintKey(bytes)
     }
 
-    /// The fingerprint of `url`.
+    /// Returns the fingerprint of `url`.
     #[must_use]
     pub fn fingerprint(&self, url: &CanonicalUrl) -> Fingerprint {
         self.at_origin(self.hash(url.origin_text()), url)
     }
 
-    /// The fingerprints of several URLs. The text before the path is hashed once for neighbours
-    /// that share it, as most links of a page do.
+    /// Returns the fingerprints of several URLs. Neighbours with the same text before the path,
+    /// such as most links of a page, share the hash of that text.
     pub fn fingerprints<'u>(
         &self,
         urls: impl Iterator<Item = &'u CanonicalUrl>,
@@ -78,12 +77,12 @@ impl FingerprintKey {
         Fingerprint(place | (self.hash(url.as_str()) & ((1 << URL_BITS) - 1)))
     }
 
-    /// The key of an origin's record.
+    /// Returns the key of an origin's record.
     pub(crate) fn origin(&self, origin: &Origin) -> [u8; 16] {
         self.hash(origin.as_str()).to_be_bytes()
     }
 
-    /// The hash of any text under this key.
+    /// Returns the hash of any text under this key.
     #[must_use]
     pub fn hash(&self, text: &str) -> u128 {
         SipHasher13::new_with_key(&self.0)
@@ -94,19 +93,19 @@ impl FingerprintKey {
 
 impl fmt::Debug for FingerprintKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Whoever reads a log must not be able to make up collisions.
+        // A reader of the log must not be able to construct collisions.
         f.write_str("FingerprintKey(..)")
     }
 }
 
 impl Fingerprint {
-    /// The bits as a number.
+    /// Returns the bits as a number.
     #[must_use]
     pub fn as_u128(self) -> u128 {
         self.0
     }
 
-    /// Big-endian, so that the bytes sort as the number does.
+    /// Big-endian, so that the bytes sort like the number.
     pub(crate) fn bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }
@@ -123,21 +122,21 @@ mod tests {
     use super::{FingerprintKey, URL_BITS};
 
     #[test]
-    fn ours_fingerprints_never_change_under_one_key() {
+    fn fingerprints_depend_on_the_key_and_the_url_only() {
         let key = FingerprintKey::new(*b"0123456789abcdef");
         let url = canonicalize(None, "http://example.org/a").unwrap();
-        let other = canonicalize(None, "http://example.org/b?c").unwrap();
+        let same_origin = canonicalize(None, "http://example.org/b?c").unwrap();
         assert_eq!(key.fingerprint(&url), key.fingerprint(&url));
-        assert_ne!(key.fingerprint(&url), key.fingerprint(&other));
-        let elsewhere = canonicalize(None, "https://example.org/a").unwrap();
-        let urls = [&url, &other, &elsewhere, &url];
+        assert_ne!(key.fingerprint(&url), key.fingerprint(&same_origin));
+        let other_origin = canonicalize(None, "https://example.org/a").unwrap();
+        let urls = [&url, &same_origin, &other_origin, &url];
         let one_by_one = urls.map(|url| key.fingerprint(url));
         assert!(key.fingerprints(urls.into_iter()).eq(one_by_one));
         let place = |url| key.fingerprint(url).as_u128() >> URL_BITS;
-        assert_eq!(place(&url), place(&other));
+        assert_eq!(place(&url), place(&same_origin));
         assert_ne!(
             key.fingerprint(&url).as_u128() << 32,
-            key.fingerprint(&other).as_u128() << 32
+            key.fingerprint(&same_origin).as_u128() << 32
         );
         assert_ne!(FingerprintKey::random(), FingerprintKey::random());
     }

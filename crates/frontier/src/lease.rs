@@ -1,4 +1,4 @@
-//! A URL that is being worked on, and how that ends.
+//! Leases, and how they end.
 
 use crawl_weburl::{CanonicalUrl, Origin};
 
@@ -8,40 +8,40 @@ use crate::exclusion::Exclusion;
 
 /// A URL handed out to be fetched.
 ///
-/// It ends in [`Transaction::settle`](crate::Transaction::settle) or
-/// [`Frontier::release`](crate::Frontier::release). One that is merely dropped stays
-/// leased until the frontier is opened again.
+/// End a lease with [`Transaction::settle`](crate::Transaction::settle) or
+/// [`Frontier::release`](crate::Frontier::release). The URL of a dropped lease stays leased until
+/// the frontier is opened again.
 #[derive(Debug)]
 #[must_use = "a lease that is dropped keeps its URL from being fetched in this run"]
 #[non_exhaustive]
 pub struct Lease {
     /// The URL.
     pub url: CanonicalUrl,
-    /// Its origin.
+    /// The URL's origin.
     pub origin: Origin,
-    /// Links followed from a seed to here.
+    /// Links followed from a seed to the URL.
     pub depth: u32,
     /// Links followed since the scope was left; 0 within it.
     pub hops_off: u8,
-    /// Redirects followed in a row to here.
+    /// Consecutive redirects followed to the URL.
     pub redirects: u8,
-    /// The page that names it.
+    /// The page that the URL was found on.
     pub via: Option<CanonicalUrl>,
-    /// Its place among the URLs of its origin, 0 first.
+    /// The priority among the URLs of its origin, 0 first.
     pub priority: u8,
-    /// The number of this try, from 1.
+    /// The number of this attempt, from 1.
     pub attempt: u32,
-    /// The user named it.
+    /// Whether the user named the URL.
     pub is_seed: bool,
-    /// The kind of document that its answer will be read as.
+    /// The kind of document that the response is read as.
     pub kind: UrlKind,
-    /// The number of the last commit that it was chosen after
+    /// The number of the last commit before the URL was chosen
     /// ([`Transaction::number`](crate::Transaction::number)).
     pub after: u64,
 }
 
 impl Lease {
-    /// The lease of a queued URL, chosen after the commit of that number.
+    /// Creates the lease of a queued URL, chosen after the commit numbered `after`.
     pub fn new(origin: Origin, queued: Queued, after: u64) -> Lease {
         let Queued {
             place,
@@ -65,7 +65,8 @@ impl Lease {
         }
     }
 
-    /// The place at which the URL is pending while nothing else is committed, without its number.
+    /// Returns the place of the URL as leased, with `seq` 0. It is the committed place unless a
+    /// later commit changed it.
     #[must_use]
     pub fn place(&self) -> QueuePlace {
         QueuePlace {
@@ -79,16 +80,16 @@ impl Lease {
         }
     }
 
-    /// The whole entry of the URL, where it still stands as it did when it was leased. A nearer way
-    /// to it that was met meanwhile has another depth, or fewer redirects.
+    /// Returns the queue entry of the URL if `place` is unchanged since the lease. A nearer path
+    /// found since then has another depth or fewer redirects.
     #[must_use]
     pub fn queued_at(&self, place: QueuePlace) -> Option<Queued> {
-        let is_as_it_was = place.depth == distance(self.depth, self.hops_off)
+        let is_unchanged = place.depth == distance(self.depth, self.hops_off)
             && place.redirects == self.redirects
             && place.priority == self.priority
             && place.is_seed == self.is_seed
             && place.kind == self.kind;
-        is_as_it_was.then(|| Queued {
+        is_unchanged.then(|| Queued {
             place,
             attempt: self.attempt,
             url: self.url.clone(),
@@ -97,23 +98,23 @@ impl Lease {
     }
 }
 
-/// The end of a lease.
+/// The outcome of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// An answer came and was kept.
+    /// A response was received and stored.
     Fetched {
         /// The HTTP status.
         status: u16,
     },
-    /// No answer could be had, and none will be asked for any more.
+    /// No response was received, and the URL will not be retried.
     Failed {
-        /// The reason, in a few words. Cut to 1,024 bytes.
+        /// The reason, in a few words. Truncated to 1,024 bytes.
         why: String,
     },
-    /// It was not asked for, or its answer may not be used.
+    /// The URL was not fetched, or its response must not be used.
     Excluded(Exclusion),
-    /// It was put aside: not asked for, but met again another way it is pending.
+    /// Deferred: not fetched, but pending again if found by another path.
     Deferred(Exclusion),
-    /// To be tried again, behind the other URLs of its origin.
+    /// To be retried, behind the other URLs of its origin.
     Retry,
 }

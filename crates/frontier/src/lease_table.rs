@@ -1,4 +1,4 @@
-//! The table of leases: for each origin its queue's length, the leased URLs and the head, in
+//! The lease table: for each origin the length of its queue, its leased URLs and the queue head, in
 //! memory.
 
 use std::collections::BTreeSet;
@@ -19,11 +19,11 @@ pub trait QueueReader {
     /// The fingerprint of `url` under the crawl's key.
     fn fingerprint(&self, url: &CanonicalUrl) -> Fingerprint;
 
-    /// Reads up to `wanted` entries of a queue, as committed, that lie behind the rank `after` and
-    /// at no rank in `leased`.
+    /// Reads up to `wanted` committed entries of a queue that are behind the rank `after` and not
+    /// in `leased`.
     ///
     /// # Errors
-    /// [`FrontierError`] where the store fails.
+    /// [`FrontierError`] if the store fails.
     fn read_behind(
         &self,
         queue: QueueId<'_>,
@@ -33,7 +33,7 @@ pub trait QueueReader {
     ) -> Result<QueuePart, FrontierError>;
 }
 
-/// An origin, and the number that its queue has in the store.
+/// An origin and the number of its queue in the store.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueId<'a> {
     /// The origin.
@@ -47,22 +47,22 @@ pub struct QueueId<'a> {
 pub struct QueuePart {
     /// The entries, in the order of their ranks.
     pub entries: Vec<(Rank, Queued)>,
-    /// The last rank that was read; none where the queue ends here.
+    /// The rank of the last entry read, or `None` at the end of the queue.
     pub last: Option<Rank>,
 }
 
-/// The number of URLs in each state, as committed: leased ones are pending.
+/// The number of URLs in each state, as committed: leased URLs count as pending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Waiting for their turn, or being worked on.
+    /// Waiting to be fetched, or leased.
     pub pending: u64,
-    /// Put aside.
+    /// Deferred.
     pub deferred: u64,
-    /// Settled with an answer.
+    /// Settled with a response.
     pub fetched: u64,
-    /// Settled without an answer.
+    /// Settled without a response.
     pub failed: u64,
-    /// Settled and not asked for.
+    /// Settled without being fetched.
     pub excluded: u64,
 }
 
@@ -76,11 +76,11 @@ impl fmt::Display for Totals {
     }
 }
 
-/// The leases that are out, and the queues that more may be given out of.
+/// The current leases, and the queues that URLs are leased from.
 ///
-/// Guarded by one mutex that is never held while a commit writes or syncs. A commit changes
-/// the tables of the store first and this a moment later ([`LeaseTable::merge`]); in between,
-/// it may know less than the store, never more.
+/// Guarded by one mutex that is never held while a commit writes or syncs. A commit changes the
+/// tables of the store first and this table a moment later ([`LeaseTable::merge`]). In between,
+/// this table may lag behind the store, but is never ahead of it.
 pub struct LeaseTable {
     /// The origins with queued URLs.
     queues: HashMap<Origin, OriginQueue>,
@@ -91,7 +91,7 @@ pub struct LeaseTable {
     pub commit: u64,
 }
 
-/// A leased URL, and its entry as it is committed.
+/// A leased URL and its committed entry.
 struct LeasedUrl {
     origin: Origin,
     queued: Queued,
@@ -99,44 +99,44 @@ struct LeasedUrl {
 
 struct OriginQueue {
     id: u64,
-    /// URLs in the queue on disk, leased ones among them.
+    /// URLs in the stored queue, including leased ones.
     queued: u64,
-    /// The ranks of those that are leased.
+    /// The ranks of the leased URLs.
     leased: BTreeSet<Rank>,
 }
 
-/// The changes of a commit.
+/// The changes of one commit.
 #[derive(Debug, Default)]
 pub struct LeaseChanges {
     /// The URLs whose leases ended.
     pub settled: Vec<Fingerprint>,
-    /// The queues in which entries came, went or moved.
+    /// The queues in which entries were added, removed or moved.
     pub queues: Vec<QueueChange>,
-    /// The number of URLs in each state now.
+    /// The number of URLs in each state after the commit.
     pub totals: Totals,
 }
 
-/// The changes of a commit in one origin's queue.
+/// The changes of one commit in one origin's queue.
 #[derive(Debug)]
 pub struct QueueChange {
     /// The origin.
     pub origin: Origin,
     /// The number of its queue in the store.
     pub id: u64,
-    /// URLs that it has queued now, leased ones among them.
+    /// URLs in the queue after the commit, including leased ones.
     pub queued: u64,
     /// The entries that changed.
     pub moves: Vec<EntryMove>,
 }
 
-/// A queue's entry that came, went or moved.
+/// An entry of a queue that was added, removed or moved.
 #[derive(Debug)]
 pub struct EntryMove {
     /// The URL's fingerprint.
     pub fingerprint: Fingerprint,
-    /// The rank that it had, if it was queued.
+    /// The previous rank, if the URL was queued.
     pub old: Option<Rank>,
-    /// The entry that it has now, if it is queued.
+    /// The new entry, if the URL is queued.
     pub new: Option<Queued>,
 }
 
@@ -147,9 +147,9 @@ impl OriginQueue {
 }
 
 impl LeaseTable {
-    /// A table of queues, each an origin with the number of its queue and how many URLs it has
-    /// queued, that holds about `limit` entries of them in memory and reads no fewer than `least`
-    /// of one at a time where there is room.
+    /// Creates a table. `queues` lists origins, each with the number of its queue and the number of
+    /// queued URLs. The table holds about `limit` entries in memory, and reads at least `least`
+    /// entries of a queue at a time if there is room.
     #[must_use]
     pub fn new(
         queues: Vec<(Origin, u64, u64)>,
@@ -170,8 +170,7 @@ impl LeaseTable {
         leases
     }
 
-    /// Takes up queues that others leased from until now, with the number of URLs in each state
-    /// that come with them.
+    /// Adds queues that others leased from until now. `totals` replaces the totals of the table.
     pub fn join(&mut self, queues: Vec<(Origin, u64, u64)>, totals: Totals) {
         for (origin, id, queued) in queues {
             self.set_origin_queue(&origin, id, queued);
@@ -179,28 +178,28 @@ impl LeaseTable {
         self.totals = totals;
     }
 
-    /// Gives up the queues that `is_gone`, from which nothing is leased; `totals` are those of what
-    /// is left.
+    /// Removes the queues of origins matching `is_gone`, which must have no leased URLs. `totals`
+    /// replaces the totals of the table.
     pub fn leave(&mut self, is_gone: impl Fn(&Origin) -> bool, totals: Totals) {
-        let gone: Vec<Origin> = self
+        let removed: Vec<Origin> = self
             .queues
             .keys()
             .filter(|origin| is_gone(origin))
             .cloned()
             .collect();
-        for origin in gone {
+        for origin in removed {
             self.queues.remove(&origin);
             self.heads.forget(&origin);
         }
         self.totals = totals;
     }
 
-    /// The origins of the URLs that are leased.
+    /// Returns the origins of the leased URLs.
     pub fn leased_origins(&self) -> impl Iterator<Item = &Origin> {
         self.leased.values().map(|leased| &leased.origin)
     }
 
-    /// An origin's number and how many URLs it has queued, if it has any.
+    /// Returns the number of an origin's queue and of its queued URLs, if there are any.
     #[must_use]
     pub fn origin_queue(&self, origin: &Origin) -> Option<(u64, u64)> {
         self.queues
@@ -208,26 +207,26 @@ impl LeaseTable {
             .map(|queue| (queue.id, queue.queued))
     }
 
-    /// The committed entry of a URL, if it is leased.
+    /// Returns the committed entry of a URL, if it is leased.
     #[must_use]
     pub fn leased(&self, fingerprint: Fingerprint) -> Option<&Queued> {
         let leased = self.leased.get(&fingerprint);
         leased.map(|leased| &leased.queued)
     }
 
-    /// True if the URL is leased.
+    /// Whether the URL is leased.
     #[must_use]
     pub fn is_leased(&self, fingerprint: Fingerprint) -> bool {
         self.leased.contains_key(&fingerprint)
     }
 
-    /// The number of URLs of an origin that are pending and not leased.
+    /// Returns the number of URLs of an origin that are pending and not leased.
     #[must_use]
     pub fn pending(&self, origin: &Origin) -> u64 {
         self.queues.get(origin).map_or(0, OriginQueue::pending)
     }
 
-    /// The origins with pending URLs, in no order.
+    /// Returns the origins with pending URLs and the number of pending URLs of each, in no order.
     #[must_use]
     pub fn origins(&self) -> Vec<(Origin, u64)> {
         let queues = self.queues.iter();
@@ -237,7 +236,7 @@ impl LeaseTable {
             .collect()
     }
 
-    /// Each origin with queued URLs, its number and the ranks that are leased, in no order.
+    /// Returns each origin with queued URLs, its queue number and its leased ranks, in no order.
     #[must_use]
     pub fn queues(&self) -> Vec<(Origin, u64, BTreeSet<Rank>)> {
         let queues = self.queues.iter();
@@ -246,7 +245,7 @@ impl LeaseTable {
             .collect()
     }
 
-    /// The number of URLs in each state.
+    /// Returns the number of URLs in each state.
     #[must_use]
     pub fn counts(&self) -> UrlCounts {
         let Totals {
@@ -268,10 +267,11 @@ impl LeaseTable {
         }
     }
 
-    /// Leases the first pending URL of an origin, if there is one. What is not in memory is read.
+    /// Leases the first pending URL of an origin, if there is one. Entries that are not in memory
+    /// are read from `store`.
     ///
     /// # Errors
-    /// [`FrontierError`] where the store fails.
+    /// [`FrontierError`] if the store fails.
     pub fn lease(
         &mut self,
         store: &impl QueueReader,
@@ -300,8 +300,8 @@ impl LeaseTable {
                 }
             };
             let fingerprint = store.fingerprint(&queued.url);
-            // Read between a commit and its merge, a URL may stand at a new place while
-            // its lease is noted at the old one. The merge will put that right.
+            // If read between a commit and its merge, a URL may be at a new place while its lease
+            // is recorded at the old one. The merge resolves this.
             if self.leased.contains_key(&fingerprint) {
                 continue;
             }
@@ -315,7 +315,7 @@ impl LeaseTable {
         }
     }
 
-    /// A leased URL is pending again.
+    /// Makes a leased URL pending again.
     pub fn give_back(&mut self, key: Fingerprint) {
         let Some(LeasedUrl { origin, queued }) = self.leased.remove(&key) else {
             return;
@@ -323,13 +323,14 @@ impl LeaseTable {
         let Some(queue) = self.queues.get_mut(&origin) else {
             return;
         };
-        // Where a commit that is about to be merged has moved it, the merge will put that right.
+        // If a commit that is about to be merged has moved the URL, the merge resolves this.
         let rank = queued.place.rank();
         queue.leased.remove(&rank);
         self.heads.offer(&origin, rank, queued);
     }
 
-    /// Takes in what a commit changed in the tables; says what each queue has pending.
+    /// Applies what a commit changed in the tables, and returns the number of pending URLs of each
+    /// changed queue.
     pub fn merge(&mut self, merge: LeaseChanges) -> Vec<(Origin, u64)> {
         for fingerprint in merge.settled {
             self.unlease(fingerprint);
@@ -346,13 +347,13 @@ impl LeaseTable {
                 self.queues.remove(&origin);
                 self.heads.forget(&origin);
             }
-            let left = self.pending(&origin);
-            pending.push((origin, left));
+            let pending_count = self.pending(&origin);
+            pending.push((origin, pending_count));
         }
         pending
     }
 
-    /// As if other origins had used up the memory for heads.
+    /// Drops all heads, as if other origins had used up the memory.
     #[cfg(test)]
     pub(crate) fn forget_heads(&mut self) {
         for origin in self.queues.keys() {
@@ -369,7 +370,7 @@ impl LeaseTable {
         };
         let rank = queued.place.rank();
         match self.leased.get_mut(&moved.fingerprint) {
-            // Leased while the transaction that moves it stood open: it keeps its lease.
+            // Leased while the transaction that moves it was open: it keeps its lease.
             Some(leased) => {
                 let old = std::mem::replace(&mut leased.queued, queued).place.rank();
                 self.heads.remove(origin, rank);

@@ -1,17 +1,16 @@
-//! The states of a crawl's URLs: which are pending, leased, settled or put aside.
+//! The states of a crawl's URLs: which are pending, leased, settled or deferred.
 //!
-//! A URL enters with [`Transaction::admit`], is handed out with [`Frontier::lease`] and
-//! ends with [`Transaction::settle`]; it is in one state at a time and only this crate
-//! changes it, on disk in one transaction together with the lengths of the files that
-//! stand for it ([`Transaction::mark`]). Leases live in memory only: after a death what
-//! was leased is pending again. The crate never reads the time of day, never asks a host
-//! and knows nothing of politeness; what the scheduler and the robots copies need to
-//! survive a death is kept here as opaque bytes.
+//! A URL enters with [`Transaction::admit`], is handed out by [`Frontier::lease`], and ends with
+//! [`Transaction::settle`]. A URL is in one state at a time. Only this crate changes the state, in
+//! one transaction with the lengths of the files that back it ([`Transaction::mark`]). Leases are
+//! held in memory only: after a crash, leased URLs are pending again. The crate never reads the
+//! time of day, never contacts a host, and knows nothing about politeness. State that the scheduler
+//! and the robots.txt copies need after a restart is stored here as opaque bytes.
 //!
-//! [`Frontier`] and [`Transaction`] are the contract, and [`conformance`] is its test.
-//! [`FjallFrontier`] keeps it on disk; [`MemoryFrontier`] keeps it in memory, for
-//! simulations and as the model in tests. [`shared`] is the contract of a frontier that several
-//! workers of one crawl share.
+//! [`Frontier`] and [`Transaction`] are the contract, and [`conformance`] tests it.
+//! [`FjallFrontier`] implements the contract on disk. [`MemoryFrontier`] implements it in memory,
+//! for simulations and as the model in tests. [`shared`] extends the contract for a frontier that
+//! several workers of one crawl share.
 //!
 //! ```
 //! use crawl_frontier::{Admission, Admitted, Frontier, MemoryFrontier, Outcome};
@@ -59,8 +58,8 @@ mod transaction;
 mod url_state;
 mod visit;
 
-/// The parts that implementations of [`Frontier`] share: the rule of admission, the order of
-/// queues, and the table of leases.
+/// The parts that implementations of [`Frontier`] share: the admission rule, the queue order, and
+/// the lease table.
 pub mod parts {
     pub use crate::admission::{depth_and_hops, distance};
     pub use crate::admit_rule::{

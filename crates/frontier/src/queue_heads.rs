@@ -1,4 +1,4 @@
-//! Cache of queue heads: the first entries of the queues, in memory.
+//! Queue head cache: the first entries of the queues, in memory.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use foldhash::{HashMap, HashMapExt};
 
 use crate::admit_rule::Rank;
 
-/// The share of the limit that one head is filled with at a time. Of the default limit
-/// that is 32 entries: one read of the disk serves half a minute of a host asked once a second.
+/// The divisor of the limit that gives the largest refill of one head. With the default limit a
+/// refill is 32 entries: one disk read lasts half a minute for a host fetched once a second.
 const HEAD_SHARE: usize = 1024;
 
-/// The first entries of the queues that were leased from lately.
+/// The first entries of recently leased queues.
 pub(crate) struct QueueHeadCache<V> {
     heads: HashMap<Origin, QueueHead<V>>,
-    /// Entries held, and one for each head.
+    /// Entries in memory, plus one for each head.
     weight: usize,
-    /// The most that `weight` may be.
+    /// The maximum `weight`.
     limit: usize,
-    /// The number of entries that a head is filled with at a time, at most. One that grew by
-    /// admissions to four times this is cut back to it, once half of the limit is in use: what is
-    /// cut off is read again from disk.
+    /// The maximum number of entries in one refill. A head that admissions grew to more than four
+    /// times this is cut back to it once half of the limit is in use; the entries cut off are read
+    /// from disk again.
     refill: usize,
-    /// The number of entries that are read first.
+    /// The number of entries in the first refill.
     least: usize,
     uses: u64,
 }
@@ -42,12 +42,12 @@ enum Covered {
     All,
 }
 
-/// The result of a look at a head.
+/// The result of [`QueueHeadCache::take_first`].
 pub(crate) enum HeadEntry<V> {
     Entry(Rank, V),
-    /// Nothing up to this rank; what is behind it stands on disk.
+    /// No entry in memory up to this rank; entries behind it are on disk.
     Unknown(Option<Rank>),
-    /// The queue has nothing that is not leased.
+    /// The queue has no unleased entry.
     Nothing,
 }
 
@@ -66,14 +66,14 @@ impl<V> QueueHead<V> {
 }
 
 impl<V> QueueHeadCache<V> {
-    /// Holds at most about `limit` entries, and is filled with `least` or more at a time where they
-    /// have room.
+    /// Creates a cache of about `limit` entries, with at least `least` entries in a refill if there
+    /// is room.
     pub(crate) fn new(limit: usize, least: usize) -> QueueHeadCache<V> {
         let refill = (limit / HEAD_SHARE).clamp(2, 64);
         QueueHeadCache {
             heads: HashMap::new(),
             weight: 0,
-            // Room for the largest head, also where half of the limit is to be dropped.
+            // Leaves room for the largest head even when half of the limit has to be dropped.
             limit: limit.max(10 * refill),
             refill,
             least,
@@ -81,14 +81,14 @@ impl<V> QueueHeadCache<V> {
         }
     }
 
-    /// The number of entries to read for [`QueueHeadCache::refill`]: few of a queue that was
-    /// not leased from lately, and each time four times as many while it goes on.
+    /// The number of entries to read for [`QueueHeadCache::refill`]: few for a queue that was not
+    /// leased from recently, then four times as many with each further refill.
     pub(crate) fn wanted(&self, origin: &Origin) -> usize {
         let refills = self.heads.get(origin).map_or(0, |head| head.refills.min(8));
         (2 << (2 * refills)).max(self.least).min(self.refill)
     }
 
-    /// Takes the first entry of an origin's queue.
+    /// Takes the first entry of the queue of `origin`.
     pub(crate) fn take_first(&mut self, origin: &Origin) -> HeadEntry<V> {
         self.uses += 1;
         let Some(head) = self.heads.get_mut(origin) else {
@@ -106,8 +106,8 @@ impl<V> QueueHeadCache<V> {
         }
     }
 
-    /// Adds what was read behind the covered part: entries up to `last`, or to the end
-    /// of the queue where there is no `last`.
+    /// Adds entries that were read behind the covered part: entries up to `last`, or to the end of
+    /// the queue if `last` is `None`.
     pub(crate) fn refill(&mut self, origin: &Origin, entries: Vec<(Rank, V)>, last: Option<Rank>) {
         let (uses, count) = (self.uses, entries.len());
         let head = self.heads.entry(origin.clone()).or_insert_with(|| {
@@ -129,7 +129,7 @@ impl<V> QueueHeadCache<V> {
         self.shrink();
     }
 
-    /// A queue has an entry that is not leased; kept where the head covers its rank.
+    /// Adds an unleased entry of a queue, if the head covers its rank.
     pub(crate) fn offer(&mut self, origin: &Origin, rank: Rank, value: V) {
         let Some(head) = self.heads.get_mut(origin) else {
             return;
@@ -141,7 +141,7 @@ impl<V> QueueHeadCache<V> {
         head.entries.insert(rank, value);
         let weight = self.weight + head.entries.len();
         if head.entries.len() > 4 * self.refill && weight > self.limit / 2 {
-            // The rest stands on disk.
+            // The remaining entries are on disk.
             let rest = head.entries.keys().nth(self.refill).copied();
             if let Some(rest) = rest {
                 head.entries.split_off(&rest);
@@ -154,7 +154,7 @@ impl<V> QueueHeadCache<V> {
         self.shrink();
     }
 
-    /// A queue no longer has this entry.
+    /// Removes an entry that the queue no longer has.
     pub(crate) fn remove(&mut self, origin: &Origin, rank: Rank) {
         if let Some(head) = self.heads.get_mut(origin)
             && head.entries.remove(&rank).is_some()
@@ -163,15 +163,15 @@ impl<V> QueueHeadCache<V> {
         }
     }
 
-    /// Forgets what was read of an origin's queue; the disk knows.
+    /// Drops the cached head of `origin`. The entries remain on disk.
     pub(crate) fn forget(&mut self, origin: &Origin) {
         if let Some(head) = self.heads.remove(origin) {
             self.weight -= head.weight();
         }
     }
 
-    /// Over the limit, drops the heads that were used longest ago, until half is left:
-    /// so the walk over all heads is paid for by many refills.
+    /// Drops the least recently used heads if over the limit, until half of it is free. Dropping so
+    /// much at once spreads the cost of the walk over all heads over many refills.
     fn shrink(&mut self) {
         if self.weight <= self.limit {
             return;
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_heads_are_bounded_and_the_oldest_go_first() {
+    fn heads_are_bounded_and_the_least_recently_used_are_dropped_first() {
         let mut heads: QueueHeadCache<()> = QueueHeadCache::new(2560, 2);
         let wanted = heads.refill as u64;
         for n in 0..1000 {
@@ -238,13 +238,13 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_head_that_grows_is_cut_where_half_of_the_memory_is_used_and_covers_less() {
+    fn a_head_that_grows_is_cut_and_covers_less_once_half_of_the_limit_is_in_use() {
         let mut heads: QueueHeadCache<()> = QueueHeadCache::new(65_536, 2);
         for wanted in [2, 8, 32, 64, 64] {
             assert_eq!(heads.wanted(&origin(0)), wanted);
             heads.refill(&origin(0), Vec::new(), None);
         }
-        // With the head itself that is half of the limit.
+        // With the head itself, half of the limit is in use.
         for seq in 0..32_767 {
             heads.offer(&origin(0), rank(seq), ());
         }

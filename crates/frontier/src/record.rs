@@ -1,4 +1,4 @@
-//! The record of a URL, as frontiers that keep one for each store it.
+//! The stored record of a URL, for frontiers that keep one record for each URL.
 
 use crawl_weburl::CanonicalUrl;
 
@@ -8,43 +8,43 @@ use crate::exclusion::Exclusion;
 use crate::lease::Outcome;
 use crate::url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
 
-/// The record that is stored of one URL.
+/// The stored record of one URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlRecord {
-    /// The state that it is in; one that is leased is pending.
+    /// The URL's state. A leased URL is pending.
     pub state: RecordState,
-    /// Its place. Priority, seed and kind mean something while it is pending only.
+    /// The URL's place. Priority, seed and kind have a meaning only while the URL is pending.
     pub place: QueuePlace,
-    /// The page that names it.
+    /// The page that the URL was found on.
     pub via: Option<CanonicalUrl>,
 }
 
-/// The state of a URL as it is stored.
+/// The stored state of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordState {
-    /// It waits for its turn, or is being worked on.
+    /// Waiting to be fetched, or leased.
     Pending {
-        /// The number of the next try, from 1.
+        /// The number of the next attempt, from 1.
         attempt: u32,
     },
-    /// It was put aside.
+    /// Deferred, with the reason.
     Deferred(Exclusion),
-    /// Settled with an answer.
+    /// Settled with a response.
     Fetched {
         /// The HTTP status.
         status: u16,
     },
-    /// Settled without an answer.
+    /// Settled without a response.
     Failed {
         /// The reason.
         why: String,
     },
-    /// Settled and not asked for.
+    /// Settled without being fetched.
     Excluded(Exclusion),
 }
 
 impl UrlRecord {
-    /// The record that an admission asks for.
+    /// Returns the record that `admission` creates.
     #[must_use]
     pub fn admitted(admission: Admission, seq: u64) -> UrlRecord {
         let place = QueuePlace::of(&admission, seq);
@@ -57,7 +57,7 @@ impl UrlRecord {
         UrlRecord { state, place, via }
     }
 
-    /// The record of a URL that is known to be settled; none of one that waits.
+    /// Returns the record of a settled URL, or `None` if `known` is pending, leased or deferred.
     #[must_use]
     pub fn settled(known: KnownUrl) -> Option<UrlRecord> {
         let state = match known.state {
@@ -75,7 +75,7 @@ impl UrlRecord {
         })
     }
 
-    /// The record after a lease ended so; a URL that is tried again takes the place `seq`.
+    /// Returns the record after a lease ended with `outcome`. A retried URL takes the place `seq`.
     #[must_use]
     pub fn ended(mut self, outcome: Outcome, seq: u64) -> UrlRecord {
         self.state = match outcome {
@@ -93,7 +93,7 @@ impl UrlRecord {
         self
     }
 
-    /// Its rank in its queue, if it is pending.
+    /// Returns the URL's rank in its queue, if it is pending.
     #[must_use]
     pub fn rank(&self) -> Option<Rank> {
         match self.state {
@@ -102,7 +102,7 @@ impl UrlRecord {
         }
     }
 
-    /// The number of the next try; 0 if it is not pending.
+    /// Returns the number of the next attempt, or 0 if the URL is not pending.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         match self.state {
@@ -111,7 +111,7 @@ impl UrlRecord {
         }
     }
 
-    /// The state before an admission.
+    /// Returns the state that an admission finds.
     #[must_use]
     pub fn now(&self, leased: bool) -> CurrentState {
         match self.state {
@@ -125,7 +125,7 @@ impl UrlRecord {
         }
     }
 
-    /// The state as a reader sees it.
+    /// Returns the state as readers see it.
     #[must_use]
     pub fn known(&self, leased: bool) -> KnownUrl {
         let (state, waits) = match &self.state {
@@ -145,7 +145,7 @@ impl UrlRecord {
         }
     }
 
-    /// A URL that waits, as a reader sees it.
+    /// Returns a pending or deferred URL as readers see it.
     #[must_use]
     pub fn waiting<'a>(&'a self, url: &'a CanonicalUrl) -> WaitingUrl<'a> {
         let (depth, hops_off) = depth_and_hops(self.place.depth);
@@ -161,7 +161,7 @@ impl UrlRecord {
         }
     }
 
-    /// The counter that this record is counted under.
+    /// Returns the counter that includes this record.
     pub(crate) fn counter<'a>(&self, counts: &'a mut UrlCounts) -> &'a mut u64 {
         match self.state {
             RecordState::Pending { .. } => &mut counts.pending,

@@ -1,4 +1,4 @@
-//! The contract of a frontier: changing.
+//! The write half of the frontier contract.
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
@@ -7,32 +7,32 @@ use crate::error::FrontierError;
 use crate::lease::{Lease, Outcome};
 use crate::visit::Visit;
 
-/// Changes that happen together or not at all.
+/// A set of changes that takes effect as a whole or not at all.
 ///
-/// # What an implementation must keep
-/// 1. A transaction sees what it did itself; nobody else does before it is committed.
-/// 2. One that is dropped, or whose commit fails, has done nothing: the leases it was
-///    given to settle are pending again, as if released.
-/// 3. A call that fails has done nothing (a lease it was given is pending again); what
-///    the transaction did before stands and may be committed.
-/// 4. What is kept under a name replaces what was kept under it before.
+/// # Requirements for implementations
+/// 1. A transaction sees its own changes. Nothing else sees them before the commit.
+/// 2. A transaction that is dropped, or whose commit fails, has no effect: the leases passed to it
+///    are pending again, as if released.
+/// 3. A call that fails has no effect (a lease passed to it is pending again). Earlier changes of
+///    the transaction remain and may be committed.
+/// 4. A value stored under a name replaces the previous value.
 ///
-/// [`Frontier`](crate::Frontier) says what the changes mean.
+/// [`Frontier`](crate::Frontier) defines what the changes mean.
 pub trait Transaction {
-    /// Ends a lease. [`Outcome::Retry`] makes its URL pending again with the next
-    /// attempt number, [`Outcome::Deferred`] puts it aside, every other outcome settles it.
+    /// Ends a lease. [`Outcome::Retry`] makes the URL pending again with the next attempt number,
+    /// [`Outcome::Deferred`] defers it, and every other outcome settles it.
     ///
     /// # Errors
-    /// [`FrontierError::NotLeased`] for a lease that another frontier handed out;
-    /// otherwise the store failed.
+    /// [`FrontierError::NotLeased`] if another frontier handed out the lease; any other error means
+    /// that the store failed.
     fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError>;
 
-    /// As [`Transaction::settle`], and keeps what is to be known when the URL is visited
-    /// again. With [`Outcome::Retry`] and [`Outcome::Deferred`] the visit is passed over: it
-    /// did not take place.
+    /// Like [`Transaction::settle`], and stores `visit` for the next visit of the URL. With
+    /// [`Outcome::Retry`] and [`Outcome::Deferred`] the visit is ignored, because it did not take
+    /// place.
     ///
     /// # Errors
-    /// As [`Transaction::settle`].
+    /// Same as [`Transaction::settle`].
     fn settle_until(
         &mut self,
         lease: Lease,
@@ -40,22 +40,23 @@ pub trait Transaction {
         visit: Visit,
     ) -> Result<(), FrontierError>;
 
-    /// Makes settled URLs pending again whose visits are due at `until`, seconds since the Unix
-    /// epoch: the longest due first, `most` at most, and which of those that are due at one time is
-    /// not said. They take their places in the order of due times and text. Says how many. What
-    /// this transaction settled itself may come before what was due longer.
+    /// Makes settled URLs pending again whose visits are due at `until` (seconds since the Unix
+    /// epoch), and returns their number. Takes at most `most` URLs, longest due first; the choice
+    /// between equal due times is unspecified. The URLs take their places in the order of due time,
+    /// then text. Visits of this transaction may be taken before visits that have been due longer.
     ///
     /// # Errors
-    /// [`FrontierError`] where the store fails.
+    /// [`FrontierError`] if the store fails.
     fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError>;
 
-    /// Makes settled URLs pending again, `most` at most, that are due later than `longest` after
-    /// `now`, though no visit is due later than `longest` after it was made: the visit was dated
-    /// after `now`, by a clock that was ahead, or it was made `longest` before `now` or earlier.
-    /// Times are seconds, `now` since the Unix epoch. Says how many.
+    /// Makes settled URLs pending again, at most `most`, whose due time can't be right, and returns
+    /// their number. No visit is due more than `longest` after it was made, so a due time more than
+    /// `longest` after `now` is wrong if the visit is dated after `now` (by a clock that was
+    /// ahead), or was made at `now - longest` or earlier. Times are in seconds, and `now` counts
+    /// from the Unix epoch.
     ///
     /// # Errors
-    /// [`FrontierError`] where the store fails.
+    /// [`FrontierError`] if the store fails.
     fn visit_misdated(
         &mut self,
         now: u32,
@@ -63,62 +64,60 @@ pub trait Transaction {
         most: usize,
     ) -> Result<usize, FrontierError>;
 
-    /// Makes a settled URL pending again whose last visit was before `before`, due or not. Says
-    /// whether it did.
+    /// Makes a settled URL pending again if its last visit was before `before`, whether due or not.
+    /// Returns whether it did.
     ///
     /// # Errors
-    /// [`FrontierError`] where the store fails.
+    /// [`FrontierError`] if the store fails.
     fn visit_again(&mut self, url: &CanonicalUrl, before: u32) -> Result<bool, FrontierError>;
 
-    /// Admits a URL that was met.
+    /// Admits a URL that was found.
     ///
     /// # Errors
-    /// [`FrontierError`] where the store fails.
+    /// [`FrontierError`] if the store fails.
     fn admit(&mut self, admission: Admission) -> Result<Admitted, FrontierError>;
 
-    /// Admits URLs in the order given, one answer for each. The same as admitting each
-    /// by itself, but a store may look them up together, which costs less.
+    /// Admits URLs in the given order and returns one result for each. Equivalent to admitting them
+    /// one by one, but a store may look them up together, which is cheaper.
     ///
     /// # Errors
-    /// [`FrontierError`] where the store fails; those before the failure are admitted.
+    /// [`FrontierError`] if the store fails. URLs before the failure are admitted.
     fn admit_all(&mut self, admissions: &[Admission]) -> Result<Vec<Admitted>, FrontierError> {
         let each = admissions.iter();
         each.map(|admission| self.admit(admission.clone()))
             .collect()
     }
 
-    /// Keeps what the scheduler wants to know of a host again: the moment from which it
-    /// may be asked, microseconds since the Unix epoch, and opaque bytes.
+    /// Stores what the scheduler needs to know about a host after a restart: the time from which
+    /// requests are allowed, in microseconds since the Unix epoch, and opaque bytes.
     fn keep_host(&mut self, host: &HostKey, wake: u64, bytes: &[u8]);
 
-    /// Keeps the copy of an origin's robots.txt, as opaque bytes.
+    /// Stores the copy of an origin's robots.txt, as opaque bytes.
     fn keep_robots(&mut self, origin: &Origin, bytes: &[u8]);
 
-    /// Notes that the first `length` bytes of `file` stand for what is settled with
-    /// this transaction and before. They must be on disk already.
+    /// Records that the first `length` bytes of `file` cover everything settled in this transaction
+    /// and before. They must already be on disk.
     fn mark(&mut self, file: &str, length: u64);
 
-    /// Keeps bytes of the caller's own under a name.
+    /// Stores bytes of the caller under a name.
     fn keep_meta(&mut self, name: &str, bytes: &[u8]);
 
-    /// Numbers the commit: a lease tells the number of the last one that it was chosen after. It is
-    /// not kept: 0 is that of all commits before the frontier was opened. A commit without a number
-    /// has that of the one before.
+    /// Numbers the commit. A lease carries the number of the last commit before it was chosen
+    /// ([`Lease::after`]). The number is not stored: commits before the frontier was opened count
+    /// as 0, and a commit without a number takes the number of the previous one.
     fn number(&mut self, number: u64);
 
-    /// Makes it all happen.
+    /// Commits the transaction atomically.
     ///
     /// # Errors
-    /// [`FrontierError`] where the store fails. Nothing has happened then as far as this
-    /// process can see; after the failure of a disk, opening the frontier again shows
-    /// which side of the commit it is on.
+    /// [`FrontierError`] if the store fails. For this process, the commit then had no effect. After
+    /// a disk failure, reopening the frontier shows whether the commit reached the disk.
     fn commit(self: Box<Self>) -> Result<CommitResult, FrontierError>;
 }
 
 /// The result of a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitResult {
-    /// Each origin whose queue was touched, with the pending URLs it has now, in the
-    /// order of their text.
+    /// Each origin whose queue changed, with the number of its pending URLs, sorted by origin text.
     pub origins: Vec<(Origin, u64)>,
 }

@@ -1,49 +1,49 @@
-//! The state of one URL as a reader sees it, and the counts of all.
+//! The state of one URL as readers see it, and the counts over all URLs.
 
 use crawl_weburl::CanonicalUrl;
 
 use crate::exclusion::Exclusion;
 
-/// All that is known of one URL.
+/// What a frontier knows about one URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownUrl {
-    /// The state it is in.
+    /// The URL's state.
     pub state: KnownState,
-    /// Links followed from a seed to it, by the way that counts.
+    /// Links followed from a seed to the URL, on the nearest path.
     pub depth: u32,
     /// Links followed since the scope was left; 0 within it.
     pub hops_off: u8,
-    /// The page that names it. Kept while the URL is pending, leased or deferred; once
-    /// it is settled its row says it.
+    /// The page that the URL was found on. `None` once the URL is settled: its row then names the
+    /// page.
     pub via: Option<CanonicalUrl>,
 }
 
-/// The state of a URL that is known.
+/// The state of a known URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KnownState {
-    /// It waits for its turn.
+    /// Waiting to be fetched.
     Pending {
-        /// The number of the next try, from 1.
+        /// The number of the next attempt, from 1.
         attempt: u32,
     },
-    /// It is being worked on.
+    /// Leased, so being processed.
     Leased {
-        /// The number of this try, from 1.
+        /// The number of this attempt, from 1.
         attempt: u32,
     },
-    /// It was put aside, and is fetched when met another way.
+    /// Deferred. The URL is fetched if it is found by another path.
     Deferred(Exclusion),
-    /// Settled: an answer was kept.
+    /// Settled: a response was stored.
     Fetched {
         /// The HTTP status.
         status: u16,
     },
-    /// Settled: no answer could be had.
+    /// Settled: no response was received.
     Failed {
         /// The reason.
         why: String,
     },
-    /// Settled: it is not asked for.
+    /// Settled without being fetched.
     Excluded(Exclusion),
 }
 
@@ -54,32 +54,32 @@ pub enum KnownState {
 pub struct UrlCounts {
     /// All URLs that were ever admitted.
     pub known: u64,
-    /// Waiting for their turn.
+    /// Waiting to be fetched.
     pub pending: u64,
-    /// Being worked on.
+    /// Being processed.
     pub leased: u64,
-    /// Settled with an answer.
+    /// Settled with a response.
     pub fetched: u64,
-    /// Settled without an answer.
+    /// Settled without a response.
     pub failed: u64,
-    /// Settled and not asked for.
+    /// Settled without being fetched.
     pub excluded: u64,
-    /// Put aside.
+    /// Deferred.
     pub deferred: u64,
 }
 
-/// A URL that waits, as [`Frontier::each_pending`](crate::Frontier::each_pending) and
-/// [`Frontier::each_deferred`](crate::Frontier::each_deferred) show it.
+/// A pending or deferred URL, as [`Frontier::each_pending`](crate::Frontier::each_pending) and
+/// [`Frontier::each_deferred`](crate::Frontier::each_deferred) pass it.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitingUrl<'a> {
     /// The URL.
     pub url: &'a CanonicalUrl,
-    /// Links followed from a seed to it.
+    /// Links followed from a seed to the URL.
     pub depth: u32,
     /// Links followed since the scope was left; 0 within it.
     pub hops_off: u8,
-    /// The page that names it.
+    /// The page that the URL was found on.
     pub via: Option<&'a CanonicalUrl>,
-    /// The reason why it was put aside; none for a pending one.
+    /// The reason why the URL is deferred. `None` for a pending URL.
     pub exclusion: Option<&'a Exclusion>,
 }

@@ -1,4 +1,4 @@
-//! Visits of settled URLs: what was kept of the last, and when the next is due.
+//! Visits of settled URLs: the last visit, and when the next one is due.
 
 use crawl_weburl::CanonicalUrl;
 
@@ -6,21 +6,22 @@ use crate::admission::distance;
 use crate::admit_rule::{QueuePlace, Queued};
 use crate::lease::Lease;
 
-/// The record of a visit that settled a URL, kept for the next one.
+/// The visit that settled a URL, stored for the next visit.
 ///
-/// Times are seconds since the Unix epoch; they are compared here, and never with a clock.
+/// Times are in seconds since the Unix epoch. They are only compared with each other, never with a
+/// clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit {
-    /// When it was.
+    /// When the visit was made.
     pub at: u32,
-    /// From when on the URL is to be visited again.
+    /// When the next visit is due.
     pub due: u32,
-    /// The caller's own, such as validators and digest.
+    /// Bytes of the caller, such as validators and digest.
     pub bytes: Vec<u8>,
 }
 
 impl Visit {
-    /// As [`crate::Transaction::visit_misdated`] has it.
+    /// Whether the due time can't be right, as [`crate::Transaction::visit_misdated`] defines it.
     #[must_use]
     pub fn is_misdated(&self, now: u32, longest: u32) -> bool {
         let is_dated_ahead = self.at > now;
@@ -29,24 +30,24 @@ impl Visit {
     }
 }
 
-/// A visit, and the way by which its URL is pending when it is due again.
+/// A visit, with the place and via that its URL gets when the next visit is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredVisit {
     /// The URL.
     pub url: CanonicalUrl,
-    /// The page that names it.
+    /// The page that the URL was found on.
     pub via: Option<CanonicalUrl>,
-    /// Without a number of its own.
+    /// The URL's place, with `seq` 0.
     pub place: QueuePlace,
-    /// The bytes that were kept of the visit.
+    /// The visit.
     pub visit: Visit,
-    /// The URL is settled, and `visit.due` counts. Where not, it is pending or leased, or
-    /// settled for ever.
+    /// Whether the URL is settled and `visit.due` applies. If false, the URL is pending or leased,
+    /// or was settled for good.
     pub is_settled: bool,
 }
 
 impl StoredVisit {
-    /// The visit that ended a lease.
+    /// Creates the record of a visit that ended `lease`.
     #[must_use]
     pub fn new(lease: &Lease, visit: Visit) -> StoredVisit {
         StoredVisit {
@@ -66,7 +67,7 @@ impl StoredVisit {
         }
     }
 
-    /// The entry by which its URL is pending again.
+    /// Returns the queue entry that makes the URL pending again.
     #[must_use]
     pub fn queued(&self, seq: u64) -> Queued {
         Queued {

@@ -1,4 +1,4 @@
-//! The archive of all workers: their WARC files under names that differ, and the lists of captures.
+//! Merges the WARC files and capture lists of all workers into one archive.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
@@ -14,16 +14,15 @@ use crawl_archive::{
 use crate::error::GatherError;
 use crate::worker::Worker;
 
-/// The places of a worker's records in what was gathered.
+/// Maps the places of a worker's records to their places in the gathered archive.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    /// Files that have another name there, by their own: that name, and by how many bytes their
-    /// records begin later.
+    /// Renamed files, by their original name: the new name, and how many bytes their records moved.
     renamed: HashMap<String, (String, i64)>,
 }
 
 impl Places {
-    /// The place of a record.
+    /// Returns where a record is in the gathered archive.
     pub(crate) fn of(&self, place: WarcPlace) -> WarcPlace {
         match self.renamed.get(&place.file) {
             None => place,
@@ -35,9 +34,12 @@ impl Places {
     }
 }
 
-/// Brings the WARC files of all workers into the folder `archive` in `to`, by a second name (a hard
-/// link) where the file system allows it and the name is free, else as a copy; and writes the
-/// lists of captures. The places of each worker's records, and the digests of files that are known.
+/// Brings the WARC files of all workers into the folder `archive` in `to` and writes the lists of
+/// captures. A file is hard-linked if the file system allows it and its name is free, otherwise
+/// copied.
+///
+/// Returns the places of each worker's records, and the known digests of files that kept their
+/// names.
 pub(crate) fn gather_archives(
     workers: &mut [Worker],
     to: &Path,
@@ -53,7 +55,7 @@ pub(crate) fn gather_archives(
         fs::create_dir(&folder).map_err(GatherError::io(&folder))?;
     }
     for worker in workers.iter_mut() {
-        let known = known_digests(&worker.dir)?;
+        let digests_by_name = known_digests(&worker.dir)?;
         let mut of_worker = Places::default();
         for name in warc_names(&worker.dir)? {
             let new = free_name(&name, worker.name(), &names);
@@ -63,7 +65,7 @@ pub(crate) fn gather_archives(
                 true => {
                     let bytes = link_or_copy(&from, &folder.join(&new));
                     let bytes = bytes.map_err(GatherError::io(&from))?;
-                    let row = known.get(&name).filter(|row| row.bytes == bytes);
+                    let row = digests_by_name.get(&name).filter(|row| row.bytes == bytes);
                     digests.extend(row.cloned());
                     bytes
                 }
@@ -85,12 +87,12 @@ pub(crate) fn gather_archives(
     Ok((places, digests))
 }
 
-/// The names of a worker's WARC files, sorted.
+/// Returns the names of a worker's WARC files, sorted.
 fn warc_names(dir: &Path) -> Result<BTreeSet<String>, GatherError> {
     let folder = dir.join(FOLDER);
     let mut names = BTreeSet::new();
     let entries = match fs::read_dir(&folder) {
-        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(names),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(names),
         entries => entries.map_err(GatherError::io(&folder))?,
     };
     for entry in entries {
@@ -100,7 +102,7 @@ fn warc_names(dir: &Path) -> Result<BTreeSet<String>, GatherError> {
     Ok(names)
 }
 
-/// A name that no other file has: its own, or one with the worker's name in it.
+/// Returns a name that is not taken: the file's own, or that name marked with the worker's.
 fn free_name(name: &str, worker: &str, taken: &BTreeSet<String>) -> String {
     let marks = (1_u32..).map(|number| match number {
         1 => worker.to_owned(),
@@ -113,7 +115,7 @@ fn free_name(name: &str, worker: &str, taken: &BTreeSet<String>) -> String {
         .unwrap_or_else(|| name.to_owned())
 }
 
-/// The digests that the end of the worker's last run left of its WARC files.
+/// Returns the digests of WARC files that the worker's last run recorded as it ended.
 fn known_digests(dir: &Path) -> Result<BTreeMap<String, DigestRow>, GatherError> {
     let list = DigestList::read(dir).map_err(GatherError::io(dir))?;
     let list = list
@@ -126,7 +128,7 @@ fn known_digests(dir: &Path) -> Result<BTreeMap<String, DigestRow>, GatherError>
     Ok(of_archive.collect())
 }
 
-/// The length of the file. A copy is on the disk then.
+/// Returns the length of the file. A copy is synced to disk before this returns.
 fn link_or_copy(from: &Path, to: &Path) -> io::Result<u64> {
     let input = open_regular(from)?;
     let length = input.metadata()?.len();
@@ -142,7 +144,7 @@ fn link_or_copy(from: &Path, to: &Path) -> io::Result<u64> {
     }
 }
 
-/// Writes the log of captures of all workers, one worker behind the other. Its length in bytes.
+/// Writes the capture log of all workers, one worker after the other. Returns its length in bytes.
 fn write_captures(workers: &[Worker], places: &[Places], path: &Path) -> Result<u64, GatherError> {
     let mut length = 0;
     let mut write = || -> io::Result<()> {
@@ -176,13 +178,13 @@ mod tests {
     use super::free_name;
 
     #[test]
-    fn ours_a_name_that_is_taken_gets_that_of_its_worker() {
+    fn a_taken_name_is_marked_with_the_worker() {
         let name = "crawl-a.example-20261125000000-00000.warc.gz";
-        let mut taken = BTreeSet::new();
+        let mut used_names = BTreeSet::new();
         let mut check = |expected: &str| {
-            let free = free_name(name, "w2", &taken);
+            let free = free_name(name, "w2", &used_names);
             assert_eq!(free, format!("crawl-a.example-{expected}00000.warc.gz"));
-            taken.insert(free);
+            used_names.insert(free);
         };
         check("20261125000000-");
         check("w2-20261125000000-");

@@ -1,4 +1,5 @@
-//! `crawl.toml`: what must be alike in the workers of one crawl, and that of what was gathered.
+//! `crawl.toml`: the settings that the workers of one crawl must share, and the settings of a
+//! gathered directory.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +10,15 @@ use toml::{Table, Value};
 use crate::error::GatherError;
 use crate::worker::{NOTES, WORKER, Worker, text_of};
 
-/// The part of a table that must be alike.
+/// Which keys of a table must be equal in all workers.
 enum Alike {
-    /// All but these keys, which are matters of one machine.
+    /// All keys except these, which concern one machine.
     AllBut(&'static [&'static str]),
-    /// These keys alone.
+    /// Only these keys.
     Only(&'static [&'static str]),
 }
 
-/// The tables of which something must be alike.
+/// The tables with keys that must be equal.
 const ALIKE: [(&str, Alike); 10] = [
     ("operator", Alike::AllBut(&[])),
     ("scope", Alike::AllBut(&["max-time"])),
@@ -39,10 +40,10 @@ const ALIKE: [(&str, Alike); 10] = [
     ("output", Alike::Only(&["warc", "links"])),
 ];
 
-/// Refuses the directories of two crawls.
+/// Returns an error if the two directories belong to different crawls.
 pub(crate) fn check_alike(one: &Worker, other: &Worker) -> Result<(), GatherError> {
-    let are_others = matches!((&one.crawl, &other.crawl), (Some(a), Some(b)) if a != b);
-    let key = match are_others {
+    let has_other_crawl = matches!((&one.crawl, &other.crawl), (Some(a), Some(b)) if a != b);
+    let key = match has_other_crawl {
         false => differing_key(&one.config, &other.config),
         true => Some("frontier.crawl".to_owned()),
     };
@@ -56,7 +57,7 @@ pub(crate) fn check_alike(one: &Worker, other: &Worker) -> Result<(), GatherErro
     }
 }
 
-/// The first key that must be alike, and is not.
+/// Returns the first key that must be equal but differs.
 fn differing_key(one: &Table, other: &Table) -> Option<String> {
     let seeds = |of| seeds_of(of).collect::<BTreeSet<_>>();
     if seeds(one) != seeds(other) {
@@ -64,11 +65,11 @@ fn differing_key(one: &Table, other: &Table) -> Option<String> {
     }
     let none = Table::new();
     ALIKE.iter().find_map(|(table, alike)| {
-        let of = |config: &'_ Table| {
-            let found = config.get(*table).and_then(Value::as_table);
-            found.unwrap_or(&none).clone()
+        let section_of = |config: &'_ Table| {
+            let section = config.get(*table).and_then(Value::as_table);
+            section.unwrap_or(&none).clone()
         };
-        let (one, other) = (of(one), of(other));
+        let (one, other) = (section_of(one), section_of(other));
         let must_be = |key: &str| match alike {
             Alike::AllBut(keys) => !keys.contains(&key),
             Alike::Only(keys) => keys.contains(&key),
@@ -80,8 +81,8 @@ fn differing_key(one: &Table, other: &Table) -> Option<String> {
     })
 }
 
-/// The text of the `crawl.toml` of what was gathered: that of the first worker, with the times of
-/// all. A crawl that goes on there has no other workers.
+/// Returns the text of the gathered `crawl.toml`: the first worker's configuration, with the times
+/// of all workers. If a crawl will resume there, the result names no worker.
 pub(crate) fn gathered_config(workers: &[Worker], goes_on: bool) -> String {
     let mut config = workers
         .first()
@@ -125,7 +126,7 @@ pub(crate) fn gathered_config(workers: &[Worker], goes_on: bool) -> String {
     )
 }
 
-/// The times that an audit goes by.
+/// The times that an audit uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Times {
     started: Option<Timestamp>,
@@ -134,8 +135,8 @@ struct Times {
 }
 
 impl Times {
-    /// Those of several workers. Where the rules of one were the same from its first start on they
-    /// held for all of its requests, however late that was.
+    /// Combines the times of several workers. If a worker's rules have not changed since its first
+    /// start, they held for all its requests, even if that start was late.
     fn of(configs: &[&Table]) -> Times {
         let moment = |config: &Table, key| Timestamp::parse(text_of(config, NOTES, key)?);
         let started = configs
@@ -144,9 +145,9 @@ impl Times {
             .min();
         let later = |key: &'static str| {
             let moments = configs.iter().filter_map(|config| {
-                let found = moment(config, key)?;
+                let time = moment(config, key)?;
                 let first = moment(config, "started")?;
-                Some(found).filter(|found| *found > first)
+                Some(time).filter(|time| *time > first)
             });
             moments.max().or(started)
         };
@@ -172,12 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn ours_workers_of_one_crawl_differ_in_what_is_of_their_machines_alone() {
+    fn workers_of_one_crawl_may_differ_in_machine_settings() {
         let check = |other: &str, expected: Option<&str>| {
             let one = "seed = [\"http://a.example/\", \"http://b.example/\"]\n[politeness]\n\
                        delay = \"1s\"\nconcurrency = 9\n[output]\nwarc = \"on\"\noutput = \"w1\"\n";
-            let found = differing_key(&table(one), &table(other));
-            assert_eq!(found.as_deref(), expected, "{other}");
+            let key = differing_key(&table(one), &table(other));
+            assert_eq!(key.as_deref(), expected, "{other}");
         };
         let seeds = "seed = [\"http://b.example/\", { url = \"http://a.example/\" }]\n";
         let rest = "[politeness]\ndelay = \"1s\"\nconcurrency = 3\n[output]\nwarc = \"on\"\n";
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_worker_that_came_late_does_not_leave_earlier_requests_unjudged() {
+    fn a_late_worker_does_not_exempt_earlier_requests_from_the_audit() {
         let notes = |started: &str, last: &str, since: &str| {
             let at = |time: &str| format!("\"2026-11-25T{time}Z\"");
             table(&format!(
@@ -213,9 +214,9 @@ mod tests {
         let check = |configs: &[Table], expected: [&str; 3]| {
             let configs: Vec<&Table> = configs.iter().collect();
             let times = Times::of(&configs);
-            let found = [times.started, times.last_started, times.rules_since];
-            let found = found.map(|time| time.unwrap().rfc3339_millis()[11..19].to_owned());
-            assert_eq!(found, expected);
+            let times = [times.started, times.last_started, times.rules_since];
+            let times = times.map(|time| time.unwrap().rfc3339_millis()[11..19].to_owned());
+            assert_eq!(times, expected);
         };
         let one = notes("01:00:00", "01:00:00", "01:00:00");
         let late = notes("03:00:00", "03:00:00", "03:00:00");

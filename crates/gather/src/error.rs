@@ -1,4 +1,4 @@
-//! The errors of gathering.
+//! Errors of gathering.
 
 use std::fmt;
 use std::io;
@@ -7,38 +7,38 @@ use std::path::{Path, PathBuf};
 use crawl_archive::{ArchiveError, ReadError};
 use crawl_records::RecordsError;
 
-/// The reason why directories could not be gathered.
+/// Why directories could not be gathered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GatherError {
-    /// A directory holds no crawl, or its records can't be read.
+    /// A directory does not contain a crawl, or its records can't be read.
     #[error(transparent)]
     Records(#[from] RecordsError),
-    /// A process works in a directory.
+    /// A process is using a directory.
     #[error("the crawl in `{}` runs", dir.display())]
     Running {
         /// The directory.
         dir: PathBuf,
     },
-    /// The last run in a directory was killed: which of its rows are committed its frontier knows.
+    /// The last run in a directory was killed, so only its frontier knows which rows are committed.
     #[error("the last run of the crawl in `{}` has not ended, or was killed", dir.display())]
     NotEnded {
         /// The directory.
         dir: PathBuf,
     },
-    /// A `crawl forget` was killed there.
+    /// A `crawl forget` was killed in a directory.
     #[error("`crawl forget` was killed in `{}` before it was done", dir.display())]
     HalfForgotten {
         /// The directory.
         dir: PathBuf,
     },
-    /// A directory is that of a replay, whose times are virtual.
+    /// A directory is a replay, whose times are virtual.
     #[error("`{}` is the replay of a crawl, and no request was sent for it", dir.display())]
     Replay {
         /// The directory.
         dir: PathBuf,
     },
-    /// A crawl drew a sample or took a walk: each worker's probabilities are those of its own frame.
+    /// A crawl drew a sample or took a walk: each worker's probabilities refer to its own frame.
     #[error("the crawl in `{}` drew a sample or took a walk, each worker its own", dir.display())]
     Sampled {
         /// The directory.
@@ -47,12 +47,12 @@ pub enum GatherError {
     /// A directory was given twice.
     #[error("`{}` and `{}` are one directory", one.display(), other.display())]
     SameDirectory {
-        /// As it was given first.
+        /// The path as first given.
         one: PathBuf,
-        /// As it was given again.
+        /// The path as given again.
         other: PathBuf,
     },
-    /// The directories are of two crawls.
+    /// Two directories belong to different crawls.
     #[error(
         "`{}` and `{}` are not of one crawl: `{key}` differs in crawl.toml",
         one.display(),
@@ -61,9 +61,9 @@ pub enum GatherError {
     OtherCrawl {
         /// The first directory.
         one: PathBuf,
-        /// The other one.
+        /// The other directory.
         other: PathBuf,
-        /// The key, with its table.
+        /// The key that differs, with its table.
         key: String,
     },
     /// URLs were settled twice in one round.
@@ -74,13 +74,13 @@ pub enum GatherError {
     SettledTwice {
         /// The number of rows beyond the first of each URL.
         count: u64,
-        /// The first of them.
+        /// The first few of these rows.
         first: Vec<SettledTwice>,
     },
     /// A record of the archive can't be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A file can't be written.
+    /// A file of the archive can't be written.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// A file can't be read or written.
@@ -88,7 +88,7 @@ pub enum GatherError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -102,7 +102,7 @@ pub struct SettledTwice {
     pub round: u32,
     /// The worker and the line of the first row, from 1.
     pub one: (String, u64),
-    /// Those of the other.
+    /// The worker and the line of the other row, from 1.
     pub other: (String, u64),
 }
 
@@ -130,7 +130,7 @@ impl fmt::Display for ListOf<'_> {
 }
 
 impl GatherError {
-    /// For `map_err`: something failed at `path`.
+    /// Returns a closure for `map_err` that attaches `path` to an I/O error.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> GatherError {
         let path = path.to_owned();
         move |source| GatherError::Io { path, source }

@@ -1,12 +1,14 @@
 //! The directories of several workers of one crawl, read as one.
 //!
-//! Each worker of a crawl with a shared frontier has rows, an archive and settings of its own.
-//! [`gather()`] makes of them one directory, which every reader of records takes: rows are merged
-//! as streams, WARC files get a second name, and what is derived (the index of the archive, the
-//! report, the digests) is derived anew from all of it. The directories stay as they are, and
-//! nothing runs in them meanwhile. A directory that was gathered to be read has no frontier: no crawl
-//! goes on there. It is known by its `workers.jsonl`. One that is to have the frontier of the crawl
-//! has no such file ([`Purpose::GoingOn`]).
+//! Each worker of a crawl with a shared frontier has its own rows, archive and settings.
+//! [`gather()`] combines them into one directory that every reader of records accepts. It merges
+//! rows as streams, hard-links or copies WARC files, and derives the archive's index, the report
+//! and the digests again from all of it. The source directories are not changed, and are locked
+//! while they are gathered.
+//!
+//! A directory gathered for reading contains `workers.jsonl` and no frontier, so a crawl can't
+//! resume there. A directory that will receive the frontier of the crawl ([`Purpose::GoingOn`]) has
+//! no `workers.jsonl`.
 //!
 //! ```no_run
 //! use std::path::{Path, PathBuf};
@@ -41,41 +43,41 @@ use serde::Serialize;
 
 pub use error::{GatherError, SettledTwice};
 
-/// A directory that was gathered.
+/// The result of gathering a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Gathered {
-    /// The rows of its `workers.jsonl`, in the order in which the directories were given.
+    /// A row for each worker, ordered like the given directories. [`Purpose::Reading`] also writes
+    /// the rows to `workers.jsonl`.
     pub workers: Vec<WorkerRow>,
 }
 
-/// The use that a directory is gathered for.
+/// The use of the gathered directory.
 #[derive(Clone, Debug)]
 pub enum Purpose<'a> {
-    /// Its records are read.
+    /// Reading its records.
     Reading,
-    /// A crawl is to go on there, with the frontier that the workers shared: it gets the settings
-    /// and the logs that a crawl without other workers has. Of what a worker excluded the rows are
-    /// taken that are committed; it listed those behind them as it ended, and a crawl lists such
-    /// URLs anew.
+    /// Resuming the crawl, with the frontier that the workers shared. The directory gets the
+    /// settings and logs of a crawl without other workers. Only committed rows of each worker's
+    /// `excluded.jsonl` are taken: the later rows were written as a run ended, and the resumed
+    /// crawl lists such URLs again.
     GoingOn {
-        /// The bytes of each worker's `excluded.jsonl` that are committed, by its name.
+        /// The committed length of each worker's `excluded.jsonl` in bytes, by the worker's name.
         excluded: &'a BTreeMap<String, u64>,
     },
 }
 
-/// The folder in which the program keeps what it alone reads. Nobody else may look into it.
+/// The folder of the program's own state, which is closed to other users.
 const STATE: &str = "state";
 const STATE_MODE: u32 = 0o700;
 
-/// Gathers the directories of the workers of one crawl in the folder `to`, which is there and
-/// empty, and on the disk when this returns. Where it fails, what `to` holds is of no use.
+/// Gathers the directories of the workers of one crawl into the folder `to`, which must exist and
+/// be empty. Its content is synced to disk when this returns. After an error, discard `to`.
 ///
-/// Memory: a row of each worker, 32 MiB of lines that are sorted, and what
-/// [`write_report`] takes, by the number of hosts. What is sorted waits in files in `to`.
+/// Memory: one row for each worker, 32 MiB of lines being sorted, and what [`write_report`] needs,
+/// which depends on the number of hosts. Sorted data waits in files in `to`.
 ///
 /// # Errors
-/// [`GatherError`]: a directory that holds no crawl, or in which one runs or was killed;
-/// directories of two crawls; a URL that was settled twice; errors of the file system.
+/// [`GatherError`]: a directory without a crawl, or whose crawl is running or was killed; directories of different crawls; a URL that was settled twice; I/O errors.
 pub fn gather(dirs: &[PathBuf], to: &Path, purpose: &Purpose<'_>) -> Result<Gathered, GatherError> {
     let mut workers = worker::open_all(dirs)?;
     let goes_on = match purpose {
@@ -96,7 +98,7 @@ pub fn gather(dirs: &[PathBuf], to: &Path, purpose: &Purpose<'_>) -> Result<Gath
             config::check_alike(first, other)?;
         }
     }
-    let mut told = settled::told_by_others(&workers, to)?;
+    let mut duplicates = settled::find_duplicates(&workers, to)?;
     write_synced(
         &to.join("crawl.toml"),
         &config::gathered_config(&workers, goes_on),
@@ -104,7 +106,7 @@ pub fn gather(dirs: &[PathBuf], to: &Path, purpose: &Purpose<'_>) -> Result<Gath
     let (places, digests) = archive::gather_archives(&mut workers, to)?;
     rows::pages(&mut workers, &places, to)?;
     let last = rows::requests(&mut workers, to)?;
-    rows::excluded(&mut workers, &mut told, to)?;
+    rows::excluded(&mut workers, &mut duplicates, to)?;
     rows::links(&mut workers, to)?;
     rows::operators_rows(&mut workers, goes_on, to)?;
     waiting::write_waiting(&workers, &last, to)?;

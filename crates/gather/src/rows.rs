@@ -1,5 +1,5 @@
-//! The row files of all workers as one: what has a time merged by it, the rest one worker behind
-//! the other.
+//! Merges the row files of all workers. Rows with a time are merged by time, others are written one
+//! worker after the other.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -13,16 +13,16 @@ use serde::de::DeserializeOwned;
 
 use crate::archive::Places;
 use crate::error::GatherError;
-use crate::settled::{ToldByOthers, sound};
+use crate::settled::{DuplicateRows, sound};
 use crate::worker::Worker;
 
-/// Where a crawl keeps the delays that operators set.
+/// The file of the delays that operators set, in a crawl's directory.
 const DELAYS: &str = "state/delays.jsonl";
 
-/// Which worker asked a host last, by host key.
+/// The worker that last sent a request to each host, by host key.
 pub(crate) type LastWorkers = HashMap<String, usize>;
 
-/// Writes `pages.jsonl`, in the order of rounds and of the requests.
+/// Writes `pages.jsonl`, ordered by round and request time.
 pub(crate) fn pages(
     workers: &mut [Worker],
     places: &[Places],
@@ -45,7 +45,7 @@ pub(crate) fn pages(
     sync(out)
 }
 
-/// Writes `requests.jsonl`, in the order of their ends, as that of any crawl is.
+/// Writes `requests.jsonl`, ordered by end time, like that of any crawl.
 pub(crate) fn requests(workers: &mut [Worker], to: &Path) -> Result<LastWorkers, GatherError> {
     let mut out = None;
     let mut last = LastWorkers::new();
@@ -56,10 +56,10 @@ pub(crate) fn requests(workers: &mut [Worker], to: &Path) -> Result<LastWorkers,
         |number, worker, mut row| {
             worker.requests += 1;
             match last.get_mut(&row.host) {
-                Some(known) => *known = number,
+                Some(worker_number) => *worker_number = number,
                 None => drop(last.insert(row.host.clone(), number)),
             }
-            // It counts the commits of one worker.
+            // `after` counts the commits of one worker only.
             row.after = None;
             row.worker.get_or_insert_with(|| worker.worker.clone());
             append(&mut out, to, "requests.jsonl", &row)
@@ -69,10 +69,10 @@ pub(crate) fn requests(workers: &mut [Worker], to: &Path) -> Result<LastWorkers,
     Ok(last)
 }
 
-/// Writes `excluded.jsonl`, without what others tell.
+/// Writes `excluded.jsonl` without the rows that duplicate those of other workers.
 pub(crate) fn excluded(
     workers: &mut [Worker],
-    told: &mut ToldByOthers,
+    duplicates: &mut DuplicateRows,
     to: &Path,
 ) -> Result<(), GatherError> {
     const NAME: &str = "excluded.jsonl";
@@ -84,8 +84,8 @@ pub(crate) fn excluded(
                 worker.row.unreadable += 1;
                 continue;
             };
-            let is_told = told.holds(number, rows.line());
-            if is_told.map_err(GatherError::io(to))? {
+            let is_duplicate = duplicates.holds(number, rows.line());
+            if is_duplicate.map_err(GatherError::io(to))? {
                 worker.row.told_by_others += 1;
                 continue;
             }
@@ -97,7 +97,7 @@ pub(crate) fn excluded(
     sync(out)
 }
 
-/// Writes `links.jsonl`, the links of each page beside each other.
+/// Writes `links.jsonl`, keeping the links of each page together.
 pub(crate) fn links(workers: &mut [Worker], to: &Path) -> Result<(), GatherError> {
     const NAME: &str = "links.jsonl";
     let mut out = None;
@@ -116,8 +116,8 @@ pub(crate) fn links(workers: &mut [Worker], to: &Path) -> Result<(), GatherError
     sync(out)
 }
 
-/// Writes `tombstones.jsonl` and the delays that operators set, in the order of time; these to where
-/// a crawl has them that goes on.
+/// Writes `tombstones.jsonl` and the delays that operators set, ordered by time. If the crawl will
+/// resume (`goes_on`), the delays go where a crawl keeps its own.
 pub(crate) fn operators_rows(
     workers: &mut [Worker],
     goes_on: bool,
@@ -151,7 +151,7 @@ pub(crate) fn operators_rows(
     sync(out)
 }
 
-/// Writes `workers.jsonl`, with what was counted.
+/// Writes `workers.jsonl` with the final counts.
 pub(crate) fn list_workers(workers: &[Worker], to: &Path) -> Result<(), GatherError> {
     let mut out = None;
     for worker in workers {
@@ -160,9 +160,9 @@ pub(crate) fn list_workers(workers: &[Worker], to: &Path) -> Result<(), GatherEr
     sync(out)
 }
 
-/// Goes through the rows of a file of all workers in the order of `key`. The rows of one worker
-/// stay in their order: one that comes late counts as being as late as the row before it. A file
-/// that is missing has no rows; lines that hold none are counted.
+/// Visits the rows of one file of all workers, ordered by `key`. The rows of one worker keep their
+/// order: a row with a smaller key than its predecessor is treated as having the predecessor's key.
+/// A missing file has no rows. Unreadable lines are counted.
 fn merge<T: DeserializeOwned, K: Ord + Copy>(
     workers: &mut [Worker],
     name: impl Fn(&Path) -> &'static str,
@@ -203,7 +203,7 @@ struct Source<T, K> {
 }
 
 impl<T: DeserializeOwned, K: Ord + Copy> Source<T, K> {
-    /// Reads the next row, and says in which place it comes; none at the end.
+    /// Reads the next row and returns the key to order it by, or `None` at the end of the file.
     fn step(
         &mut self,
         key: impl Fn(&T) -> K,
@@ -225,7 +225,7 @@ impl<T: DeserializeOwned, K: Ord + Copy> Source<T, K> {
     }
 }
 
-/// Appends a row to a file that is made with its first row.
+/// Appends a row to a file, which is created with its first row.
 fn append(
     out: &mut Option<RowFile>,
     to: &Path,

@@ -1,8 +1,8 @@
-//! Which rows tell of one URL: two that settle it in one round, and rows of what was put aside that
-//! another worker settled or put aside as well.
+//! Finds the rows of different workers that concern the same URL: two pages that settle it in one
+//! round, and exclusions of a URL that another worker settled or excluded as well.
 //!
-//! A host may have been handed from one worker to another. What the first had put aside it listed
-//! as its run ended; the other lists it again, or has asked for it meanwhile.
+//! A host may have been handed from one worker to another. The first worker listed the host's
+//! set-aside URLs as its run ended; the next worker lists them again, or has fetched them since.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -15,11 +15,12 @@ use crawl_archive::{LineSort, ReadError, RowReader};
 use crate::error::{GatherError, SettledTwice};
 use crate::worker::Worker;
 
-/// Lines that are sorted in memory at a time. Bytes.
+/// Maximum lines sorted in memory at a time, in bytes.
 const MAX_SORTED_BYTES: usize = 32 * 1024 * 1024;
-/// URLs that were settled twice and are named.
+/// Maximum URLs settled twice that an error names.
 const MAX_NAMED: usize = 20;
-/// The reasons of rows that are written anew as each run ends: such a URL may be met another way.
+/// Reasons of rows that are written again at the end of every run, because such a URL may still be
+/// reached another way.
 const PUT_ASIDE: [&str; 8] = [
     "action",
     "budget",
@@ -30,20 +31,20 @@ const PUT_ASIDE: [&str; 8] = [
     "sample",
     "trap",
 ];
-/// The letters of the two kinds of row.
+/// The letters of the two kinds of row in sorted lines.
 const PAGE: &str = "a";
 const EXCLUDED: &str = "b";
 
-/// Rows of `excluded.jsonl` that are left out, as rows of others tell of their URLs: the number of
-/// the worker and the line, in that order.
-pub(crate) struct ToldByOthers {
+/// Rows of `excluded.jsonl` to leave out, because other workers' rows cover their URLs: worker
+/// number and line, in that order.
+pub(crate) struct DuplicateRows {
     lines: BufReader<File>,
     next: Option<(usize, u64)>,
 }
 
-impl ToldByOthers {
-    fn open(path: &Path) -> io::Result<ToldByOthers> {
-        let mut rows = ToldByOthers {
+impl DuplicateRows {
+    fn open(path: &Path) -> io::Result<DuplicateRows> {
+        let mut rows = DuplicateRows {
             lines: BufReader::new(File::open(path)?),
             next: None,
         };
@@ -66,17 +67,17 @@ impl ToldByOthers {
         Ok(())
     }
 
-    /// Returns whether the row is among them. Rows are asked about in their order.
+    /// Returns whether to leave out a row. Call it for rows in their order.
     pub(crate) fn holds(&mut self, worker: usize, line: u64) -> io::Result<bool> {
-        let is_it = self.next == Some((worker, line));
-        if is_it {
+        let is_listed = self.next == Some((worker, line));
+        if is_listed {
             self.step()?;
         }
-        Ok(is_it)
+        Ok(is_listed)
     }
 }
 
-/// A row as it is sorted.
+/// A row in the sorted file.
 struct Entry {
     is_page: bool,
     /// The round of a page, or the reason of an exclusion.
@@ -107,39 +108,40 @@ impl Entry {
     }
 }
 
-/// Goes through the pages and exclusions of all workers, sorted by URL in files in `scratch`.
+/// Reads the pages and exclusions of all workers, sorted by URL in files in `scratch`, and returns
+/// the exclusions to leave out.
 ///
 /// # Errors
-/// [`GatherError::SettledTwice`]; errors of the file system.
-pub(crate) fn told_by_others(
+/// [`GatherError::SettledTwice`], or an I/O error.
+pub(crate) fn find_duplicates(
     workers: &[Worker],
     scratch: &Path,
-) -> Result<ToldByOthers, GatherError> {
+) -> Result<DuplicateRows, GatherError> {
     let sorted = sort_rows(workers, scratch)?;
-    let failed = |why| GatherError::io(scratch)(why);
+    let failed = |error| GatherError::io(scratch)(error);
     let mut lines = BufReader::new(File::open(&sorted).map_err(failed)?);
     fs::remove_file(&sorted).map_err(failed)?;
-    let mut left_out = LineSort::new(scratch, "told.tmp", MAX_SORTED_BYTES);
+    let mut duplicates = LineSort::new(scratch, "told.tmp", MAX_SORTED_BYTES);
     let mut twice = Twice::default();
     let mut group: Vec<Entry> = Vec::new();
-    let mut of = String::new();
+    let mut current_url = String::new();
     let mut line = String::new();
     loop {
         line.clear();
         let read = lines.read_line(&mut line).map_err(failed)?;
         let entry = Entry::read(&line);
-        let is_same = entry.as_ref().is_some_and(|(url, _)| *url == of);
+        let is_same = entry.as_ref().is_some_and(|(url, _)| *url == current_url);
         if !is_same {
-            twice.note(&of, &group, workers);
-            for (worker, line) in told_twice(&group) {
+            twice.note(&current_url, &group, workers);
+            for (worker, line) in duplicates_in(&group) {
                 let line = format!("{worker:010} {line:020}\n");
-                left_out.push(line.as_bytes()).map_err(failed)?;
+                duplicates.push(line.as_bytes()).map_err(failed)?;
             }
             group.clear();
         }
         if let Some((url, entry)) = entry {
             if !is_same {
-                url.clone_into(&mut of);
+                url.clone_into(&mut current_url);
             }
             group.push(entry);
         }
@@ -148,16 +150,17 @@ pub(crate) fn told_by_others(
         }
     }
     twice.refuse()?;
-    let left_out = left_out.finish().map_err(failed)?;
-    ToldByOthers::open(&left_out).map_err(failed)
+    let duplicates = duplicates.finish().map_err(failed)?;
+    DuplicateRows::open(&duplicates).map_err(failed)
 }
 
-/// The rows of a URL that are left out.
-fn told_twice(group: &[Entry]) -> impl Iterator<Item = (usize, u64)> {
+/// Returns the rows of one URL to leave out.
+fn duplicates_in(group: &[Entry]) -> impl Iterator<Item = (usize, u64)> {
     group.iter().enumerate().filter_map(|(at, entry)| {
-        let by_others = || group.iter().filter(|other| other.worker != entry.worker);
-        let is_settled = entry.is_put_aside() && by_others().any(|other| !other.is_put_aside());
-        // Of the rows of several workers that say the same the first one stays.
+        let rows_of_others = || group.iter().filter(|other| other.worker != entry.worker);
+        let is_settled =
+            entry.is_put_aside() && rows_of_others().any(|other| !other.is_put_aside());
+        // If several workers have the same exclusion, the first one stays.
         let is_again = !entry.is_page
             && group[..at].iter().any(|other| {
                 !other.is_page && other.worker != entry.worker && other.detail == entry.detail
@@ -167,10 +170,10 @@ fn told_twice(group: &[Entry]) -> impl Iterator<Item = (usize, u64)> {
 }
 
 fn sort_rows(workers: &[Worker], scratch: &Path) -> Result<PathBuf, GatherError> {
-    let failed = |why| GatherError::io(scratch)(why);
+    let failed = |error| GatherError::io(scratch)(error);
     let mut sort = LineSort::new(scratch, "urls.tmp", MAX_SORTED_BYTES);
     let mut push = |url: &str, kind: &str, detail: &str, worker: usize, line: u64| {
-        // A URL has no such characters; whatever else stands in a row must not break a line.
+        // A URL has no tabs or newlines, but no other content of a row may break a line either.
         let url = url.replace(['\t', '\n'], " ");
         let detail = detail.replace(['\t', '\n'], " ");
         let text = format!("{url}\t{kind}\t{detail}\t{worker:010}\t{line:020}\n");
@@ -194,7 +197,7 @@ fn sort_rows(workers: &[Worker], scratch: &Path) -> Result<PathBuf, GatherError>
     sort.finish().map_err(failed)
 }
 
-/// Nothing for a line that holds no row.
+/// Returns `None` for a line that is not a valid row.
 pub(crate) fn sound<T>(row: Result<T, ReadError>) -> Result<Option<T>, GatherError> {
     match row {
         Err(ReadError::Row { .. }) => Ok(None),
@@ -250,7 +253,7 @@ impl Twice {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, told_twice};
+    use super::{Entry, duplicates_in};
 
     fn check(rows: &[(&str, usize)], left_out: &[usize]) {
         let group: Vec<Entry> = rows
@@ -263,22 +266,22 @@ mod tests {
                 line,
             })
             .collect();
-        let found: Vec<usize> = told_twice(&group)
+        let duplicates: Vec<usize> = duplicates_in(&group)
             .map(|(_, line)| line as usize - 1)
             .collect();
-        assert_eq!(found, left_out, "{rows:?}");
+        assert_eq!(duplicates, left_out, "{rows:?}");
     }
 
     #[test]
-    fn ours_what_a_worker_put_aside_is_told_by_the_one_that_has_the_host_now() {
+    fn the_current_worker_of_a_host_lists_its_set_aside_urls() {
         check(&[("page", 0), ("depth", 1)], &[1]);
         check(&[("depth", 0), ("depth", 1)], &[1]);
         check(&[("depth", 0), ("robots", 1)], &[0]);
         check(&[("depth", 0), ("trap", 1)], &[]);
-        // In a later round its robots.txt may have barred what was fetched before.
+        // In a later round, robots.txt may disallow a page that was fetched before.
         check(&[("page", 0), ("robots", 1)], &[]);
         check(&[("robots", 0), ("robots", 1)], &[1]);
-        // What one worker says of a URL twice is its own matter.
+        // Repetitions within one worker are left alone.
         check(&[("page", 0), ("depth", 0)], &[]);
         check(&[("robots", 0), ("robots", 0)], &[]);
     }

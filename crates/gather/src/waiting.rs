@@ -1,4 +1,4 @@
-//! How the crawl ended and what waits, by what each worker's last run left.
+//! How the crawl ended and which URLs wait, from what each worker's last run recorded.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,8 +11,8 @@ use crate::error::GatherError;
 use crate::rows::LastWorkers;
 use crate::worker::Worker;
 
-/// The reasons for which a run ends, those first that leave most undone. What is not listed comes
-/// before all of them.
+/// The reasons for the end of a run, most unfinished first. A reason that is not listed precedes
+/// them all.
 const REASONS: [&str; 6] = [
     "interrupted",
     "parked",
@@ -22,8 +22,8 @@ const REASONS: [&str; 6] = [
     "finished",
 ];
 
-/// Writes `waiting.jsonl`. A host may have been handed on after a worker's run had ended: what waits
-/// of it the worker tells that asked it last.
+/// Writes `waiting.jsonl`. A host may have been handed on after a worker's run ended, so its
+/// waiting URLs are those of the worker that sent the last request to it.
 pub(crate) fn write_waiting(
     workers: &[Worker],
     last: &LastWorkers,
@@ -34,15 +34,15 @@ pub(crate) fn write_waiting(
     for ((number, worker), has_rows) in workers.iter().enumerate().zip(&mut has_rows) {
         for row in &worker.waiting {
             let origin = row.origin.as_deref().unwrap_or_default();
-            let asked = Origin::parse(origin).ok();
-            let asked = asked.and_then(|origin| last.get(origin.host_key().as_str()));
-            if asked.is_some_and(|asked| *asked != number) {
+            let last_worker = Origin::parse(origin).ok();
+            let last_worker = last_worker.and_then(|origin| last.get(origin.host_key().as_str()));
+            if last_worker.is_some_and(|last_worker| *last_worker != number) {
                 continue;
             }
             *has_rows = true;
-            let known = rows.entry(origin).or_insert(row);
-            if known.urls < row.urls {
-                *known = row;
+            let entry = rows.entry(origin).or_insert(row);
+            if entry.urls < row.urls {
+                *entry = row;
             }
         }
     }
@@ -59,21 +59,20 @@ pub(crate) fn write_waiting(
     Ok(())
 }
 
-/// The row of the crawl. A worker of whose hosts nothing waits has nothing to say, unless that is
-/// so of all.
+/// Returns the row of the crawl. Workers without waiting URLs are ignored unless no worker has any.
 fn of_crawl(workers: &[Worker], has_rows: &[bool], urls: u64) -> WaitingRow {
     let rank = |row: &&WaitingRow| {
-        let known = REASONS.iter().position(|reason| *reason == row.reason);
-        known.map_or(0, |at| at + 1)
+        let rank = REASONS.iter().position(|reason| *reason == row.reason);
+        rank.map_or(0, |at| at + 1)
     };
     let ended = || workers.iter().map(|worker| &worker.ended);
-    let left = ended().zip(has_rows).filter(|(_, has_rows)| **has_rows);
-    let told = left.map(|(row, _)| row).min_by_key(rank);
-    let told = told.or_else(|| ended().max_by_key(rank)).cloned();
+    let unfinished = ended().zip(has_rows).filter(|(_, has_rows)| **has_rows);
+    let row_of_crawl = unfinished.map(|(row, _)| row).min_by_key(rank);
+    let row_of_crawl = row_of_crawl.or_else(|| ended().max_by_key(rank)).cloned();
     WaitingRow {
         origin: None,
         urls,
-        ..told.unwrap_or_else(|| WaitingRow {
+        ..row_of_crawl.unwrap_or_else(|| WaitingRow {
             origin: None,
             urls,
             reason: "finished".to_owned(),

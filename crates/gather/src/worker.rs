@@ -1,4 +1,4 @@
-//! The directory of one worker: what it must be before it is gathered.
+//! The directory of one worker, and its checks before gathering.
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
@@ -14,38 +14,39 @@ use toml::Table;
 
 use crate::error::GatherError;
 
-/// The table in which the program notes what it did.
+/// The table of the program's own notes.
 pub(crate) const NOTES: &str = "crawl";
-/// The key of a worker's name, in its table.
+/// The table and the key of a worker's name.
 pub(crate) const WORKER: (&str, &str) = ("frontier", "worker");
-/// The files by which a process holds a directory: one with a frontier of its own, or a worker's.
+/// The files that a process locks while it uses a directory: with a frontier of its own, or as a
+/// worker.
 const LOCKS: [&str; 2] = ["state/lock", "state/worker.lock"];
-/// Whose directory it is, where the frontier was shared: a crawl that was imported has no such
-/// settings before it goes on.
+/// Names the worker and the crawl that a directory belongs to, if the frontier was shared. The
+/// settings of an imported crawl don't contain them until it resumes.
 const WORKER_FILE: &str = "state/worker.json";
 const MAX_WORKER_BYTES: u64 = 64 * 1024;
-/// The list that `crawl forget` leaves where it is killed.
+/// The list that an interrupted `crawl forget` leaves.
 const HALF_FORGOTTEN: &str = "forget.json";
 
-/// A worker's directory, in which nothing runs as long as this value lives.
+/// A worker's directory, which stays locked as long as this value lives.
 pub(crate) struct Worker {
     pub(crate) dir: PathBuf,
-    /// Its `crawl.toml`.
+    /// The content of its `crawl.toml`.
     pub(crate) config: Table,
-    /// The name of the crawl that it shared with others, where it has one.
+    /// The name of the crawl that it shared with other workers, if any.
     pub(crate) crawl: Option<String>,
-    /// How its last run ended, and what waits of each origin.
+    /// How its last run ended.
     pub(crate) ended: WaitingRow,
     pub(crate) waiting: Vec<WaitingRow>,
-    /// Its counts so far.
+    /// The counts so far.
     pub(crate) row: WorkerRow,
-    /// The bytes of its `excluded.jsonl` that are read, where not all are.
+    /// The number of bytes to read of its `excluded.jsonl`; `None` for the whole file.
     pub(crate) excluded_bytes: Option<u64>,
     _locks: Vec<File>,
 }
 
 impl Worker {
-    /// Holds the directory of a worker.
+    /// Locks and checks the directory of a worker.
     fn open(dir: &Path) -> Result<Worker, GatherError> {
         let settings = CrawlSettings::read(dir)?;
         let locks = hold(dir)?;
@@ -58,11 +59,11 @@ impl Worker {
             return Err(GatherError::Replay { dir });
         }
         let config = config(&dir)?;
-        let is_asked = |key: &str| {
+        let is_set = |key: &str| {
             let value = config.get("sample").and_then(|table| table.get(key));
             value.is_some_and(|value| value.as_str() != Some("unlimited"))
         };
-        if is_asked("sample") || is_asked("walk") {
+        if is_set("sample") || is_set("walk") {
             return Err(GatherError::Sampled { dir });
         }
         let mut rows = waiting(&dir)?.collect::<Result<Vec<_>, _>>()?;
@@ -99,7 +100,7 @@ impl Worker {
         })
     }
 
-    /// Its rows of `excluded.jsonl`.
+    /// Opens the worker's `excluded.jsonl`.
     pub(crate) fn excluded(&self) -> Result<RowReader<ExcludedRow>, ReadError> {
         let path = self.dir.join("excluded.jsonl");
         match self.excluded_bytes {
@@ -108,22 +109,22 @@ impl Worker {
         }
     }
 
-    /// The name by which its rows are told from those of others.
+    /// Returns the name that distinguishes the worker's rows from those of other workers.
     pub(crate) fn name(&self) -> &str {
         &self.row.worker
     }
 }
 
-/// Holds the directories of all workers, each under a name of its own.
+/// Locks the directories of all workers and gives each worker a unique name.
 pub(crate) fn open_all(dirs: &[PathBuf]) -> Result<Vec<Worker>, GatherError> {
     let mut places = Vec::new();
     for dir in dirs {
-        let Ok(found) = dir.metadata() else {
+        let Ok(metadata) = dir.metadata() else {
             let dir = dir.clone();
             return Err(RecordsError::NoCrawl { dir }.into());
         };
-        let place = (found.dev(), found.ino());
-        if let Some(at) = places.iter().position(|known| *known == place) {
+        let place = (metadata.dev(), metadata.ino());
+        if let Some(at) = places.iter().position(|other_place| *other_place == place) {
             return Err(GatherError::SameDirectory {
                 one: dirs[at].clone(),
                 other: dir.clone(),
@@ -137,8 +138,8 @@ pub(crate) fn open_all(dirs: &[PathBuf]) -> Result<Vec<Worker>, GatherError> {
     for worker in &mut workers {
         let plain = worker.row.worker.clone();
         let numbered = (2_u32..).map(|number| format!("{plain}-{number}"));
-        let mut names_for_it = std::iter::once(plain.clone()).chain(numbered);
-        if let Some(free) = names_for_it.find(|name| !names.contains(name)) {
+        let mut candidates = std::iter::once(plain.clone()).chain(numbered);
+        if let Some(free) = candidates.find(|name| !names.contains(name)) {
             names.insert(free.clone());
             worker.row.worker = free;
         }
@@ -146,13 +147,13 @@ pub(crate) fn open_all(dirs: &[PathBuf]) -> Result<Vec<Worker>, GatherError> {
     Ok(workers)
 }
 
-/// Takes the locks that a run takes; none where there is no state, as in a copy of the records.
+/// Takes the locks that a run takes. A copy of the records without state has none to take.
 fn hold(dir: &Path) -> Result<Vec<File>, GatherError> {
     let mut held = Vec::new();
     for lock in LOCKS {
         let path = dir.join(lock);
         let file = match File::open(&path) {
-            Err(why) if why.kind() == ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
             file => file.map_err(GatherError::io(&path))?,
         };
         match file.try_lock() {
@@ -162,7 +163,7 @@ fn hold(dir: &Path) -> Result<Vec<File>, GatherError> {
                     dir: dir.to_owned(),
                 });
             }
-            Err(TryLockError::Error(why)) => return Err(GatherError::io(&path)(why)),
+            Err(TryLockError::Error(error)) => return Err(GatherError::io(&path)(error)),
         }
     }
     Ok(held)
@@ -171,20 +172,25 @@ fn hold(dir: &Path) -> Result<Vec<File>, GatherError> {
 fn config(dir: &Path) -> Result<Table, GatherError> {
     let path = dir.join("crawl.toml");
     let text = read_text(&path, MAX_CONFIG_BYTES).map_err(GatherError::io(&path))?;
-    text.parse().map_err(|why: toml::de::Error| {
-        let what = why.message().to_owned();
-        RecordsError::Config { path, what }.into()
+    text.parse().map_err(|error: toml::de::Error| {
+        let message = error.message().to_owned();
+        RecordsError::Config {
+            path,
+            what: message,
+        }
+        .into()
     })
 }
 
-/// The worker whose directory it is, and its crawl.
+/// The crawl and the worker that a directory belongs to.
 #[derive(Deserialize)]
 struct SharedAs {
     crawl: String,
     worker: String,
 }
 
-/// The worker whose directory it is, as its state says; nothing where it says so nowhere.
+/// Reads the crawl and worker of a directory from its state; `None` if the state does not name
+/// them.
 fn shared_as(dir: &Path) -> Result<Option<SharedAs>, GatherError> {
     let path = dir.join(WORKER_FILE);
     if !path.exists() {
@@ -194,21 +200,21 @@ fn shared_as(dir: &Path) -> Result<Option<SharedAs>, GatherError> {
     let shared = serde_json::from_str(&text);
     shared
         .map(Some)
-        .map_err(|why| GatherError::io(&path)(why.into()))
+        .map_err(|error| GatherError::io(&path)(error.into()))
 }
 
-/// The name that the worker was given, else that of its folder.
+/// Returns the name given to the worker, or else the name of its folder.
 fn name(dir: &Path, config: &Table) -> String {
-    let given = text_of(config, WORKER.0, WORKER.1).filter(|name| !name.is_empty());
+    let given_name = text_of(config, WORKER.0, WORKER.1).filter(|name| !name.is_empty());
     let folder = || {
         let whole = dir.canonicalize().ok()?;
         Some(whole.file_name()?.to_string_lossy().into_owned())
     };
-    let name = given.map(str::to_owned).or_else(folder);
+    let name = given_name.map(str::to_owned).or_else(folder);
     name.unwrap_or_else(|| "worker".to_owned())
 }
 
-/// The text of a key in a table.
+/// Returns the text of a key in a table.
 pub(crate) fn text_of<'t>(config: &'t Table, table: &str, key: &str) -> Option<&'t str> {
     config.get(table)?.get(key)?.as_str()
 }

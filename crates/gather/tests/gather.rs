@@ -1,4 +1,4 @@
-//! Directories that are made by hand: what no well-behaved crawl leaves.
+//! Tests on hand-made directories, including ones that no well-behaved crawl leaves behind.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ const CONFIG: &str = "seed = [\"http://a.example/\"]\n[politeness]\ndelay = \"1s
     rules-since = \"2026-11-25T00:00:00.000Z\"\n";
 const NOON: u64 = 1_795_608_000_000;
 
-/// Directories of workers, below one folder.
+/// Directories of workers inside one temporary folder.
 struct Made(TempDir);
 
 impl Made {
@@ -34,7 +34,7 @@ impl Made {
         dir
     }
 
-    /// A worker whose run ended, with these rows by file.
+    /// Writes a worker whose run has ended, with the given rows by file.
     fn worker(&self, name: &str, files: &[(&str, &[Value])]) {
         let dir = self.dir(name);
         fs::write(dir.join("crawl.toml"), CONFIG).unwrap();
@@ -84,29 +84,30 @@ fn rules(audit: &Audit) -> Vec<(&str, Vec<u64>)> {
 }
 
 #[test]
-fn ours_a_gap_that_two_workers_break_between_them_is_a_breach() {
+fn a_gap_that_two_workers_break_between_them_is_a_breach() {
     let made = Made::new();
-    // Each keeps the gap by itself.
-    let one = [
+    // Each worker keeps the gap on its own.
+    let first = [
         request("a.example", 0, 100),
         request("a.example", 2_000, 2_100),
         request("b.example", 2_500, 2_600),
         request("a.example", 9_000, 9_900),
     ];
-    let other = [
+    let second = [
         request("a.example", 1_150, 1_250),
         request("a.example", 9_500, 9_600),
     ];
-    made.worker("w1", &[("requests.jsonl", &one)]);
-    made.worker("w2", &[("requests.jsonl", &other)]);
+    made.worker("w1", &[("requests.jsonl", &first)]);
+    made.worker("w2", &[("requests.jsonl", &second)]);
     for worker in ["w1", "w2"] {
         assert_eq!(audit(&made.dir(worker)).unwrap().breach_count(), 0);
     }
     let (to, gathered) = made.gather(&["w1", "w2"]).unwrap();
-    let found = audit(&to).unwrap();
-    // 2,000 is 750 ms after the other's 1,250; 9,500 began while the first was under way.
+    let report = audit(&to).unwrap();
+    // The request at 2,000 starts 750 ms after the other worker's end at 1,250; the one at 9,500
+    // starts while a request of the first worker is in flight.
     assert_eq!(
-        rules(&found),
+        rules(&report),
         [("gap", vec![2, 3]), ("in-flight", vec![6, 5])]
     );
     let rows: Vec<RequestRow> = requests(&to).unwrap().map(Result::unwrap).collect();
@@ -128,7 +129,7 @@ fn ours_a_gap_that_two_workers_break_between_them_is_a_breach() {
 }
 
 #[test]
-fn ours_a_delay_holds_for_the_worker_whose_operator_set_it() {
+fn a_delay_holds_for_the_worker_whose_operator_set_it() {
     let made = Made::new();
     let rows = |shift: u64| {
         [
@@ -155,7 +156,7 @@ fn ours_a_delay_holds_for_the_worker_whose_operator_set_it() {
 }
 
 #[test]
-fn ours_a_url_that_two_rows_settle_in_one_round_is_named() {
+fn a_url_that_two_rows_settle_in_one_round_is_named() {
     let made = Made::new();
     let url = |path: &str| format!("http://a.example/{path}");
     made.worker(
@@ -183,7 +184,7 @@ fn ours_a_url_that_two_rows_settle_in_one_round_is_named() {
 }
 
 #[test]
-fn ours_a_directory_is_that_of_the_worker_and_the_crawl_that_its_state_names() {
+fn the_state_names_the_worker_and_crawl_of_a_directory() {
     let made = Made::new();
     let shared = |crawl: &str, worker: &str| json!({"crawl": crawl, "worker": worker, "life": ""});
     made.worker("one", &[("state/worker.json", &[shared("study", "w7")])]);
@@ -195,26 +196,30 @@ fn ours_a_directory_is_that_of_the_worker_and_the_crawl_that_its_state_names() {
     };
     assert_eq!(key, "frontier.crawl");
     let (_, gathered) = made.gather(&["one", "two"]).unwrap();
-    let names: Vec<_> = gathered.workers.iter().map(|it| &*it.worker).collect();
+    let names: Vec<_> = gathered
+        .workers
+        .iter()
+        .map(|worker| &*worker.worker)
+        .collect();
     assert_eq!(names, ["w7", "w8"]);
 }
 
 #[test]
-fn ours_pages_stand_in_the_order_of_rounds_and_requests() {
+fn pages_are_ordered_by_round_and_request() {
     let made = Made::new();
     let url = |path: &str| format!("http://a.example/{path}");
-    let one = [
+    let first = [
         page(&url("1"), 1, 3),
         page(&url("2"), 1, 1),
         page(&url("1"), 2, 50),
     ];
-    let other = [
+    let second = [
         page(&url("3"), 1, 2),
         page(&url("4"), 1, 40),
         page(&url("3"), 2, 45),
     ];
-    made.worker("w1", &[("pages.jsonl", &one)]);
-    made.worker("w2", &[("pages.jsonl", &other)]);
+    made.worker("w1", &[("pages.jsonl", &first)]);
+    made.worker("w2", &[("pages.jsonl", &second)]);
     let (to, _) = made.gather(&["w1", "w2"]).unwrap();
     let rows = pages(&to).unwrap().map(Result::unwrap);
     let order: Vec<_> = rows.map(|row| (row.url, row.round)).collect();
@@ -223,7 +228,7 @@ fn ours_pages_stand_in_the_order_of_rounds_and_requests() {
 }
 
 #[test]
-fn ours_what_was_handed_on_is_told_once() {
+fn urls_of_a_handed_on_host_are_listed_once() {
     let made = Made::new();
     let url = |path: &str| format!("http://a.example/{path}");
     let ended = |rows: &[(&str, u64)], reason: &str| -> Vec<Value> {
@@ -233,7 +238,7 @@ fn ours_what_was_handed_on_is_told_once() {
         });
         std::iter::once(crawl).chain(rows).collect()
     };
-    // The first worker gave `a.example` to the second one, and `b.example` waits still.
+    // The first worker handed `a.example` to the second one; `b.example` still waits.
     made.worker(
         "w1",
         &[
@@ -273,10 +278,10 @@ fn ours_what_was_handed_on_is_told_once() {
         ],
     );
     let (to, gathered) = made.gather(&["w1", "w2"]).unwrap();
-    let told = crawl_records::excluded(&to)
+    let urls = crawl_records::excluded(&to)
         .unwrap()
         .map(|row| row.unwrap().url);
-    assert_eq!(told.collect::<Vec<_>>(), [url("deeper"), url("x")]);
+    assert_eq!(urls.collect::<Vec<_>>(), [url("deeper"), url("x")]);
     let counts = gathered
         .workers
         .iter()
@@ -284,16 +289,17 @@ fn ours_what_was_handed_on_is_told_once() {
     assert_eq!(counts.collect::<Vec<_>>(), [(1, 1), (1, 1)]);
     let rows = waiting(&to).unwrap().map(Result::unwrap);
     let rows: Vec<_> = rows.map(|row| (row.origin, row.urls, row.reason)).collect();
-    let told = |origin: &str, urls| (Some(origin.to_owned()), urls, "interrupted".to_owned());
+    let row = |origin: &str, urls| (Some(origin.to_owned()), urls, "interrupted".to_owned());
     let expected = [
         (None, 3, "interrupted".to_owned()),
-        told("http://a.example", 1),
-        told("http://b.example", 2),
+        row("http://a.example", 1),
+        row("http://b.example", 2),
     ];
     assert_eq!(rows, expected);
 }
 
-/// An archive with a page, and the row of that page. All have the same name.
+/// Writes an archive with one page, and returns the row of that page. All archives get the same
+/// file name.
 fn archived(dir: &Path, path: &str, number: u64) -> Value {
     let mut archive = Archive::open(dir, ArchiveOptions::default(), &BTreeMap::new()).unwrap();
     let url = format!("http://a.example/{path}");
@@ -327,7 +333,7 @@ fn archived(dir: &Path, path: &str, number: u64) -> Value {
 }
 
 #[test]
-fn ours_files_of_one_name_get_names_that_differ_and_places_stay_true() {
+fn files_of_one_name_are_renamed_and_places_follow() {
     let made = Made::new();
     for (number, worker) in (1..).zip(["w1", "w2", "w3"]) {
         let dir = made.dir(worker);
@@ -367,7 +373,7 @@ fn ours_files_of_one_name_get_names_that_differ_and_places_stay_true() {
 }
 
 #[test]
-fn ours_what_was_gathered_can_be_gathered_again() {
+fn a_gathered_directory_can_be_gathered_again() {
     let made = Made::new();
     for (number, worker) in (1..).zip(["w1", "w2", "w3"]) {
         let start = number * 10_000;
@@ -395,7 +401,7 @@ fn ours_what_was_gathered_can_be_gathered_again() {
 }
 
 #[test]
-fn ours_lines_that_hold_no_row_are_counted() {
+fn unreadable_lines_are_counted() {
     let made = Made::new();
     made.worker(
         "w1",

@@ -1,9 +1,9 @@
-//! A bound on the bytes that are on their way from one thread to another.
+//! A limit on the bytes in transit between two threads.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// Lets bytes pass as long as no more than its bound are under way. Clones are one gate.
+/// Limits the bytes in transit. Clones share the limit.
 #[derive(Clone)]
 pub struct ByteGate {
     most: usize,
@@ -13,12 +13,12 @@ pub struct ByteGate {
 #[derive(Default)]
 struct State {
     under_way: usize,
-    /// Threads that wait for room.
+    /// Number of threads waiting for room.
     waiting: usize,
 }
 
 impl ByteGate {
-    /// One for `most` bytes at a time.
+    /// Creates a gate for at most `most` bytes at a time.
     #[must_use]
     pub fn new(most: usize) -> ByteGate {
         ByteGate {
@@ -27,8 +27,8 @@ impl ByteGate {
         }
     }
 
-    /// Waits until `bytes` more may be under way: until then the pass is dropped. What alone is
-    /// more than the bound passes when nothing else is under way.
+    /// Blocks until there is room for `bytes` more, which are in transit until the pass is dropped.
+    /// A request larger than the limit passes when nothing else is in transit.
     #[must_use]
     pub fn enter(&self, bytes: usize) -> BytePass {
         let (state, freed) = &*self.state;
@@ -45,7 +45,7 @@ impl ByteGate {
         }
     }
 
-    /// The bytes under way.
+    /// Returns the bytes in transit.
     #[must_use]
     pub fn under_way(&self) -> usize {
         let state = self.state.0.lock();
@@ -59,7 +59,7 @@ impl fmt::Debug for ByteGate {
     }
 }
 
-/// Bytes under way, until it is dropped.
+/// Bytes in transit, until the pass is dropped.
 #[derive(Debug)]
 pub struct BytePass {
     gate: ByteGate,
@@ -71,7 +71,7 @@ impl Drop for BytePass {
         let (state, freed) = &*self.gate.state;
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         state.under_way -= self.bytes;
-        // A call of the system, so only where somebody waits.
+        // Notifying is a system call, so only do it if a thread is waiting.
         if state.waiting > 0 {
             freed.notify_all();
         }
@@ -90,7 +90,7 @@ mod tests {
         let large = gate.enter(1000);
         assert_eq!(gate.under_way(), 1000);
         thread::scope(|scope| {
-            let others: Vec<_> = (0..8)
+            let senders: Vec<_> = (0..8)
                 .map(|_| {
                     scope.spawn(|| {
                         let pass = gate.enter(40);
@@ -101,7 +101,7 @@ mod tests {
                 })
                 .collect();
             drop(large);
-            for other in others {
+            for other in senders {
                 assert!(other.join().unwrap() <= 100);
             }
         });

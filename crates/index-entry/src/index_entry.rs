@@ -1,4 +1,4 @@
-//! Entries: one URL each, as a crawl gives them to its search index.
+//! Entries: each adds or removes one URL in a crawl's search index.
 
 use std::borrow::Cow;
 
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::indexed_page::IndexedPage;
 
-/// One URL goes into the index, or stays out of it.
+/// Adds a URL to the index, or keeps it out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IndexEntry {
-    /// The page stands there from now on, in place of what stood under its URL.
+    /// Adds the page, replacing any page under its URL.
     Put(Box<IndexedPage>),
-    /// No page is found under the URL from now on. If the reason may be a fault of the site (a redirect, a
-    /// page that says that there is none, an answer without one), the page stays until
-    /// the end of the run has counted the pages that leave for such reasons.
+    /// Removes the page under the URL. If the reason may be a fault of the site (a redirect, a soft
+    /// 404, a response without a page), the page stays until the end of the run, when the pages
+    /// that leave for such reasons are counted.
     Drop {
         /// The URL, in canonical form.
         url: String,
-        /// Why: a name, and the rule's words where it has some.
+        /// The reason: a name, and the text of the rule if there is one.
         why: String,
     },
 }
 
 impl IndexEntry {
-    /// The URL that it speaks of.
+    /// Returns the URL of the entry.
     #[must_use]
     pub fn url(&self) -> &str {
         match self {
@@ -33,7 +33,7 @@ impl IndexEntry {
         }
     }
 
-    /// The memory that it takes, about. Bytes.
+    /// Returns the approximate memory use, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
@@ -42,12 +42,12 @@ impl IndexEntry {
         }
     }
 
-    /// The reason to leave that a whole site may give by a fault. `None` if the page stays, or leaves
-    /// beyond doubt.
+    /// Returns the reason to leave if it may be a fault of the whole site. `None` if the page
+    /// stays, or leaves beyond doubt.
     #[must_use]
     pub fn doubtful_reason(&self) -> Option<Cow<'_, str>> {
         const DOUBTFUL: [&str; 4] = ["soft_404", "empty", "redirect", "no_page"];
-        // `document_timeout` and its like: what could not be read.
+        // `document_timeout` and the like: the document could not be read.
         let is_doubtful = |name: &&str| DOUBTFUL.contains(name) || name.starts_with("document_");
         let name = self.left_out().filter(is_doubtful);
         match self {
@@ -56,7 +56,7 @@ impl IndexEntry {
         }
     }
 
-    /// The name of what keeps the URL out; none where it goes in.
+    /// Returns the name of the reason that keeps the URL out; `None` if it is added.
     #[must_use]
     pub fn left_out(&self) -> Option<&str> {
         match self {

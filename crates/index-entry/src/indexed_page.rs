@@ -1,68 +1,68 @@
-//! A page as the index holds it.
+//! A page in the index.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A page as it is indexed, stored and given back.
+/// A page as it is indexed, stored and returned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IndexedPage {
-    /// Its URL in canonical form: what it is known by.
+    /// The canonical form of the URL, which identifies the page.
     pub url: String,
-    /// Its title; empty where it has none.
+    /// The title; empty if there is none.
     pub title: String,
-    /// Its headings, in the order of the page.
+    /// The headings, in page order.
     pub headings: Vec<Heading>,
-    /// The main text, a line for each block.
+    /// The main text, one line per block.
     pub text: String,
-    /// The text outside of the main text, a line for each block: boxes, notices, footers, comments,
-    /// and links in elements named as content. Navigation is not in it.
+    /// The text outside of the main text, one line per block: boxes, notices, footers, comments,
+    /// and links in elements named as content. Navigation is excluded.
     pub beside: String,
-    /// The page's description of itself; empty where it has none.
+    /// The page's own description; empty if there is none.
     pub description: String,
-    /// Its keywords.
+    /// The keywords.
     pub keywords: Vec<String>,
-    /// The names of its authors, by its own word.
+    /// The names of the authors, as stated by the page.
     pub authors: Vec<String>,
-    /// The part of its site that it stands in, by its own word: News, say.
+    /// The section of the site, as stated by the page, such as News.
     pub section: Option<String>,
-    /// The language without region, in lower case (ISO 639); none where it can't be told.
+    /// The language without region, in lower case (ISO 639); `None` if it is unknown.
     pub language: Option<String>,
-    /// When it was published, in seconds since 1970 UTC, by its own word.
+    /// The publication time, as stated by the page, in seconds since 1970 UTC.
     pub published: Option<i64>,
-    /// When it was last modified, by its own word.
+    /// The time of the last modification, as stated by the page.
     pub modified: Option<i64>,
-    /// When it was fetched.
+    /// The time of the fetch.
     pub fetched_at: i64,
-    /// From when on it is not to be shown (`unavailable_after`).
+    /// When the page must no longer be shown (`unavailable_after`).
     pub until: Option<i64>,
-    /// Characters of an excerpt that may be shown: none is without limit, 0 is no excerpt
-    /// (`nosnippet`, `max-snippet`).
+    /// Maximum characters of an excerpt: `None` is unlimited, 0 is no excerpt (`nosnippet`,
+    /// `max-snippet`).
     pub max_snippet: Option<u32>,
-    /// The targets of its links, and what those pages are called here.
+    /// The targets of the page's links, with the link texts.
     pub links: Vec<Anchor>,
-    /// The names that other pages give this one, in the order of the alphabet.
+    /// The texts of links from other pages, sorted.
     pub anchors: Vec<String>,
-    /// The number of pages that link to it.
+    /// Number of pages that link here.
     pub linked_from: u32,
-    /// The page that is found in its place: one with the same text, or the one that its canonical URL
-    /// leads to. A page with this is stored, but no search finds it.
+    /// The page found in place of this one: a page with the same text, or the one that the
+    /// canonical URL leads to. If this is set, the page is stored, but never found.
     pub same_as: Option<String>,
-    /// The newest of the versions of this page, itself or another; none where it has one version.
+    /// The newest version of this page, possibly itself; `None` if there is only one version.
     pub newest: Option<String>,
-    /// The number of its versions that are newer.
+    /// Number of newer versions.
     pub newer_versions: u32,
-    /// The version that its address names (`14`, `latest`), on a site that has several.
+    /// The version named in the URL (`14`, `latest`), on a site with several versions.
     pub version: Option<String>,
-    /// What kind of document it was: `html`, `pdf`, `docx`, `markdown` or `text`.
+    /// The document type: `html`, `pdf`, `docx`, `markdown` or `text`.
     #[serde(rename = "type")]
     pub document_type: String,
-    /// The address outside of the crawl that it calls its own (`rel=canonical`).
+    /// The canonical URL if it is outside of the crawl (`rel=canonical`).
     pub canonical: Option<String>,
-    /// The URL in this crawl that the page names as canonical in place of its own. When a run ends, the page
-    /// gives way to the indexed page that this URL leads to (`same_as`), if there is one.
+    /// The canonical URL if it is another URL in this crawl. At the end of a run, the page gives
+    /// way to the indexed page that this URL leads to (`same_as`), if there is one.
     pub gives_way_to: Option<String>,
-    /// Why the last visit would take it out, until a run ends and all such pages are looked at
+    /// Why the last visit would remove the page. At the end of a run all such pages are judged
     /// together: see [`IndexEntry::Drop`](crate::IndexEntry::Drop).
     pub leaving: Option<String>,
 }
@@ -70,22 +70,22 @@ pub struct IndexedPage {
 /// A heading of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heading {
-    /// 1 to 6.
+    /// Level from 1 to 6.
     pub level: u8,
-    /// Its words.
+    /// The text.
     pub text: String,
-    /// The id to link to it.
+    /// The id, for links to the heading.
     pub id: Option<String>,
-    /// The place at which the text under it begins in [`IndexedPage::text`], in bytes.
+    /// Offset in bytes of the section's text in [`IndexedPage::text`].
     pub at: usize,
 }
 
-/// A link to another page, by its words.
+/// A link to another page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {
     /// The target, in canonical form without fragment.
     pub url: String,
-    /// Its words; empty where it has none.
+    /// The link text; empty if there is none.
     pub text: String,
 }
 
@@ -96,21 +96,22 @@ pub fn url_key(url: &str) -> u64 {
 }
 
 impl IndexedPage {
-    /// A number for what makes two pages the same to a reader: title and text, and their headings.
+    /// Hashes everything that makes two pages equal to a reader: title and text, including
+    /// headings.
     #[must_use]
     pub fn text_hash(&self) -> u64 {
         let mut all = String::with_capacity(self.text.len() + self.title.len() + 1);
         all.push_str(&self.title);
         all.push('\n');
         all.push_str(&self.text);
-        // A page without text is like no other.
+        // A page without text equals no other page.
         if self.text.trim().is_empty() {
             all.push_str(&self.url);
         }
         xxh3_64(all.as_bytes())
     }
 
-    /// Why a page that names another URL as canonical leaves: `canonical: URL`.
+    /// Returns the reason if the page leaves for its canonical URL: `canonical: URL`.
     #[must_use]
     pub fn gives_way(&self) -> Option<String> {
         self.gives_way_to
@@ -118,8 +119,8 @@ impl IndexedPage {
             .map(|url| format!("canonical: {url}"))
     }
 
-    /// Returns whether searches would lose the page if it left for the reason `why`. They don't if it gave
-    /// way already, or if it named its canonical URL before, which led nowhere.
+    /// Returns whether removing the page for the reason `why` takes it from search results. False
+    /// if the page has already given way, or if its previous canonical URL led nowhere.
     #[must_use]
     pub fn would_be_lost(&self, why: &str) -> bool {
         let Some(_) = self.gives_way_to else {
@@ -128,21 +129,21 @@ impl IndexedPage {
         self.leaving.is_some() || self.same_as.is_none() && !why.starts_with("canonical: ")
     }
 
-    /// The host of its URL, with the port where it has one.
+    /// Returns the host of the URL, with the port if there is one.
     #[must_use]
     pub fn host(&self) -> &str {
         let rest = self.url.split_once("://").map_or("", |(_, rest)| rest);
         rest.split(['/', '?']).next().unwrap_or_default()
     }
 
-    /// The path and query of its URL, from the first slash on.
+    /// Returns the path and query of the URL, from the first slash.
     #[must_use]
     pub fn path(&self) -> &str {
         let rest = self.url.split_once("://").map_or("", |(_, rest)| rest);
         rest.find('/').map_or("/", |slash| &rest[slash..])
     }
 
-    /// The memory that it takes, about: its text, its headings and its links. Bytes.
+    /// Returns the approximate memory use of the text, headings and links, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let headings = self.headings.iter().map(|heading| heading.text.len());
@@ -156,7 +157,7 @@ impl IndexedPage {
         size_of::<IndexedPage>() + texts + headings.chain(links).sum::<usize>() + parts
     }
 
-    /// The name of the page in a list: its title, else its first heading, else its URL.
+    /// Returns the name of the page in a list: its title, else its first heading, else its URL.
     #[must_use]
     pub fn name(&self) -> &str {
         let heading = || self.headings.iter().map(|heading| heading.text.as_str());

@@ -1,13 +1,13 @@
-//! The score of a page: for each word of the query what all places together have of it.
+//! Scores a page by adding up, for each word of the query, its occurrences in all fields.
 //!
-//! This is BM25F (Robertson, Zaragoza and Taylor 2004): how often a word stands in each place,
-//! by the place's weight and length, is added up first, and then counts the less the more of it
-//! there is. So a word in a title outweighs many in the text, and no rare place outweighs the
-//! rest of the query, as it does where each place has a score of its own.
+//! This is BM25F (Robertson, Zaragoza and Taylor 2004): the occurrences of a word in each field,
+//! adjusted for the field's weight and length, are summed first, and the sum then saturates. So a
+//! word in a title outweighs many in the text, and no single field outweighs the rest of the query,
+//! as it can if each field has its own score.
 //!
-//! To that title and text add what plain BM25 finds in them: there the few occurrences of a rare
-//! word in a short page count, which a title's weight outweighs. A page gains that has the words of
-//! the query near each other, in one passage or in one heading.
+//! Plain BM25 of title and text is added to that, because it counts the few occurrences of a rare
+//! word in a short page, which a title's weight would otherwise drown. A page also gains if it has
+//! the words of the query near each other, in one passage or one heading.
 
 use std::sync::Arc;
 
@@ -17,61 +17,63 @@ use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term};
 
-/// Pages of a segment whose words are looked at for how near they stand to each other.
+/// Maximum pages of a segment whose words are compared for nearness.
+/// Beyond the limit: ranked without proximity.
 const MAX_PAGES_COMPARED: usize = 200;
 
-/// The part of a place's weight that is left to a word that most pages have there: enough for a
-/// page to be found.
+/// The share of a field's weight left to a word that most pages have in that field: just enough to
+/// find a page.
 pub(crate) const SHARED: f32 = 0.001;
-/// A word that occurs in more than one in this many titles is part of the site's name.
+/// A word in more than one of this many titles is part of the site's name.
 const SHARED_TITLES: u64 = 2;
 /// With fewer pages than this, no word counts as shared or common.
 pub(crate) const MIN_SITE: u64 = 20;
-/// The lowest weight of a form that counts as the name itself near other words.
+/// The minimum weight of a form that counts as the name itself when nearness is computed.
 const LEAST_NAME_WEIGHT: f32 = 0.75;
 
-/// Returns whether most of `pages` pages have a word in a field, so that it says nothing there.
+/// Returns whether most of `pages` pages have a word in a field, which makes it meaningless there.
 pub(crate) fn is_shared(with_word: u64, pages: u64) -> bool {
     pages >= MIN_SITE && with_word > pages / SHARED_TITLES
 }
 
-/// Looks all words of a query up at once.
+/// Looks up all words of a query together.
 #[derive(Clone, Debug)]
 pub(crate) struct Bm25fQuery(pub(crate) Arc<ScoredTerms>);
 
-/// The terms that are looked up.
+/// The terms to look up and the parameters of the score.
 #[derive(Debug)]
 pub(crate) struct ScoredTerms {
     pub(crate) words: Vec<ScoredWord>,
     pub(crate) places: Vec<FieldWeight>,
-    /// Telling words that a page must have at least.
+    /// The minimum number of distinctive words that a page must have.
     pub(crate) least: usize,
-    /// The cost to a page of lacking words: its score is multiplied by this power of the part
-    /// that it has.
+    /// Penalty for missing words: the score is multiplied by the share of words present, raised to
+    /// this power.
     pub(crate) whole: f32,
-    /// Telling words of the query. A page with fewer has its score multiplied by `partial`.
-    pub(crate) telling: usize,
+    /// The number of distinctive words in the query. A page with fewer has its score multiplied by
+    /// `partial`.
+    pub(crate) distinctive: usize,
     pub(crate) partial: f32,
-    /// The amount of a word that counts half of what any amount can: more counts for little.
+    /// The occurrences of a word that yield half the maximum score.
     pub(crate) saturation: f32,
-    /// The part that plain BM25 of title and text adds.
+    /// The share added by plain BM25 of title and text.
     pub(crate) text_alone: TextAlone,
-    /// The gain of a page that has all words of the query in one passage of the text.
+    /// The gain of a page with all words of the query in one passage of the text.
     pub(crate) passage: Nearness,
-    /// The gain of one that has them in its title, in a heading or in its description.
+    /// The gain of a page with all words in its title, a heading or its description.
     pub(crate) heading: Nearness,
-    /// A page fits all the same that has so much of the words' rarity.
+    /// A page with at least this share of the words' rarity matches even without `least` words.
     pub(crate) least_part: f32,
     pub(crate) title: Field,
     pub(crate) body: Field,
-    /// The title, headings and the description.
+    /// The title, the headings and the description.
     pub(crate) headings: Vec<Field>,
 }
 
 /// Plain BM25 of title and text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextAlone {
-    /// The most that it adds, against the most that all places together come to.
+    /// The maximum that it adds, relative to the maximum of all fields together.
     pub(crate) weight: f32,
     /// The `k1` of BM25.
     pub(crate) saturation: f32,
@@ -79,42 +81,43 @@ pub(crate) struct TextAlone {
     pub(crate) length: f32,
 }
 
-/// The gain of a page by words that stand near each other.
+/// The gain of a page whose words are near each other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nearness {
-    /// The gain where all words of the query do.
+    /// The gain if all words of the query are near each other.
     pub(crate) gain: f32,
-    /// The weight of a part of them, against all of them: its power.
+    /// The exponent applied to the share of words that are near each other.
     pub(crate) power: f32,
-    /// Words that stand so near have this many positions between them at most.
+    /// Maximum distance in words between the first and the last of them.
     pub(crate) words: u32,
 }
 
 /// A word of the query.
 #[derive(Clone, Debug)]
 pub(crate) struct ScoredWord {
-    /// Its forms, and how much each weighs. Of a page the form counts that it has most of.
+    /// The forms of the word with their weights. For each page, only the form with the greatest
+    /// weighted count is used.
     pub(crate) forms: Vec<(String, f32)>,
-    /// The logarithm of the pages for each that has it, as BM25 has it.
+    /// The inverse document frequency, as in BM25.
     pub(crate) idf: f32,
-    /// The weight of it by its rareness: a power of that.
+    /// The weight of the word by its rarity: a power of `idf`.
     pub(crate) rarity: f32,
-    /// True if it counts towards what a page must have.
-    pub(crate) is_telling: bool,
-    /// True for a name of several parts (`user_agent`): a heading with it gains as one with the
-    /// parts typed apart.
+    /// True if the word counts towards those that a page must have.
+    pub(crate) is_distinctive: bool,
+    /// True for a name of several parts (`user_agent`). A heading with the name gains like one with
+    /// the parts typed separately.
     pub(crate) is_name: bool,
     /// The fields in which most pages have the word, such as titles that end in the site's name.
     /// Occurrences there hardly count.
     pub(crate) shared_in: Vec<Field>,
 }
 
-/// The places in which words are looked for.
+/// A field to search, with its weight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldWeight {
     pub(crate) field: Field,
     pub(crate) weight: f32,
-    /// The part that the length of the place takes away: 0 is nothing, 1 is all.
+    /// How much the length of the field reduces the score, from 0 (not at all) to 1 (fully).
     pub(crate) length: f32,
 }
 
@@ -138,41 +141,41 @@ impl Weight for Bm25fQuery {
     }
 }
 
-/// The occurrences of the query, or of one word of it, in the pages of a segment.
+/// The occurrences of the query, or of one of its words, in the pages of a segment.
 struct Sheet<T> {
     of: Vec<T>,
-    /// Pages that have something.
+    /// Pages with at least one occurrence.
     pages: Vec<DocId>,
 }
 
 /// The occurrences of the query in a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Has {
+struct Tally {
     score: f32,
     rarity: f32,
-    telling: usize,
+    distinctive: usize,
 }
 
 impl Bm25fQuery {
-    /// The pages of a segment that have enough of the query, in their order, with their scores.
+    /// Returns the matching pages of a segment in order, with their scores.
     fn ranked(&self, segment: &SegmentReader) -> tantivy::Result<Vec<(DocId, Score)>> {
-        let asked = &self.0;
+        let terms = &self.0;
         let pages = segment.max_doc();
-        let mut sheet: Sheet<Has> = Sheet::new(pages);
+        let mut sheet: Sheet<Tally> = Sheet::new(pages);
         let mut word_sheet: Sheet<f32> = Sheet::new(pages);
         let mut place_sheet: Sheet<f32> = Sheet::new(pages);
         let mut text_sheet: Sheet<f32> = Sheet::new(pages);
-        let all: f32 = asked.words.iter().map(|word| word.rarity).sum();
-        let all_idf: f32 = asked.words.iter().map(|word| word.idf).sum();
-        let alone = asked.text_alone;
-        let lengths_of_text = Lengths::of(segment, asked.body)?;
-        for word in &asked.words {
-            for place in &asked.places {
+        let all: f32 = terms.words.iter().map(|word| word.rarity).sum();
+        let all_idf: f32 = terms.words.iter().map(|word| word.idf).sum();
+        let alone = terms.text_alone;
+        let lengths_of_text = Lengths::of(segment, terms.body)?;
+        for word in &terms.words {
+            for place in &terms.places {
                 count_in(word, place.field, segment, &mut place_sheet)?;
                 let lengths = Lengths::of(segment, place.field)?;
                 let is_shared = word.shared_in.contains(&place.field);
                 let weight = place.weight * if is_shared { SHARED } else { 1.0 };
-                let is_text = !is_shared && [asked.title, asked.body].contains(&place.field);
+                let is_text = !is_shared && [terms.title, terms.body].contains(&place.field);
                 place_sheet.drain(|page, often| {
                     let much = often / lengths.norm(page, place.length);
                     *word_sheet.at(page) += much * weight;
@@ -181,29 +184,29 @@ impl Bm25fQuery {
                     }
                 });
             }
-            let most = alone.weight * all * word.idf / all_idf.max(f32::MIN_POSITIVE);
+            let max_bonus = alone.weight * all * word.idf / all_idf.max(f32::MIN_POSITIVE);
             text_sheet.drain(|page, often| {
                 let much = often / lengths_of_text.norm(page, alone.length);
-                sheet.at(page).score += most * much / (alone.saturation + much);
+                sheet.at(page).score += max_bonus * much / (alone.saturation + much);
             });
             word_sheet.drain(|page, much| {
-                let has = sheet.at(page);
-                has.score += word.rarity * much / (asked.saturation + much);
-                has.rarity += word.rarity;
-                has.telling += usize::from(word.is_telling);
+                let tally = sheet.at(page);
+                tally.score += word.rarity * much / (terms.saturation + much);
+                tally.rarity += word.rarity;
+                tally.distinctive += usize::from(word.is_distinctive);
             });
         }
         let mut ranked = Vec::new();
-        sheet.drain(|page, has| {
-            let part = if all > 0.0 { has.rarity / all } else { 1.0 };
-            if has.telling >= asked.least || part >= asked.least_part {
-                let is_partial = has.telling < asked.telling;
-                let factor = if is_partial { asked.partial } else { 1.0 };
-                ranked.push((page, has.score * part.powf(asked.whole) * factor));
+        sheet.drain(|page, tally| {
+            let part = if all > 0.0 { tally.rarity / all } else { 1.0 };
+            if tally.distinctive >= terms.least || part >= terms.least_part {
+                let is_partial = tally.distinctive < terms.distinctive;
+                let factor = if is_partial { terms.partial } else { 1.0 };
+                ranked.push((page, tally.score * part.powf(terms.whole) * factor));
             }
         });
-        let has_many = asked.words.len() > 1;
-        if has_many || asked.words.iter().any(|word| word.is_name) {
+        let has_many = terms.words.len() > 1;
+        if has_many || terms.words.iter().any(|word| word.is_name) {
             let last = ranked.len().min(MAX_PAGES_COMPARED);
             if last < ranked.len() {
                 ranked.select_nth_unstable_by(last, |a, b| b.1.total_cmp(&a.1));
@@ -211,16 +214,16 @@ impl Bm25fQuery {
             let compared = &mut ranked[..last];
             compared.sort_unstable_by_key(|(page, _)| *page);
             if has_many {
-                self.add_nearness(segment, &[asked.body], asked.passage, compared)?;
+                self.add_nearness(segment, &[terms.body], terms.passage, compared)?;
             }
-            self.add_nearness(segment, &asked.headings, asked.heading, compared)?;
+            self.add_nearness(segment, &terms.headings, terms.heading, compared)?;
         }
         ranked.sort_unstable_by_key(|(page, _)| *page);
         Ok(ranked)
     }
 
-    /// Raises pages, in their order, that have words of the query near each other in one of these
-    /// places.
+    /// Raises the scores of pages that have words of the query near each other in one of these
+    /// fields. `pages` must be in order.
     fn add_nearness(
         &self,
         segment: &SegmentReader,
@@ -228,13 +231,13 @@ impl Bm25fQuery {
         nearness: Nearness,
         pages: &mut [(DocId, Score)],
     ) -> tantivy::Result<()> {
-        let asked = &self.0;
-        let all: f32 = asked.words.iter().map(|word| word.rarity).sum();
+        let terms = &self.0;
+        let all: f32 = terms.words.iter().map(|word| word.rarity).sum();
         let mut best = vec![0.0_f32; pages.len()];
         for place in places {
-            let mut found = self.positions_in(segment, *place, pages)?;
-            for (best, found) in best.iter_mut().zip(&mut found) {
-                *best = best.max(best_passage(found, &asked.words, nearness.words));
+            let mut positions = self.positions_in(segment, *place, pages)?;
+            for (best, positions) in best.iter_mut().zip(&mut positions) {
+                *best = best.max(best_passage(positions, &terms.words, nearness.words));
             }
         }
         for ((_, score), best) in pages.iter_mut().zip(best) {
@@ -244,7 +247,7 @@ impl Bm25fQuery {
         Ok(())
     }
 
-    /// The positions at which each of some pages has words of the query, with the words' numbers.
+    /// Returns, for each page, the positions of the query's words and the words' numbers.
     fn positions_in(
         &self,
         segment: &SegmentReader,
@@ -252,7 +255,7 @@ impl Bm25fQuery {
         pages: &[(DocId, Score)],
     ) -> tantivy::Result<Vec<Vec<(u32, usize)>>> {
         let index = segment.inverted_index(place)?;
-        let mut found: Vec<Vec<(u32, usize)>> = vec![Vec::new(); pages.len()];
+        let mut positions_by_page: Vec<Vec<(u32, usize)>> = vec![Vec::new(); pages.len()];
         let mut positions = Vec::new();
         let with = IndexRecordOption::WithFreqsAndPositions;
         for (n, word) in self.0.words.iter().enumerate() {
@@ -260,7 +263,7 @@ impl Bm25fQuery {
                 continue;
             }
             for (form, weight) in &word.forms {
-                // A longer word or a guess in a heading is not the name.
+                // In a heading, a longer word or a guess doesn't count as the name.
                 if word.is_name && *weight < LEAST_NAME_WEIGHT {
                     continue;
                 }
@@ -268,38 +271,38 @@ impl Bm25fQuery {
                 let Some(mut postings) = index.read_postings(&term, with)? else {
                     continue;
                 };
-                for ((page, _), found) in pages.iter().zip(&mut found) {
+                for ((page, _), positions_by_page) in pages.iter().zip(&mut positions_by_page) {
                     if postings.doc() < *page {
                         postings.seek(*page);
                     }
                     if postings.doc() == *page {
                         postings.positions(&mut positions);
-                        // The description is indexed without positions: it is short.
+                        // The description is short and indexed without positions.
                         if positions.is_empty() {
                             positions.push(0);
                         }
-                        found.extend(positions.iter().map(|at| (*at, n)));
+                        positions_by_page.extend(positions.iter().map(|at| (*at, n)));
                     }
                 }
             }
         }
-        Ok(found)
+        Ok(positions_by_page)
     }
 }
 
-/// The value of the best passage of a page: the sum of its words' rarities.
-fn best_passage(found: &mut [(u32, usize)], words: &[ScoredWord], passage: u32) -> f32 {
-    found.sort_unstable();
+/// Returns the value of the best passage of a page: the sum of its words' rarities.
+fn best_passage(positions: &mut [(u32, usize)], words: &[ScoredWord], passage: u32) -> f32 {
+    positions.sort_unstable();
     let mut counts = vec![0_u32; words.len()];
     let (mut has, mut best, mut first) = (0.0, 0.0_f32, 0);
-    for last in 0..found.len() {
-        let (at, word) = found[last];
+    for last in 0..positions.len() {
+        let (at, word) = positions[last];
         counts[word] += 1;
         if counts[word] == 1 {
             has += words[word].rarity;
         }
-        while found[first].0 + passage < at {
-            let word = found[first].1;
+        while positions[first].0 + passage < at {
+            let word = positions[first].1;
             counts[word] -= 1;
             if counts[word] == 0 {
                 has -= words[word].rarity;
@@ -311,7 +314,7 @@ fn best_passage(found: &mut [(u32, usize)], words: &[ScoredWord], passage: u32) 
     best
 }
 
-/// How often each page has a word in one place, by the form of it that it has most of.
+/// Counts a word in one field of each page, using the form with the greatest weighted count.
 fn count_in(
     word: &ScoredWord,
     place: Field,
@@ -321,22 +324,22 @@ fn count_in(
     let index = segment.inverted_index(place)?;
     for (form, weight) in &word.forms {
         let term = Term::from_field_text(place, form);
-        let Some(mut found) = index.read_postings(&term, IndexRecordOption::WithFreqs)? else {
+        let Some(mut postings) = index.read_postings(&term, IndexRecordOption::WithFreqs)? else {
             continue;
         };
-        let mut page = found.doc();
+        let mut page = postings.doc();
         while page != TERMINATED {
             #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-            let often = found.term_freq() as f32 * weight;
-            let most = sheet.at(page);
-            *most = most.max(often);
-            page = found.advance();
+            let often = postings.term_freq() as f32 * weight;
+            let count = sheet.at(page);
+            *count = count.max(often);
+            page = postings.advance();
         }
     }
     Ok(())
 }
 
-/// The lengths of one place, in words.
+/// The lengths of a field, in words.
 struct Lengths {
     of: FieldNormReader,
     usual: f32,
@@ -353,7 +356,7 @@ impl Lengths {
         })
     }
 
-    /// The divisor of a count in a page, where this part of the length counts.
+    /// Returns the divisor of a count in a page. `part` is how much of the length counts.
     fn norm(&self, page: DocId, part: f32) -> f32 {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let length = self.of.fieldnorm(page) as f32 / self.usual;
@@ -369,7 +372,7 @@ impl<T: Clone + Default + PartialEq> Sheet<T> {
         }
     }
 
-    /// The occurrences in a page, to be added to.
+    /// Returns the entry of a page for modification.
     fn at(&mut self, page: DocId) -> &mut T {
         let has = &mut self.of[page as usize];
         if *has == T::default() {
@@ -378,7 +381,7 @@ impl<T: Clone + Default + PartialEq> Sheet<T> {
         has
     }
 
-    /// Takes out what each page has.
+    /// Passes each page's entry to `take` and clears the sheet.
     fn drain(&mut self, mut take: impl FnMut(DocId, T)) {
         for page in self.pages.drain(..) {
             let has = std::mem::take(&mut self.of[page as usize]);
@@ -389,7 +392,7 @@ impl<T: Clone + Default + PartialEq> Sheet<T> {
     }
 }
 
-/// Pages with their scores, one after the other.
+/// Pages with their scores, in order.
 struct Ranked {
     ranked: Vec<(DocId, Score)>,
     at: usize,

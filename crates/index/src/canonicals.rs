@@ -1,31 +1,34 @@
-//! Pages that name another URL as canonical (RFC 6596), and which page stands in for each.
+//! Resolves canonical URLs (RFC 6596): which page is indexed in place of a page that names another
+//! one.
 //!
-//! A page gives way to the indexed page that its canonical URL leads to, through redirects and through
-//! further canonical URLs. If that way leads to no indexed page (a 404, a disallowed or unknown URL), the
-//! last page on it is indexed under its own URL. Of pages that name each other in a circle exactly one is
-//! indexed: the one with the shortest URL, and of several the first in byte order.
+//! A page yields to the indexed page that its canonical URL leads to, through redirects and further
+//! canonical URLs. If that chain leads to no indexed page (a 404, a disallowed or unknown URL), the
+//! last page in the chain is indexed under its own URL. Exactly one of the pages that name each
+//! other in a circle is indexed: the one with the shortest URL, or the first of several in byte
+//! order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::error::IndexError;
 
-/// Longest chain of redirects that is followed from a canonical URL. Browsers follow twenty.
+/// Maximum redirects to follow from a canonical URL. Browsers follow twenty.
 const MAX_REDIRECTS: usize = 20;
 
-/// Returns where URLs redirect to. A URL that does not redirect is absent from the answer.
+/// Looks up where URLs redirect to. URLs that don't redirect are absent from the result.
 pub type RedirectLookUp<'a> =
     dyn Fn(&BTreeSet<String>) -> Result<HashMap<String, String>, IndexError> + 'a;
 
-/// The pages that name another URL, with that URL, and the redirects between them and indexed pages.
+/// The pages that name another URL as canonical, and the redirects between these URLs and indexed
+/// pages.
 #[derive(Debug, Default)]
 pub(crate) struct Canonicals {
-    /// Canonical URLs by the URLs of the pages that name them.
+    /// Canonical URLs, by the URLs of the pages that name them.
     pub(crate) named: BTreeMap<String, String>,
     redirects: HashMap<String, String>,
 }
 
 impl Canonicals {
-    /// Looks up the redirects of all canonical URLs that neither are indexed nor name another URL.
+    /// Looks up the redirects of all canonical URLs that are neither indexed nor name another URL.
     pub(crate) fn look_up_redirects(
         &mut self,
         is_indexed: &mut dyn FnMut(&str) -> Result<bool, IndexError>,
@@ -35,51 +38,54 @@ impl Canonicals {
         for _ in 0..MAX_REDIRECTS {
             let mut unknown = BTreeSet::new();
             for url in open {
-                let is_known = self.named.contains_key(&url) || self.redirects.contains_key(&url);
-                if !is_known && !is_indexed(&url)? {
+                let is_resolved =
+                    self.named.contains_key(&url) || self.redirects.contains_key(&url);
+                if !is_resolved && !is_indexed(&url)? {
                     unknown.insert(url);
                 }
             }
             if unknown.is_empty() {
                 return Ok(());
             }
-            let found = look_up(&unknown)?;
-            open = found.values().cloned().collect();
-            self.redirects.extend(found);
+            let new_redirects = look_up(&unknown)?;
+            open = new_redirects.values().cloned().collect();
+            self.redirects.extend(new_redirects);
         }
         Ok(())
     }
 
-    /// Returns the page that stands in for each page that gives way, by its URL.
+    /// Returns, for each page that yields, the page indexed in its place, by URL.
     pub(crate) fn resolve(
         &self,
         is_indexed: &mut dyn FnMut(&str) -> Result<bool, IndexError>,
     ) -> Result<HashMap<String, String>, IndexError> {
-        // Every page that was settled, with the page that is indexed for it: perhaps itself.
+        // Resolved pages, each with the page that is indexed for it, which may be the page itself.
         let mut settled: HashMap<&str, &str> = HashMap::new();
         for start in self.named.keys() {
-            let mut way: Vec<&str> = Vec::new();
+            let mut chain: Vec<&str> = Vec::new();
             let mut url = start.as_str();
             let indexed = loop {
                 if let Some(indexed) = settled.get(url) {
                     break *indexed;
                 }
-                if let Some(first) = way.iter().position(|passed| *passed == url) {
-                    let chosen = self.chosen(&way[first..]);
-                    break chosen.or(self.last_page(&way)).unwrap_or(start);
+                if let Some(first) = chain.iter().position(|visited| *visited == url) {
+                    let chosen = self.chosen(&chain[first..]);
+                    break chosen.or(self.last_page(&chain)).unwrap_or(start);
                 }
                 let next = match self.named.get(url) {
                     Some(next) => next,
                     None if is_indexed(url)? => break url,
                     None => match self.redirects.get(url) {
                         Some(next) => next,
-                        None => break self.last_page(&way).unwrap_or(start),
+                        None => break self.last_page(&chain).unwrap_or(start),
                     },
                 };
-                way.push(url);
+                chain.push(url);
                 url = next;
             };
-            let pages = way.into_iter().filter(|url| self.named.contains_key(*url));
+            let pages = chain
+                .into_iter()
+                .filter(|url| self.named.contains_key(*url));
             settled.extend(pages.map(|url| (url, indexed)));
         }
         let gives_way = settled.into_iter().filter(|(url, indexed)| url != indexed);
@@ -88,14 +94,14 @@ impl Canonicals {
             .collect())
     }
 
-    /// The page of a circle that is indexed. `None` for redirects alone.
+    /// Returns the page of a circle to index; `None` if the circle has only redirects.
     fn chosen<'w>(&self, circle: &[&'w str]) -> Option<&'w str> {
         let pages = circle.iter().filter(|url| self.named.contains_key(**url));
         pages.copied().min_by_key(|url| (url.len(), *url))
     }
 
-    fn last_page<'w>(&self, way: &[&'w str]) -> Option<&'w str> {
-        let mut pages = way.iter().rev().copied();
+    fn last_page<'w>(&self, chain: &[&'w str]) -> Option<&'w str> {
+        let mut pages = chain.iter().rev().copied();
         pages.find(|url| self.named.contains_key(*url))
     }
 }
@@ -106,7 +112,8 @@ mod tests {
 
     use super::Canonicals;
 
-    /// Pages as `page=canonical`, redirects as `from>to`, and pages without a canonical URL.
+    /// Takes pages as `page=canonical`, redirects as `from>to`, and pages without a canonical URL
+    /// as `page`.
     fn check(facts: &str, expected: &str) {
         let mut canonicals = Canonicals::default();
         let (mut indexed, mut redirects) = (Vec::new(), HashMap::new());
@@ -120,12 +127,14 @@ mod tests {
             }
         }
         let mut is_indexed = |url: &str| Ok(indexed.contains(&url));
-        let look_up = |urls: &std::collections::BTreeSet<String>| {
-            let found = urls.iter().filter_map(|url| redirects.get_key_value(url));
-            Ok(found.map(|(from, to)| (from.clone(), to.clone())).collect())
+        let lookup = |urls: &std::collections::BTreeSet<String>| {
+            let matching = urls.iter().filter_map(|url| redirects.get_key_value(url));
+            Ok(matching
+                .map(|(from, to)| (from.clone(), to.clone()))
+                .collect())
         };
         canonicals
-            .look_up_redirects(&mut is_indexed, &look_up)
+            .look_up_redirects(&mut is_indexed, &lookup)
             .unwrap();
         let resolved = canonicals.resolve(&mut is_indexed).unwrap();
         let resolved: BTreeMap<_, _> = resolved.into_iter().collect();
@@ -137,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_gives_way_to_an_indexed_page_only() {
+    fn a_page_yields_only_to_an_indexed_page() {
         check("a=b b", "a->b");
         check("a=b", "");
         check("a=b b>c c", "a->c");

@@ -1,4 +1,4 @@
-//! Sorting more than memory is to hold: byte strings with counts, on disk beyond a bound.
+//! Sorts byte strings with counts, spilling to disk when they exceed a memory limit.
 
 use std::collections::{BinaryHeap, HashMap};
 use std::fs::{self, File, OpenOptions};
@@ -8,28 +8,29 @@ use std::{cmp, vec};
 
 use foldhash::fast::RandomState;
 
-/// Memory for keys that are not on disk yet, about. Bytes.
+/// Approximate memory for keys that are not on disk yet, in bytes.
+/// Beyond the limit: sorted on disk.
 pub(crate) const MAX_SORT_BYTES: usize = 8 << 20;
-/// The memory of a key beside its text, about.
+/// Approximate memory of a key in addition to its text.
 const KEY_BYTES: usize = 64;
-/// Sorted files that are read at a time: of more, all are made one first.
+/// Maximum sorted files to read at a time. When there are more, they are merged into one first.
 const MAX_RUNS: usize = 64;
-/// The name of a file until it is taken away, which is at once: only its handle is used.
+/// The name of a file until it is unlinked, right after it is created.
 const UNNAMED: &str = "sorted.new";
 
-/// Byte strings that are put in order, each once with the sum of its counts.
+/// Sorts byte strings. Each appears once in the output, with the sum of its counts.
 #[derive(Debug)]
 pub(crate) struct CountedSort {
     dir: PathBuf,
     max_bytes: usize,
     counts: HashMap<Box<[u8]>, u32, RandomState>,
     bytes: usize,
-    /// Sorted files: none of them has a key twice.
+    /// Sorted files, each without duplicate keys.
     runs: Vec<File>,
 }
 
 impl CountedSort {
-    /// One with its files in `dir`, where they have no names.
+    /// Creates an empty sort. Its temporary files are unlinked files in `dir`.
     pub(crate) fn new(dir: &Path, max_bytes: usize) -> CountedSort {
         CountedSort {
             dir: dir.to_path_buf(),
@@ -54,7 +55,7 @@ impl CountedSort {
         Ok(())
     }
 
-    /// All keys in order.
+    /// Returns all keys in order.
     pub(crate) fn finish(mut self) -> io::Result<SortedCounts> {
         let last = self.take_sorted();
         SortedCounts::of(self.runs, last)
@@ -67,7 +68,7 @@ impl CountedSort {
         sorted
     }
 
-    /// Moves what is in memory to the disk.
+    /// Moves the keys in memory to disk.
     fn spill(&mut self) -> io::Result<()> {
         let sorted = self.take_sorted();
         let run = self.write(SortedCounts::of(Vec::new(), sorted)?)?;
@@ -92,14 +93,16 @@ impl CountedSort {
     }
 }
 
-/// A new file in `dir` without a name: it is gone with its handle, whatever ends the process.
+/// Creates an unlinked file in `dir`, which is deleted when its handle is closed, however the
+/// process ends.
 pub(crate) fn unnamed_file(dir: &Path) -> io::Result<File> {
     let path = dir.join(UNNAMED);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
     let file = match options.open(&path) {
-        // A kill left it before its name was taken away. One writer at a time is at this folder.
-        Err(why) if why.kind() == ErrorKind::AlreadyExists => {
+        // A killed process left the file before unlinking it. Only one writer at a time uses this
+        // folder.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             fs::remove_file(&path)?;
             options.open(&path)?
         }
@@ -109,12 +112,12 @@ pub(crate) fn unnamed_file(dir: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Keys in order, from several sorted sources.
+/// Keys in order, merged from several sorted sources.
 #[derive(Debug)]
 pub(crate) struct SortedCounts {
     memory: vec::IntoIter<(Box<[u8]>, u32)>,
     runs: Vec<BufReader<File>>,
-    /// The next key of each source; the one in memory has the number of runs.
+    /// The next key of each source. The source number of the keys in memory is the number of runs.
     heads: BinaryHeap<cmp::Reverse<Head>>,
 }
 
@@ -143,7 +146,7 @@ impl SortedCounts {
         Ok(sorted)
     }
 
-    /// The next key, with the sum of its counts.
+    /// Returns the next key with the sum of its counts.
     pub(crate) fn next_key(&mut self) -> io::Result<Option<(Box<[u8]>, u32)>> {
         let Some(cmp::Reverse(Head {
             key,
@@ -163,7 +166,7 @@ impl SortedCounts {
         Ok(Some((key, count)))
     }
 
-    /// Takes the next key of a source.
+    /// Reads the next key of a source.
     fn advance(&mut self, source: usize) -> io::Result<()> {
         let next = match self.runs.get_mut(source) {
             Some(run) => read_key(run)?,
@@ -178,7 +181,7 @@ impl SortedCounts {
 fn read_key(run: &mut BufReader<File>) -> io::Result<Option<(Box<[u8]>, u32)>> {
     let mut sizes = [0; 8];
     match run.read_exact(&mut sizes) {
-        Err(why) if why.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
         read => read?,
     }
     let [l0, l1, l2, l3, c0, c1, c2, c3] = sizes;
@@ -196,10 +199,10 @@ mod tests {
     use super::CountedSort;
 
     #[test]
-    fn ours_keys_come_in_order_with_their_sums_however_little_memory_there_is() {
+    fn keys_are_sorted_and_summed_with_any_memory_limit() {
         for max_bytes in [0, 1000, usize::MAX] {
             let dir = tempfile::tempdir().unwrap();
-            // A name that a kill left.
+            // A file left by a killed process.
             fs::write(dir.path().join(super::UNNAMED), "left").unwrap();
             let mut sort = CountedSort::new(dir.path(), max_bytes);
             let mut expected: BTreeMap<Box<[u8]>, u32> = BTreeMap::new();
@@ -213,11 +216,11 @@ mod tests {
                 assert_eq!((files, sort.runs.is_empty()), (0, false));
             }
             let mut sorted = sort.finish().unwrap();
-            let mut found = Vec::new();
+            let mut keys = Vec::new();
             while let Some(key) = sorted.next_key().unwrap() {
-                found.push(key);
+                keys.push(key);
             }
-            assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+            assert_eq!(keys, expected.into_iter().collect::<Vec<_>>());
         }
     }
 }

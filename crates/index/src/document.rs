@@ -1,4 +1,4 @@
-//! From a page to what is looked up of it.
+//! Converts a page into an index document.
 
 use crawl_weburl::host_and_port;
 use tantivy::TantivyDocument;
@@ -13,13 +13,13 @@ use crate::tokens::of_language;
 use crate::words::{Stemmer, Words};
 use crawl_index_entry::IndexedPage;
 
-/// Folders of a path, at most, that a page is found by.
+/// Maximum folders of a path that are indexed for `site:`.
 const MAX_FOLDERS: usize = 16;
-/// Words of the main text that count as its beginning.
+/// Number of words that count as the start of the main text.
 const LEAD_WORDS: usize = 60;
 
-/// A document on its way into the index. tantivy drops it once its words are taken, and with it
-/// the pass of its bytes.
+/// A document on its way into the index. tantivy drops it after reading its words, which also
+/// returns the bytes of its pass.
 pub(crate) struct QueuedDocument {
     pub(crate) document: TantivyDocument,
     pub(crate) _pass: BytePass,
@@ -34,16 +34,17 @@ impl Document for QueuedDocument {
     }
 }
 
-/// Bytes that the document of a page takes, about: its words, and all of the page to be stored.
+/// Returns the approximate size of a page's document in bytes: its words, and the whole page as
+/// stored.
 pub(crate) fn document_bytes(page: &IndexedPage) -> usize {
     2 * page.bytes()
 }
 
-/// The document of a page.
+/// Returns the document of a page.
 pub(crate) fn document(fields: &Fields, page: &IndexedPage) -> TantivyDocument {
     let mut document = TantivyDocument::new();
     document.add_text(fields.url, &page.url);
-    // As text: tantivy writes bytes one at a time.
+    // Stored as text, because tantivy writes bytes one at a time.
     let stored = serde_json::to_string(page).unwrap_or_default();
     document.add_text(fields.page, &stored);
     document.add_u64(fields.text_hash, page.text_hash());
@@ -82,12 +83,13 @@ pub(crate) fn document(fields: &Fields, page: &IndexedPage) -> TantivyDocument {
     document
 }
 
-/// Rounded down: 0 for none, 1 for one, 2 for two and three ..
+/// Returns the number of bits of `count`: 0 for 0, 1 for 1, 2 for 2 and 3, and so on.
 pub(crate) fn power_of_two(count: u32) -> u64 {
     u64::from(u32::BITS - count.leading_zeros())
 }
 
-/// The names that `site:` may give: the host, each domain above it, and each folder.
+/// Returns the values that `site:` accepts for a page: the host, each domain above it, and each
+/// folder.
 pub(crate) fn sites(page: &IndexedPage) -> Vec<String> {
     let host = page.host().to_lowercase();
     let mut sites = vec![host.clone()];
@@ -108,7 +110,7 @@ pub(crate) fn sites(page: &IndexedPage) -> Vec<String> {
     sites
 }
 
-/// The folders that a filter may name without a host, up to the page's own path.
+/// Returns the folders that a filter may name without a host, including the page's own path.
 fn folders(page: &IndexedPage) -> impl Iterator<Item = &str> {
     let path = page.path();
     let path = path.split('?').next().unwrap_or_default();
@@ -123,7 +125,7 @@ fn texts(fields: &Fields, page: &IndexedPage, document: &mut TantivyDocument) {
     let stemmer = Stemmer::of(language);
     let texts = &fields.texts;
     let mut add = |field: Field, text: &str| {
-        // A text without words would move those of the next one.
+        // Skip a text without words, because it would shift the positions of the next one.
         if Words::new(text, stemmer).make_ready() {
             document.add_text(field, of_language(language, text));
         }
@@ -146,7 +148,7 @@ fn texts(fields: &Fields, page: &IndexedPage, document: &mut TantivyDocument) {
     add(texts.beside, &page.beside);
 }
 
-/// The text up to its [`LEAD_WORDS`]th word.
+/// Returns the text up to its [`LEAD_WORDS`]th word.
 fn lead(text: &str, stemmer: Stemmer) -> &str {
     let (mut words, mut end) = (Words::new(text, stemmer), 0);
     while let Some(word) = words.next_borrowed()
@@ -157,7 +159,7 @@ fn lead(text: &str, stemmer: Stemmer) -> &str {
     &text[..end]
 }
 
-/// A path as words, without the ending of its file.
+/// Splits a path into words and drops the file extension.
 pub(crate) fn path_words(path: &str) -> String {
     let path = path.split('?').next().unwrap_or_default();
     let path = match path.rsplit_once('.') {

@@ -1,4 +1,4 @@
-//! Entries that a writer applies to the index.
+//! Applies entries to the index.
 
 use crawl_index_entry::{IndexEntry, IndexedPage, url_key};
 
@@ -9,12 +9,12 @@ impl IndexWriter {
     /// Applies an entry.
     ///
     /// # Errors
-    /// The disk.
+    /// If the disk fails.
     pub fn apply(&mut self, entry: &IndexEntry) -> Result<(), IndexError> {
         match entry {
             IndexEntry::Put(page) => match self.stays_for_now(entry)? {
                 None => self.put(page),
-                // Searches find the page, as before, until the run ends.
+                // Searches still find the old page until the run ends.
                 Some((_, why)) => self.put(&IndexedPage {
                     same_as: None,
                     leaving: Some(why),
@@ -34,7 +34,8 @@ impl IndexWriter {
         }
     }
 
-    /// The page that searches find under the entry's URL, with the doubtful reason for which it leaves.
+    /// Returns the page that searches find under the entry's URL if it would be lost for a doubtful
+    /// reason, with that reason.
     fn stays_for_now(
         &mut self,
         entry: &IndexEntry,
@@ -43,10 +44,10 @@ impl IndexWriter {
             return Ok(None);
         };
         let page = self.committed(entry.url())?;
-        let found = page.filter(|page| page.would_be_lost(&why));
-        if found.is_some() {
+        let page_at_risk = page.filter(|page| page.would_be_lost(&why));
+        if page_at_risk.is_some() {
             self.marked.insert(url_key(entry.url()));
         }
-        Ok(found.map(|page| (page, why.into_owned())))
+        Ok(page_at_risk.map(|page| (page, why.into_owned())))
     }
 }

@@ -1,4 +1,4 @@
-//! The errors of an index.
+//! Errors of an index.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,41 +8,41 @@ use std::sync::Arc;
 use tantivy::TantivyError;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError};
 
-/// Bytes of what is said of a damage.
+/// Maximum bytes of a damage description.
 const MAX_DAMAGE_BYTES: usize = 300;
 
-/// The reason why an index could not be opened, written or searched.
+/// Why an index could not be opened, written or searched.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// There is none.
+    /// There is no index.
     #[error("{} holds no search index", dir.display())]
     Missing {
-        /// The folder in which it was looked for.
+        /// The folder that was searched.
         dir: PathBuf,
     },
-    /// It was written in another format.
+    /// The index was written in another format.
     #[error("the search index in {} is of format {found}, and this program reads {wanted}", dir.display())]
     OtherFormat {
-        /// The folder in which it lies.
+        /// The folder of the index.
         dir: PathBuf,
-        /// Its format.
+        /// The format of the index.
         found: u32,
-        /// That of this program.
+        /// The format of this program.
         wanted: u32,
     },
-    /// Another process writes to it.
+    /// Another process is writing to the index.
     #[error("another process writes to the search index in {}", dir.display())]
     InUse {
-        /// The folder in which it lies.
+        /// The folder of the index.
         dir: PathBuf,
     },
-    /// The files are not those that were written.
+    /// The files are not as they were written.
     #[error("the search index in {} is damaged: {what}", dir.display())]
     Damaged {
-        /// The folder in which it lies.
+        /// The folder of the index.
         dir: PathBuf,
-        /// The defect.
+        /// The description of the damage.
         what: String,
     },
     /// The disk failed.
@@ -50,30 +50,30 @@ pub enum IndexError {
     Disk {
         /// The file or directory.
         path: PathBuf,
-        /// The error of the system.
+        /// The system's error.
         source: Arc<io::Error>,
     },
-    /// A query that can't be read.
+    /// The query can't be read.
     #[error("{0}")]
     Query(#[from] QueryError),
 }
 
-/// The reason why a query can't be read.
+/// Why a query can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// It is too long to be a question.
+    /// The query is too long.
     #[error("the query has {bytes} bytes, and at most {most} are read")]
     TooLong {
-        /// Its length.
+        /// The length of the query.
         bytes: usize,
         /// [`MAX_QUERY_BYTES`](crate::MAX_QUERY_BYTES).
         most: usize,
     },
-    /// More results are skipped than are ranked.
+    /// The request is for results beyond those that are ranked.
     #[error("results are ranked up to the {most}th, and {asked} were asked for")]
     TooFar {
-        /// The number that was asked for, the skipped ones included.
+        /// The requested number of results, including skipped ones.
         asked: usize,
         /// [`MAX_RESULTS`](crate::MAX_RESULTS).
         most: usize,
@@ -89,24 +89,24 @@ impl IndexError {
         }
     }
 
-    pub(crate) fn damaged(dir: &Path, what: impl Into<String>) -> IndexError {
-        let mut what = what.into();
-        // It may quote the file.
-        what.truncate(what.floor_char_boundary(MAX_DAMAGE_BYTES));
+    pub(crate) fn damaged(dir: &Path, message: impl Into<String>) -> IndexError {
+        let mut message = message.into();
+        // The message may quote the file.
+        message.truncate(message.floor_char_boundary(MAX_DAMAGE_BYTES));
         IndexError::Damaged {
             dir: dir.to_path_buf(),
-            what,
+            what: message,
         }
     }
 
-    /// The error of the library beneath, in our words.
+    /// Converts an error of tantivy.
     pub(crate) fn of(dir: &Path) -> impl Fn(TantivyError) -> IndexError {
         let dir = dir.to_path_buf();
         move |error| match error {
             TantivyError::LockFailure(LockError::LockBusy, _) => {
                 IndexError::InUse { dir: dir.clone() }
             }
-            // What is no file of the kind that it should be is told as a failure of the disk.
+            // A file of the wrong kind would otherwise be reported as a disk failure.
             TantivyError::IoError(source) if is_damage(&source) => {
                 IndexError::damaged(&dir, source.to_string())
             }
@@ -141,7 +141,7 @@ impl IndexError {
     }
 }
 
-/// Returns whether a file was read, and is not what it should be.
+/// Returns whether a file could be read but has invalid content.
 fn is_damage(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -149,8 +149,7 @@ fn is_damage(error: &io::Error) -> bool {
     )
 }
 
-/// Bytes that are no index may lead the library beneath into a panic: that is a damaged index,
-/// and no more.
+/// Runs `work` and reports a panic as a damaged index: invalid bytes may make tantivy panic.
 pub(crate) fn guarded<T>(
     dir: &Path,
     work: impl FnOnce() -> Result<T, IndexError>,

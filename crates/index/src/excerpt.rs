@@ -1,4 +1,4 @@
-//! The part of a page that fits a query best, and its words marked.
+//! Selects the part of a page that matches a query best, and marks the query's words in it.
 
 use std::ops::Range;
 
@@ -13,34 +13,38 @@ use crawl_index_entry::IndexedPage;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Excerpt {
     pub(crate) parts: Vec<TextPart>,
-    /// The place at which it begins in the text, in bytes.
+    /// The byte offset in the text at which the excerpt's subject starts.
     pub(crate) at: usize,
-    /// What it shows of the page's text, in bytes; nothing where it is of the text beside that.
+    /// The byte range of the page's text that is shown; empty if the excerpt is from the text
+    /// outside the main text.
     pub(crate) shown: Range<usize>,
-    /// The places in the text that have words of the query, and which term each is of.
+    /// The byte ranges in the text of the query's words, with the term that each matches.
     pub(crate) hits: Vec<(Range<usize>, usize)>,
 }
 
-/// The stretch of at most `most` characters of the page's text that has the most of what is
-/// wanted; of the text beside it where only that has any; else its beginning.
-pub(crate) fn excerpt(page: &IndexedPage, wanted: &MarkedWords, most: usize) -> Excerpt {
-    let most = page.max_snippet.map_or(most, |n| most.min(n as usize));
+/// Returns the stretch of at most `max_chars` characters of the main text with the most query
+/// terms. If only the text outside it (`beside`) has any, the excerpt comes from there. If neither
+/// has any, it is the start of the text.
+pub(crate) fn excerpt(page: &IndexedPage, wanted: &MarkedWords, max_chars: usize) -> Excerpt {
+    let max_chars = page
+        .max_snippet
+        .map_or(max_chars, |n| max_chars.min(n as usize));
     let language = page.language.as_deref();
-    if most == 0 {
+    if max_chars == 0 {
         return Excerpt::default();
     }
     let hits = hits_in(&page.text, language, wanted);
     if hits.is_empty() && !page.beside.is_empty() {
         let hits = hits_in(&page.beside, language, wanted);
         if !hits.is_empty() || page.text.is_empty() {
-            let (parts, ..) = excerpt_of(&page.beside, &hits, most);
+            let (parts, ..) = excerpt_of(&page.beside, &hits, max_chars);
             return Excerpt {
                 parts,
                 ..Excerpt::default()
             };
         }
     }
-    let (parts, at, shown) = excerpt_of(&page.text, &hits, most);
+    let (parts, at, shown) = excerpt_of(&page.text, &hits, max_chars);
     Excerpt {
         parts,
         at,
@@ -49,80 +53,87 @@ pub(crate) fn excerpt(page: &IndexedPage, wanted: &MarkedWords, most: usize) -> 
     }
 }
 
-/// An excerpt of a text with what is wanted in it, the place of what it is about, and that of all
-/// of it.
+/// Returns an excerpt of a text, the offset of its subject, and the range of the excerpt.
 fn excerpt_of(
     text: &str,
     hits: &[(Range<usize>, usize)],
-    most: usize,
+    max_chars: usize,
 ) -> (Vec<TextPart>, usize, Range<usize>) {
-    let around = best(text, hits, most);
-    let range = stretch(text, around, most);
+    let around = best(text, hits, max_chars);
+    let range = stretch(text, around, max_chars);
     let mut parts = cut(text, &range, hits);
     tidy(&mut parts, range.start > 0, range.end < text.len());
     (parts, around.map_or(0, |around| around.0), range)
 }
 
-/// A text that is shown whole, with what is wanted marked, and the terms that it has.
+/// Returns a whole text with the query's words marked, and the terms that it has.
 pub(crate) fn marked(
     text: &str,
     language: Option<&str>,
     wanted: &MarkedWords,
 ) -> (Vec<TextPart>, Vec<usize>) {
-    let found = words(text, &Stemmer::of(language));
-    let hits = beside_others(text, hits(&found, wanted));
+    let text_words = words(text, &Stemmer::of(language));
+    let hits = without_isolated_words(text, hits(&text_words, wanted));
     let mut parts = cut(text, &(0..text.len()), &hits);
     tidy(&mut parts, false, false);
     (parts, hits.into_iter().map(|(_, term)| term).collect())
 }
 
-/// The text of pieces, joined.
+/// Joins the text of parts.
 pub(crate) fn joined(parts: &[TextPart]) -> String {
     parts.iter().map(|part| part.text.as_str()).collect()
 }
 
-/// Words of a long text that are wanted. What has nothing like them is not looked at closely.
+/// Returns the query's words in a long text. Pieces that can't contain any are skipped cheaply.
 fn hits_in(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<(Range<usize>, usize)> {
     let stemmer = Stemmer::of(language);
     let mut all = Vec::new();
     for piece in wanted.likely_in(text) {
-        let found = hits(&words(&text[piece.clone()], &stemmer), wanted);
+        let text_words = hits(&words(&text[piece.clone()], &stemmer), wanted);
         let place = |(range, term): (Range<usize>, MarkedTerm)| {
             (piece.start + range.start..piece.start + range.end, term)
         };
-        all.extend(found.into_iter().map(place));
+        all.extend(text_words.into_iter().map(place));
     }
-    beside_others(text, all)
+    without_isolated_words(text, all)
 }
 
-/// Leaves out words that are marked only beside another term, and do not stand beside one.
-fn beside_others(text: &str, hits: Vec<(Range<usize>, MarkedTerm)>) -> Vec<(Range<usize>, usize)> {
-    // Ones that stand together hold each other up only where one of them needs no other.
-    let is_beside = |a: &(Range<usize>, MarkedTerm), b: &(Range<usize>, MarkedTerm)| {
-        a.1.term != b.1.term && stand_beside(text, &a.0, &b.0)
+/// Drops words that are marked only next to another term, if they are not next to one.
+fn without_isolated_words(
+    text: &str,
+    hits: Vec<(Range<usize>, MarkedTerm)>,
+) -> Vec<(Range<usize>, usize)> {
+    // Adjacent words of this kind justify each other only if one of them needs no other.
+    let is_adjacent = |a: &(Range<usize>, MarkedTerm), b: &(Range<usize>, MarkedTerm)| {
+        a.1.term != b.1.term && are_adjacent(text, &a.0, &b.0)
     };
-    let mut kept: Vec<bool> = hits.iter().map(|hit| !hit.1.needs_another).collect();
+    let mut is_marked: Vec<bool> = hits.iter().map(|hit| !hit.1.needs_another).collect();
     for n in 1..hits.len() {
-        kept[n] = kept[n] || kept[n - 1] && is_beside(&hits[n - 1], &hits[n]);
+        is_marked[n] = is_marked[n] || is_marked[n - 1] && is_adjacent(&hits[n - 1], &hits[n]);
     }
     for n in (1..hits.len()).rev() {
-        kept[n - 1] = kept[n - 1] || kept[n] && is_beside(&hits[n - 1], &hits[n]);
+        is_marked[n - 1] = is_marked[n - 1] || is_marked[n] && is_adjacent(&hits[n - 1], &hits[n]);
     }
-    let kept = hits.into_iter().zip(kept).filter(|(_, is_kept)| *is_kept);
-    kept.map(|((range, term), _)| (range, term.term)).collect()
+    let marked_hits = hits
+        .into_iter()
+        .zip(is_marked)
+        .filter(|(_, is_kept)| *is_kept);
+    marked_hits
+        .map(|((range, term), _)| (range, term.term))
+        .collect()
 }
 
-/// Returns whether no other word stands between two places, the second after the first.
-fn stand_beside(text: &str, first: &Range<usize>, second: &Range<usize>) -> bool {
+/// Returns whether no other word is between two places, the second after the first.
+fn are_adjacent(text: &str, first: &Range<usize>, second: &Range<usize>) -> bool {
     let between = text.get(first.end..second.start);
     between.is_some_and(|between| !between.contains(|c: char| c.is_alphanumeric() || c == '\n'))
 }
 
-/// Words of the text that are wanted: where, and which term. A part of a longer word counts
-/// where the whole is not wanted.
-fn hits(found: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, MarkedTerm)> {
+/// Returns the query's words in a text: where each one is, and which term it matches. A part of a
+/// longer word counts only if the whole word is not wanted.
+fn hits(text_words: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, MarkedTerm)> {
     let mut hits: Vec<(Range<usize>, MarkedTerm)> = Vec::new();
-    for word in found {
+    for word in text_words {
         let Some(term) = wanted.term(word) else {
             continue;
         };
@@ -138,19 +149,19 @@ fn hits(found: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, MarkedTerm)>
     hits
 }
 
-/// Terms of a stretch, those that stand beside each other, and its words.
+/// The number of distinct terms in a stretch, of adjacent terms, and of words.
 type Worth = (usize, usize, usize);
 
-/// The beginning and end of the stretch with most different terms; of several the one where most
-/// of them stand beside each other, then the one with most words, then the first.
-fn best(text: &str, hits: &[(Range<usize>, usize)], most: usize) -> Option<(usize, usize)> {
+/// Returns the start and end of the stretch with the most distinct terms. Ties are broken by the
+/// most adjacent terms, then the most words, then the earliest start.
+fn best(text: &str, hits: &[(Range<usize>, usize)], max_chars: usize) -> Option<(usize, usize)> {
     let mut best: Option<(Worth, (usize, usize))> = None;
     let mut last = 0;
     for (first, hit) in hits.iter().enumerate() {
         last = last.max(first);
         while hits
             .get(last + 1)
-            .is_some_and(|next| next.0.end - hit.0.start <= most * 3 / 4)
+            .is_some_and(|next| next.0.end - hit.0.start <= max_chars * 3 / 4)
         {
             last += 1;
         }
@@ -160,7 +171,7 @@ fn best(text: &str, hits: &[(Range<usize>, usize)], most: usize) -> Option<(usiz
         terms.dedup();
         let mut beside: Vec<_> = within
             .windows(2)
-            .filter(|pair| pair[0].1 != pair[1].1 && stand_beside(text, &pair[0].0, &pair[1].0))
+            .filter(|pair| pair[0].1 != pair[1].1 && are_adjacent(text, &pair[0].0, &pair[1].0))
             .map(|pair| (pair[0].1, pair[1].1))
             .collect();
         beside.sort_unstable();
@@ -173,10 +184,10 @@ fn best(text: &str, hits: &[(Range<usize>, usize)], most: usize) -> Option<(usiz
     best.map(|(_, range)| range)
 }
 
-/// The text around a place, from the beginning of a sentence or block where one is near.
-fn stretch(text: &str, around: Option<(usize, usize)>, most: usize) -> Range<usize> {
+/// Returns the text around a place, starting at a sentence or block if one starts nearby.
+fn stretch(text: &str, around: Option<(usize, usize)>, max_chars: usize) -> Range<usize> {
     let (first, last) = around.unwrap_or((0, 0));
-    let room = most.saturating_sub(text[first..last].chars().count());
+    let room = max_chars.saturating_sub(text[first..last].chars().count());
     let back = back_by(text, first, room / 2);
     let before = &text[back..first];
     let sentence = before.rfind('\n').map(|at| at + 1);
@@ -186,7 +197,7 @@ fn stretch(text: &str, around: Option<(usize, usize)>, most: usize) -> Range<usi
         _ => before.find(' ').map_or(0, |at| at + 1),
     };
     let start = back + sentence.unwrap_or_else(word);
-    let end = forward_by(text, start, most);
+    let end = forward_by(text, start, max_chars);
     if end == text.len() {
         return start..end;
     }
@@ -233,8 +244,8 @@ fn cut(text: &str, range: &Range<usize>, hits: &[(Range<usize>, usize)]) -> Vec<
     parts
 }
 
-/// One line: white space is one space, what moves the cursor or changes the direction of the text
-/// is gone, and dots stand where something is left out.
+/// Puts the text on one line: collapses white space, removes characters that move the cursor or
+/// change the text direction, and adds dots where something is cut off.
 fn tidy(parts: &mut Vec<TextPart>, cut_before: bool, cut_after: bool) {
     let mut after_space = true;
     for part in parts.iter_mut() {

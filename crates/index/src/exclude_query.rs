@@ -1,14 +1,14 @@
-//! A look-up that leaves pages out.
+//! A query that excludes pages.
 
 use std::fmt;
 
 use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SegmentReader, Term};
 
-/// A lookup whose finds are left out of others.
+/// A query whose matches are excluded from other results.
 ///
-/// Leaving out asks for documents that may come before the first find, which a phrase's own
-/// `seek_danger` does not expect (tantivy 0.27). Here it is asked in order alone.
+/// Exclusion may seek to documents before the first match, which a phrase's own `seek_danger` does
+/// not support (tantivy 0.27). This wrapper only seeks forward.
 pub(crate) struct Excluded(pub(crate) Box<dyn Query>);
 
 impl Clone for Excluded {

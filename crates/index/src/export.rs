@@ -1,10 +1,10 @@
-//! The pages of an index in the forms that other searches read.
+//! Exports the pages of an index in formats that other search engines read.
 //!
-//! Each form is a sink: it is told of pages one at a time, as
-//! [`SearchIndex::each_page`](crate::SearchIndex::each_page) gives them, and is then finished.
-//! [`opensearch`] and [`meilisearch`] write lines of JSON; a [`Bundle`] is a folder that holds
-//! a whole search, for any server of files; a [`MarkdownFolder`] has a file for each page;
-//! [`LlmsTxt`] and [`SitemapFolder`] list them.
+//! Each format is a sink: pass it the pages one at a time, as
+//! [`SearchIndex::each_page`](crate::SearchIndex::each_page) yields them, then finish it.
+//! [`opensearch`] and [`meilisearch`] write JSON lines. A [`Bundle`] is a folder with a complete
+//! search for any static file server. A [`MarkdownFolder`] has a file for each page. [`LlmsTxt`]
+//! and [`SitemapFolder`] list the pages.
 
 mod bundle;
 mod date;
@@ -39,21 +39,21 @@ use crawl_index_entry::IndexedPage;
 pub struct Exported {
     /// Pages that were written.
     pub pages: u64,
-    /// Records that they became.
+    /// Records written for these pages.
     pub records: u64,
-    /// Pages that were left out, since others have the same text or their time is over.
+    /// Pages that were left out because others have the same text, or because they have expired.
     pub left_out: u64,
 }
 
-/// Returns whether a page belongs into an export that is made at `now`, in seconds since 1970 UTC.
+/// Returns whether an export made at `now` (seconds since 1970 UTC) includes a page.
 fn is_shown(page: &IndexedPage, now: i64) -> bool {
     page.same_as.is_none() && page.until.is_none_or(|until| until > now)
 }
 
-/// Writes the lines of a page, and says how many records they are.
+/// Writes the lines of a page and returns the number of records.
 type WritePage<W> = fn(&mut W, &IndexedPage) -> Result<u64, ExportError>;
 
-/// Lines of JSON for pages, in one of the forms.
+/// Writes pages as JSON lines in one of the formats.
 pub struct JsonLines<W> {
     out: W,
     now: i64,
@@ -71,10 +71,10 @@ impl<W: Write> JsonLines<W> {
         }
     }
 
-    /// Writes a page, unless its time is over or another has its text.
+    /// Writes a page unless it has expired or another page has the same text.
     ///
     /// # Errors
-    /// The error of the output.
+    /// If the output fails.
     pub fn page(&mut self, page: &IndexedPage) -> Result<(), ExportError> {
         if !is_shown(page, self.now) {
             self.done.left_out += 1;
@@ -85,17 +85,17 @@ impl<W: Write> JsonLines<W> {
         Ok(())
     }
 
-    /// Ends, and gives back what was written to.
+    /// Flushes and returns the output.
     ///
     /// # Errors
-    /// The error of the output.
+    /// If the output fails.
     pub fn finish(mut self) -> Result<(W, Exported), ExportError> {
         self.out.flush().map_err(ExportError::Stream)?;
         Ok((self.out, self.done))
     }
 }
 
-/// A value on a line of its own: `serde_json` escapes what would break it.
+/// Writes a value on its own line: `serde_json` escapes line breaks.
 fn line(out: &mut impl Write, value: &impl Serialize) -> Result<(), ExportError> {
     serde_json::to_writer(&mut *out, value).map_err(|error| ExportError::Stream(error.into()))?;
     out.write_all(b"\n").map_err(ExportError::Stream)

@@ -1,5 +1,5 @@
-//! Facets: the folders, languages, versions and types of the pages that fit a query, with the
-//! number of pages of each; and filters by them.
+//! Facets: the folders, languages, versions and types of the pages that match a query, with page
+//! counts, and filters by these values.
 
 use std::collections::HashMap;
 
@@ -13,9 +13,9 @@ use crate::schema::Fields;
 use crate::versions::{is_versioned_folder, newer_label_first};
 use crawl_index_entry::{IndexedPage, url_key};
 
-/// Values of a facet, at most.
+/// Maximum values of a facet.
 const MAX_VALUES: usize = 20;
-/// Folders of a page that are counted, below its host.
+/// Maximum folders of a page to count, below its host.
 const MAX_FOLDERS: usize = 5;
 
 const FOLDER: &str = "folder:";
@@ -23,15 +23,15 @@ const LANGUAGE: &str = "language:";
 const VERSION: &str = "version:";
 const TYPE: &str = "type:";
 
-/// The pages of an answer by where and what they are.
+/// The matching pages, counted by facet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facets {
-    /// By host or folder (`example.org/docs`): those in the folder that is asked for, or in the
-    /// deepest one that has all pages.
+    /// By host or folder (`example.org/docs`): the subfolders of the requested folder, or of the
+    /// deepest folder that contains all pages.
     pub folder: Vec<FacetCount>,
     /// By language (ISO 639).
     pub language: Vec<FacetCount>,
-    /// By version, the newest first. Older versions count that the results leave out, too.
+    /// By version, newest first. Includes older versions that are hidden from the results.
     pub version: Vec<FacetCount>,
     /// By type: `html`, `pdf`, `docx`, `markdown` or `text`.
     #[serde(rename = "type")]
@@ -41,36 +41,36 @@ pub struct Facets {
 /// A value of a facet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FacetCount {
-    /// The value, as a filter takes it.
+    /// The value, in the form that a filter accepts.
     pub value: String,
-    /// The value for a person.
+    /// The value for display.
     pub name: String,
-    /// Pages that have it.
+    /// The number of pages with the value.
     pub count: u64,
 }
 
-/// The values that pages must have; none is any.
+/// The values that pages must have; `None` for any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FacetFilters {
-    /// A host or a folder with all in it, as `site:` takes it, or a folder of any host
+    /// A host or folder including its subfolders, as `site:` accepts it, or a folder of any host
     /// (`products`, `/products/`).
     pub folder: Option<String>,
     /// A language (ISO 639).
     pub language: Option<String>,
-    /// A version, as addresses name it.
+    /// A version, as it appears in URLs.
     pub version: Option<String>,
-    /// A type of document.
+    /// A document type.
     pub document_type: Option<String>,
 }
 
 impl FacetFilters {
-    /// Returns whether any page fits.
+    /// Returns whether no filter is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == FacetFilters::default()
     }
 
-    /// The look-ups that each have to find a page.
+    /// Returns one query per filter. A page must match all the queries.
     pub(crate) fn look_ups(&self, fields: &Fields) -> Vec<Box<dyn Lookup>> {
         let exact = |field, value: &str| {
             let term = Term::from_field_text(field, value);
@@ -93,14 +93,14 @@ impl FacetFilters {
         of_folder.into_iter().chain(values).collect()
     }
 
-    /// Returns whether they ask for one version of pages that have several.
+    /// Returns whether the filters select one version of versioned pages.
     pub(crate) fn is_of_version(&self) -> bool {
         let path = self.folder.as_deref().map(folder_of_any_host);
         self.version.is_some() || path.is_some_and(|path| is_versioned_folder(&format!("-{path}")))
     }
 }
 
-/// The values of a page, as the index holds them.
+/// Returns the facet values of a page in the form stored in the index.
 pub(crate) fn facet_values(page: &IndexedPage) -> Vec<String> {
     let host = page.host().to_lowercase();
     let path = page.path().split('?').next().unwrap_or_default();
@@ -108,21 +108,21 @@ pub(crate) fn facet_values(page: &IndexedPage) -> Vec<String> {
     let folders = ends.map(|(at, _)| format!("{FOLDER}{host}{}", &path[..at]));
     let mut values: Vec<String> = folders.collect();
     values.push(format!("{FOLDER}{host}"));
-    let other = [
+    let properties = [
         (LANGUAGE, page.language.as_deref()),
         (VERSION, page.version.as_deref()),
         (TYPE, Some(page.document_type.as_str())),
     ];
-    let other = other.into_iter().filter_map(|(facet, value)| {
+    let properties = properties.into_iter().filter_map(|(facet, value)| {
         let value = value.filter(|value| !value.is_empty())?;
         Some(format!("{facet}{value}"))
     });
-    values.extend(other);
+    values.extend(properties);
     values
 }
 
-/// The mark of a page that has several versions: a number that all of them share, and in the
-/// lowest byte how many of them are newer.
+/// Marks a page that has several versions: a number that all versions share, with the number of
+/// newer versions in the lowest byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VersionMark(pub(crate) u64);
 
@@ -133,7 +133,7 @@ impl VersionMark {
         Some(VersionMark(url_key(newest) & !0xFF | newer))
     }
 
-    /// What all versions of the page share.
+    /// Returns the part that all versions of the page share.
     pub(crate) fn shared(self) -> u64 {
         self.0 & !0xFF
     }
@@ -143,7 +143,7 @@ impl VersionMark {
     }
 }
 
-/// The number of pages that have each value.
+/// The number of pages with each value.
 #[derive(Debug, Default)]
 pub(crate) struct ValueCounts(HashMap<String, u64>);
 
@@ -184,7 +184,7 @@ impl ValueCounts {
         self.0.get(value).copied().unwrap_or(0)
     }
 
-    /// Values of a facet with their counts, most frequent first.
+    /// Returns the values of a facet with their counts, most frequent first.
     fn values(&self, facet: &str) -> Vec<(String, u64)> {
         let values = self.0.iter().filter_map(|(value, count)| {
             let value = value.strip_prefix(facet)?;
@@ -197,8 +197,8 @@ impl ValueCounts {
 }
 
 impl Facets {
-    /// Those of `all` pages that fit, of which the results show the `shown` ones: the others are
-    /// older versions of them, and show where a filter asks for their version.
+    /// Returns the facets of `all` matching pages. The results contain only the `shown` ones; the
+    /// others are older versions, which appear if a filter selects their version.
     pub(crate) fn of(all: &ValueCounts, shown: &ValueCounts, filters: &FacetFilters) -> Facets {
         let listed = |values: Vec<(String, u64)>, name: fn(&str) -> String| {
             let values = values.into_iter().filter(|(_, count)| *count > 0);
@@ -220,7 +220,8 @@ impl Facets {
     }
 }
 
-/// The folders in the one that is asked for. Where a single one has all pages, those in it.
+/// Returns the subfolders of the requested folder. If a single subfolder contains all pages, its
+/// subfolders are returned instead.
 fn folders(all: &ValueCounts, shown: &ValueCounts, filters: &FacetFilters) -> Vec<(String, u64)> {
     let values = all.values(FOLDER);
     let pages = values.iter().filter(|(value, _)| !value.contains('/'));
@@ -275,13 +276,13 @@ fn type_name(value: &str) -> String {
     name.to_owned()
 }
 
-/// The English name of a language (ISO 639); its code where there is none here.
+/// Returns the English name of a language (ISO 639), or the code if it isn't in the list.
 fn language_name(code: &str) -> String {
-    let known = LANGUAGES.iter().find(|(known, _)| *known == code);
-    known.map_or(code, |(_, name)| name).to_owned()
+    let language = LANGUAGES.iter().find(|(language, _)| *language == code);
+    language.map_or(code, |(_, name)| name).to_owned()
 }
 
-/// Languages that pages are often written in, by their codes in ISO 639.
+/// Common languages of web pages, by ISO 639 code.
 const LANGUAGES: [(&str, &str); 52] = [
     ("ar", "Arabic"),
     ("bg", "Bulgarian"),

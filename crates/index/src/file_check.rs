@@ -1,9 +1,9 @@
-//! The check that the files of an index are as they were written.
+//! Checks that the files of an index are as they were written.
 //!
-//! tantivy ends each file of a segment with a checksum, and trusts lengths in it all the same: in
-//! a damaged one they lead to a panic, or to gigabytes of memory. So the checksums are looked at
-//! first, a little of a file at a time. `meta.json` has none: what it says of each segment is held
-//! against the segment's files.
+//! tantivy ends each file of a segment with a checksum, but trusts the lengths inside: in a damaged
+//! file they can cause a panic or allocate gigabytes. So the checksums are verified first, a small
+//! part of a file at a time. `meta.json` has no checksum: its counts for each segment are compared
+//! with the segment's files.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,31 +18,31 @@ use crate::error::{IndexError, guarded};
 use crate::schema::{FORMAT_FILE, check_format};
 use crate::tantivy_directory::{IndexDirectory, META_FILE};
 
-/// The file that names all files which tantivy may delete.
+/// The file that lists all files which tantivy may delete.
 const MANAGED_FILE: &str = ".managed.json";
-/// Bytes of the files that describe the others, and are read whole.
+/// Maximum bytes of the small metadata files, which are read completely.
 const MAX_META_BYTES: u64 = 16 << 20;
-/// Bytes of the JSON at the end of a file, as tantivy has it.
+/// Maximum bytes of the JSON footer of a file, as in tantivy.
 const MAX_FOOTER_BYTES: u32 = 50_000;
-/// The last four bytes of a file, as tantivy has them.
+/// The last four bytes of a file, as in tantivy.
 const FOOTER_MAGIC: u32 = 1337;
-/// Bytes of a file that are in memory at a time.
+/// Bytes of a file in memory at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Which files are read to their ends.
+/// Which files to read completely.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Checked {
-    /// All of them.
+    /// All files.
     Whole,
-    /// Those up to so many bytes.
+    /// Files up to this many bytes.
     UpTo(u64),
 }
 
-/// Looks at all files of an index before it is written. False where it `is_stopped`, which is
-/// asked every few bytes.
+/// Checks all files of an index before it is written to. Returns false if `is_stopped`, which is
+/// called every few bytes.
 ///
 /// # Errors
-/// [`IndexError::Damaged`] names the file; or the disk.
+/// [`IndexError::Damaged`] with the name of the file, or an I/O error.
 pub(crate) fn check(dir: &Path, is_stopped: &dyn Fn() -> bool) -> Result<bool, IndexError> {
     check_format(dir)?;
     check_names(dir)?;
@@ -50,10 +50,10 @@ pub(crate) fn check(dir: &Path, is_stopped: &dyn Fn() -> bool) -> Result<bool, I
     check_segments(dir, &metas(dir)?, open, Checked::Whole, is_stopped)
 }
 
-/// Looks at the files of one commit, which `open` gives. False where it `is_stopped`.
+/// Checks the files of one commit, opened by `open`. Returns false if `is_stopped`.
 ///
 /// # Errors
-/// [`IndexError::Damaged`] names the file; or the disk.
+/// [`IndexError::Damaged`] with the name of the file, or an I/O error.
 pub(crate) fn check_segments<F: Read + Seek>(
     dir: &Path,
     metas: &IndexMeta,
@@ -83,10 +83,10 @@ pub(crate) fn check_segments<F: Read + Seek>(
     Ok(true)
 }
 
-/// The content of `meta.json`.
+/// Returns the content of `meta.json`.
 ///
 /// # Errors
-/// [`IndexError::Damaged`], or the disk.
+/// [`IndexError::Damaged`], or an I/O error.
 pub(crate) fn metas(dir: &Path) -> Result<IndexMeta, IndexError> {
     read_small(dir, META_FILE)?;
     guarded(dir, || {
@@ -96,7 +96,8 @@ pub(crate) fn metas(dir: &Path) -> Result<IndexMeta, IndexError> {
     })
 }
 
-/// tantivy deletes the files that are named here and belong to no commit: none but its own may be.
+/// Checks the list of managed files. tantivy deletes files in the list that no commit uses, so it
+/// must contain only names of the index's own files.
 fn check_names(dir: &Path) -> Result<(), IndexError> {
     #[derive(Deserialize)]
     struct Names(Vec<PathBuf>);
@@ -113,14 +114,14 @@ fn check_names(dir: &Path) -> Result<(), IndexError> {
     };
     match names.0.iter().find(|name| !is_plain(name)) {
         Some(name) => {
-            let what = format!("{MANAGED_FILE} names `{}`", name.display());
-            Err(IndexError::damaged(dir, what))
+            let message = format!("{MANAGED_FILE} names `{}`", name.display());
+            Err(IndexError::damaged(dir, message))
         }
         None => Ok(()),
     }
 }
 
-/// Reads a file that describes the others.
+/// Reads a metadata file.
 pub(crate) fn read_small(dir: &Path, name: &str) -> Result<Vec<u8>, IndexError> {
     let path = dir.join(name);
     let mut text = Vec::new();
@@ -136,7 +137,7 @@ pub(crate) fn read_small(dir: &Path, name: &str) -> Result<Vec<u8>, IndexError> 
     }
 }
 
-/// The files of a segment.
+/// Returns the files of a segment.
 pub(crate) fn files(segment: &SegmentMeta) -> impl Iterator<Item = PathBuf> {
     let deletions = segment.has_deletes().then_some(SegmentComponent::Delete);
     let all = [
@@ -151,7 +152,7 @@ pub(crate) fn files(segment: &SegmentMeta) -> impl Iterator<Item = PathBuf> {
     all.map(|component| segment.relative_path(component))
 }
 
-/// The reason why a file is not as it was written.
+/// Why a file is not as it was written.
 enum Fault {
     Disk(io::Error),
     Contents(&'static str),
@@ -165,18 +166,18 @@ impl From<io::Error> for Fault {
 
 fn damaged(dir: &Path, file: &Path, fault: Fault) -> IndexError {
     use io::ErrorKind::{IsADirectory, NotFound, UnexpectedEof};
-    let what = match fault {
-        Fault::Contents(what) => what.to_owned(),
+    let message = match fault {
+        Fault::Contents(message) => message.to_owned(),
         Fault::Disk(error) => match error.kind() {
             NotFound => "is missing".to_owned(),
             UnexpectedEof | IsADirectory => error.to_string(),
             _ => return IndexError::disk(&dir.join(file))(error),
         },
     };
-    IndexError::damaged(dir, format!("{} {what}", file.display()))
+    IndexError::damaged(dir, format!("{} {message}", file.display()))
 }
 
-/// Holds a file against the checksum at its end.
+/// Compares a file with the checksum at its end.
 fn check_file(
     mut file: impl Read + Seek,
     checked: Checked,
@@ -230,13 +231,13 @@ fn check_file(
     }
 }
 
-/// Holds what `meta.json` counts against the segment's files, which are as they were written.
+/// Compares the counts in `meta.json` with the segment's files, whose checksums have been verified.
 fn check_counts<F: Read + Seek>(
     dir: &Path,
     segment: &SegmentMeta,
     open: impl Fn(&Path) -> io::Result<F>,
 ) -> Result<(), IndexError> {
-    // A byte for each document and field.
+    // The file has a byte for each document and field.
     let path = segment.relative_path(SegmentComponent::FieldNorms);
     let norms = open(&path).and_then(|mut norms| norms.seek(SeekFrom::End(0)));
     let norms = norms.map_err(IndexError::disk(&dir.join(path)))?;
@@ -250,17 +251,17 @@ fn check_counts<F: Read + Seek>(
     match fits {
         true => Ok(()),
         false => {
-            let what = format!(
+            let message = format!(
                 "{META_FILE} miscounts the pages of {}",
                 segment.id().uuid_string()
             );
-            Err(IndexError::damaged(dir, what))
+            Err(IndexError::damaged(dir, message))
         }
     }
 }
 
-/// The number of documents that a file of deletions leaves; none where it is not of so many
-/// documents.
+/// Returns the number of live documents according to a deletion file; `None` if the file is for a
+/// different number of documents.
 fn alive(mut file: impl Read, documents: u32) -> io::Result<Option<u32>> {
     let mut count = [0; 4];
     file.read_exact(&mut count)?;

@@ -1,4 +1,4 @@
-//! Which pages may be indexed, and what of them.
+//! Decides which pages may be indexed, and what is indexed of them.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -13,12 +13,13 @@ use crate::missing_page::says_missing;
 use crate::words::{Stemmer, Words};
 use crawl_index_entry::{Anchor, Heading, IndexedPage};
 
-/// Links of a page that are kept with their words; of more the first.
+/// Maximum links of a page to keep with their texts; the first ones are kept.
+/// Beyond the limit: ignored.
 const MAX_LINKS: usize = 400;
-/// Characters of a link's words, and of a heading.
+/// Maximum characters of a link text or heading.
 const MAX_NAME_CHARS: usize = 200;
-/// The heading of the line that says what a manual page describes, in the languages that have most
-/// of them.
+/// The heading of the line that describes a manual page's subject, in the languages with the most
+/// manual pages.
 const NAME_HEADINGS: [&str; 12] = [
     "name",
     "bezeichnung",
@@ -33,59 +34,61 @@ const NAME_HEADINGS: [&str; 12] = [
     "\u{540d}\u{79f0}",
     "\u{540d}\u{7a31}",
 ];
-/// That line is among so many blocks of the page, or lines of one, and headings, the title being one
-/// of them.
+/// The description line is within this many blocks of the page, or lines of a block, and within
+/// this many headings, counting the title.
 const MAX_BEFORE_NAME: usize = 12;
 const MAX_HEADINGS_BEFORE_NAME: usize = 3;
-/// The dashes between the name and the words in that line.
+/// The dashes between the name and the description in that line.
 const NAME_DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
-/// Bytes of main text that are indexed; of more the beginning.
+/// Maximum bytes of main text to index; the beginning is kept.
+/// Beyond the limit: the beginning is indexed.
 const MAX_TEXT_BYTES: usize = 2 << 20;
-/// Bytes of text beside it.
+/// Maximum bytes of text outside the main text to index.
+/// Beyond the limit: the beginning is indexed.
 const MAX_BESIDE_BYTES: usize = 256 << 10;
 
-/// A page that came, as it was read.
+/// A fetched page, as parsed.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "it holds a closure")]
 pub struct FetchedDocument<'a> {
-    /// Its URL.
+    /// The URL of the page.
     pub url: &'a CanonicalUrl,
-    /// When, in seconds since 1970 UTC.
+    /// When it was fetched, in seconds since 1970 UTC.
     pub at: i64,
-    /// Its links and METAs.
+    /// The links and METAs of the page.
     pub page: &'a ExtractedPage,
     /// The content of the page.
     pub content: &'a Content,
-    /// The directives for robots of the page and its headers.
+    /// The robots directives of the page and its headers.
     pub directives: &'a PageDirectives,
-    /// The statement by which its site refuses that it is used for a search index.
+    /// The usage statement by which the site refuses inclusion in a search index.
     pub search_refused: Option<&'a str>,
-    /// The value of its `Content-Type` header.
+    /// The value of the `Content-Type` header.
     pub content_type: Option<&'a str>,
-    /// The address that a `Link` header calls canonical (RFC 8288, RFC 6596).
+    /// The URL that a `Link` header declares canonical (RFC 8288, RFC 6596).
     pub linked_canonical: Option<&'a str>,
-    /// Tells whether this crawl asks for a URL.
+    /// Returns whether this crawl fetches a URL.
     pub is_in_crawl: &'a dyn Fn(&CanonicalUrl) -> bool,
 }
 
-/// The reason why a page is not in the index.
+/// Why a page is not in the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotIndexed {
-    /// It, its headers or its META ROBOTS say `noindex`.
+    /// The page, its headers or its META ROBOTS contain `noindex`.
     Noindex(String),
-    /// Its time is over (`unavailable_after`).
+    /// The page has expired (`unavailable_after`).
     Unavailable(String),
-    /// Its site does not want it in a search index.
+    /// The site refuses use in a search index.
     Usage(String),
-    /// It only says that there is no such page.
+    /// The page is an error page for a missing page.
     SoftMissing,
-    /// It has no title and no text but what leads to other pages.
+    /// The page has no title, and no text except links to other pages.
     Empty,
 }
 
 impl NotIndexed {
-    /// A short fixed name.
+    /// Returns a short fixed name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -109,40 +112,42 @@ impl fmt::Display for NotIndexed {
     }
 }
 
-/// Gives the URL of a base and an address, where they make one.
+/// Resolves a URL reference against a base. `None` if the result is not a usable URL.
 pub type ResolveLink<'a> = dyn FnMut(&CanonicalUrl, &str) -> Option<CanonicalUrl> + 'a;
 
-/// The page as it is indexed, or why it is not. `resolve` gives the URL that an address leads to
-/// from a base, if any: who reads many pages remembers them.
+/// Returns the page in the form in which it is indexed, or why it is not indexed. `resolve`
+/// resolves URL references; a caller that reads many pages can cache the results.
 ///
 /// # Errors
-/// [`NotIndexed`], which is an answer, and no failure.
+/// [`NotIndexed`], which is a decision rather than a failure.
 pub fn judge(
-    came: &FetchedDocument<'_>,
+    fetched: &FetchedDocument<'_>,
     resolve: &mut ResolveLink<'_>,
 ) -> Result<IndexedPage, NotIndexed> {
-    let directives = came.directives;
+    let directives = fetched.directives;
     if let Some(source) = &directives.noindex {
         return Err(NotIndexed::Noindex(source.to_string()));
     }
     let until = directives.unavailable_after.as_ref();
-    if let Some(until) = until.filter(|until| until.value <= came.at) {
+    if let Some(until) = until.filter(|until| until.value <= fetched.at) {
         return Err(NotIndexed::Unavailable(until.source.to_string()));
     }
-    if let Some(statement) = came.search_refused {
+    if let Some(statement) = fetched.search_refused {
         return Err(NotIndexed::Usage(statement.to_owned()));
     }
-    let canonical = came.page.stands_elsewhere(came.url, came.linked_canonical);
+    let canonical = fetched
+        .page
+        .stands_elsewhere(fetched.url, fetched.linked_canonical);
     let is_in_crawl = canonical
         .as_ref()
-        .is_some_and(|url| (came.is_in_crawl)(url));
+        .is_some_and(|url| (fetched.is_in_crawl)(url));
     let canonical = canonical.map(|url| url.to_string());
-    // A copy of a site, on a test server say, is searched as it is.
+    // A copy of a site, such as on a test server, is indexed under its own URLs.
     let (gives_way_to, canonical) = match is_in_crawl {
         true => (canonical, None),
         false => (None, canonical),
     };
-    let content = came.content;
+    let content = fetched.content;
     let (text, beside, headings) = texts_and_headings(content);
     let title = content.title.clone().unwrap_or_default();
     if [&title, &text, &beside]
@@ -161,7 +166,7 @@ pub fn judge(
         None => snippet.and_then(|most| u32::try_from(most).ok()),
     };
     Ok(IndexedPage {
-        url: came.url.to_string(),
+        url: fetched.url.to_string(),
         description: description(content, &title),
         title,
         headings,
@@ -173,27 +178,27 @@ pub fn judge(
         language: content.language.code(),
         published: content.published().map(|date| date.moment.unix_seconds),
         modified: content.modified().map(|date| date.moment.unix_seconds),
-        fetched_at: came.at,
+        fetched_at: fetched.at,
         until: until.map(|until| until.value),
         max_snippet: snippet,
-        document_type: document_type(came.content_type, came.url.path()).to_owned(),
+        document_type: document_type(fetched.content_type, fetched.url.path()).to_owned(),
         canonical,
-        // Until the run ends, the page waits for the other one.
+        // Until the run ends, treat the page as a duplicate of its canonical page.
         same_as: gives_way_to.clone(),
         gives_way_to,
-        links: links(came, &came.page.base_url(came.url), resolve),
+        links: links(fetched, &fetched.page.base_url(fetched.url), resolve),
         ..IndexedPage::default()
     })
 }
 
-/// The page's description; where it has none, the line near its beginning that says what it
-/// describes: a name, a dash, and a purpose. The name is one of the title or of a heading before
-/// it, or it stands beneath `NAME` (man-pages(7)).
+/// Returns the page's description, or else the line near its start that describes it: a name, a
+/// dash, and a purpose. The name must be part of the title or a preceding heading, or the line must
+/// follow the heading `NAME` (man-pages(7)).
 fn description(content: &Content, title: &str) -> String {
     if let Some(description) = content.description.as_ref() {
         return description.clone();
     }
-    let mut known = words_of(title);
+    let mut known_words = words_of(title);
     let (mut headings, mut is_beneath_name) = (0, false);
     for block in content.blocks.iter().take(MAX_BEFORE_NAME) {
         let is_heading = block.kind.level().is_some();
@@ -201,7 +206,7 @@ fn description(content: &Content, title: &str) -> String {
         if headings > MAX_HEADINGS_BEFORE_NAME {
             break;
         }
-        // Manual pages that were written for a terminal are one block of many lines.
+        // Manual pages formatted for a terminal are one block of many lines.
         let text = content.text_of(block);
         let has_lines = text.contains('\n');
         let lines = text.lines().map(str::trim);
@@ -210,8 +215,8 @@ fn description(content: &Content, title: &str) -> String {
             let parts = dashes.find_map(|dash| line.split_once(dash));
             let says = |(name, purpose)| {
                 let (name, purpose) = (words_of(name), words_of(purpose));
-                let is_known = !name.is_empty() && name.is_subset(&known);
-                (is_known || is_beneath_name) && !purpose.is_subset(&known)
+                let is_known = !name.is_empty() && name.is_subset(&known_words);
+                (is_known || is_beneath_name) && !purpose.is_subset(&known_words)
             };
             if !is_heading && parts.is_some_and(says) {
                 return beginning(line, MAX_NAME_CHARS).to_owned();
@@ -220,7 +225,7 @@ fn description(content: &Content, title: &str) -> String {
             is_beneath_name =
                 (is_heading || has_lines) && NAME_HEADINGS.contains(&line.to_lowercase().as_str());
             if is_heading {
-                known.extend(words_of(line));
+                known_words.extend(words_of(line));
             }
         }
     }
@@ -233,8 +238,7 @@ fn words_of(text: &str) -> HashSet<String> {
         .collect()
 }
 
-/// The kind of a document that was read, by its header; where that says nothing, by the end of its
-/// path.
+/// Returns the type of a parsed document from its header, or else from its file extension.
 fn document_type(content_type: Option<&str>, path: &str) -> &'static str {
     let essence = content_type.and_then(|value| value.split(';').next());
     let essence = essence.unwrap_or_default().trim().to_ascii_lowercase();
@@ -258,8 +262,8 @@ fn document_type(content_type: Option<&str>, path: &str) -> &'static str {
     }
 }
 
-/// The main text and the text beside it, a line for each block, and all headings: those in the
-/// main text with their place.
+/// Returns the main text and the text outside it, with a line for each block, and all headings.
+/// Headings in the main text have their position.
 fn texts_and_headings(content: &Content) -> (String, String, Vec<Heading>) {
     let (mut text, mut beside) = (String::new(), String::new());
     let mut headings = Vec::new();
@@ -275,7 +279,7 @@ fn texts_and_headings(content: &Content) -> (String, String, Vec<Heading>) {
         }
         match block.place {
             BlockPlace::Main => add_line(&mut text, words, MAX_TEXT_BYTES),
-            // A heading is looked up as one already.
+            // Headings are already indexed as headings.
             BlockPlace::Beside if block.kind.level().is_none() => {
                 add_line(&mut beside, words, MAX_BESIDE_BYTES);
             }
@@ -285,38 +289,39 @@ fn texts_and_headings(content: &Content) -> (String, String, Vec<Heading>) {
     (text, beside, headings)
 }
 
-fn add_line(text: &mut String, line: &str, most: usize) {
-    if text.len() < most {
+fn add_line(text: &mut String, line: &str, max_bytes: usize) {
+    if text.len() < max_bytes {
         if !text.is_empty() {
             text.push('\n');
         }
-        let room = line.floor_char_boundary(most - text.len());
+        let room = line.floor_char_boundary(max_bytes - text.len());
         text.push_str(&line[..room]);
     }
 }
 
-/// Each page that is linked to, under each name once.
+/// Returns each linked page, once for each link text.
 fn links(
-    came: &FetchedDocument<'_>,
+    fetched: &FetchedDocument<'_>,
     base: &CanonicalUrl,
     resolve: &mut ResolveLink<'_>,
 ) -> Vec<Anchor> {
     let mut links: Vec<Anchor> = Vec::new();
-    // The place of each link by its hash, which spares a copy of it.
-    let mut seen: HashMap<u64, usize, RandomState> = HashMap::default();
-    for link in &came.page.links {
+    // The index of each link by its hash, which avoids copies of links.
+    let mut link_places: HashMap<u64, usize, RandomState> = HashMap::default();
+    for link in &fetched.page.links {
         if link.kind != LinkKind::Page || links.len() >= MAX_LINKS {
             continue;
         }
-        let Some(url) = resolve(base, &link.href).filter(|url| url != came.url) else {
+        let Some(url) = resolve(base, &link.href).filter(|url| url != fetched.url) else {
             continue;
         };
         let text = link.text.as_deref().unwrap_or_default();
         let text = beginning(text.trim_matches(is_ornament), MAX_NAME_CHARS);
         let hash = xxh3_64_with_seed(text.as_bytes(), xxh3_64(url.as_str().as_bytes()));
-        let known = seen.get(&hash).map(|at| &links[*at]);
-        if known.is_none_or(|known| known.url != url.as_str() || known.text != text) {
-            seen.insert(hash, links.len());
+        let duplicate = link_places.get(&hash).map(|at| &links[*at]);
+        if duplicate.is_none_or(|duplicate| duplicate.url != url.as_str() || duplicate.text != text)
+        {
+            link_places.insert(hash, links.len());
             links.push(Anchor {
                 url: url.as_str().to_owned(),
                 text: text.to_owned(),
@@ -326,7 +331,7 @@ fn links(
     links
 }
 
-/// Arrows, pilcrows and the like around a link's words.
+/// Returns whether a character is an ornament around a link text, such as an arrow or a pilcrow.
 fn is_ornament(c: char) -> bool {
     !c.is_alphanumeric() && !matches!(c, '+' | '#' | '(' | ')')
 }

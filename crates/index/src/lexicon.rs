@@ -1,4 +1,4 @@
-//! Which words an index knows, and which are near to one that it does not.
+//! Looks up the words of an index, and similar words for one that it lacks.
 
 use tantivy::Searcher;
 use tantivy::Term;
@@ -10,15 +10,16 @@ use crate::bm25f::is_shared;
 use crate::schema::Texts;
 use crate::tokens::STEM;
 
-/// Words that a beginning stands for, at most: those that most pages have.
+/// Maximum words for a prefix: those with the most pages.
+/// Beyond the limit: the most frequent are used.
 const MAX_BEGINNINGS: usize = 48;
-/// Words that are looked through for them.
+/// Maximum words to scan for a prefix.
 const MAX_LOOKED_THROUGH: usize = 20_000;
-/// Words that may be meant by one that is not known.
-const MAX_MEANT: usize = 3;
-/// Words of a segment that are looked through for compounds.
+/// Maximum corrections of an unknown word.
+const MAX_CORRECTIONS: usize = 3;
+/// Maximum words of a segment to scan for compounds.
 const MAX_LOOKED_THROUGH_FOR_COMPOUNDS: usize = 200_000;
-/// Letters of a word, at least, that compounds are looked for which end in it.
+/// Minimum letters of a word for which compounds that end in it are looked up.
 pub(crate) const MIN_COMPOUND_END: usize = 5;
 /// Languages that write compounds as one word.
 const COMPOUNDING: [&str; 8] = ["da", "de", "fi", "is", "nb", "nl", "nn", "sv"];
@@ -33,16 +34,16 @@ pub(crate) fn writes_compounds(language: &str) -> bool {
 /// The words of the pages that a searcher sees.
 pub(crate) struct Lexicon<'s> {
     searcher: &'s Searcher,
-    /// Those that words are found in; the text itself comes first.
+    /// The fields to search for words, the main text first.
     fields: [Field; 7],
-    /// That of words which are asked for only where the others do not have them.
+    /// The field of text outside the main text, used only for words that the other fields lack.
     beside: Field,
-    /// True where a language of the pages writes compounds as one word.
+    /// True if a language of the pages writes compounds as one word.
     has_compounds: bool,
 }
 
 impl<'s> Lexicon<'s> {
-    /// The words of an index whose pages are in these languages.
+    /// Creates a lexicon of an index whose pages are in these languages.
     pub(crate) fn new<'l>(
         searcher: &'s Searcher,
         texts: &Texts,
@@ -64,22 +65,24 @@ impl<'s> Lexicon<'s> {
         }
     }
 
-    /// The number of pages that have the word in one place: that where most have it.
+    /// Returns the number of pages with the word in a single field, for the field with the most
+    /// pages.
     pub(crate) fn pages_with(&self, word: &str) -> tantivy::Result<u64> {
-        let mut most = 0;
+        let mut pages = 0;
         for field in self.fields {
             let term = Term::from_field_text(field, word);
-            most = most.max(self.searcher.doc_freq(&term)?);
+            pages = pages.max(self.searcher.doc_freq(&term)?);
         }
-        if most == 0 {
-            most = self
+        if pages == 0 {
+            pages = self
                 .searcher
                 .doc_freq(&Term::from_field_text(self.beside, word))?;
         }
-        Ok(most)
+        Ok(pages)
     }
 
-    /// Returns the fields, of title and first headings, where most of all `pages` have a word.
+    /// Returns those of the title and first-heading fields in which most of all `pages` pages have
+    /// a word.
     pub(crate) fn shared_in(&self, word: &str, pages: u64) -> tantivy::Result<Vec<Field>> {
         let [_, title, first_heading, ..] = self.fields;
         let mut shared = Vec::new();
@@ -92,24 +95,25 @@ impl<'s> Lexicon<'s> {
         Ok(shared)
     }
 
-    /// Returns whether a page fits a look-up.
+    /// Returns whether any page matches a query.
     pub(crate) fn has(&self, lookup: &dyn Query) -> tantivy::Result<bool> {
         Ok(self.searcher.search(lookup, &Count)? > 0)
     }
 
-    /// The words that begin with `beginning`, itself left out, those of most pages first.
+    /// Returns the words with the prefix `beginning`, except that word itself, those with the most
+    /// pages first.
     pub(crate) fn beginning_with(&self, beginning: &str) -> tantivy::Result<Vec<String>> {
-        let mut found: Vec<(u64, String)> = Vec::new();
+        let mut candidates: Vec<(u64, String)> = Vec::new();
         for field in self.fields.iter().chain([&self.beside]) {
-            if *field == self.beside && !found.is_empty() {
+            if *field == self.beside && !candidates.is_empty() {
                 break;
             }
             for segment in self.searcher.segment_readers() {
                 let index = segment.inverted_index(*field)?;
                 let mut words = index.terms().range().ge(beginning).into_stream()?;
-                let mut left = MAX_LOOKED_THROUGH;
-                while words.advance() && left > 0 {
-                    left -= 1;
+                let mut remaining = MAX_LOOKED_THROUGH;
+                while words.advance() && remaining > 0 {
+                    remaining -= 1;
                     let Ok(word) = std::str::from_utf8(words.key()) else {
                         continue;
                     };
@@ -117,20 +121,21 @@ impl<'s> Lexicon<'s> {
                         break;
                     }
                     if word != beginning {
-                        found.push((u64::from(words.value().doc_freq), word.to_owned()));
+                        candidates.push((u64::from(words.value().doc_freq), word.to_owned()));
                     }
                 }
             }
         }
-        Ok(heaviest(found, MAX_BEGINNINGS))
+        Ok(heaviest(candidates, MAX_BEGINNINGS))
     }
 
-    /// The stems of longer words that end in one of these stems, those of most pages first: in
-    /// German `Krankenversicherung` for `Versicherung`. None in languages that write them apart.
+    /// Returns the stems of longer words that end in one of these stems, those with the most pages
+    /// first: in German `Krankenversicherung` for `Versicherung`. Empty for languages that write
+    /// compounds as separate words.
     pub(crate) fn compounds_of(&self, stems: &[&str]) -> tantivy::Result<Vec<String>> {
         let mut stems: Vec<&str> = stems.to_vec();
         stems.retain(|stem| stem.chars().count() >= MIN_COMPOUND_END);
-        let mut found: Vec<(u64, String)> = Vec::new();
+        let mut candidates: Vec<(u64, String)> = Vec::new();
         if !self.has_compounds || stems.is_empty() {
             return Ok(Vec::new());
         }
@@ -140,9 +145,9 @@ impl<'s> Lexicon<'s> {
                 let index = segment.inverted_index(field)?;
                 let from = STEM.to_string();
                 let mut words = index.terms().range().ge(&from).into_stream()?;
-                let mut left = MAX_LOOKED_THROUGH_FOR_COMPOUNDS;
-                while words.advance() && left > 0 {
-                    left -= 1;
+                let mut remaining = MAX_LOOKED_THROUGH_FOR_COMPOUNDS;
+                while words.advance() && remaining > 0 {
+                    remaining -= 1;
                     let Ok(word) = std::str::from_utf8(words.key()) else {
                         continue;
                     };
@@ -152,25 +157,25 @@ impl<'s> Lexicon<'s> {
                     let ends =
                         |stem: &&str| longer.len() > stem.len() + 1 && longer.ends_with(stem);
                     if stems.iter().any(ends) {
-                        found.push((u64::from(words.value().doc_freq), word.to_owned()));
+                        candidates.push((u64::from(words.value().doc_freq), word.to_owned()));
                     }
                 }
             }
         }
-        Ok(heaviest(found, MAX_BEGINNINGS))
+        Ok(heaviest(candidates, MAX_BEGINNINGS))
     }
 
-    /// The words that may be meant by one that no page has, likeliest first: those that are few
-    /// changes away (a letter more, fewer or other, or two swapped), then those of most pages.
-    pub(crate) fn meant_by(&self, word: &str) -> tantivy::Result<Vec<String>> {
+    /// Returns corrections of a word that no page has, likeliest first: those with the fewest
+    /// changes (a letter added, removed, replaced, or two swapped), then those with the most pages.
+    pub(crate) fn corrections_of(&self, word: &str) -> tantivy::Result<Vec<String>> {
         let letters = word.chars().count();
-        let most = match letters {
+        let max_changes = match letters {
             0..=3 => return Ok(Vec::new()),
             4..=7 => 1,
             _ => 2,
         };
-        for changes in 1..=most {
-            let mut found = Vec::new();
+        for changes in 1..=max_changes {
+            let mut candidates = Vec::new();
             for field in self.fields.iter().chain([&self.beside]) {
                 let term = Term::from_field_text(*field, word);
                 let near = FuzzyTermQuery::new(term, changes, true);
@@ -183,22 +188,22 @@ impl<'s> Lexicon<'s> {
                         };
                         if !near.starts_with(STEM) {
                             let likely = u64::from(words.value().doc_freq);
-                            // Few people err in the first letter.
+                            // People rarely mistype the first letter.
                             let same = near.chars().next() == word.chars().next();
-                            found.push((if same { likely << 8 } else { likely }, near.to_owned()));
+                            candidates
+                                .push((if same { likely << 8 } else { likely }, near.to_owned()));
                         }
                     }
                 }
             }
-            if !found.is_empty() {
-                return Ok(heaviest(found, MAX_MEANT));
+            if !candidates.is_empty() {
+                return Ok(heaviest(candidates, MAX_CORRECTIONS));
             }
         }
         Ok(Vec::new())
     }
 
-    /// The split of a word that no page has, and in which a space is missing or which is a
-    /// compound: its two halves, both of them words.
+    /// Splits a word that no page has into two known words: it may lack a space, or be a compound.
     pub(crate) fn halves_of(&self, word: &str) -> tantivy::Result<Option<(String, String)>> {
         let links = if self.has_compounds {
             &LINKS[..]
@@ -212,8 +217,8 @@ impl<'s> Lexicon<'s> {
                 break;
             }
             let with_second = self.pages_with(second)?;
-            let known = best.map_or(0, |(pages, _, _)| pages);
-            if with_second <= known {
+            let best_pages = best.map_or(0, |(pages, _, _)| pages);
+            if with_second <= best_pages {
                 continue;
             }
             for link in links {
@@ -232,17 +237,17 @@ impl<'s> Lexicon<'s> {
     }
 }
 
-/// The words that weigh most, heaviest first, each with what it weighs in all segments and fields.
-fn heaviest(mut found: Vec<(u64, String)>, most: usize) -> Vec<String> {
-    found.sort_unstable_by(|a, b| a.1.cmp(&b.1));
-    found.dedup_by(|later, first| {
+/// Returns the words with the greatest total weight in all segments and fields, heaviest first.
+fn heaviest(mut candidates: Vec<(u64, String)>, limit: usize) -> Vec<String> {
+    candidates.sort_unstable_by(|a, b| a.1.cmp(&b.1));
+    candidates.dedup_by(|later, first| {
         let same = later.1 == first.1;
         if same {
             first.0 += later.0;
         }
         same
     });
-    found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    found.truncate(most);
-    found.into_iter().map(|(_, word)| word).collect()
+    candidates.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    candidates.truncate(limit);
+    candidates.into_iter().map(|(_, word)| word).collect()
 }

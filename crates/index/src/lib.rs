@@ -1,8 +1,8 @@
-//! The search index of a crawl: pages in, ranked results out.
+//! The search index of a crawl: stores pages and returns ranked results.
 //!
-//! An [`IndexedPage`] is what the index holds of a page that may be indexed. An [`IndexWriter`]
-//! takes pages in and out of a directory, and a [`SearchIndex`] answers queries over it, also
-//! while one writes. Which pages may be indexed is said by [`judge`].
+//! An [`IndexedPage`] is the index's record of a page. An [`IndexWriter`] adds pages to a directory
+//! and removes them. A [`SearchIndex`] answers queries over the directory, even while a writer is
+//! active. [`judge`] decides which pages may be indexed.
 
 mod bm25f;
 mod canonicals;

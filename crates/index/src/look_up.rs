@@ -1,4 +1,4 @@
-//! The pages that a look-up finds, best first, without those that others stand for.
+//! Finds the pages that match a query, best first, without those that another page represents.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
@@ -13,30 +13,30 @@ use crate::page_prior::hundredths;
 use crate::query_plan::WEIGHTS;
 use crate::schema::Fields;
 
-/// An older version of a page stands beside a newer one where it fits so many times as well.
+/// An older version of a page is shown next to a newer one if its score is this many times as high.
 const MIN_OLDER_LEAD: f32 = 2.0;
 
-/// One way to look pages up.
+/// A query and how to run it.
 pub(crate) struct LookUp<'a> {
     pub(crate) searcher: &'a Searcher,
     pub(crate) fields: &'a Fields,
     pub(crate) limit: usize,
     pub(crate) offset: usize,
-    /// The time, in seconds since 1970 UTC: pages whose time is over are not shown.
+    /// The current time in seconds since 1970 UTC. Expired pages are not shown.
     pub(crate) now: i64,
     pub(crate) filters: &'a FacetFilters,
-    /// Whether the query is about changes: if so, lists of changes rank as other pages do.
+    /// Whether the query is about changes. If so, change lists rank like other pages.
     pub(crate) is_about_changes: bool,
-    /// True where the newest version of a page stands for the older ones.
+    /// True if the newest version of a page represents the older ones.
     pub(crate) prefers_newest: bool,
     pub(crate) counts_facets: bool,
 }
 
-/// The pages that were found.
+/// The matching pages.
 #[derive(Debug, Default)]
 pub(crate) struct FoundPages {
     pub(crate) total: usize,
-    /// Those that are asked for.
+    /// The requested range of the matching pages.
     pub(crate) best: Vec<(Score, DocAddress)>,
     pub(crate) facets: Option<Facets>,
 }
@@ -47,25 +47,26 @@ impl LookUp<'_> {
         if self.counts_facets || (self.prefers_newest && self.has_versions()) {
             return self.all(&*lookup);
         }
-        // Those with the same text as others are told apart when a run ends; until then they
-        // are left out here.
-        let most = (self.limit + self.offset).max(1) * 2;
+        // Pages with the same text are marked as duplicates when a run ends. Until then they are
+        // dropped here.
+        let max_candidates = (self.limit + self.offset).max(1) * 2;
         let is_about_changes = self.is_about_changes;
-        let ranked = TopDocs::with_limit(most).tweak_score(move |segment: &SegmentReader| {
-            let prior = Prior::of(segment, is_about_changes);
-            move |document: DocId, score: Score| prior.weighed(document, score)
-        });
+        let ranked =
+            TopDocs::with_limit(max_candidates).tweak_score(move |segment: &SegmentReader| {
+                let prior = Prior::of(segment, is_about_changes);
+                move |document: DocId, score: Score| prior.weighed(document, score)
+            });
         let (total, ranked) = self.searcher.search(&*lookup, &(Count, ranked))?;
-        let found = ranked.len();
-        let kept = self.without_twins(ranked)?;
+        let candidates = ranked.len();
+        let distinct = self.without_duplicates(ranked)?;
         Ok(FoundPages {
-            total: total.saturating_sub(found - kept.len()),
-            best: self.asked_for(kept),
+            total: total.saturating_sub(candidates - distinct.len()),
+            best: self.requested_range(distinct),
             facets: None,
         })
     }
 
-    /// The same by all pages that fit: what each is a version of is known then, and each is counted.
+    /// Runs the query over all matching pages, so that versions and facets can be determined.
     fn all(&self, lookup: &dyn Lookup) -> tantivy::Result<FoundPages> {
         let mut all = self
             .searcher
@@ -75,7 +76,7 @@ impl LookUp<'_> {
             true => self.newest(&all)?,
             false => all.clone(),
         };
-        let shown = self.without_twins(shown)?;
+        let shown = self.without_duplicates(shown)?;
         let facets = match self.counts_facets {
             true => {
                 let counts_of_all = ValueCounts::of(self.searcher, &all)?;
@@ -86,18 +87,18 @@ impl LookUp<'_> {
         };
         Ok(FoundPages {
             total: shown.len(),
-            best: self.asked_for(shown),
+            best: self.requested_range(shown),
             facets,
         })
     }
 
-    fn asked_for(&self, pages: Vec<(Score, DocAddress)>) -> Vec<(Score, DocAddress)> {
+    fn requested_range(&self, pages: Vec<(Score, DocAddress)>) -> Vec<(Score, DocAddress)> {
         let pages = pages.into_iter().skip(self.offset);
         pages.take(self.limit).collect()
     }
 
-    /// Those with each text that come first.
-    fn without_twins(
+    /// Keeps the first page with each text.
+    fn without_duplicates(
         &self,
         mut pages: Vec<(Score, DocAddress)>,
     ) -> tantivy::Result<Vec<(Score, DocAddress)>> {
@@ -107,7 +108,7 @@ impl LookUp<'_> {
         Ok(pages)
     }
 
-    /// Of the versions of a page that fit the newest, and those that fit far better.
+    /// Keeps the newest matching version of each page, and versions that match far better.
     fn newest(&self, pages: &[(Score, DocAddress)]) -> tantivy::Result<Vec<(Score, DocAddress)>> {
         let marks = self.columns("version_mark")?;
         let mark = |at: &DocAddress| {
@@ -117,11 +118,11 @@ impl LookUp<'_> {
         let mut newest: HashMap<u64, (u64, Score)> = HashMap::new();
         for (score, at) in pages {
             if let Some(mark) = mark(at) {
-                let known = newest
+                let entry = newest
                     .entry(mark.shared())
                     .or_insert((mark.newer(), *score));
-                if mark.newer() < known.0 {
-                    *known = (mark.newer(), *score);
+                if mark.newer() < entry.0 {
+                    *entry = (mark.newer(), *score);
                 }
             }
         }
@@ -154,7 +155,7 @@ impl LookUp<'_> {
             return lookup;
         }
         let filters = self.filters.look_ups(self.fields).into_iter();
-        // They say which pages, and nothing of how well these fit.
+        // Filters select pages but don't affect scores.
         let filters = filters.map(|filter| {
             let filter = tantivy::query::ConstScoreQuery::new(filter, 0.0);
             (Occur::Must, Box::new(filter) as Box<dyn Lookup>)
@@ -163,7 +164,7 @@ impl LookUp<'_> {
         Box::new(BooleanQuery::new(clauses.collect()))
     }
 
-    /// Leaves out pages that are not to be shown any more.
+    /// Excludes expired pages.
     fn in_time(&self, lookup: Box<dyn Lookup>) -> Box<dyn Lookup> {
         let has_times = self.searcher.segment_readers().iter().any(|segment| {
             let times = segment.fast_fields().i64("until");
@@ -181,7 +182,7 @@ impl LookUp<'_> {
     }
 }
 
-/// How likely the pages of a segment are the answer, whatever is asked.
+/// How likely the pages of a segment are answers, regardless of the query.
 struct Prior {
     linked: Option<Column<u64>>,
     worth: Option<Column<u64>>,
@@ -197,7 +198,7 @@ impl Prior {
         }
     }
 
-    /// The score of a page by what it says and by what it is.
+    /// Combines the score of a page with its prior.
     fn weighed(&self, document: DocId, score: Score) -> Score {
         let first = |column: &Option<Column<u64>>| column.as_ref()?.first(document);
         let (linked, worth) = (first(&self.linked), first(&self.worth));
@@ -208,7 +209,7 @@ impl Prior {
     }
 }
 
-/// Gathers all pages that fit, in no order. The field is [`LookUp::is_about_changes`].
+/// Collects all matching pages, unordered. The field is [`LookUp::is_about_changes`].
 struct AllMatches(bool);
 
 struct SegmentMatches {

@@ -70,7 +70,7 @@ const PHRASES: [&str; 52] = [
     "nie istnieje",
 ];
 
-/// Phrases in scripts that may join words.
+/// Phrases in scripts that don't separate words with spaces.
 const UNSPACED_PHRASES: [&str; 13] = [
     "見つかりません",
     "存在しません",
@@ -203,7 +203,7 @@ fn words_of(part: &str) -> impl Iterator<Item = &str> {
     part.split(is_apart).filter(|word| !word.is_empty())
 }
 
-/// Returns whether the status code stands in a part, and is no part of a longer word or number.
+/// Returns whether a part contains the status code outside of longer words and numbers.
 fn has_number(part: &str) -> bool {
     part.match_indices(NUMBER).any(|(at, _)| {
         let (before, behind) = (&part[..at], &part[at + NUMBER.len()..]);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_title_that_is_only_an_error_message_is_a_soft_404() {
+    fn a_title_that_is_only_an_error_message_is_a_soft_404() {
         for name in MISSING.lines().map(str::trim) {
             assert!(
                 is_missing(name, "Try the search, or go back to the start."),
@@ -363,10 +363,10 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_soft_404_has_little_text() {
+    fn a_soft_404_has_little_text() {
         let long = "Tea is a drink. ".repeat(60);
         assert!(!is_missing("404 Not Found", &long));
-        // A bare number is a name as well, such as that of a car.
+        // A bare number can also be a name, such as that of a car.
         let text = "It was built from 1960 to 1975. ".repeat(8);
         assert!(!is_missing("404 - Peugeot", &text));
         assert!(is_missing(

@@ -1,5 +1,6 @@
-//! What only all pages together tell of one: who links to it and by which names, whether another
-//! page has the same text, and which is the newest of its versions. Gathered and sorted on disk, in memory that has a bound.
+//! Computes the facts about a page that depend on all pages: which pages link to it and with which
+//! texts, whether another page has the same text, and which of its versions is the newest. The
+//! facts are collected and sorted on disk, in bounded memory.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -12,25 +13,25 @@ use crate::counted_sort::{CountedSort, MAX_SORT_BYTES, SortedCounts, unnamed_fil
 use crate::versions::{Version, VersionedPage, family, unversioned};
 use crawl_index_entry::{IndexedPage, url_key};
 
-/// The names that others give a page: so many at most, the most frequent first.
+/// Maximum link texts to keep for a page; the most frequent ones are kept.
 const MAX_ANCHORS: usize = 16;
-/// A text that leads to more pages than this names none of them: `next`, `here`, `back`.
+/// A link text that leads to more pages than this describes none of them: `next`, `here`, `back`.
 const MAX_NAMES: usize = 8;
-/// Pages that may be versions of one, at most; those beyond it stand alone.
+/// Maximum pages to consider as versions of each other. Further pages are not compared.
 const MAX_VERSIONS: usize = 200;
-/// Pages with one text and other addresses that are held against each other.
+/// Maximum pages with the same text and different URLs to compare.
 const MAX_VERSIONS_OF_TEXT: usize = 200;
 /// Pages whose facts are read from disk together.
 const PAGES_A_BLOCK: usize = 16;
 
-/// Kinds of what is known of a page; they are sorted so.
+/// Kinds of facts about a page, in sort order.
 const HERE: u8 = 0;
 const LINKED: u8 = 1;
 const NAMED: u8 = 2;
 const SAME_AS: u8 = 3;
 const NEWEST: u8 = 4;
 const VERSION_FOLDER: u8 = 5;
-/// Between a text and a page: no byte of UTF-8.
+/// The separator between a text and a page: not a UTF-8 byte.
 const TEXT_END: u8 = 0xFF;
 
 /// The facts about one page.
@@ -38,27 +39,27 @@ const TEXT_END: u8 = 0xFF;
 #[serde(default)]
 pub(crate) struct PageFacts {
     pub(crate) linked_from: u32,
-    /// In the order of the alphabet.
+    /// In alphabetical order.
     pub(crate) anchors: Vec<String>,
     pub(crate) same_as: Option<String>,
-    /// The newest of its versions, itself or another; none where it has one version.
+    /// The newest of the page's versions, possibly itself; `None` if there is only one version.
     pub(crate) newest: Option<String>,
-    /// The number of its versions that are newer.
+    /// The number of newer versions.
     pub(crate) newer_versions: u32,
-    /// It is no page, but a folder that holds a version of pages.
+    /// True if the URL is not a page, but a folder that contains a version of pages.
     pub(crate) is_version_folder: bool,
 }
 
-/// Gathers them, page by page.
+/// Collects facts page by page.
 #[derive(Debug)]
 pub(crate) struct Survey {
     dir: PathBuf,
     max_bytes: usize,
-    /// By page: that it is here, links to it, texts of links to it.
+    /// By page: its presence, links to it, and texts of links to it.
     links: CountedSort,
-    /// Hashes of texts, each with the URLs that have it: see [`text_key`].
+    /// Hashes of texts, each with the URLs that have this text: see [`text_key`].
     texts: CountedSort,
-    /// By number of a family: pages that may be versions of one.
+    /// Pages that may be versions of each other, by family number.
     versions: CountedSort,
 }
 
@@ -83,15 +84,15 @@ impl Survey {
         let versioned = VersionedPage::of(page).to_bytes();
         let of_family = [&family(page).to_be_bytes(), &versioned[..]].concat();
         self.versions.add(&of_family, 1)?;
-        // One page has one vote for a page, and one for a name, however often it repeats them.
+        // Repeated links on a page count once for each target, and once for each target and text.
         let links = page.links.iter().filter(|link| link.url != page.url);
-        let mut said: Vec<_> = links
+        let mut votes: Vec<_> = links
             .map(|link| (url_key(&link.url), link.text.as_str()))
             .collect();
-        said.sort_unstable();
-        said.dedup();
+        votes.sort_unstable();
+        votes.dedup();
         let mut before = None;
-        for (target, text) in said {
+        for (target, text) in votes {
             if before != Some(target) {
                 self.links.add(&fact(target, LINKED, &[]), 1)?;
                 before = Some(target);
@@ -103,13 +104,13 @@ impl Survey {
         Ok(())
     }
 
-    /// What they tell of each page.
+    /// Computes the facts about each page.
     pub(crate) fn finish(self) -> io::Result<AllFacts> {
         let sort = || CountedSort::new(&self.dir, self.max_bytes);
         let (mut facts, mut names) = (sort(), sort());
-        only_here(self.links.finish()?, &mut facts, &mut names)?;
-        telling_names(names.finish()?, &mut facts)?;
-        twins(self.texts.finish()?, &mut facts)?;
+        keep_links_within_index(self.links.finish()?, &mut facts, &mut names)?;
+        keep_names(names.finish()?, &mut facts)?;
+        mark_duplicates(self.texts.finish()?, &mut facts)?;
         newest_versions(self.versions.finish()?, &mut facts)?;
         AllFacts::write(&self.dir, facts.finish()?)
     }
@@ -119,23 +120,22 @@ fn fact(page: u64, kind: u8, rest: &[u8]) -> Vec<u8> {
     [&page.to_be_bytes(), &[kind][..], rest].concat()
 }
 
-/// In the order in which pages with the same text stand for each other: the one with the shortest
-/// URL first, which has the fewest folders and parameters as a rule; of two as long the first by
-/// its letters.
+/// Returns a key that sorts pages with the same text in order of preference: the shortest URL
+/// first, because it usually has the fewest folders and parameters, then alphabetically.
 fn text_key(page: &IndexedPage) -> Vec<u8> {
     let length = u32::try_from(page.url.len()).unwrap_or(u32::MAX);
     let hash = page.text_hash().to_be_bytes();
     [&hash, &length.to_be_bytes()[..], page.url.as_bytes()].concat()
 }
 
-/// The page that a key begins with, and what comes behind.
+/// Splits a key into its page and the rest.
 fn of_page(key: &[u8]) -> (u64, &[u8]) {
     let (page, rest) = key.split_first_chunk().unwrap_or((&[0; 8], &[]));
     (u64::from_be_bytes(*page), rest)
 }
 
-/// Counts links to pages that are here, and lists their texts, each followed by the page.
-fn only_here(
+/// Counts links to pages in the index, and lists their texts, each followed by the page.
+fn keep_links_within_index(
     mut links: SortedCounts,
     facts: &mut CountedSort,
     names: &mut CountedSort,
@@ -156,10 +156,10 @@ fn only_here(
     Ok(())
 }
 
-/// Takes the texts that lead to few pages as names of these.
-fn telling_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
+/// Keeps texts that lead to few pages as names of these pages.
+fn keep_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     let mut text: Box<[u8]> = Box::default();
-    // The first pages that it leads to: one more than it may.
+    // The first pages that the text leads to, one more than allowed.
     let mut pages: Vec<(u64, u32)> = Vec::new();
     loop {
         let next = names.next_key()?;
@@ -171,7 +171,7 @@ fn telling_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result
         if parts.is_none_or(|(next, ..)| *next != *text) {
             if pages.len() <= MAX_NAMES {
                 for (page, votes) in pages.drain(..) {
-                    // The most frequent first.
+                    // The most frequent texts come first.
                     let rest = [&(u32::MAX - votes).to_be_bytes(), &text[..]].concat();
                     facts.add(&fact(page, NAMED, &rest), 1)?;
                 }
@@ -190,9 +190,9 @@ fn telling_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result
     }
 }
 
-/// Of pages with the same text the first stands for all, but those whose addresses differ by a
-/// version: each is to be found where its version is asked for.
-fn twins(mut texts: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
+/// Marks pages with the same text as duplicates of the first one. Pages whose URLs differ only by a
+/// version are exceptions: each stays available to searches for its version.
+fn mark_duplicates(mut texts: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     let mut hash = None;
     let mut firsts: Vec<String> = Vec::new();
     while let Some((key, _)) = texts.next_key()? {
@@ -203,7 +203,7 @@ fn twins(mut texts: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
             firsts.clear();
         }
         let first = firsts.iter().filter(|first| !is_other_version(first, &url));
-        // One of its own version, where there is one.
+        // Prefer a page of the same version.
         let label = |url| Version::of(url).map(|version| version.label.to_owned());
         let own = label(&url);
         match first.min_by_key(|first| label(first) != own) {
@@ -217,14 +217,13 @@ fn twins(mut texts: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns whether two addresses are the same but for the version in them.
+/// Returns whether two URLs differ only by the version.
 fn is_other_version(a: &str, b: &str) -> bool {
     let has_version = |url| Version::of(url).is_some();
     (has_version(a) || has_version(b)) && unversioned(a) == unversioned(b)
 }
 
-/// Tells each page that has several versions which of them is the newest, and which folders hold
-/// versions.
+/// Records which version of each versioned page is the newest, and which folders contain versions.
 fn newest_versions(mut pages: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     let mut family = None;
     let mut members: Vec<VersionedPage> = Vec::new();
@@ -232,7 +231,7 @@ fn newest_versions(mut pages: SortedCounts, facts: &mut CountedSort) -> io::Resu
         let next = pages.next_key()?;
         let next = next.as_ref().map(|(key, _)| of_page(key));
         if next.map(|(number, _)| number) != family {
-            tell_versions(&mut members, facts)?;
+            add_version_facts(&mut members, facts)?;
             members.clear();
         }
         let Some((number, page)) = next else {
@@ -245,17 +244,17 @@ fn newest_versions(mut pages: SortedCounts, facts: &mut CountedSort) -> io::Resu
     }
 }
 
-fn tell_versions(members: &mut [VersionedPage], facts: &mut CountedSort) -> io::Result<()> {
+fn add_version_facts(members: &mut [VersionedPage], facts: &mut CountedSort) -> io::Result<()> {
     members.sort_unstable_by(VersionedPage::by_preference);
     let Some((newest, others)) = members.split_first() else {
         return Ok(());
     };
-    let others: Vec<_> = others.iter().filter(|page| page.is_like(newest)).collect();
-    if others.is_empty() {
+    let similar: Vec<_> = others.iter().filter(|page| page.is_like(newest)).collect();
+    if similar.is_empty() {
         return Ok(());
     }
-    for (count, page) in (1..).zip([newest].into_iter().chain(others)) {
-        // The first of them is counted once, and each other once more than the one before it.
+    for (count, page) in (1..).zip([newest].into_iter().chain(similar)) {
+        // Each version gets one count more than the next newer one, so that its count is its place.
         facts.add(
             &fact(url_key(&page.url), NEWEST, newest.url.as_bytes()),
             count,
@@ -270,10 +269,9 @@ fn tell_versions(members: &mut [VersionedPage], facts: &mut CountedSort) -> io::
 /// The facts about all pages, on disk.
 #[derive(Debug)]
 pub(crate) struct AllFacts {
-    /// A line for each page that there is a fact about: its key, then [`PageFacts`] as JSON. They
-    /// are in the order of the keys.
+    /// A line for each page with facts: its key, then [`PageFacts`] as JSON. Sorted by key.
     file: File,
-    /// The first key of each block of lines, and the place at which the block begins.
+    /// The first key of each block of lines, and the block's offset.
     blocks: Vec<(u64, u64)>,
     bytes: u64,
 }
@@ -305,7 +303,7 @@ impl AllFacts {
                 }
                 next = facts.next_key()?;
             }
-            // So that more of the same votes change nothing.
+            // Sorted, so that a page doesn't change if only the numbers of votes do.
             of_it.anchors.sort_unstable();
             if pages.is_multiple_of(PAGES_A_BLOCK) {
                 blocks.push((page, bytes));
@@ -322,7 +320,7 @@ impl AllFacts {
         })
     }
 
-    /// The version that the address of a page names, where its folder holds a version.
+    /// Returns the version in a page's URL, if its folder contains a version.
     pub(crate) fn version_of(&self, url: &str) -> io::Result<Option<String>> {
         let Some(version) = Version::of(url) else {
             return Ok(None);
@@ -331,7 +329,7 @@ impl AllFacts {
         Ok(is_one.then(|| version.label.to_owned()))
     }
 
-    /// Those about a page.
+    /// Returns the facts about a page.
     pub(crate) fn of(&self, url: &str) -> io::Result<PageFacts> {
         let page = url_key(url);
         let block = self.blocks.partition_point(|(first, _)| *first <= page);
@@ -344,9 +342,9 @@ impl AllFacts {
         self.file.read_exact_at(&mut lines, begin)?;
         let mut lines = lines.split(|byte| *byte == b'\n');
         let wanted = format!("{page:016x}");
-        let found = lines.find_map(|line| line.strip_prefix(wanted.as_bytes()));
-        let found = found.map(serde_json::from_slice).transpose()?;
-        Ok(found.unwrap_or_default())
+        let facts = lines.find_map(|line| line.strip_prefix(wanted.as_bytes()));
+        let facts = facts.map(serde_json::from_slice).transpose()?;
+        Ok(facts.unwrap_or_default())
     }
 }
 
@@ -366,8 +364,9 @@ mod tests {
     use super::Survey;
     use crawl_index_entry::{Anchor, IndexedPage};
 
-    /// Pages that link to each other: each to the next by `Next` and a name of its own, and all
-    /// to the first under twenty names. Every third has the text of the first.
+    /// Returns pages that link to each other: each to the next with the text `Next` and another
+    /// text, and all to the first one with twenty texts. Every third page has the text of the
+    /// first.
     fn pages() -> Vec<IndexedPage> {
         let url = |n: u32| format!("http://a.example/{n}");
         let link = |n: u32, text: String| Anchor { url: url(n), text };
@@ -390,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_facts_are_the_same_in_little_memory_and_in_much() {
+    fn facts_are_the_same_in_little_memory_and_in_much() {
         let dir = tempfile::tempdir().unwrap();
         let facts = [0, 5000, usize::MAX].map(|max_bytes| {
             let mut survey = Survey::within(dir.path(), max_bytes);
@@ -407,7 +406,7 @@ mod tests {
         assert_eq!(facts[1], facts[2]);
         let of = &facts[2];
         assert_eq!(of[0].linked_from, 299);
-        // Of twenty names and that of its neighbour the sixteen that most pages use.
+        // The sixteen most used of twenty names and the neighbour's.
         assert_eq!(of[0].anchors.len(), 16);
         assert_eq!(of[0].anchors[0], "name 1");
         assert_eq!(of[0].same_as, None);

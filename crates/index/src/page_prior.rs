@@ -1,22 +1,22 @@
-//! The prior of a page: how likely it answers a question, whatever the question is.
+//! The prior of a page: how likely it is to answer any question.
 //!
-//! Lists of changes and indexes of words hold every word of a site, and seldom the answer.
+//! Change lists and word indexes contain every word of a site, but seldom the answer.
 
 use crawl_index_entry::IndexedPage;
 
-/// The worth of a list of changes, of a page that is little else than links, and of a listing of
-/// source code. Hundredths.
+/// The value of a change list, of a page that is mostly links, and of a source code listing, in
+/// hundredths.
 const CHANGES: u64 = 55;
 const LINKS: u64 = 50;
 const SOURCE: u64 = 40;
-/// Added to the worth of a list of changes: whether that costs depends on the query.
+/// Flag added to the value of a change list. Whether it lowers the score depends on the query.
 const IS_CHANGES: u64 = 1 << 8;
-/// Characters of text for each link, below which a page is a list of links.
+/// A page with less text than this per link, in characters, is a list of links.
 const TEXT_PER_LINK: usize = 60;
-/// Links of such a list.
+/// Minimum links of a list of links.
 const MIN_LINKS: usize = 40;
 
-/// Names of pages that list changes, in their titles or paths.
+/// Names of change lists in titles or paths.
 const CHANGE_LISTS: [&str; 14] = [
     "changelog",
     "change log",
@@ -34,7 +34,7 @@ const CHANGE_LISTS: [&str; 14] = [
     "journal des modifications",
 ];
 
-/// Words of a query about changes.
+/// Words in a query about changes.
 const CHANGE_WORDS: [&str; 9] = [
     "changes",
     "release",
@@ -47,10 +47,10 @@ const CHANGE_WORDS: [&str; 9] = [
     "nouveaut\u{e9}s",
 ];
 
-/// Folders of listings of source code: Sphinx's, its copies of pages as written, and Javadoc's.
+/// Folders of source code listings: Sphinx's listings, its copies of page sources, and Javadoc's.
 const SOURCE_FOLDERS: [&str; 3] = ["/_modules/", "/_sources/", "/src-html/"];
 
-/// The worth that is stored of a page: see [`hundredths`].
+/// Returns the value to store for a page: see [`hundredths`].
 pub(crate) fn worth(page: &IndexedPage) -> u64 {
     let title = page.title.to_lowercase().replace('\u{2019}', "'");
     let path = page.path().to_lowercase();
@@ -65,14 +65,14 @@ pub(crate) fn worth(page: &IndexedPage) -> u64 {
     if links >= MIN_LINKS && page.text.len() < links * TEXT_PER_LINK {
         worth = worth & IS_CHANGES | LINKS;
     }
-    // Rustdoc's end in the name of the file.
+    // Rustdoc's source listings are recognised by their file names.
     if SOURCE_FOLDERS.iter().any(|folder| path.contains(folder)) || path.ends_with(".rs.html") {
         worth = worth & IS_CHANGES | (worth % IS_CHANGES * SOURCE / 100);
     }
     worth
 }
 
-/// The worth of a page for a query, in hundredths of an ordinary page.
+/// Returns the value of a page for a query, in hundredths of an ordinary page.
 pub(crate) fn hundredths(worth: u64, is_about_changes: bool) -> u64 {
     match worth & IS_CHANGES != 0 && !is_about_changes {
         true => worth % IS_CHANGES * CHANGES / 100,

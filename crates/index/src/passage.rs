@@ -1,4 +1,4 @@
-//! The passage of a page that its excerpt is about, as an address at which a browser marks it.
+//! Links to the passage in a page's excerpt, so that a browser highlights it.
 
 use std::ops::Range;
 
@@ -6,15 +6,14 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::excerpt::Excerpt;
 
-/// Bytes of a passage, from its first word that was looked for to its last.
+/// Maximum bytes of a passage, from its first query word to its last.
 const MAX_BYTES: usize = 160;
-/// Bytes of a word beside it.
+/// Maximum bytes of a context word before or after the passage.
 const MAX_WORD_BYTES: usize = 60;
 
-/// The address with a text fragment (WICG URL Fragment Text Directives, section 3.3) for what the
-/// excerpt shows of the words that were looked for; none where it shows none, or where the
-/// address leads to a text by itself. A browser that does not find the passage goes where the
-/// address leads without it.
+/// Returns the URL with a text fragment (WICG URL Fragment Text Directives, section 3.3) for the
+/// query words in the excerpt; `None` if it has none, or if the URL has a text fragment already. A
+/// browser that doesn't find the passage follows the URL without it.
 pub(crate) fn passage_url(address: &str, text: &str, excerpt: &Excerpt) -> Option<String> {
     if address.contains(":~:") {
         return None;
@@ -33,15 +32,15 @@ fn directive(
     let is_shown = |hit: &&Range<usize>| hit.start >= at && hit.end <= shown.end;
     let mut hits = hits.iter().map(|(hit, _)| hit).filter(is_shown);
     let first = hits.next()?;
-    // A browser looks for the beginning of a passage within one block.
+    // A browser searches for the start of a passage within one block.
     let begin = text[..first.start].rfind('\n').map_or(0, |at| at + 1);
     let block = &text[first.end..shown.end];
     let end = block.find('\n').map_or(shown.end, |at| first.end + at);
-    let most = end.min(first.start + MAX_BYTES);
-    let last = hits.take_while(|hit| hit.end <= most).last();
+    let limit = end.min(first.start + MAX_BYTES);
+    let last = hits.take_while(|hit| hit.end <= limit).last();
     let passage = whole_words(text, first.start..last.unwrap_or(first).end, begin..end);
     let mut directive = encoded(&text[passage.clone()]);
-    // One word may stand in many places: those beside it tell which one is meant.
+    // A single word may occur many times, so add context words to identify the occurrence.
     if !text[passage.clone()].contains(char::is_whitespace) {
         let before = text[begin.max(shown.start)..passage.start].split_whitespace();
         if let Some(word) = before.last().filter(|word| word.len() <= MAX_WORD_BYTES) {
@@ -55,7 +54,7 @@ fn directive(
     Some(directive)
 }
 
-/// The range, and what is left of the words that it begins and ends in: a browser finds whole ones.
+/// Extends a range to whole words, because browsers only find whole words.
 fn whole_words(text: &str, range: Range<usize>, within: Range<usize>) -> Range<usize> {
     let is_word = |c: &char| c.is_alphanumeric() || *c == '_';
     let bytes = |chars: usize, c: char| chars + c.len_utf8();
@@ -63,8 +62,8 @@ fn whole_words(text: &str, range: Range<usize>, within: Range<usize>) -> Range<u
     let before = before.take_while(is_word).fold(0, bytes);
     let after = text[range.end..within.end].chars().take_while(is_word);
     let after = after.fold(0, bytes);
-    let most = |bytes: usize| if bytes > MAX_WORD_BYTES { 0 } else { bytes };
-    range.start - most(before)..range.end + most(after)
+    let if_short = |bytes: usize| if bytes > MAX_WORD_BYTES { 0 } else { bytes };
+    range.start - if_short(before)..range.end + if_short(after)
 }
 
 fn encoded(text: &str) -> String {
@@ -76,7 +75,7 @@ mod tests {
     use super::passage_url;
     use crate::excerpt::Excerpt;
 
-    /// The address for a text whose words in brackets are looked for.
+    /// Returns the URL for a text whose query words are in brackets.
     fn check(marked: &str, shown: usize) -> Option<String> {
         let mut text = String::new();
         let mut hits = Vec::new();
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_nothing_but_what_the_excerpt_shows_is_named() {
+    fn only_shown_words_are_in_the_fragment() {
         assert_eq!(check("Pour [water]", 4), None);
         assert_eq!(check("Pour water", 99), None);
         let excerpt = Excerpt {
@@ -119,7 +118,7 @@ mod tests {
         let address = "http://e.example/#:~:text=Tea";
         assert_eq!(passage_url(address, "water", &excerpt), None);
         let address = "http://e.example/";
-        let found = passage_url(address, "water", &excerpt).unwrap();
-        assert_eq!(found, "http://e.example/#:~:text=water");
+        let url = passage_url(address, "water", &excerpt).unwrap();
+        assert_eq!(url, "http://e.example/#:~:text=water");
     }
 }

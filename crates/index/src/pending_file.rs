@@ -1,5 +1,5 @@
-//! Entries that wait in a file until all of them are known: the pass over all pages then writes
-//! each page once, with its names.
+//! Keeps entries in a file until all of them are known. The pass over all pages then writes each
+//! page once, including its names.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
@@ -11,7 +11,7 @@ use crate::error::IndexError;
 use crate::reconcile::{EntryVisitor, PendingEntries};
 use crawl_index_entry::IndexEntry;
 
-/// A file of entries, which is gone with its handle. Entries are pushed, then read.
+/// A file of entries, deleted when its handle is closed. Push entries, flush, then read.
 #[derive(Debug)]
 pub struct PendingFile {
     dir: PathBuf,
@@ -20,10 +20,10 @@ pub struct PendingFile {
 }
 
 impl PendingFile {
-    /// An empty one, in the folder of the index that its entries are for.
+    /// Creates an empty file in the folder of the index.
     ///
     /// # Errors
-    /// The disk.
+    /// If the disk fails.
     pub fn new(dir: &Path) -> Result<PendingFile, IndexError> {
         let file = unnamed_file(dir).map_err(IndexError::disk(dir))?;
         Ok(PendingFile {
@@ -33,10 +33,10 @@ impl PendingFile {
         })
     }
 
-    /// Adds an entry behind the others.
+    /// Appends an entry.
     ///
     /// # Errors
-    /// The disk.
+    /// If the disk fails.
     pub fn push(&mut self, entry: &IndexEntry) -> Result<(), IndexError> {
         let mut line = serde_json::to_vec(entry).unwrap_or_default();
         line.push(b'\n');
@@ -45,16 +45,16 @@ impl PendingFile {
         written.map_err(IndexError::disk(&self.dir))
     }
 
-    /// The bytes of all entries.
+    /// Returns the total size of all entries in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Ends the pushing: before this, not all of them can be read.
+    /// Flushes the entries, which can't all be read before.
     ///
     /// # Errors
-    /// The disk.
+    /// If the disk fails.
     pub fn flush(&mut self) -> Result<(), IndexError> {
         self.file.flush().map_err(IndexError::disk(&self.dir))
     }

@@ -1,37 +1,38 @@
-//! The terms of a query.
+//! Parses the terms of a query.
 //!
-//! `word other` are looked for anywhere; `"two words"` stand beside each other; `-word` must
-//! not be there; `word*` is the beginning of a word; `title:word` stands in the title;
-//! `site:example.org/docs` is a host or a folder.
+//! `word other` may occur anywhere; `"two words"` must be adjacent; `-word` must be absent; `word*`
+//! is a prefix; `title:word` must be in the title; `site:example.org/docs` is a host or a folder.
 
 use crate::error::QueryError;
 
-/// Bytes of a query, at most.
+/// Maximum bytes of a query.
+/// Beyond the limit: refused.
 pub const MAX_QUERY_BYTES: usize = 4096;
-/// Words and phrases of a query that are looked at; those after them are not.
+/// Maximum words and phrases of a query. Further ones are ignored.
+/// Beyond the limit: ignored.
 const MAX_TERMS: usize = 32;
 
-/// A query, cut into its terms.
+/// A query, split into its terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query {
     pub(crate) terms: Vec<QueryTerm>,
-    /// Hosts and folders, one of which the page must lie in.
+    /// Hosts and folders. At least one must contain the page.
     pub(crate) sites: Vec<String>,
-    /// Those that it must not lie in.
+    /// Hosts and folders that must not contain the page.
     pub(crate) not_sites: Vec<String>,
 }
 
-/// One term of a query.
+/// A term of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueryTerm {
-    /// As typed, without its signs.
+    /// The term as typed, without its operators.
     pub(crate) text: String,
     pub(crate) how: TermMatch,
     pub(crate) is_not: bool,
     pub(crate) in_title: bool,
 }
 
-/// The way in which a term is looked for.
+/// How a term matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TermMatch {
     Words,
@@ -40,7 +41,7 @@ pub(crate) enum TermMatch {
 }
 
 impl Query {
-    /// Reads a query; any characters give one.
+    /// Parses a query. Any text is valid.
     ///
     /// # Errors
     /// [`QueryError::TooLong`]
@@ -63,14 +64,14 @@ impl Query {
         Ok(query)
     }
 
-    /// The terms that pages must have, in lower case.
+    /// Returns the terms that pages must have, in lower case.
     pub(crate) fn text(&self) -> String {
         let terms = self.terms.iter().filter(|term| !term.is_not);
         let terms: Vec<_> = terms.map(|term| term.text.to_lowercase()).collect();
         terms.join(" ")
     }
 
-    /// Takes one term off the front.
+    /// Parses one term at the start of `text` and returns the rest.
     fn take<'q>(&mut self, text: &'q str) -> &'q str {
         let (is_not, text) = match text.strip_prefix('-') {
             Some(rest) if rest.starts_with(|c: char| c.is_alphanumeric() || is_quote(c)) => {
@@ -106,7 +107,8 @@ impl Query {
     }
 }
 
-/// A host or folder as the index names it: `example.org/docs` for `https://Example.org/docs/`.
+/// Returns a host or folder as named in the index: `example.org/docs` for
+/// `https://Example.org/docs/`.
 pub(crate) fn site_name(typed: &str) -> String {
     let site = typed.split_once("://").map_or(typed, |(_, site)| site);
     let site = site.trim_end_matches('/');
@@ -114,21 +116,21 @@ pub(crate) fn site_name(typed: &str) -> String {
     format!("{}{path}", host.to_lowercase())
 }
 
-/// A folder without a host as the index names it: `/products` for `products/`.
+/// Returns a folder without a host as named in the index: `/products` for `products/`.
 pub(crate) fn folder_of_any_host(typed: &str) -> String {
     format!("/{}", typed.trim_matches('/'))
 }
 
 fn term(text: &str) -> (TermMatch, &str, &str) {
     if let Some(quoted) = text.strip_prefix(is_quote) {
-        // A quotation that is not closed goes to the end.
+        // An unclosed quotation ends with the text.
         let end = quoted.find(is_quote).unwrap_or(quoted.len());
         let rest = quoted[end..].strip_prefix(is_quote).unwrap_or("");
         return (TermMatch::Phrase, &quoted[..end], rest);
     }
     let (word, rest) = word(text);
     match word.strip_suffix('*') {
-        // Stars among symbols are an operator (`**`).
+        // Asterisks among symbols are an operator (`**`).
         Some(stem) if stem.contains(char::is_alphanumeric) => {
             (TermMatch::Prefix, stem.trim_end_matches('*'), rest)
         }
@@ -136,7 +138,7 @@ fn term(text: &str) -> (TermMatch, &str, &str) {
     }
 }
 
-/// Up to the next space or quotation.
+/// Splits off the text before the next space or quotation mark.
 fn word(text: &str) -> (&str, &str) {
     let end = text
         .find(|c| is_space(c) || is_quote(c))
@@ -144,7 +146,7 @@ fn word(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// `text` without `label`, where something follows it.
+/// Returns `text` without `label`, if something follows it.
 fn strip_label<'q>(text: &'q str, label: &str) -> Option<&'q str> {
     let begins = text.get(..label.len())?.eq_ignore_ascii_case(label);
     let rest = &text[label.len()..];
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_that_mean_nothing_are_text() {
+    fn misplaced_operators_are_text() {
         check(
             "--delay - 5 - 3",
             expect![[r#"

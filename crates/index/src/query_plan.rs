@@ -1,4 +1,4 @@
-//! The plan of a query: the look-ups that its terms come to.
+//! Plans a query: which index queries its terms require.
 
 mod lookups;
 mod marked_words;
@@ -14,7 +14,7 @@ use tantivy::schema::Field;
 use self::lookups::clause;
 pub(crate) use self::marked_words::{MarkedTerm, MarkedWords};
 use self::phrase::has_parts;
-use self::suggestion::Meant;
+use self::suggestion::SuggestedTerm;
 pub(crate) use self::weights::WEIGHTS;
 use crate::bm25f::MIN_SITE;
 use crate::lexicon::Lexicon;
@@ -24,64 +24,66 @@ use crate::search_rules::SearchRules;
 use crate::tokens::STEM;
 use crate::words::{Stemmer, Word, WordRelation, words};
 
-/// A word that more than this part of the pages has tells little: a page need not have it.
+/// A word on more than this share of the pages is common: a page doesn't need to have it.
 const COMMON: f64 = 0.12;
-/// One that more than this part has is marked in results only beside others that are.
+/// A word on more than this share of the pages is marked in results only next to other marked
+/// words.
 const EVERYWHERE: f64 = 0.4;
-/// On a small site a word has to be on more pages than this to be common, but at most on half
-/// of them: three pages of 22 that have a word are no reason to do without it.
+/// On a small site a common word must be on more pages than this, limited to half of the pages: a
+/// word on three of 22 pages is still required.
 const MIN_COMMON_PAGES: f64 = 25.0;
 const MAX_COMMON_PART: f64 = 0.5;
 
-/// Words of a query that are looked for, those that are guessed at, and the beginnings of words.
+/// Maximum words of a query to look up, unknown words to correct, and prefixes to expand.
 const MAX_WORDS: u32 = 32;
 const MAX_GUESSES: u32 = 4;
 const MAX_BEGINNINGS: u32 = 4;
-/// Letters of a word that is guessed at, at most.
+/// Maximum letters of a word to correct.
 const MAX_GUESSED_LETTERS: usize = 24;
-/// Letters of a last word that pages have, at least, for longer words to be looked for too.
+/// Minimum letters of a known last word for which longer words are looked up too.
 const MIN_OPEN_LETTERS: usize = 3;
 
-/// The look-ups for a query.
+/// The index queries for a query.
 pub(crate) struct Plan {
     pub(crate) lookup: Box<dyn Lookup>,
     pub(crate) wanted: MarkedWords,
     pub(crate) did_you_mean: Option<String>,
-    /// The words and phrases that no page has, and that were left out of the look-ups.
+    /// The words and phrases that no page has, which were left out of the index queries.
     pub(crate) unknown: Vec<String>,
-    /// Whether the query has exactly two telling words.
+    /// Whether the query has exactly two distinctive words.
     pub(crate) is_pair: bool,
 }
 
-/// The strictness with which a page has to fit.
+/// How strictly a page must match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strictness {
-    /// It has most words of the query.
+    /// The page has most words of the query.
     Most,
     /// The page has at least one of two words. Pages with both come first.
     Relaxed,
-    /// It has one of them.
+    /// The page has one of the words.
     Any,
-    /// It has one of them, or a word of a phrase, or two characters of a longer run.
+    /// The page has one of the words, a word of a phrase, or two adjacent characters of a longer
+    /// run.
     Apart,
 }
 
-/// Looks words up in an index.
+/// Looks up words in an index.
 pub(crate) struct Planner<'s> {
     pub(crate) fields: &'s Fields,
     pub(crate) lexicon: Lexicon<'s>,
-    /// Rules of the languages that pages are written in.
+    /// Stemmers for the languages of the pages.
     pub(crate) stemmers: Vec<Stemmer>,
     pub(crate) pages: u64,
     pub(crate) rules: &'s SearchRules,
     pub(crate) budget: Budget,
 }
 
-/// The most that a query may cost: terms beyond it are not looked for.
+/// The maximum cost of a query. Terms beyond it are not looked up.
 #[derive(Debug)]
 pub(crate) struct Budget {
     words: Cell<u32>,
-    /// Words that no page has, and are guessed at.
+    /// Remaining corrections of words that no page has.
     guesses: Cell<u32>,
     beginnings: Cell<u32>,
 }
@@ -97,46 +99,46 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes one, if there is one left.
+    /// Takes one from the budget, if any is left.
     fn take(of: &Cell<u32>) -> bool {
-        let left = of.get();
-        of.set(left.saturating_sub(1));
-        left > 0
+        let remaining = of.get();
+        of.set(remaining.saturating_sub(1));
+        remaining > 0
     }
 }
 
-/// A word to look up: forms of it, and how much each weighs.
+/// A word to look up, with the weights of its forms.
 #[derive(Clone, Debug, Default)]
 struct Unit {
     forms: Vec<(String, f32)>,
-    /// In a script without spaces: pairs that stand one after the other.
+    /// In a script without spaces: consecutive pairs of characters.
     run: Vec<String>,
     written: String,
     is_common: bool,
-    /// Nearly every page has it.
+    /// True if nearly every page has the word.
     is_everywhere: bool,
-    /// The rareness of it, as the logarithm of BM25.
+    /// The inverse document frequency, as in BM25.
     idf: f32,
-    /// It is not what was typed, but what may be meant by it.
-    is_meant: bool,
-    /// No page has it, nor anything near to it.
+    /// True if the word is a correction of what was typed.
+    is_correction: bool,
+    /// True if no page has the word or a similar one.
     is_unknown: bool,
-    /// A word of a phrase that each page must have anyway.
+    /// True for a word of a phrase that each page must have anyway.
     is_in_phrase: bool,
-    /// A name of several parts, such as `user_agent`.
+    /// True for a name of several parts, such as `user_agent`.
     is_name: bool,
     /// The fields in which most pages have the word.
     shared_in: Vec<Field>,
 }
 
-/// The beginnings that a word may be.
+/// Whether a word may be incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// It is typed to its end.
+    /// The word is complete.
     Typed,
-    /// It is the last word, which may not be typed to its end.
+    /// The last word, which may be incomplete.
     Maybe,
-    /// It is the beginning of a word (`word*`).
+    /// A prefix (`word*`).
     Open,
 }
 
@@ -144,16 +146,16 @@ impl Planner<'_> {
     pub(crate) fn plan(&self, query: &Query, fit: Strictness) -> tantivy::Result<Plan> {
         let mut wanted = MarkedWords::default();
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
-        let (mut units, mut meant, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut units, mut suggested, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
         for (n, term) in query.terms.iter().enumerate() {
             let is_apart = fit == Strictness::Apart && !term.is_not && !term.in_title;
             if term.how == TermMatch::Phrase {
-                // Its words are terms of their own where they are looked for by themselves.
+                // With `is_apart`, the words of the phrase are looked up as separate terms.
                 let mut apart = MarkedWords::default();
                 let marks = if is_apart { &mut apart } else { &mut wanted };
                 let phrase = self.look_up_phrase(term, marks);
                 if !is_apart {
-                    meant.push(Meant::as_typed(term));
+                    suggested.push(SuggestedTerm::as_typed(term));
                     let ranked_by = self.phrase_units(term)?;
                     clauses.push(match ranked_by.is_empty() {
                         true => clause(term, phrase),
@@ -168,9 +170,9 @@ impl Planner<'_> {
             }
             let is_last = n + 1 == query.terms.len();
             if term.is_not && is_name(&term.text) {
-                // All of the name must be there for a page to be left out.
+                // Exclude a page only if it has the whole name.
                 clauses.push(clause(term, self.look_up_phrase(term, &mut wanted)));
-                meant.push(Meant::as_typed(term));
+                suggested.push(SuggestedTerm::as_typed(term));
                 continue;
             }
             let ending = match term.how {
@@ -178,14 +180,14 @@ impl Planner<'_> {
                 TermMatch::Words if is_last && !term.is_not => Ending::Maybe,
                 TermMatch::Words | TermMatch::Phrase => Ending::Typed,
             };
-            let found = self.units(term, ending)?;
-            meant.push(Meant::by(term, &found));
+            let term_units = self.units(term, ending)?;
+            suggested.push(SuggestedTerm::by(term, &term_units));
             if !term.is_not && !term.in_title {
                 clauses.extend(self.look_up_name(term));
-                units.extend(found);
+                units.extend(term_units);
                 continue;
             }
-            for unit in &found {
+            for unit in &term_units {
                 if !term.is_not {
                     wanted.mark(unit, false);
                 }
@@ -195,7 +197,7 @@ impl Planner<'_> {
         let is_asked = |(occur, _): &(Occur, _)| *occur == Occur::Must;
         self.join_neighbours(&mut units, &mut wanted)?;
         if units.iter().any(|unit| !unit.is_unknown) || clauses.iter().any(is_asked) {
-            leave_out_unknown(&mut units, &mut unknown);
+            remove_unknown(&mut units, &mut unknown);
         } else {
             unknown.extend(units.iter().map(|unit| unit.written.clone()));
             if units.is_empty() && clauses.is_empty() {
@@ -206,13 +208,13 @@ impl Planner<'_> {
         if fit == Strictness::Apart {
             units = self.apart(units)?;
         }
-        // Words that most pages have say nothing in an excerpt, where others do, but beside them.
+        // In an excerpt, words that most pages have are marked only next to other words.
         let has_others = units.iter().any(|unit| !unit.is_everywhere);
         for unit in &units {
             wanted.mark(unit, has_others && unit.is_everywhere);
         }
-        let telling = units.iter().filter(|unit| !unit.is_common).count();
-        let is_pair = telling == 2
+        let distinctive = units.iter().filter(|unit| !unit.is_common).count();
+        let is_pair = distinctive == 2
             && units
                 .iter()
                 .all(|unit| !unit.is_in_phrase && unit.run.is_empty());
@@ -222,13 +224,13 @@ impl Planner<'_> {
         Ok(Plan {
             lookup: Box::new(BooleanQuery::new(clauses)),
             wanted: wanted.sealed(),
-            did_you_mean: self.suggestion(query, &meant),
+            did_you_mean: self.suggestion(query, &suggested),
             unknown,
             is_pair,
         })
     }
 
-    /// The words with each run of characters taken apart into its pairs.
+    /// Returns the words, with each run of characters split into its pairs.
     fn apart(&self, units: Vec<Unit>) -> tantivy::Result<Vec<Unit>> {
         let mut apart = Vec::with_capacity(units.len());
         for mut unit in units {
@@ -251,18 +253,18 @@ impl Planner<'_> {
         Ok(apart)
     }
 
-    /// The words that a term is looked up as.
+    /// Returns the words to look up for a term.
     fn units(&self, term: &QueryTerm, ending: Ending) -> tantivy::Result<Vec<Unit>> {
-        let found = words(&term.text, &Stemmer::none());
+        let all_words = words(&term.text, &Stemmer::none());
         let mut units = Vec::new();
         let mut run: Vec<&Word> = Vec::new();
-        let whole: Vec<&Word> = found
+        let whole: Vec<&Word> = all_words
             .iter()
             .filter(|word| word.kind == WordRelation::Plain)
             .collect();
-        for word in &found {
+        for word in &all_words {
             if matches!(word.kind, WordRelation::Character | WordRelation::Pair) {
-                // What does not touch stands apart.
+                // Characters that don't touch belong to separate runs.
                 if run
                     .last()
                     .is_some_and(|last| word.range.start > last.range.end)
@@ -278,15 +280,15 @@ impl Planner<'_> {
             if word.kind == WordRelation::Plain {
                 let is_last = whole.last().is_some_and(|last| last.range == word.range);
                 let ending = if is_last { ending } else { Ending::Typed };
-                let found = self.plain(word, &found, ending, !term.is_not)?;
-                units.extend(found);
+                let word_units = self.plain(word, &all_words, ending, !term.is_not)?;
+                units.extend(word_units);
             }
         }
         units.extend(Unit::of_run(&run));
         Ok(units)
     }
 
-    /// A word of a script with spaces; two where a space is missing in it.
+    /// Returns a word of a script with spaces, or two words if it lacks a space.
     fn plain(
         &self,
         word: &Word,
@@ -359,7 +361,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The words that may be meant by one that no page has.
+    /// Returns corrections of a word that no page has.
     fn unknown(&self, mut unit: Unit, word: &Word, all: &[Word]) -> tantivy::Result<Vec<Unit>> {
         let parts = all.iter().filter(|part| {
             part.kind == WordRelation::Part
@@ -378,28 +380,28 @@ impl Planner<'_> {
         if !is_short || !Budget::take(&self.budget.guesses) {
             return Ok(vec![unit]);
         }
-        let near = self.lexicon.meant_by(&word.text)?;
+        let near = self.lexicon.corrections_of(&word.text)?;
         if near.is_empty() {
             if let Some((first, second)) = self.lexicon.halves_of(&word.text)? {
-                return Ok(vec![self.meant(first)?, self.meant(second)?]);
+                return Ok(vec![self.corrected(first)?, self.corrected(second)?]);
             }
             return Ok(vec![unit]);
         }
         unit.is_unknown = false;
         unit.written.clone_from(&near[0]);
-        unit.is_meant = true;
+        unit.is_correction = true;
         for (n, near) in near.into_iter().enumerate() {
             let weight = if n == 0 {
-                WEIGHTS.meant
+                WEIGHTS.correction
             } else {
-                WEIGHTS.meant / 2.0
+                WEIGHTS.correction / 2.0
             };
             let stems = self
                 .stemmers
                 .iter()
                 .filter_map(|stemmer| stemmer.stem_of(&near));
             let stems = stems.map(|stem| (format!("{STEM}{stem}"), weight * WEIGHTS.stem));
-            // Those of the likeliest alone: the others are guesses already.
+            // Use stems only for the likeliest correction: the others are guesses already.
             unit.forms.extend(stems.filter(|_| n == 0));
             unit.forms.push((near, weight));
         }
@@ -408,34 +410,34 @@ impl Planner<'_> {
         Ok(vec![unit])
     }
 
-    fn meant(&self, word: String) -> tantivy::Result<Unit> {
+    fn corrected(&self, word: String) -> tantivy::Result<Unit> {
         let pages = self.lexicon.pages_with(&word)?;
         Ok(Unit {
             written: word.clone(),
             idf: self.idf(pages),
             is_common: self.is_common(pages, self.common_part()),
             forms: vec![(word, 1.0)],
-            is_meant: true,
+            is_correction: true,
             ..Unit::default()
         })
     }
 
-    /// The number of pages that have the form which most have.
+    /// Returns the number of pages with the most frequent form.
     fn most_pages(&self, forms: &[(String, f32)]) -> tantivy::Result<u64> {
-        let mut most = 0;
+        let mut max_pages = 0;
         for (form, _) in forms {
-            most = most.max(self.lexicon.pages_with(form)?);
+            max_pages = max_pages.max(self.lexicon.pages_with(form)?);
         }
-        Ok(most)
+        Ok(max_pages)
     }
 
-    /// Returns whether more than this part of the pages are so many.
+    /// Returns whether `pages` is more than this share of all pages.
     #[expect(clippy::cast_precision_loss, reason = "a part is asked for, roughly")]
     fn is_common(&self, pages: u64, part: f64) -> bool {
         self.pages >= MIN_SITE && pages as f64 > part * self.pages as f64
     }
 
-    /// The part of the pages above which a word is common: the larger, the smaller the site.
+    /// Returns the share of pages above which a word is common, which is larger on a small site.
     #[expect(clippy::cast_precision_loss, reason = "a part is asked for, roughly")]
     fn common_part(&self) -> f64 {
         COMMON.max((MIN_COMMON_PAGES / self.pages.max(1) as f64).min(MAX_COMMON_PART))
@@ -447,7 +449,7 @@ impl Planner<'_> {
         (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
     }
 
-    /// Two words that the pages write as one stand for each other.
+    /// Makes two adjacent words match the joined word, if any page has it.
     fn join_neighbours(&self, units: &mut [Unit], wanted: &mut MarkedWords) -> tantivy::Result<()> {
         for n in 1..units.len() {
             if !units[n].run.is_empty() || !units[n - 1].run.is_empty() {
@@ -467,7 +469,7 @@ impl Planner<'_> {
 }
 
 impl Unit {
-    /// Characters that stand together: all pairs of them, or the one.
+    /// Returns consecutive characters as a unit: all their pairs, or the single character.
     fn of_run(run: &[&Word]) -> Option<Unit> {
         let pairs: Vec<_> = run
             .iter()
@@ -484,14 +486,14 @@ impl Unit {
         })
     }
 
-    /// The form that weighs most, for phrases.
+    /// Returns the form with the greatest weight, for phrases.
     fn best(&self) -> Option<&str> {
         self.forms.first().map(|(form, _)| form.as_str())
     }
 }
 
 impl MarkedWords {
-    /// Marks a word; where it `needs_another`, only beside another that is marked.
+    /// Marks a word. If `needs_another`, it is marked only next to another marked word.
     fn mark(&mut self, unit: &Unit, needs_another: bool) {
         let term = MarkedTerm {
             term: self.next_term(),
@@ -506,7 +508,7 @@ impl MarkedWords {
     }
 }
 
-/// Returns whether a term is several words that are typed as one.
+/// Returns whether a term consists of several words without spaces.
 fn is_name(text: &str) -> bool {
     let words = words(text, &Stemmer::none());
     words
@@ -517,8 +519,9 @@ fn is_name(text: &str) -> bool {
         || words.iter().any(|word| word.kind == WordRelation::Part)
 }
 
-/// Takes the words out that no page has, and names those that no named phrase has already.
-fn leave_out_unknown(units: &mut Vec<Unit>, named: &mut Vec<String>) {
+/// Removes the words that no page has, and adds them to `named` unless a phrase there contains
+/// them.
+fn remove_unknown(units: &mut Vec<Unit>, named: &mut Vec<String>) {
     for unit in units.extract_if(.., |unit| unit.is_unknown) {
         let is_named = |name: &String| name.to_lowercase().contains(&unit.written);
         if !named.iter().any(is_named) {
@@ -527,14 +530,17 @@ fn leave_out_unknown(units: &mut Vec<Unit>, named: &mut Vec<String>) {
     }
 }
 
-/// Each form once, with the greatest weight that it has; in their order.
+/// Merges equal forms in order, keeping the greatest weight.
 fn dedup(forms: Vec<(String, f32)>) -> Vec<(String, f32)> {
-    let mut kept: Vec<(String, f32)> = Vec::with_capacity(forms.len());
+    let mut merged: Vec<(String, f32)> = Vec::with_capacity(forms.len());
     for (form, weight) in forms {
-        match kept.iter_mut().find(|(known, _)| *known == form) {
-            Some((_, known)) => *known = known.max(weight),
-            None => kept.push((form, weight)),
+        match merged
+            .iter_mut()
+            .find(|(merged_form, _)| *merged_form == form)
+        {
+            Some((_, merged_form)) => *merged_form = merged_form.max(weight),
+            None => merged.push((form, weight)),
         }
     }
-    kept
+    merged
 }

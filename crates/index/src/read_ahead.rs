@@ -1,4 +1,4 @@
-//! A file that is read from its begin to its end in small ranges, without a system call for each.
+//! Reads a file from start to end in small ranges, without a system call for each.
 
 use std::fs::File;
 use std::io;
@@ -10,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 use tantivy::HasLen;
 use tantivy::directory::{FileHandle, OwnedBytes};
 
-/// Bytes that are read at once.
+/// Bytes to read at once.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// A file, and the piece of it that was read last.
+/// A file, and the last piece read from it.
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
     file: File,
@@ -28,7 +28,7 @@ struct Piece {
 }
 
 impl Piece {
-    /// The bytes of a range of the file, if they are in the piece.
+    /// Returns the bytes of a range of the file if the piece contains them.
     fn get(&self, range: &Range<usize>) -> Option<OwnedBytes> {
         let from = range.start.checked_sub(self.at)?;
         let end = range.end.checked_sub(self.at)?;
@@ -65,7 +65,7 @@ impl FileHandle for ReadAhead {
         if range.len() >= PIECE_BYTES {
             return self.read(range);
         }
-        // A piece is put in its place as a whole.
+        // A piece is replaced as a whole, so a panic leaves it consistent.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bytes) = last.get(&range) {
             return Ok(bytes);

@@ -1,5 +1,5 @@
-//! The last pass over an index: facts that only all pages together tell, such as their names
-//! for each other, and duplicates.
+//! The last pass over an index, for facts that depend on all pages, such as link texts and
+//! duplicates.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -19,8 +19,9 @@ use crawl_index_entry::IndexEntry;
 use crawl_index_entry::IndexedPage;
 use crawl_index_entry::url_key;
 
-/// Of the pages of an index so many percent at most leave it in a run for a reason that may be a
+/// Maximum percentage of an index's pages that may be removed in a run for a reason that may be a
 /// fault of the site.
+/// Beyond the limit: the pages stay, and the run reports it.
 const MAX_LEAVING_PERCENT: u64 = 10;
 
 /// The result of [`IndexWriter::reconcile`].
@@ -28,23 +29,23 @@ const MAX_LEAVING_PERCENT: u64 = 10;
 pub struct Reconciled {
     /// Pages that a search can find.
     pub pages: u64,
-    /// Pages that are left out since others have the same text.
+    /// Pages that are left out because others have the same text.
     pub duplicates: u64,
-    /// Pages that were taken out since their time is over.
+    /// Pages that were removed because they have expired.
     pub expired: u64,
-    /// Pages that were taken out for a reason that may be a fault of the site.
+    /// Pages that were removed for a reason that may be a fault of the site.
     pub left: u64,
-    /// Pages that would have left for such a reason and stay, by the reason: they are more than a
-    /// tenth of all.
+    /// Pages, by reason, that were to be removed for such a reason but stay, because they are more
+    /// than a tenth of all.
     pub kept: BTreeMap<String, u64>,
-    /// Those of them that an entry would have dropped since the writer was opened, or a pending
-    /// one would.
+    /// Pages in `kept` that an entry would have removed since the writer was opened, or that a
+    /// pending entry would remove.
     pub kept_anew: BTreeMap<String, u64>,
-    /// Pages that give way to the page that their canonical URL leads to.
+    /// Pages that yield to the page that their canonical URL leads to.
     pub gave_way: u64,
-    /// Pages that name a URL outside of the crawl as canonical.
+    /// Pages that name a canonical URL outside of the crawl.
     pub canonical_elsewhere: u64,
-    /// Pages that were written anew.
+    /// Pages that were written again.
     pub rewritten: u64,
 }
 
@@ -55,26 +56,25 @@ impl Reconciled {
 }
 
 impl IndexWriter {
-    /// Commits, then settles what only all pages together can tell: what they call each other,
-    /// which of them are the same, and which may not be shown any more at `now` (seconds since
-    /// 1970 UTC); then commits again.
+    /// Commits, then computes the facts that depend on all pages: their link texts, which are
+    /// duplicates, and which have expired at `now` (seconds since 1970 UTC). Then commits again.
     ///
-    /// Reads each page twice. The words of links are sorted on disk, beside the index, so that it
-    /// takes the same memory for however many.
+    /// Reads each page twice. Link texts are sorted on disk, next to the index, so memory use
+    /// doesn't depend on their number.
     ///
     /// # Errors
-    /// The disk, or a damaged index.
+    /// If the disk fails or the index is damaged.
     pub fn reconcile(&mut self, note: &str, now: i64) -> Result<Reconciled, IndexError> {
         let done = self.reconcile_unless(note, now, &|| false)?;
         Ok(done.unwrap_or_default())
     }
 
-    /// The same, unless `is_stopped`, which is asked before each page: then there is no result,
-    /// and what was not committed before must not be, as one half of the pages would be told
-    /// from the other by two measures. Drop the writer.
+    /// Like [`IndexWriter::reconcile`], but returns `None` if `is_stopped`, which is called before
+    /// each page. Then drop the writer without committing, because only some of the pages have been
+    /// updated.
     ///
     /// # Errors
-    /// The disk, or a damaged index.
+    /// If the disk fails or the index is damaged.
     pub fn reconcile_unless(
         &mut self,
         note: &str,
@@ -88,12 +88,13 @@ impl IndexWriter {
         self.reconcile_with(&(), no_redirects, note, now, is_stopped)
     }
 
-    /// The same for all that was committed, and for entries that are pending: what they put is
-    /// written once, as it is to be. The note speaks of them too. `redirects` is called if a page names a
-    /// canonical URL that is not indexed. Pages that name another URL take some 200 bytes of memory each.
+    /// Like [`IndexWriter::reconcile_unless`], but also applies pending entries: their pages are
+    /// written once, in their final form. The note covers these entries too. `redirects` is called
+    /// if a page names a canonical URL that is not indexed. Pages that name another URL take about
+    /// 200 bytes of memory each.
     ///
     /// # Errors
-    /// The disk, a damaged index, or that of the entries.
+    /// If the disk fails, the index is damaged, or the entries can't be read.
     pub fn reconcile_with(
         &mut self,
         pending: &dyn PendingEntries,
@@ -115,56 +116,56 @@ impl IndexWriter {
     }
 }
 
-/// Entries that are not in the index yet, and can be read as often as it takes: those of a log.
+/// Entries that are not in the index yet and can be read repeatedly, such as those of a log.
 pub trait PendingEntries {
-    /// Hands over each of them, in their order, until the visitor breaks off.
+    /// Passes each entry to `visit`, in order, until it breaks off.
     ///
     /// # Errors
-    /// That of the visitor, of the disk, or a damaged source.
+    /// The visitor's error, an I/O error, or an error for a damaged source.
     fn each(&self, visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError>;
 }
 
-/// Takes an entry, and says whether to go on.
+/// Visits an entry and returns whether to continue.
 pub type EntryVisitor<'a> = dyn FnMut(IndexEntry) -> Result<ControlFlow<()>, IndexError> + 'a;
 
-/// There are none.
+/// No entries.
 impl PendingEntries for () {
     fn each(&self, _visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError> {
         Ok(ControlFlow::Continue(()))
     }
 }
 
-/// The last pending entry of each URL, by the key of the URL: it alone holds.
+/// The last pending entry of each URL, by the key of the URL. Earlier entries are ignored.
 type LatestEntries = HashMap<u64, Latest, RandomState>;
 
 #[derive(Clone, Copy, Debug)]
 struct Latest {
-    /// Its number among all pending entries.
+    /// The entry's number among all pending entries.
     number: u32,
-    /// True for a page that does not give way to its canonical URL.
+    /// True for a page that does not yield to its canonical URL.
     is_put: bool,
 }
 
-/// The facts that the pending entries tell, and the last entry of each URL.
+/// The facts from the pending entries, and the last entry of each URL.
 struct Pending {
     survey: Survey,
     latest: LatestEntries,
-    /// URL and reason of entries that would take a page out by what may be a fault of the site.
+    /// URL and reason of entries that would remove a page because of a possible fault of the site.
     doubtful: Vec<(String, String)>,
     /// Pages that name another URL as canonical, with that URL.
     named: BTreeMap<String, String>,
 }
 
-/// The facts that all pages together tell.
+/// The facts that depend on all pages.
 struct Surveyed {
     facts: AllFacts,
     latest: LatestEntries,
     leaving: Leaving,
-    /// The pages that give way to their canonical URL, with the page that stands in for each.
+    /// The pages that yield to their canonical URL, with the page indexed in place of each.
     behind: HashMap<String, String>,
 }
 
-/// One pass over all pages, those in the index and those that are pending.
+/// One pass over all pages, stored and pending.
 struct AllPages<'a> {
     dir: &'a Path,
     fields: &'a Fields,
@@ -180,7 +181,7 @@ impl AllPages<'_> {
         page.until.is_some_and(|until| until <= self.now)
     }
 
-    /// Gathers the facts that all pages together tell. `None` if it `is_stopped`.
+    /// Collects the facts that depend on all pages. `None` if `is_stopped`.
     fn survey(&self) -> Result<Option<Surveyed>, IndexError> {
         let Some(pending) = self.survey_pending()? else {
             return Ok(None);
@@ -192,7 +193,7 @@ impl AllPages<'_> {
             named,
         } = pending;
         let leaving = guarded(self.dir, || self.leaving(&latest, doubtful))?;
-        let (behind, has_returned) = self.behind_canonicals(named, &latest, &leaving)?;
+        let (behind, has_returned) = self.yielding_pages(named, &latest, &leaving)?;
         let stands = |page: &IndexedPage| !self.is_over(page) && !behind.contains_key(&page.url);
         if has_returned {
             let walk = self.each_pending(|number, entry| match entry {
@@ -233,8 +234,8 @@ impl AllPages<'_> {
         }))
     }
 
-    /// The pages that leave for a reason that may be a fault of the site: by pending entries, and by
-    /// those before.
+    /// Returns the pages to be removed for a reason that may be a fault of the site, by pending or
+    /// earlier entries.
     fn leaving(
         &self,
         latest: &LatestEntries,
@@ -261,7 +262,7 @@ impl AllPages<'_> {
         };
         let keys: HashSet<u64> = pages.iter().map(|(url, _)| url_key(url)).collect();
         for (url, why) in pages {
-            // Where it is found under another address from now on, nothing is lost.
+            // Nothing is lost if the page can be found under another URL from now on.
             let moved = match why.split_once(": ") {
                 Some((_, to)) if !keys.contains(&url_key(to)) => match latest.get(&url_key(to)) {
                     Some(latest) => latest.is_put,
@@ -285,7 +286,7 @@ impl AllPages<'_> {
         page_at(self.searcher, self.fields, url).map_err(IndexError::of(self.dir))
     }
 
-    /// Surveys the pending pages, by the last entry of each URL alone. `None` if it `is_stopped`.
+    /// Surveys the pending pages, using only the last entry of each URL. `None` if `is_stopped`.
     fn survey_pending(&self) -> Result<Option<Pending>, IndexError> {
         let mut latest = LatestEntries::default();
         let (pending, has_repeats) = match self.survey_latest(&mut latest, None)? {
@@ -295,14 +296,15 @@ impl AllPages<'_> {
         if !has_repeats {
             return Ok(Some(Pending { latest, ..pending }));
         }
-        // What a later entry took back has no vote.
-        let known = latest.clone();
-        let again = self.survey_latest(&mut latest, Some(&known))?;
+        // Survey again, because a superseded entry has no vote.
+        let last_entries = latest.clone();
+        let again = self.survey_latest(&mut latest, Some(&last_entries))?;
         Ok(again.map(|(pending, _)| Pending { latest, ..pending }))
     }
 
-    /// Surveys the entries that are the `known` latest of their URLs, or all, and notes in `latest` which
-    /// they are. Also returns whether a URL has several entries.
+    /// Surveys the entries that are the `known` latest ones of their URLs, or all entries, and
+    /// stores the latest entry of each URL in `latest`. Also returns whether a URL has several
+    /// entries.
     fn survey_latest(
         &self,
         latest: &mut LatestEntries,
@@ -345,9 +347,9 @@ impl AllPages<'_> {
         Ok(walk.is_continue().then_some((pending, has_repeats)))
     }
 
-    /// Finds the pages that give way to their canonical URL, with the page that stands in for each; and
-    /// whether a page of `pending_named` does not.
-    fn behind_canonicals(
+    /// Returns the pages that yield to their canonical URL, with the page indexed in place of each,
+    /// and whether a page of `pending_named` does not yield.
+    fn yielding_pages(
         &self,
         pending_named: BTreeMap<String, String>,
         latest: &LatestEntries,
@@ -367,7 +369,7 @@ impl AllPages<'_> {
         }
         canonicals
             .named
-            .retain(|url, _| leaving.why_it_stays(url).is_none());
+            .retain(|url, _| leaving.reason_to_keep(url).is_none());
         let mut is_indexed = |url: &str| self.is_indexed(url, latest, leaving);
         canonicals.look_up_redirects(&mut is_indexed, self.redirects)?;
         let behind = canonicals.resolve(&mut is_indexed)?;
@@ -375,14 +377,14 @@ impl AllPages<'_> {
         Ok((behind, has_returned))
     }
 
-    /// Returns whether the index has the page from now on, under this URL and not behind another.
+    /// Returns whether the index will contain a page under this URL that does not yield to another.
     fn is_indexed(
         &self,
         url: &str,
         latest: &LatestEntries,
         leaving: &Leaving,
     ) -> Result<bool, IndexError> {
-        if leaving.why_it_stays(url).is_some() {
+        if leaving.reason_to_keep(url).is_some() {
             return Ok(true);
         }
         if leaving.goes(url) {
@@ -397,7 +399,7 @@ impl AllPages<'_> {
         }
     }
 
-    /// Each page that is stored and that no pending entry speaks of.
+    /// Visits each stored page that has no pending entry.
     fn each_stored(
         &self,
         latest: &LatestEntries,
@@ -431,7 +433,7 @@ impl AllPages<'_> {
     }
 }
 
-/// `None` if it `is_stopped`.
+/// Returns `None` if `is_stopped`.
 fn reconcile(
     writer: &mut IndexWriter,
     (pending, redirects): (&dyn PendingEntries, &RedirectLookUp<'_>),
@@ -458,7 +460,7 @@ fn reconcile(
         writer,
         done: Reconciled::default(),
     };
-    // Deletions and additions under way don't touch the segments that are read.
+    // Concurrent deletions and additions don't affect the segments being read.
     let stored = |page| settling.settle(IndexEntry::Put(Box::new(page)), false);
     if all.each_stored(&surveyed.latest, stored)?.is_break() {
         return Ok(None);
@@ -473,7 +475,7 @@ fn reconcile(
     Ok(walk.is_continue().then_some(done))
 }
 
-/// The second pass: each page is written as all pages together have it.
+/// The second pass: writes each page with its facts.
 struct Settling<'a> {
     all: &'a AllPages<'a>,
     surveyed: &'a Surveyed,
@@ -482,10 +484,10 @@ struct Settling<'a> {
 }
 
 impl Settling<'_> {
-    /// Settles a page that is stored, or that a pending entry speaks of (`is_new`).
+    /// Updates a page that is stored or has a pending entry (`is_new`).
     fn settle(&mut self, entry: IndexEntry, is_new: bool) -> Result<(), IndexError> {
         let url = entry.url().to_owned();
-        let stays = self.surveyed.leaving.why_it_stays(&url);
+        let stays = self.surveyed.leaving.reason_to_keep(&url);
         let Some(mut page) = self.kept(entry, stays)? else {
             let leaves = self.surveyed.leaving.goes(&url);
             self.done.left += u64::from(leaves);
@@ -518,7 +520,7 @@ impl Settling<'_> {
         self.writer.put(&page)
     }
 
-    /// The page that the index keeps under a URL. `None` if it has none from now on.
+    /// Returns the page to keep under a URL; `None` if the URL is removed.
     fn kept(
         &mut self,
         entry: IndexEntry,
@@ -550,7 +552,7 @@ impl Settling<'_> {
         }
     }
 
-    /// Gives a page what all pages together tell of it, and counts it.
+    /// Adds the facts that depend on all pages to a page, and counts it.
     fn take_facts(&mut self, page: &mut IndexedPage) -> Result<(), IndexError> {
         let disk = || IndexError::disk(self.all.dir);
         let all_facts = &self.surveyed.facts;
@@ -579,17 +581,17 @@ fn is_latest(latest: &LatestEntries, key: u64, number: u32) -> bool {
         .is_some_and(|latest| latest.number == number)
 }
 
-/// The pages that leave for a reason that may be a fault of the site.
+/// The pages to be removed for a reason that may be a fault of the site.
 struct Leaving {
     pages: HashMap<u64, Leaves, RandomState>,
-    /// They are so many that they stay.
+    /// True if they are too many, so they stay.
     stay: bool,
 }
 
 struct Leaves {
     url: String,
     why: String,
-    /// It is found under another address, which the index has and keeps.
+    /// True if the page can be found under another URL that stays in the index.
     moved: bool,
 }
 
@@ -599,17 +601,17 @@ impl Leaving {
         page.is_some_and(|page| page.moved || !self.stay)
     }
 
-    fn why_it_stays(&self, url: &str) -> Option<&str> {
+    fn reason_to_keep(&self, url: &str) -> Option<&str> {
         let page = self.pages.get(&url_key(url))?;
         (self.stay && !page.moved).then_some(&page.why)
     }
 
-    /// The URLs of those that stay though a pending entry would drop them.
+    /// Returns the URLs of pages that stay although a pending entry would remove them.
     fn kept_of_pending(&self, latest: &LatestEntries) -> impl Iterator<Item = &str> {
         let stay = self.pages.values().filter(|page| self.stay && !page.moved);
         let is_dropped = |page: &&Leaves| {
             let entry = latest.get(&url_key(&page.url));
-            // A page that names a canonical URL is surveyed by its pending entry.
+            // A page that names a canonical URL is surveyed from its pending entry.
             entry.is_some_and(|_| !page.why.starts_with("canonical: "))
         };
         let pending = stay.filter(is_dropped);

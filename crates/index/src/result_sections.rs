@@ -1,4 +1,4 @@
-//! The sections of a page that a query is found in.
+//! Selects the sections of a page that match a query.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use crate::results::ResultSection;
 use crawl_index_entry::{Heading, IndexedPage};
 
-/// Sections of a page that are shown.
+/// Maximum sections to show for a page.
 const MAX_SECTIONS: usize = 3;
-/// Headings above a section that are named.
+/// Maximum parent headings to show for a section.
 const MAX_PARENTS: usize = 3;
-/// Characters of a heading that a text fragment holds.
+/// Maximum characters of a heading in a text fragment.
 const MAX_FRAGMENT_CHARS: usize = 120;
 
-/// The fragment percent-encode set (WHATWG URL, URL code points), and all that is not ASCII.
+/// The fragment percent-encode set (WHATWG URL, URL code points), plus all non-ASCII characters.
 const FRAGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'!')
     .remove(b'#')
@@ -46,20 +46,19 @@ const FRAGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'}')
     .remove(b'~');
 
-/// The part of a query in a section: terms, those in its heading, and words.
+/// The value of a section: the number of terms, of terms in its heading, and of words.
 type Worth = (usize, usize, usize);
 
-/// The best sections of a page for a query, best first, and whether the page is best entered by
-/// the first of them: by its heading it tells more than the title. `hits` are the places in the
-/// page's text that have words of the query, and which term each is of; `in_title` those terms
-/// that the title has.
+/// Returns the best sections of a page for a query, best first, and whether results should link to
+/// the first one, because its heading matches terms that the title lacks. `hits` are the places of
+/// query words in the page's text with their terms; `in_title` are the terms in the title.
 pub(crate) fn sections(
     page: &IndexedPage,
     hits: &[(Range<usize>, usize)],
     in_title: &[usize],
 ) -> (Vec<ResultSection>, bool) {
-    // What comes before the second heading is the page itself.
-    let mut found: Vec<(Worth, usize, bool)> = Vec::new();
+    // The text before the second heading belongs to the page itself.
+    let mut candidates: Vec<(Worth, usize, bool)> = Vec::new();
     for n in 1..page.headings.len() {
         let heading = &page.headings[n];
         let end = page.headings.get(n + 1);
@@ -79,32 +78,32 @@ pub(crate) fn sections(
         let says_more = named.iter().any(|term| !in_title.contains(term));
         let terms = distinct(within.iter().map(|hit| hit.1)).len();
         let worth = (terms, named.len(), within.len().min(6));
-        found.push((worth, n, says_more));
+        candidates.push((worth, n, says_more));
     }
-    // Of two that are as good the first of the page.
-    found.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-    let best = found.first().map_or(0, |(worth, ..)| worth.0);
+    // Equally good sections stay in page order.
+    candidates.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+    let best = candidates.first().map_or(0, |(worth, ..)| worth.0);
     let page_itself = page.headings.get(1).map_or(page.text.len(), |next| next.at);
     let before = hits.partition_point(|hit| hit.0.start < page_itself);
     let before = distinct(hits[..before].iter().map(|hit| hit.1)).len();
-    found.retain(|(worth, ..)| worth.0 * 2 > best);
-    found.truncate(MAX_SECTIONS);
-    let enters = found
+    candidates.retain(|(worth, ..)| worth.0 * 2 > best);
+    candidates.truncate(MAX_SECTIONS);
+    let enters = candidates
         .first()
         .is_some_and(|(worth, _, says_more)| *says_more && worth.0 >= before);
-    let sections = found.iter().map(|(_, n, _)| section(page, *n));
+    let sections = candidates.iter().map(|(_, n, _)| section(page, *n));
     (sections.collect(), enters)
 }
 
-/// The section of a page that a place in its text belongs to; none for what comes before the
-/// second heading: that is the page itself.
+/// Returns the section at a place in the text; `None` for the text before the second heading, which
+/// belongs to the page itself.
 pub(crate) fn section_at(page: &IndexedPage, at: usize) -> Option<ResultSection> {
     let under = page.headings.iter().skip(1);
     let under = under.take_while(|heading| heading.at <= at).count();
     (under > 0).then(|| section(page, under))
 }
 
-/// The section under a heading, by its number.
+/// Returns the section under the `n`th heading.
 fn section(page: &IndexedPage, n: usize) -> ResultSection {
     let heading = &page.headings[n];
     let fragment = match &heading.id {
@@ -118,7 +117,8 @@ fn section(page: &IndexedPage, n: usize) -> ResultSection {
     }
 }
 
-/// The headings above one, the nearest first; the first of the page, which names it, left out.
+/// Returns the headings above a heading, nearest first, without the page's first heading, which is
+/// its title.
 fn parents(headings: &[Heading], n: usize) -> Vec<String> {
     let mut level = headings[n].level;
     let mut parents = Vec::new();
@@ -131,11 +131,11 @@ fn parents(headings: &[Heading], n: usize) -> Vec<String> {
     parents
 }
 
-/// A fragment that leads to a text (WICG URL Fragment Text Directives, section 3.3).
+/// Returns a text fragment (WICG URL Fragment Text Directives, section 3.3).
 fn text_fragment(text: &str) -> String {
     let end = text.char_indices().nth(MAX_FRAGMENT_CHARS);
     let words = match end {
-        // A word that is cut is not found.
+        // Browsers don't find partial words.
         Some((end, _)) => text[..end].rsplit_once(' ').map_or("", |(words, _)| words),
         None => text,
     };

@@ -8,31 +8,31 @@ use crate::facets::Facets;
 /// The results of a query.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SearchResults {
-    /// The query as it was typed.
+    /// The query as typed.
     pub query: String,
-    /// The number of pages that fit it.
+    /// The number of matching pages.
     pub total: usize,
-    /// The best of them, best first, without those that were skipped.
+    /// The best pages, best first, after the skipped ones.
     pub results: Vec<Hit>,
-    /// The query with words that the index knows in place of those it does not. The results
-    /// are those of this one.
+    /// The corrected query, if it has words that the index lacks. The results are those of this
+    /// query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub did_you_mean: Option<String>,
-    /// The words and phrases that no page has, as typed or in lower case: the results are those
-    /// of the others. Where no page has any word of the query, all of them.
+    /// The words and phrases that no page has, as typed or in lower case. The results match the
+    /// rest of the query. If no page has any word, all words are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
     /// True if the results include pages with one of the query's two words, because few or no pages
     /// have both.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lacks_words: bool,
-    /// Its pages by folder, language, version and type, where that was asked for.
+    /// Pages by folder, language, version and type, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facets: Option<Facets>,
 }
 
 impl SearchResults {
-    /// A sentence on what the results lack of the query. `None` if they have all of it.
+    /// Returns a sentence about the words that the results lack; `None` if nothing is missing.
     #[must_use]
     pub fn left_out(&self) -> Option<String> {
         let words: Vec<_> = self.unknown.iter().map(|word| safe_line(word)).collect();
@@ -48,49 +48,49 @@ impl SearchResults {
     }
 }
 
-/// A page that fits a query.
+/// A page that matches a query.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hit {
-    /// Its URL.
+    /// The URL of the page.
     pub url: String,
-    /// Its title; where it has none, its first heading or its URL.
+    /// The title of the page, or else its first heading or URL.
     pub title: String,
-    /// The part of its text that fits best, in one line; empty where the page allows none.
+    /// The best part of the text, on one line; empty if the page does not allow excerpts.
     pub excerpt: String,
-    /// The measure of its fit; to be compared within one answer only.
+    /// The score, which is comparable only within one result list.
     pub score: f32,
-    /// The title cut where words of the query begin and end.
+    /// The title, split at the boundaries of query words.
     pub title_parts: Vec<TextPart>,
-    /// The excerpt cut likewise.
+    /// The excerpt, split at the boundaries of query words.
     pub excerpt_parts: Vec<TextPart>,
-    /// The section that the excerpt stands in; none for what comes before the second heading.
+    /// The section of the excerpt; `None` before the second heading.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<ResultSection>,
-    /// The sections that have most of the query, best first: three at most.
+    /// Up to three sections with the most query words, best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sections: Vec<ResultSection>,
-    /// The address that the title leads to: the page's, or that of the best section where its
-    /// heading has words of the query that the title lacks.
+    /// The link target of the title: the page, or its best section if that section's heading has
+    /// query words that the title lacks.
     pub leads_to: String,
-    /// The same, with the passage that the excerpt shows: a browser goes there and marks it. None
-    /// where the excerpt has no word of the query, or another section is the best.
+    /// `leads_to` with a text fragment that makes a browser highlight the passage in the excerpt.
+    /// `None` if the excerpt has no query word, or another section is the best.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passage_url: Option<String>,
-    /// True if it comes first by the rules of the site's owner.
+    /// True if the site owner's rules put this page first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
     /// The language of the page.
     pub language: Option<String>,
-    /// When it was last modified by its own word, in seconds since 1970 UTC.
+    /// The modification time that the page declares, in seconds since 1970 UTC.
     pub modified: Option<i64>,
-    /// When it was fetched, in seconds since 1970 UTC.
+    /// When the page was fetched, in seconds since 1970 UTC.
     pub fetched_at: i64,
 }
 
-/// A piece of a text.
+/// A part of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextPart {
-    /// Its characters.
+    /// The text of the part.
     pub text: String,
     /// True if it is a word of the query.
     #[serde(rename = "match")]
@@ -100,18 +100,18 @@ pub struct TextPart {
 /// A section of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultSection {
-    /// The words of its heading.
+    /// The text of the heading.
     pub heading: String,
-    /// The headings above it, the nearest first, without the one that names the page.
+    /// The headings above the section, nearest first, without the page's title.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<String>,
-    /// The URL that leads to it: the page's with its id as fragment; with a text fragment
-    /// (`#:~:text=`) where it has none.
+    /// The URL of the section: the page's URL with the heading's ID as fragment, or with a text
+    /// fragment (`#:~:text=`) if there is no ID.
     pub url: String,
 }
 
 impl ResultSection {
-    /// Its heading and those above it: `70.1 Introduction · GIN indexes`.
+    /// Joins the heading and those above it: `70.1 Introduction · GIN indexes`.
     #[must_use]
     pub fn name(&self) -> String {
         let names = [&self.heading].into_iter().chain(&self.parents);
@@ -125,15 +125,15 @@ impl ResultSection {
 pub struct IndexStats {
     /// Pages that a search can find.
     pub pages: u64,
-    /// Pages that are left out since others have the same text.
+    /// Pages that are left out because others have the same text.
     pub duplicates: u64,
-    /// Pages by language, most frequent first; an empty name where it can't be told.
+    /// Pages by language, most frequent first. The name is empty if the language is unknown.
     pub languages: Vec<(String, u64)>,
     /// Pages by host, most frequent first.
     pub hosts: Vec<(String, u64)>,
-    /// Bytes of the index on disk.
+    /// The size of the index on disk in bytes.
     #[serde(rename = "octets")]
     pub bytes: u64,
-    /// When the page that was fetched last was, in seconds since 1970 UTC.
+    /// When the most recently fetched page was fetched, in seconds since 1970 UTC.
     pub fetched_at: Option<i64>,
 }

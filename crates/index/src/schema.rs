@@ -1,4 +1,4 @@
-//! Which fields the index has, and in which format it lies on disk.
+//! The fields of the index, and its format on disk.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -13,20 +13,20 @@ use crate::error::IndexError;
 use crate::tantivy_directory::check_files;
 use crate::tokens::TOKENIZER;
 
-/// The format of the index: another one is built anew from the archive.
+/// The format of the index. An index of another format is rebuilt from the archive.
 pub const FORMAT: u32 = 4;
 
-/// The file that names it. Written first.
+/// The file that contains the format. Written first.
 pub(crate) const FORMAT_FILE: &str = "format.json";
 
-/// The value of [`Fields::kind`] of a page that a search can find.
+/// The value of [`Fields::kind`] for a page that a search can find.
 pub(crate) const KIND_PAGE: &str = "page";
-/// That of one with the same text as another.
+/// The value of [`Fields::kind`] for a page with the same text as another.
 pub(crate) const KIND_DUPLICATE: &str = "duplicate";
 
-/// The value of [`Fields::leaving`] for pages that a visit would take out.
+/// The value of [`Fields::leaving`] for a page that a visit would remove.
 pub(crate) const LEAVING: &str = "yes";
-/// Its value for pages that give way to their canonical URL.
+/// The value of [`Fields::leaving`] for a page that yields to its canonical URL.
 pub(crate) const GIVES_WAY: &str = "canonical";
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,44 +37,46 @@ struct Format {
 /// The fields of a document.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields {
-    /// The URL: what a page is replaced and deleted by.
+    /// The URL, the key for replacing and deleting a page.
     pub(crate) url: Field,
     /// [`KIND_PAGE`] or [`KIND_DUPLICATE`].
     pub(crate) kind: Field,
-    /// Hosts and folders that it lies in, as `site:` names them.
+    /// The hosts and folders of the page, in the form that `site:` accepts.
     pub(crate) site: Field,
     pub(crate) host: Field,
     pub(crate) language: Field,
-    /// Its folders, language, version and type, as [`facets`](crate::facets) writes them.
+    /// The folders, language, version and type, in the form of [`facets`](crate::facets).
     pub(crate) facet: Field,
-    /// For pages of several versions: see [`VersionMark`](crate::facets::VersionMark).
+    /// For versioned pages: see [`VersionMark`](crate::facets::VersionMark).
     pub(crate) version_mark: Field,
     pub(crate) texts: Texts,
     /// [`IndexedPage`](crate::IndexedPage) as JSON.
     pub(crate) page: Field,
-    /// A number for all that a duplicate has in common.
+    /// A hash of the text, equal for duplicates.
     pub(crate) text_hash: Field,
-    /// [`LEAVING`] where a visit would take it out.
+    /// [`LEAVING`] if a visit would remove the page, [`GIVES_WAY`] if it yields to its canonical
+    /// URL.
     pub(crate) leaving: Field,
-    /// From when on it is not to be shown.
+    /// When the page expires.
     pub(crate) until: Field,
-    /// The number of pages that link to it, as a power of two: a change of few moves nothing.
+    /// The number of pages that link to it, as a power of two, so that small changes have no
+    /// effect.
     pub(crate) linked: Field,
     /// The page prior: how likely it answers a question, in hundredths.
     pub(crate) worth: Field,
     pub(crate) fetched_at: Field,
 }
 
-/// The fields that words are looked up in.
+/// The text fields that queries search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Texts {
     pub(crate) title: Field,
-    /// Headings of the first level, then of the second, then of all others.
+    /// Headings of the first level, of the second, and of all others.
     pub(crate) headings: [Field; 3],
-    /// The beginning of the main text.
+    /// The start of the main text.
     pub(crate) lead: Field,
     pub(crate) body: Field,
-    /// The text beside the main text.
+    /// The text outside the main text.
     pub(crate) beside: Field,
     pub(crate) description: Field,
     pub(crate) keywords: Field,
@@ -123,13 +125,13 @@ pub(crate) fn schema() -> (Schema, Fields) {
     (schema.build(), fields)
 }
 
-/// The most that is read of the file that names the format. Bytes.
+/// Maximum bytes to read of the format file.
 const MAX_FORMAT_BYTES: u64 = 4096;
 
-/// Returns whether `dir` holds an index of this format.
+/// Checks that `dir` contains an index of this format.
 ///
 /// # Errors
-/// [`IndexError::Missing`], [`IndexError::OtherFormat`], or the disk.
+/// [`IndexError::Missing`], [`IndexError::OtherFormat`], or an I/O error.
 pub(crate) fn check_format(dir: &Path) -> Result<(), IndexError> {
     check_files(dir)?;
     let path = dir.join(FORMAT_FILE);
@@ -159,7 +161,7 @@ pub(crate) fn check_format(dir: &Path) -> Result<(), IndexError> {
     }
 }
 
-/// Says that what `dir` will hold is of this format.
+/// Writes the format file into `dir`.
 pub(crate) fn write_format(dir: &Path) -> Result<(), IndexError> {
     fs::create_dir_all(dir).map_err(IndexError::disk(dir))?;
     let path = dir.join(FORMAT_FILE);

@@ -1,4 +1,4 @@
-//! Searching: a query in, ranked pages out.
+//! Searches an index and ranks the results.
 
 use std::collections::HashMap;
 use std::fs;
@@ -27,36 +27,39 @@ use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
 use crate::search_rules::SearchRules;
 use crate::snapshot::Snapshot;
 use crate::stored_page::{each_stored, page_at, stored};
-use crate::typed_minus::as_meant;
+use crate::typed_minus::with_resolved_minus;
 use crate::versions::is_versioned_folder;
 use crate::words::{Stemmer, words};
 use crawl_index_entry::IndexedPage;
 
-/// Results are ranked up to here.
+/// Maximum results to rank.
+/// Beyond the limit: refused.
 pub const MAX_RESULTS: usize = 1000;
-/// Files of an index are held against their checksums when it is opened, up to so many bytes in
-/// all; of a larger one those of so many bytes each.
+/// When an index is opened, its files are compared with their checksums if their total size is at
+/// most this. In a larger index only files up to `MAX_CHECKED_FILE_BYTES` are checked.
+/// Beyond the limit: only small files are checked.
 const MAX_CHECKED_BYTES: u64 = 1 << 30;
 const MAX_CHECKED_FILE_BYTES: u64 = 64 << 20;
-/// The number of pages with both words of a query below which pages with one word follow.
+/// If fewer pages than this have both words of a query, pages with one word follow.
 const MIN_OF_PAIR: usize = 5;
-/// Languages whose stems are looked up, those of most pages first.
+/// Maximum languages whose stems are looked up: those with the most pages.
+/// Beyond the limit: searched as typed.
 const MAX_LANGUAGES: usize = 6;
 
-/// What a search is to answer.
+/// The options of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchOptions {
-    /// Results, at most.
+    /// Maximum results.
     pub limit: usize,
-    /// Results that are skipped.
+    /// Results to skip.
     pub offset: usize,
-    /// Characters of an excerpt, at most.
+    /// Maximum characters of an excerpt.
     pub excerpt: usize,
-    /// The time, in seconds since 1970 UTC: pages whose time is over are not shown.
+    /// The current time in seconds since 1970 UTC. Expired pages are not shown.
     pub now: i64,
     /// The pages to search.
     pub filters: FacetFilters,
-    /// True if the pages that fit are counted by folder, language, version and type.
+    /// Whether to count the matching pages by folder, language, version and type.
     pub facets: bool,
 }
 
@@ -73,7 +76,7 @@ impl Default for SearchOptions {
     }
 }
 
-/// Searches an index, and sees each commit of whoever writes it. May be shared by threads.
+/// Searches an index and sees each new commit of its writer. Can be shared by threads.
 #[derive(Debug)]
 pub struct SearchIndex {
     dir: PathBuf,
@@ -89,7 +92,7 @@ struct Seen {
     languages: Vec<(String, u64)>,
 }
 
-/// The mark that tells one commit from another: they replace `meta.json`.
+/// Identifies a commit by the properties of `meta.json`, which each commit replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     modified: SystemTime,
@@ -98,10 +101,10 @@ struct Stamp {
 }
 
 impl SearchIndex {
-    /// Opens the index in `dir`, which may be written meanwhile.
+    /// Opens the index in `dir`, which may have an active writer.
     ///
     /// # Errors
-    /// [`IndexError`]: none there, of another format, damaged, or the disk.
+    /// [`IndexError`] if there is no index, it has another format or is damaged, or the disk fails.
     pub fn open(dir: &Path) -> Result<SearchIndex, IndexError> {
         let seen = guarded(dir, || Seen::open(dir, true))?;
         Ok(SearchIndex {
@@ -111,24 +114,24 @@ impl SearchIndex {
         })
     }
 
-    /// The same index, searched by these rules of the site's owner.
+    /// Applies the site owner's search rules.
     #[must_use]
     pub fn with_rules(self, rules: SearchRules) -> SearchIndex {
         SearchIndex { rules, ..self }
     }
 
-    /// The pages that fit a query, best first.
+    /// Returns the pages that match a query, best first.
     ///
     /// # Errors
-    /// [`IndexError`]: a query that can't be read, or a damaged index.
+    /// [`IndexError`] if the query can't be read or the index is damaged.
     pub fn search(
         &self,
         query: &str,
         options: &SearchOptions,
     ) -> Result<SearchResults, IndexError> {
-        let asked = options.limit.saturating_add(options.offset);
-        if asked > MAX_RESULTS {
-            let most = MAX_RESULTS;
+        let requested = options.limit.saturating_add(options.offset);
+        if requested > MAX_RESULTS {
+            let (asked, most) = (requested, MAX_RESULTS);
             return Err(QueryError::TooFar { asked, most }.into());
         }
         let parsed = Query::parse(query)?;
@@ -143,10 +146,10 @@ impl SearchIndex {
         })
     }
 
-    /// The stored fields of a page; none where the index does not have it.
+    /// Returns the stored fields of a page; `None` if the index lacks it or it is a duplicate.
     ///
     /// # Errors
-    /// A damaged index.
+    /// If the index is damaged.
     pub fn page(&self, url: &str) -> Result<Option<IndexedPage>, IndexError> {
         let seen = self.seen();
         guarded(&self.dir, || {
@@ -154,10 +157,10 @@ impl SearchIndex {
         })
     }
 
-    /// The same, also where it is left out since another has the same text.
+    /// Returns the stored fields of a page, even if it is a duplicate.
     ///
     /// # Errors
-    /// A damaged index.
+    /// If the index is damaged.
     pub fn stored(&self, url: &str) -> Result<Option<IndexedPage>, IndexError> {
         let seen = self.seen();
         guarded(&self.dir, || {
@@ -165,10 +168,10 @@ impl SearchIndex {
         })
     }
 
-    /// All pages that a search can find, one at a time, in no order of meaning.
+    /// Visits all pages that a search can find, in arbitrary order.
     ///
     /// # Errors
-    /// That of `visit`, or a damaged index.
+    /// The error of `visit`, or an error for a damaged index.
     pub fn each_page<E: From<IndexError>>(
         &self,
         mut visit: impl FnMut(IndexedPage) -> Result<(), E>,
@@ -179,25 +182,25 @@ impl SearchIndex {
         })
     }
 
-    /// All pages as [`SearchIndex::each_page`] gives them, and those with the text of another.
+    /// Visits all pages including duplicates, in arbitrary order.
     ///
     /// # Errors
-    /// That of `visit`, or a damaged index.
+    /// The error of `visit`, or an error for a damaged index.
     pub fn each_page_and_duplicate<E: From<IndexError>>(
         &self,
         visit: impl FnMut(IndexedPage) -> Result<(), E>,
     ) -> Result<(), E> {
-        // So that not all of the index comes to lie in memory.
+        // Read the pages through read-ahead instead of maps, so that they don't stay in memory.
         let last = guarded(&self.dir, || Seen::open_to_read_pages(&self.dir));
         let seen = last.map_or_else(|_| self.seen(), Arc::new);
         let (fields, searcher) = (&seen.fields, &seen.searcher);
         each_stored(&self.dir, fields, searcher, &|| false, visit).map(drop)
     }
 
-    /// The size of the index.
+    /// Returns the size of the index.
     ///
     /// # Errors
-    /// A damaged index, or the disk.
+    /// If the index is damaged or the disk fails.
     pub fn stats(&self) -> Result<IndexStats, IndexError> {
         let seen = self.seen();
         let bytes = bytes(&self.dir)?;
@@ -206,7 +209,7 @@ impl SearchIndex {
         })
     }
 
-    /// The last commit. While another index takes the place of this one, what was there stays.
+    /// Returns the last commit. While the index is being replaced, returns the previous one.
     fn seen(&self) -> Arc<Seen> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if Stamp::of(&self.dir).is_some_and(|stamp| stamp != seen.stamp)
@@ -227,7 +230,7 @@ impl std::fmt::Debug for Seen {
 }
 
 impl Seen {
-    /// With a look at all of its bytes where it is to be `checked`.
+    /// Opens the last commit, and verifies checksums if `checked`.
     fn open(dir: &Path, checked: bool) -> Result<Seen, IndexError> {
         check_format(dir)?;
         let stamp = Stamp::needed(dir)?;
@@ -242,7 +245,7 @@ impl Seen {
         Seen::of(dir, stamp, snapshot)
     }
 
-    /// The same without a look at its bytes, for who reads all pages of it.
+    /// Opens the last commit for reading all pages, without verifying checksums.
     fn open_to_read_pages(dir: &Path) -> Result<Seen, IndexError> {
         check_format(dir)?;
         let stamp = Stamp::needed(dir)?;
@@ -305,7 +308,7 @@ impl Seen {
     }
 }
 
-/// A suggestion with its words as the results write them: the index knows words without accents.
+/// Returns a suggestion with its words spelled as in the results, because the index lacks accents.
 fn as_written(query: &str, results: &[Hit]) -> String {
     let none = Stemmer::none();
     let texts = results.iter().flat_map(|hit| [&hit.title, &hit.excerpt]);
@@ -329,7 +332,7 @@ fn as_written(query: &str, results: &[Hit]) -> String {
     suggestion + &query[end..]
 }
 
-/// One search.
+/// A single search.
 struct Search<'a> {
     seen: &'a Seen,
     rules: &'a SearchRules,
@@ -339,52 +342,52 @@ struct Search<'a> {
 impl Search<'_> {
     fn run(&self, typed: &str, query: Query) -> tantivy::Result<SearchResults> {
         let query = &match query.terms.iter().any(|term| term.is_not) {
-            true => as_meant(query, &self.planner(), &self.seen.searcher)?,
+            true => with_resolved_minus(query, &self.planner(), &self.seen.searcher)?,
             false => query,
         };
         let mut plan = self.plan(query, Strictness::Most)?;
-        let mut found = self.look_up(&plan, query)?;
+        let mut matches = self.look_up(&plan, query)?;
         let mut fit = Strictness::Most;
         for looser in [Strictness::Any, Strictness::Apart] {
-            if found.total == 0 {
+            if matches.total == 0 {
                 fit = looser;
                 plan = self.plan(query, fit)?;
-                found = self.look_up(&plan, query)?;
+                matches = self.look_up(&plan, query)?;
             }
         }
         let mut lacks_words = plan.is_pair && fit != Strictness::Most;
-        if plan.is_pair && fit == Strictness::Most && found.total < MIN_OF_PAIR {
+        if plan.is_pair && fit == Strictness::Most && matches.total < MIN_OF_PAIR {
             let relaxed = self.plan(query, Strictness::Relaxed)?;
             let more = self.look_up(&relaxed, query)?;
-            if more.total > found.total {
-                (plan, found, lacks_words) = (relaxed, more, true);
+            if more.total > matches.total {
+                (plan, matches, lacks_words) = (relaxed, more, true);
             }
         }
         let mut results = Vec::new();
-        for (score, address) in found.best {
+        for (score, address) in matches.best {
             let document: TantivyDocument = self.seen.searcher.doc(address)?;
             if let Some(page) = stored(&self.seen.fields, &document) {
                 results.push(self.hit(&page, score, &plan.wanted));
             }
         }
         let total = match self.options.filters.is_empty() {
-            true => self.pin(typed, &plan, found.total, &mut results)?,
-            // A pinned page may not be what the filters ask for.
-            false => found.total,
+            true => self.pin(typed, &plan, matches.total, &mut results)?,
+            // A pinned page may not match the filters.
+            false => matches.total,
         };
         let suggestion = plan.did_you_mean.map(|words| as_written(&words, &results));
         Ok(SearchResults {
             query: typed.to_owned(),
             total,
             results,
-            facets: found.facets,
+            facets: matches.facets,
             did_you_mean: suggestion.map(|words| safe_line(&words).into_owned()),
             unknown: plan.unknown,
             lacks_words: lacks_words && total > 0,
         })
     }
 
-    /// Puts the page first that is pinned to the query; the number of pages that fit.
+    /// Moves the page pinned to the query to the first place. Returns the number of matching pages.
     fn pin(
         &self,
         typed: &str,
@@ -415,7 +418,8 @@ impl Search<'_> {
             );
             results.truncate(self.options.limit);
         }
-        // Where all that fit were looked at, it is known whether it is one of them.
+        // Only if all matching pages were in the results is it known that the pinned page isn't
+        // one.
         let is_new = !was_found && self.options.offset == 0 && total <= before;
         Ok(total + usize::from(is_new))
     }
@@ -466,7 +470,7 @@ impl Search<'_> {
     fn hit(&self, page: &IndexedPage, score: f32, wanted: &MarkedWords) -> Hit {
         let (title, in_title) = marked(page.name(), page.language.as_deref(), wanted);
         let excerpt = excerpt(page, wanted, self.options.excerpt);
-        // Headings are text of the page.
+        // Headings are part of the page's text.
         let may_show = page.max_snippet.is_none();
         let (sections, enters) = match may_show {
             true => sections(page, &excerpt.hits, &in_title),
@@ -502,7 +506,7 @@ impl Search<'_> {
     }
 }
 
-/// Values of a field with the number of live pages that have it, most frequent first.
+/// Returns the values of a field with the number of live pages that have them, most frequent first.
 fn counted(searcher: &Searcher, field: Field) -> tantivy::Result<Vec<(String, u64)>> {
     let mut counts: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
     for segment in searcher.segment_readers() {
@@ -540,7 +544,8 @@ impl Stamp {
         })
     }
 
-    /// To be taken before the index itself is opened: what comes in between is seen the next time.
+    /// Returns the stamp of the last commit. Take it before opening the index, so that a later
+    /// commit is noticed.
     fn needed(dir: &Path) -> Result<Stamp, IndexError> {
         Stamp::of(dir).ok_or_else(|| IndexError::Missing {
             dir: dir.to_path_buf(),
@@ -548,11 +553,11 @@ impl Stamp {
     }
 }
 
-/// Bytes of the files in a directory.
+/// Returns the total size of the files in a directory.
 fn bytes(dir: &Path) -> Result<u64, IndexError> {
     let mut bytes = 0;
     for entry in fs::read_dir(dir).map_err(IndexError::disk(dir))? {
-        // A merge may take a file away meanwhile.
+        // A merge may delete a file at any time.
         let length = entry
             .and_then(|entry| entry.metadata())
             .map(|meta| meta.len());

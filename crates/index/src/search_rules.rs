@@ -1,5 +1,4 @@
-//! What the owner of a site says of its search: words that stand for each other, and pages that
-//! come first.
+//! A site owner's search rules: synonyms and pinned pages.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,15 +6,15 @@ use serde::Deserialize;
 
 use crate::words::{Stemmer, WordRelation, words};
 
-/// Words of all synonyms, and queries of all pins, at most.
+/// Maximum words of all synonyms, and maximum queries of all pins.
 const MAX_WORDS: usize = 10_000;
 
 /// Synonyms and pinned pages.
 #[derive(Clone, Debug, Default)]
 pub struct SearchRules {
-    /// The words that stand for one, by that one.
+    /// The synonyms of a word, by that word.
     synonyms: HashMap<String, Vec<String>>,
-    /// The URL that comes first, by the words of the query.
+    /// The URL of the pinned page, by the words of the query.
     pins: HashMap<String, String>,
 }
 
@@ -36,12 +35,12 @@ struct Pin {
 }
 
 impl SearchRules {
-    /// Reads them from TOML: `synonyms`, a list of lists of words that stand for each other, and
-    /// tables `[[pins]]` with `queries` and the `url` that comes first for them.
+    /// Parses rules from TOML: `synonyms` is a list of lists of equivalent words; each table
+    /// `[[pins]]` has `queries` and the `url` of the page to put first for them.
     ///
     /// # Errors
-    /// In words, with line and column: no TOML, an unknown key, a synonym that is not one word, a
-    /// pin without queries, or more than 10,000 words or queries.
+    /// A message with line and column: invalid TOML, an unknown key, a synonym that is not one
+    /// word, a pin without queries, or more than 10,000 words or queries.
     pub fn parse(text: &str) -> Result<SearchRules, String> {
         let written: Written = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut rules = SearchRules::default();
@@ -58,11 +57,11 @@ impl SearchRules {
                 .map(|word| one_word(word))
                 .collect::<Result<_, _>>()?;
             for word in &group {
-                let others = group.iter().filter(|other| *other != word);
-                let known = rules.synonyms.entry(word.clone()).or_default();
-                known.extend(others.cloned());
-                known.sort();
-                known.dedup();
+                let synonyms = group.iter().filter(|other| *other != word);
+                let entry = rules.synonyms.entry(word.clone()).or_default();
+                entry.extend(synonyms.cloned());
+                entry.sort();
+                entry.dedup();
             }
         }
         for pin in written.pins {
@@ -88,24 +87,24 @@ impl SearchRules {
         Ok(rules)
     }
 
-    /// The words that stand for a word of a query as well.
+    /// Returns the synonyms of a query word.
     pub(crate) fn synonyms(&self, word: &str) -> &[String] {
         self.synonyms.get(word).map_or(&[], Vec::as_slice)
     }
 
-    /// The words that stand for one as well, by that one.
+    /// Returns all synonyms, by the word that they replace.
     pub(crate) fn all_synonyms(&self) -> BTreeMap<String, Vec<String>> {
         let each = self.synonyms.iter();
         each.map(|(word, others)| (word.clone(), others.clone()))
             .collect()
     }
 
-    /// The URL that comes first, by the words of the query.
+    /// Returns all pinned URLs, by the words of the query.
     pub(crate) fn all_pins(&self) -> &HashMap<String, String> {
         &self.pins
     }
 
-    /// The URL that comes first for a query.
+    /// Returns the URL pinned to a query.
     pub(crate) fn pinned(&self, query: &str) -> Option<&str> {
         if self.pins.is_empty() {
             return None;
@@ -114,18 +113,20 @@ impl SearchRules {
     }
 }
 
-/// A query by its words alone.
+/// Reduces a query to its words.
 fn key(query: &str) -> String {
-    let found = words(query, &Stemmer::none());
-    let whole = found.iter().filter(|word| word.kind != WordRelation::Part);
+    let all_words = words(query, &Stemmer::none());
+    let whole = all_words
+        .iter()
+        .filter(|word| word.kind != WordRelation::Part);
     let whole: Vec<_> = whole.map(|word| word.text.as_str()).collect();
     whole.join(" ")
 }
 
-/// A word as queries are looked up by.
+/// Returns a word in the form used for lookups.
 fn one_word(text: &str) -> Result<String, String> {
-    let found = words(text, &Stemmer::none());
-    let mut whole = found
+    let all_words = words(text, &Stemmer::none());
+    let mut whole = all_words
         .into_iter()
         .filter(|word| word.kind == WordRelation::Plain);
     match (whole.next(), whole.next()) {
@@ -139,8 +140,8 @@ mod tests {
     use super::SearchRules;
 
     #[test]
-    fn ours_what_can_t_be_meant_is_named() {
-        for (text, said) in [
+    fn invalid_rules_are_reported() {
+        for (text, message) in [
             (
                 "synonyms = [['a b', 'c']]",
                 "the synonym `a b` is not one word",
@@ -162,7 +163,7 @@ mod tests {
             ("synonyms = [", "line 1, column"),
         ] {
             let error = SearchRules::parse(text).unwrap_err();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(message), "{text}: {error}");
         }
         let many = format!("synonyms = [[{}]]", "'a', ".repeat(10_001));
         assert!(

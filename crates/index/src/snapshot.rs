@@ -1,10 +1,10 @@
-//! One commit of an index, held open while others follow it.
+//! Holds one commit of an index open while others follow it.
 //!
-//! The writer of an index replaces `meta.json` as a whole, and deletes the files of segments that
-//! no commit names any more; only the lock on the meta keeps it from that. A reader that opened
-//! file after file would find some of them gone as soon as it took longer than from one commit to
-//! the next. So all files of one commit are mapped under the lock, and what is mapped stays,
-//! whatever becomes of its name. No try has to be repeated, however large the index is.
+//! The writer of an index replaces `meta.json` as a whole and deletes the files of segments that no
+//! commit uses any more, unless the meta lock is held. A reader that opened one file after the
+//! other would miss some as soon as it took longer than the time between two commits. So all files
+//! of a commit are mapped under the lock, and the maps stay valid when the files are deleted.
+//! Opening never has to be retried, however large the index is.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -23,7 +23,7 @@ use crate::error::IndexError;
 use crate::file_check::{Checked, check_segments, files, read_small};
 use crate::tantivy_directory::{IndexDirectory, META_FILE};
 
-/// A folder with the files of one commit, which can't be written.
+/// A read-only directory with the files of one commit.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     meta: Arc<[u8]>,
@@ -34,15 +34,15 @@ impl Snapshot {
     /// Maps the files of the last commit of the index in `dir`.
     ///
     /// # Errors
-    /// [`IndexError::Damaged`] where a file is missing, or the disk.
+    /// [`IndexError::Damaged`] if a file is missing, or an I/O error.
     pub(crate) fn open(dir: &Path) -> Result<Snapshot, IndexError> {
         Snapshot::of(dir, IndexDirectory::open(dir))
     }
 
-    /// The same, for who reads all pages of it.
+    /// Like [`Snapshot::open`], for reading all pages.
     ///
     /// # Errors
-    /// As above.
+    /// [`IndexError::Damaged`] if a file is missing, or an I/O error.
     pub(crate) fn open_to_read_pages(dir: &Path) -> Result<Snapshot, IndexError> {
         Snapshot::of(dir, IndexDirectory::open_to_read_pages(dir))
     }
@@ -67,19 +67,19 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// The content of `meta.json`.
+    /// Returns the content of `meta.json`.
     pub(crate) fn metas(&self) -> tantivy::Result<IndexMeta> {
         Index::open(self.clone())?.load_metas()
     }
 
-    /// Looks at its files, which are those of the index in `dir`.
+    /// Checks the files against their checksums. `dir` is the directory of the index.
     ///
     /// # Errors
-    /// [`IndexError::Damaged`] names the file; or the disk.
+    /// [`IndexError::Damaged`] with the name of the file, or an I/O error.
     pub(crate) fn check(&self, dir: &Path, checked: Checked) -> Result<(), IndexError> {
         let metas = self.metas().map_err(IndexError::of(dir))?;
-        // Reading a file leaves less behind in memory than reading its map, which serves where
-        // the file is gone by now.
+        // Reading a file keeps less in memory than reading its map, which is used if the file has
+        // been deleted.
         let open = |file: &Path| -> io::Result<Box<dyn ReadSeek>> {
             match File::open(dir.join(file)) {
                 Err(why) if why.kind() == ErrorKind::NotFound => {
@@ -97,7 +97,7 @@ impl Snapshot {
     }
 }
 
-/// The handle that a file is read through.
+/// A source that a file is read from.
 trait ReadSeek: Read + Seek {}
 
 impl<T: Read + Seek> ReadSeek for T {}
@@ -119,7 +119,7 @@ impl Directory for Snapshot {
         }
     }
 
-    /// The files are held already.
+    /// No lock is needed, because the files are already mapped.
     fn acquire_lock(&self, _: &Lock) -> Result<DirectoryLock, LockError> {
         Ok(DirectoryLock::from(Box::new(())))
     }
@@ -160,7 +160,7 @@ mod tests {
     use crawl_index_entry::IndexedPage;
 
     #[test]
-    fn ours_a_commit_is_read_to_its_end_whatever_follows_it() {
+    fn a_commit_stays_readable_after_later_commits() {
         let dir = tempfile::tempdir().unwrap();
         let mut writer = IndexWriter::open(dir.path()).unwrap();
         let page = IndexedPage {
@@ -171,7 +171,7 @@ mod tests {
         writer.put(&page).unwrap();
         writer.commit("1").unwrap();
         let snapshot = Snapshot::open(dir.path()).unwrap();
-        // The next commits delete all files of the first.
+        // The next commits delete all files of the first one.
         for note in ["2", "3"] {
             writer.drop_url(&page.url);
             writer.commit(note).unwrap();

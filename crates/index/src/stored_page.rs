@@ -1,4 +1,4 @@
-//! Pages as an index stores them, read back.
+//! Reads stored pages back from an index.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::error::{IndexError, guarded};
 use crate::schema::Fields;
 use crawl_index_entry::IndexedPage;
 
-/// Sees the last commit of the index in `dir`.
+/// Returns a searcher of the last commit of the index in `dir`.
 pub(crate) fn searcher(dir: &Path, index: &Index) -> Result<Searcher, IndexError> {
     let error = IndexError::of(dir);
     let reader = index.reader_builder();
@@ -22,8 +22,8 @@ pub(crate) fn searcher(dir: &Path, index: &Index) -> Result<Searcher, IndexError
     Ok(reader.searcher())
 }
 
-/// Each page that is stored, in no order of meaning. Breaks off where it `is_stopped`, which is
-/// asked before each.
+/// Visits each stored page, in arbitrary order. Breaks off if `is_stopped`, which is called before
+/// each page.
 pub(crate) fn each_stored<E: From<IndexError>>(
     dir: &Path,
     fields: &Fields,
@@ -48,7 +48,7 @@ pub(crate) fn each_stored<E: From<IndexError>>(
     Ok(ControlFlow::Continue(()))
 }
 
-/// The page that stands under a URL.
+/// Returns the page with a URL.
 pub(crate) fn page_at(
     searcher: &Searcher,
     fields: &Fields,
@@ -56,15 +56,15 @@ pub(crate) fn page_at(
 ) -> tantivy::Result<Option<IndexedPage>> {
     let term = Term::from_field_text(fields.url, url);
     let query = TermQuery::new(term, IndexRecordOption::Basic);
-    let found = searcher.search(&query, &TopDocs::with_limit(1).order_by_score())?;
-    let Some((_, address)) = found.first() else {
+    let top_pages = searcher.search(&query, &TopDocs::with_limit(1).order_by_score())?;
+    let Some((_, address)) = top_pages.first() else {
         return Ok(None);
     };
     let document: TantivyDocument = searcher.doc(*address)?;
     Ok(stored(fields, &document))
 }
 
-/// The pages whose field `leaving` has a value: `LEAVING` or `GIVES_WAY`.
+/// Returns the pages whose field `leaving` has a value: `LEAVING` or `GIVES_WAY`.
 pub(crate) fn marked_as(
     mark: &str,
     searcher: &Searcher,
@@ -80,7 +80,7 @@ pub(crate) fn marked_as(
     Ok(pages)
 }
 
-/// The page that a document holds.
+/// Returns the page stored in a document.
 pub(crate) fn stored(fields: &Fields, document: &TantivyDocument) -> Option<IndexedPage> {
     let stored = document.get_first(fields.page)?;
     serde_json::from_str(stored.as_str()?).ok()
@@ -94,7 +94,7 @@ mod tests {
     use crawl_index_entry::IndexedPage;
 
     #[test]
-    fn ours_a_page_is_read_as_it_is_stored() {
+    fn a_page_is_read_as_it_is_stored() {
         let page = IndexedPage {
             url: "http://a.example/".to_owned(),
             text: "tea".to_owned(),

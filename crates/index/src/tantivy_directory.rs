@@ -1,9 +1,9 @@
-//! The folder of an index as tantivy sees it, with the modes that a user asks for.
+//! The directory of an index for tantivy, with file modes that follow the umask.
 //!
-//! tantivy keeps what it replaces whole (`meta.json`) in files that only their owner may read, and
-//! locks by a file that it opens for writing. So another user could not search an index, nor
-//! anyone on a disk that is read-only. Here files have the modes that the umask gives, and who may
-//! only read locks by what can be read.
+//! tantivy writes the files that it replaces as a whole (`meta.json`) with owner-only permissions,
+//! and locks through a file that it opens for writing. So other users could not search an index,
+//! nor could anyone on a read-only disk. In this directory files have the modes that the umask
+//! gives, and a process without write permission locks through a file opened for reading.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
@@ -18,12 +18,12 @@ use tantivy::directory::{
 use crate::error::IndexError;
 use crate::read_ahead::ReadAhead;
 
-/// The file that names the segments of the last commit.
+/// The file that lists the segments of the last commit.
 pub(crate) const META_FILE: &str = "meta.json";
-/// The end of the name of a file that is to take another's place.
+/// The suffix of a temporary file that will replace another.
 const BESIDE: &str = ".new";
 
-/// A folder that holds an index.
+/// A folder that contains an index.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexDirectory {
     files: MmapDirectory,
@@ -31,15 +31,15 @@ pub(crate) struct IndexDirectory {
     ahead: ReadsAhead,
 }
 
-/// The ends of the names of files that are read ahead, a piece at a time, as they are read from
-/// begin to end: what was read of a map would stay in memory. Others are mapped.
+/// The extensions of files that are read ahead piecewise, because they are read from start to end
+/// and the pages of a map would stay in memory. Other files are mapped.
 type ReadsAhead = &'static [&'static str];
 
-/// None: searches jump.
+/// No files, for searches, which have random access.
 const NONE: ReadsAhead = &[];
-/// Lists of postings and positions, for merges.
+/// Postings and positions, for merges.
 const POSTINGS: ReadsAhead = &["idx", "pos"];
-/// The store of pages, for readers of all of them.
+/// The page store, for readers of all pages.
 const PAGES: ReadsAhead = &["store"];
 
 impl IndexDirectory {
@@ -51,7 +51,7 @@ impl IndexDirectory {
         })
     }
 
-    /// Opens the folder for who writes and merges.
+    /// Opens the folder for writing and merging.
     pub(crate) fn open_to_write(path: &Path) -> tantivy::Result<IndexDirectory> {
         Ok(IndexDirectory {
             ahead: POSTINGS,
@@ -59,7 +59,7 @@ impl IndexDirectory {
         })
     }
 
-    /// Opens the folder for who reads all pages of it.
+    /// Opens the folder for reading all pages.
     pub(crate) fn open_to_read_pages(path: &Path) -> tantivy::Result<IndexDirectory> {
         Ok(IndexDirectory {
             ahead: PAGES,
@@ -68,8 +68,8 @@ impl IndexDirectory {
     }
 }
 
-/// Looks at the files of an index before one is opened: a FIFO would be waited for, and a link
-/// would have us lock, or make, what it points to.
+/// Checks the types of an index's files before any is opened: opening a FIFO would block, and a
+/// symbolic link would make us lock or create its target.
 pub(crate) fn check_files(dir: &Path) -> Result<(), IndexError> {
     let entries = match fs::read_dir(dir) {
         Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
@@ -78,13 +78,13 @@ pub(crate) fn check_files(dir: &Path) -> Result<(), IndexError> {
     for entry in entries {
         let path = entry.map_err(IndexError::disk(dir))?.path();
         match fs::symlink_metadata(&path) {
-            // Whoever writes takes files away.
+            // A writer may delete files at any time.
             Err(why) if why.kind() == ErrorKind::NotFound => {}
             found if found.as_ref().is_ok_and(fs::Metadata::is_file) => {}
             Err(why) => return Err(IndexError::disk(&path)(why)),
             Ok(_) => {
-                let what = format!("{} is no regular file", path.display());
-                return Err(IndexError::damaged(dir, what));
+                let message = format!("{} is no regular file", path.display());
+                return Err(IndexError::damaged(dir, message));
             }
         }
     }
@@ -127,20 +127,21 @@ impl Directory for IndexDirectory {
 
     fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
         let place = self.path.join(path);
-        let mut beside = place.clone().into_os_string();
-        beside.push(BESIDE);
-        // What a death left goes, and so does a link; one writer at a time is at it.
-        match fs::remove_file(&beside) {
+        let mut temporary = place.clone().into_os_string();
+        temporary.push(BESIDE);
+        // Remove the file of a killed process, or a link. Only one writer at a time uses this
+        // folder.
+        match fs::remove_file(&temporary) {
             Err(why) if why.kind() != ErrorKind::NotFound => return Err(why),
             _ => {}
         }
         let mut options = OpenOptions::new();
-        let mut file = options.write(true).create_new(true).open(&beside)?;
+        let mut file = options.write(true).create_new(true).open(&temporary)?;
         file.write_all(data)?;
         file.sync_data()?;
-        fs::rename(&beside, &place)?;
+        fs::rename(&temporary, &place)?;
         match path == Path::new(META_FILE) {
-            // tantivy syncs the folder only before this write. After a commit the crawl drops the
+            // tantivy syncs the folder only before this write. After a commit the crawl drops its
             // log, so a lost commit could not be repeated.
             true => self.files.sync_directory(),
             false => Ok(()),
@@ -152,7 +153,7 @@ impl Directory for IndexDirectory {
     }
 
     fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
-        // The lock of the writer: the only one that tantivy does not wait for.
+        // The writer lock, the only lock that tantivy does not wait for.
         if !lock.is_blocking {
             return try_lock(&self.path.join(&lock.filepath));
         }
@@ -177,10 +178,10 @@ fn is_read_only(why: &io::Error) -> bool {
     )
 }
 
-/// A lock of a file, released when it is dropped.
+/// A file lock that is released when dropped.
 ///
-/// Closing the file isn't enough: a process that is just being started holds a copy of each open
-/// file until it executes its program, and with it the lock.
+/// Closing the file isn't enough: a process that is being started has a copy of each open file, and
+/// with it the lock, until it executes its program.
 #[derive(Debug)]
 struct HeldLock(File);
 
@@ -191,7 +192,7 @@ impl Drop for HeldLock {
     }
 }
 
-/// Locks a file, which is made if there is none, without waiting for another holder.
+/// Locks a file without waiting, and creates it if necessary.
 fn try_lock(path: &Path) -> Result<DirectoryLock, LockError> {
     let failed = |why| LockError::IoError(Arc::new(why));
     let mut options = OpenOptions::new();
@@ -204,8 +205,8 @@ fn try_lock(path: &Path) -> Result<DirectoryLock, LockError> {
     }
 }
 
-/// Waits for the lock through a file that can't be written. Where there is none, nobody has
-/// written since the index was put there, and nobody holds it.
+/// Waits for the lock through a file opened for reading. If there is no lock file, nobody has
+/// written to the index since it was put there, so nobody holds the lock.
 fn lock_by_reading(path: &Path) -> io::Result<DirectoryLock> {
     let file = match File::open(path) {
         Err(why) if why.kind() == ErrorKind::NotFound => None,
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_is_replaced_has_the_mode_that_the_umask_gives() {
+    fn replaced_files_have_the_mode_of_the_umask() {
         let dir = tempfile::tempdir().unwrap();
         let plain = dir.path().join("plain");
         File::create(&plain).unwrap();
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_is_replaced_is_written_through_no_link() {
+    fn replacing_a_file_does_not_follow_links() {
         let dir = tempfile::tempdir().unwrap();
         let outside = dir.path().join("outside");
         fs::write(&outside, "theirs").unwrap();
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_an_index_has_regular_files_alone() {
+    fn an_index_has_regular_files_alone() {
         let dir = tempfile::tempdir().unwrap();
         check_files(&dir.path().join("none")).unwrap();
         fs::write(dir.path().join("meta.json"), "").unwrap();
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_who_may_only_read_waits_for_the_same_lock() {
+    fn a_read_only_process_waits_for_the_same_lock() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         lock_by_reading(&path).unwrap();

@@ -1,8 +1,8 @@
-//! The words of a page as tantivy takes them: one at a time, from the borrowed text.
+//! Tokenizes the text of a page for tantivy, one word at a time from the borrowed text.
 //!
-//! All fields of text have the tokenizer `raw`, which is ours here: a text that begins with a
-//! [`MARK`] and its language is cut into words, any other is a term as it stands. So no list of a
-//! page's words is ever in memory.
+//! All text fields use the tokenizer name `raw`, which this module replaces: a text that starts
+//! with a [`MARK`] and its language is split into words, any other is a single term. So no list of
+//! a page's words is ever in memory.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,27 +13,28 @@ use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 
 use crate::words::{Stemmer, Words};
 
-/// The name of the tokenizer in the schema: that of the one of tantivy which it stands for.
+/// The tokenizer name in the schema, which is tantivy's name for the tokenizer that this one
+/// replaces.
 pub(crate) const TOKENIZER: &str = "raw";
-/// The mark before and behind the language of a text that is to be cut. No term begins with it.
+/// Encloses the language of a text to be split into words. No term starts with it.
 const MARK: char = '\u{2}';
-/// The mark before a stem, so that it is no word that someone could type. A word and its
-/// stem stand at one place.
+/// The prefix of a stem, which distinguishes it from any word that a user can type. A word and its
+/// stem have the same position.
 pub(crate) const STEM: char = '\u{1}';
 
-/// A text that is cut into words of a language.
+/// Marks a text to be split into words of a language.
 pub(crate) fn of_language(language: Option<&str>, text: &str) -> String {
     format!("{MARK}{}{MARK}{text}", language.unwrap_or(""))
 }
 
-/// Words of a text between two questions whether to stop: some hundreds of microseconds.
-const WORDS_BETWEEN_QUESTIONS: u32 = 4_096;
+/// Words between two checks whether to stop: some hundreds of microseconds.
+const WORDS_BETWEEN_CHECKS: u32 = 4_096;
 
-/// Ends the reading of words when a run has no time left: a page of some megabytes takes seconds.
+/// Ends tokenization when a run has no time left: a page of some megabytes takes seconds.
 #[derive(Clone)]
 pub(crate) struct Stop {
     is_due: Arc<dyn Fn() -> bool + Send + Sync>,
-    /// True if a page has fewer words than its text, so that it must not be committed.
+    /// True if a page's words are incomplete, so that it must not be committed.
     has_cut: Arc<AtomicBool>,
 }
 
@@ -64,7 +65,7 @@ impl fmt::Debug for Stop {
     }
 }
 
-/// See the module's documentation.
+/// Splits marked texts into words: see the module's documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct PageTokenizer {
     pub(crate) stop: Stop,
@@ -104,22 +105,22 @@ pub(crate) struct Tokens<'t> {
     stop: &'t Stop,
     /// Words of this text so far.
     words: u32,
-    /// The stem of the last word behind its mark, if it comes next; else empty.
+    /// The stem of the last word with its prefix, if it is the next token; otherwise empty.
     stem: String,
     token: Token,
 }
 
 impl Tokens<'_> {
-    /// Takes the next word, and returns whether there is one.
+    /// Advances to the next word, and returns whether there is one.
     fn next_word(&mut self) -> bool {
         let Source::Words(words) = &mut self.source else {
             return false;
         };
-        if self.words.is_multiple_of(WORDS_BETWEEN_QUESTIONS) && self.stop.cuts() {
+        if self.words.is_multiple_of(WORDS_BETWEEN_CHECKS) && self.stop.cuts() {
             return false;
         }
         self.words = self.words.wrapping_add(1);
-        // Rules of some language may fail on a text; that costs it the rest of its words.
+        // A language's stemmer may panic on a text, which then loses the rest of its words.
         let is_ready = words.has_ready()
             || catch_unwind(AssertUnwindSafe(|| words.make_ready())).unwrap_or(false);
         let Some(word) = words.pop().filter(|_| is_ready) else {
@@ -178,7 +179,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{PageTokenizer, Stop, WORDS_BETWEEN_QUESTIONS, of_language};
+    use super::{PageTokenizer, Stop, WORDS_BETWEEN_CHECKS, of_language};
 
     fn tokens(text: &str) -> Vec<(usize, String)> {
         tokens_until(text, &Stop::when(Arc::new(|| false)))
@@ -203,13 +204,13 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_long_text_is_left_in_its_midst_when_the_time_is_over() {
+    fn a_long_text_is_cut_off_when_time_is_over() {
         let text = of_language(None, &"water ".repeat(100_000));
-        let asked = AtomicUsize::new(0);
-        let stop = Stop::when(Arc::new(move || asked.fetch_add(1, Ordering::Relaxed) >= 3));
+        let calls = AtomicUsize::new(0);
+        let stop = Stop::when(Arc::new(move || calls.fetch_add(1, Ordering::Relaxed) >= 3));
         assert_eq!(
             tokens_until(&text, &stop).len(),
-            3 * WORDS_BETWEEN_QUESTIONS as usize
+            3 * WORDS_BETWEEN_CHECKS as usize
         );
         assert!(stop.has_cut());
         let stop = Stop::when(Arc::new(|| false));

@@ -1,4 +1,4 @@
-//! Tells a minus that leaves words out from one that is part of a word, such as `-DNDEBUG`.
+//! Distinguishes a minus that excludes words from one that is part of a word, such as `-DNDEBUG`.
 
 use tantivy::collector::TopDocs;
 use tantivy::{Searcher, TantivyDocument};
@@ -8,28 +8,28 @@ use crate::query_plan::Planner;
 use crate::stored_page::stored;
 use crawl_index_entry::IndexedPage;
 
-/// Pages whose text is looked at for a word with its minus, at most.
+/// Maximum pages to read for a word with its minus.
 const MAX_PAGES_READ: usize = 20;
 
-/// The query with each minus as it is meant: one before a word that pages write with it, or in a
-/// query that asks for nothing else, is part of the word.
-pub(crate) fn as_meant(
+/// Resolves each minus in a query. A minus is part of the word if pages write the word with it, or if
+/// the query has only excluded terms.
+pub(crate) fn with_resolved_minus(
     mut query: Query,
     planner: &Planner<'_>,
     searcher: &Searcher,
 ) -> tantivy::Result<Query> {
     let is_sign = |term: &QueryTerm| term.is_not && !term.in_title && term.how == TermMatch::Words;
-    let asks_nothing = query.terms.iter().all(|term| term.is_not) && query.sites.is_empty();
+    let is_only_exclusions = query.terms.iter().all(|term| term.is_not) && query.sites.is_empty();
     for term in query.terms.iter_mut().filter(|term| is_sign(term)) {
         let written = format!("-{}", term.text);
-        if asks_nothing || is_on_a_page(&written, &term.text, planner, searcher)? {
+        if is_only_exclusions || is_on_a_page(&written, &term.text, planner, searcher)? {
             term.is_not = false;
         }
     }
     Ok(query)
 }
 
-/// Returns whether one of the first pages that have the words of `text` writes them as `written`.
+/// Returns whether any of the first pages with the words of `text` spells them `written`.
 fn is_on_a_page(
     written: &str,
     text: &str,
@@ -51,7 +51,7 @@ fn is_on_a_page(
     Ok(false)
 }
 
-/// Returns whether a word of the page's text, title or headings begins so.
+/// Returns whether a word in the page's text, title or headings starts with `word`.
 fn writes(page: &IndexedPage, word: &str) -> bool {
     let headings = page.headings.iter().map(|heading| heading.text.as_str());
     let mut texts = [page.text.as_str(), page.name()]

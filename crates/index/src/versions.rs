@@ -1,8 +1,8 @@
-//! Versions of a page: pages of one title and of much the same text, whose addresses are the same
-//! but for the version in them (`/14/create.html` and `/15/create.html`).
+//! Detects versions of a page: pages with the same title and similar text, whose URLs differ only
+//! by a version (`/14/create.html` and `/15/create.html`).
 //!
-//! A number in an address may be that of a chapter or of a teapot, too. So title and text decide
-//! whether two pages are versions of one, and [`Version`] only says which may be.
+//! A number in a URL may also be that of a chapter or a teapot. So title and text decide whether
+//! two pages are versions of one page; [`Version`] only finds candidates.
 
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
@@ -12,9 +12,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crawl_index_entry::IndexedPage;
 
-/// Names of the version that is meant for most readers, the best first.
+/// Names of the version for most readers, best first.
 const RELEASED: [&str; 3] = ["stable", "current", "latest"];
-/// Names of versions that are not released yet.
+/// Names of unreleased versions.
 const UNRELEASED: [&str; 10] = [
     "next",
     "dev",
@@ -27,45 +27,45 @@ const UNRELEASED: [&str; 10] = [
     "edge",
     "unstable",
 ];
-/// Endings of a number that name what comes before its release.
+/// Suffixes of the number of a pre-release.
 const PRERELEASES: [&str; 7] = ["alpha", "beta", "rc", "pre", "dev", "a", "b"];
-/// Numbers of a version, at most; digits of each.
+/// Maximum numbers of a version, and maximum digits of each.
 const MAX_NUMBERS: usize = 4;
 const MAX_DIGITS: usize = 4;
-/// Digits of a version that is a number alone: longer ones are years and ids.
+/// Maximum digits of a version that is a single number. Longer ones are years and IDs.
 const MAX_LONE_DIGITS: usize = 3;
 
-/// Words in a row that are compared.
+/// Words in a row to compare.
 const ROW: usize = 3;
-/// Rows of a page that are compared: those with the smallest hashes.
+/// Rows of a page to compare: those with the smallest hashes.
 const SKETCH: usize = 48;
-/// The part of the rows of two pages that versions of one page have in common at least. Of texts
-/// that are half the same it is a third.
+/// Minimum share of rows that versions of a page have in common. Texts that are half the same share
+/// a third.
 const MIN_SHARED: f64 = 0.2;
 
-/// The version in an address.
+/// The version in a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version<'u> {
-    /// As it is written: `14`, `v1.2`, `latest`.
+    /// The version as written: `14`, `v1.2`, `latest`.
     pub(crate) label: &'u str,
-    /// The address up to it and with it: `http://a.example/docs/14`.
+    /// The URL up to and including the version: `http://a.example/docs/14`.
     pub(crate) folder: &'u str,
     rank: Rank,
 }
 
-/// The order of versions, the one that is preferred last.
+/// The order of versions; the preferred one is the greatest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Unreleased(Reverse<usize>),
-    /// Its numbers, and whether it is released.
+    /// The version's numbers, and whether it is released.
     Numbered([u32; MAX_NUMBERS], bool),
     Released(Reverse<usize>),
-    /// The address has none: it is what the site shows first.
+    /// The URL has no version: it is what the site shows first.
     Unnamed,
 }
 
 impl Version<'_> {
-    /// The version in the address of a page: the first folder of its path that names one.
+    /// Returns the version in a page's URL: the first folder in the path that looks like one.
     pub(crate) fn of(url: &str) -> Option<Version<'_>> {
         let path_at = url.find("://").map_or(0, |at| at + 3);
         let path_at = path_at + url[path_at..].find('/')?;
@@ -90,7 +90,8 @@ impl Version<'_> {
 }
 
 impl Rank {
-    /// That of a folder. A number alone names a version only where there is something in it.
+    /// Returns the rank of a folder. A single number is a version only if the path continues after
+    /// it.
     fn of(label: &str, has_more: bool) -> Option<Rank> {
         let lower = label.to_ascii_lowercase();
         let place = |names: &[&str]| names.iter().position(|name| *name == lower).map(Reverse);
@@ -112,7 +113,7 @@ impl Rank {
     }
 }
 
-/// `1.2`, `3.11rc1`, `2.x`.
+/// Parses `1.2`, `3.11rc1`, `2.x`.
 fn numbered(text: &str) -> Option<Rank> {
     let mut numbers = [0; MAX_NUMBERS];
     let mut rest = text;
@@ -143,11 +144,11 @@ fn numbered(text: &str) -> Option<Rank> {
     is_before.then_some(Rank::Numbered(numbers, false))
 }
 
-/// A page among those that may be versions of one another.
+/// A page that may be a version of others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VersionedPage {
     pub(crate) url: String,
-    /// Hashes of rows of its words, in order.
+    /// Hashes of rows of the page's words, sorted.
     pub(crate) sketch: Vec<u32>,
 }
 
@@ -159,7 +160,7 @@ impl VersionedPage {
         }
     }
 
-    /// It as bytes, which begin with its sketch.
+    /// Encodes the page as bytes that start with its sketch.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![u8::try_from(self.sketch.len()).unwrap_or(0)];
         bytes.extend(self.sketch.iter().flat_map(|hash| hash.to_be_bytes()));
@@ -177,8 +178,8 @@ impl VersionedPage {
         })
     }
 
-    /// Orders pages by their versions: the one that is preferred first, of two of one version the
-    /// one with the shorter address.
+    /// Orders pages by version, preferred first. Among pages of the same version the shorter URL
+    /// comes first.
     pub(crate) fn by_preference(&self, other: &VersionedPage) -> Ordering {
         let rank = |url| Version::of(url).map_or(Rank::Unnamed, |version| version.rank);
         let by_rank = rank(&other.url).cmp(&rank(&self.url));
@@ -188,10 +189,10 @@ impl VersionedPage {
             .then_with(|| self.url.cmp(&other.url))
     }
 
-    /// Returns whether it says much the same as another.
+    /// Returns whether the page's text is similar to another's.
     #[expect(clippy::cast_precision_loss, reason = "a sketch has few hashes")]
     pub(crate) fn is_like(&self, other: &VersionedPage) -> bool {
-        // The smallest hashes of both together are drawn from all their rows alike.
+        // The smallest hashes of both pages are a fair sample of all their rows.
         let mut both = [&self.sketch[..], &other.sketch].concat();
         both.sort_unstable();
         both.dedup();
@@ -200,23 +201,23 @@ impl VersionedPage {
         let shared = both
             .iter()
             .filter(|hash| has(&self.sketch, hash) && has(&other.sketch, hash));
-        // Texts of a word or two tell nothing.
+        // Texts of a word or two are inconclusive.
         !both.is_empty() && shared.count() as f64 >= MIN_SHARED * both.len() as f64
     }
 }
 
-/// Returns whether a folder (`example.org/docs/14`) is that of a version, or lies in one.
+/// Returns whether a folder (`example.org/docs/14`) is that of a version or inside one.
 pub(crate) fn is_versioned_folder(folder: &str) -> bool {
     Version::of(&format!("http://{folder}/-")).is_some()
 }
 
-/// Orders names of versions, the one that is preferred first.
+/// Orders version names, preferred first.
 pub(crate) fn newer_label_first(a: &str, b: &str) -> Ordering {
     let rank = |label| Rank::of(label, true);
     rank(b).cmp(&rank(a)).then_with(|| a.cmp(b))
 }
 
-/// An address without the version in it.
+/// Returns a URL without its version.
 pub(crate) fn unversioned(url: &str) -> Cow<'_, str> {
     let Some(version) = Version::of(url) else {
         return Cow::Borrowed(url);
@@ -226,8 +227,8 @@ pub(crate) fn unversioned(url: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{before}{behind}"))
 }
 
-/// A number that pages have in common which may be versions of one: their addresses without the
-/// version, and their titles without numbers and names of versions.
+/// Returns a number that pages share if they may be versions of each other. It covers their URLs
+/// without the version, and their titles without numbers and version names.
 pub(crate) fn family(page: &IndexedPage) -> u64 {
     let mut key = unversioned(&page.url).into_owned() + "\n";
     let title = page.title.to_lowercase();
@@ -246,7 +247,7 @@ fn sketch(text: &str) -> Vec<u32> {
     let mut smallest: BTreeSet<u32> = BTreeSet::new();
     let (mut row, mut words) = (0_u64, 0);
     for word in text.split_whitespace() {
-        // The last words of the row move the first one out.
+        // Shifting in a word pushes out the first word of the row.
         row = (row << (64 / ROW)) ^ (xxh3_64(word.as_bytes()) >> (64 - 64 / ROW));
         words += 1;
         if words < ROW {
@@ -272,7 +273,7 @@ mod tests {
     use crawl_index_entry::IndexedPage;
 
     #[test]
-    fn ours_versions_in_addresses() {
+    fn versions_in_addresses() {
         let label = |path: &str| {
             let url = format!("http://a.example{path}");
             Version::of(&url).map_or("-".to_owned(), |version| version.label.to_owned())
@@ -286,7 +287,7 @@ mod tests {
             "/3.13.0rc1/a",
             "/2.x/a",
             "/release-1.4/a",
-            // No versions: a page, ids, years, words.
+            // Not versions: a page, IDs, years, words.
             "/14",
             "/item/14/",
             "/2024/05/a",
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_newest_release_is_preferred() {
+    fn the_newest_release_is_preferred() {
         let page = |path: &str| VersionedPage {
             url: format!("http://a.example{path}/a"),
             sketch: Vec::new(),
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_chapters_are_no_versions() {
+    fn chapters_are_no_versions() {
         let page = |url: &str, title: &str, text: &str| IndexedPage {
             url: format!("http://a.example{url}"),
             title: title.to_owned(),
@@ -350,10 +351,11 @@ mod tests {
             &old,
             &page("/15/drop.html", "Docs: 15: CREATE INDEX", &new)
         ));
-        let other = "In this chapter the hero meets a dragon and does not know what to say to it";
+        let unrelated_text =
+            "In this chapter the hero meets a dragon and does not know what to say to it";
         assert!(!is_version(
             &old,
-            &page("/15/create.html", "Docs: 15: CREATE INDEX", other)
+            &page("/15/create.html", "Docs: 15: CREATE INDEX", unrelated_text)
         ));
     }
 }

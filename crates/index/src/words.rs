@@ -1,10 +1,9 @@
-//! The words of a text, alike for pages and for queries.
+//! Splits text into words, in the same way for pages and queries.
 //!
-//! Boundaries are those of UAX 29 with dictionaries for scripts that are written without
-//! spaces. What it keeps together and people also type apart (`os.path`, `user_agent`,
-//! `ThreadPool`) is a word, and so are its parts. Chinese and Japanese text is cut into pairs
-//! of characters: each pair is a word, so that no dictionary has to know what is looked for.
-//! Operators that stand apart (`!=`, `|>`) are words too.
+//! Word boundaries follow UAX 29, with dictionaries for scripts without spaces. A word that people
+//! also type in parts (`os.path`, `user_agent`, `ThreadPool`) yields the whole word and its parts.
+//! Chinese and Japanese text is split into pairs of characters, each of which counts as a word, so
+//! lookups don't depend on a dictionary. Separate operators (`!=`, `|>`) are words too.
 
 mod ascii;
 mod fold;
@@ -22,73 +21,75 @@ use fold::fold;
 use known::{KnownWord, KnownWords};
 pub use stem::Stemmer;
 
-/// Bytes of the longest word that is taken: longer ones are data, such as encoded images.
+/// Maximum bytes of a word. Longer ones are data, such as encoded images.
+/// Beyond the limit: not a word.
 const MAX_WORD_BYTES: usize = 96;
-/// Bytes of text that are cut into words at a time.
+/// Bytes of text to split into words at a time.
 const MAX_PIECE_BYTES: usize = 8 << 10;
-/// Bytes of an operator that counts as a word. A single symbol is punctuation, and a longer row is
-/// decoration.
+/// Minimum and maximum bytes of an operator that counts as a word. A single symbol is punctuation,
+/// and a longer row is decoration.
 const MIN_OPERATOR_BYTES: usize = 2;
 const MAX_OPERATOR_BYTES: usize = 4;
-/// Words that the end of a block puts between two words, so that no phrase crosses it.
+/// Positions to skip at the end of a block, so that no phrase crosses it.
 const BLOCK_GAP: usize = 4;
 
 /// A word of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// Its characters in lower case, without accents.
+    /// The word in lower case, without accents.
     pub text: String,
-    /// Its stem in the text's language, where that is another.
+    /// The word's stem in the text's language, if it differs from `text`.
     pub stem: Option<String>,
-    /// The place at which it stands in the text, in bytes.
+    /// The byte range of the word in the text.
     pub range: Range<usize>,
-    /// Which word of the text it is, counted from 0. Parts of a word count on from the word's
-    /// own position; where a block of text ends some are left out.
+    /// The number of the word in the text, from 0. Parts of a word count up from the word's own
+    /// position. Some numbers are skipped at the end of a block.
     pub position: usize,
-    /// The relation to the words around it.
+    /// The relation to neighbouring words.
     pub kind: WordRelation,
 }
 
-/// The relation of a word to those around it.
+/// The relation of a word to its neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordRelation {
-    /// It stands by itself.
+    /// An independent word.
     Plain,
-    /// A part of the longer word that comes before it.
+    /// A part of the preceding longer word.
     Part,
-    /// A character of a script that is written without spaces.
+    /// A character of a script without spaces.
     Character,
-    /// Two neighbours of that kind; it stands where the first of them does.
+    /// Two adjacent `Character`s, at the position of the first one.
     Pair,
 }
 
-/// The words of `text`, in order, each before its parts. Linear in `text`.
+/// Returns the words of `text` in order, each followed by its parts. Takes time linear in the
+/// length of `text`.
 #[must_use]
 pub fn words(text: &str, stemmer: &Stemmer) -> Vec<Word> {
     Words::new(text, *stemmer).collect()
 }
 
-/// The words of a borrowed text, made piece by piece as they are asked for: they take the memory
-/// of `MAX_PIECE_BYTES` of text and of `known::MAX_KNOWN_WORDS` words, however long the text is.
+/// Iterates over the words of a borrowed text, which is split piece by piece. Memory use is bounded
+/// by `MAX_PIECE_BYTES` of text and `known::MAX_KNOWN_WORDS` words, however long the text is.
 #[derive(Debug)]
 pub struct Words<'t> {
     text: &'t str,
-    /// The place at which the text begins that was not looked at yet.
+    /// The offset of the text that has not been split yet.
     next: usize,
-    /// Words of the last piece, not yet taken.
+    /// Words of the last piece that have not been returned yet.
     ready: VecDeque<FoundWord>,
     position: usize,
-    /// The end of the last word: symbols are looked for between there and the next word.
+    /// The end of the last word. Symbols are searched between it and the next word.
     symbols_from: usize,
-    /// The forms of words that came before.
+    /// The forms of previous words.
     known: Box<KnownWords>,
-    /// The last character that was cut by itself: its neighbour may begin the next piece.
+    /// The last character of a script without spaces. Its neighbour may start the next piece.
     last_character: Option<Range<usize>>,
-    /// The characters that were asked for last.
+    /// Buffer for the characters of the last returned word.
     characters: String,
 }
 
-/// A word of the text before its forms are asked for.
+/// A word of the text before its forms are looked up.
 #[derive(Clone, Debug)]
 struct FoundWord {
     form: FoundForm,
@@ -100,11 +101,11 @@ struct FoundWord {
 #[derive(Clone, Copy, Debug)]
 enum FoundForm {
     Known(KnownWord),
-    /// One character or two: there are too many pairs to remember their forms.
+    /// A character or a pair. There are too many pairs to remember their forms.
     Characters,
 }
 
-/// A [`Word`] whose forms are borrowed.
+/// A [`Word`] with borrowed forms.
 #[derive(Clone, Debug)]
 pub(crate) struct BorrowedWord<'w> {
     pub(crate) text: &'w str,
@@ -115,7 +116,7 @@ pub(crate) struct BorrowedWord<'w> {
 }
 
 impl<'t> Words<'t> {
-    /// Those of `text`, with stems of the stemmer's language.
+    /// Splits `text`, with stems in the stemmer's language.
     #[must_use]
     pub fn new(text: &'t str, stemmer: Stemmer) -> Words<'t> {
         Words {
@@ -135,46 +136,46 @@ impl<'t> Words<'t> {
         !self.ready.is_empty()
     }
 
-    /// Cuts the text further until a word is ready, and returns whether there is one. The rules of
-    /// some language may fail on a text: only here, not in [`Words::pop`].
+    /// Splits more text until a word is ready, and returns whether there is one. A language's
+    /// stemmer may panic on a text: only here, not in [`Words::pop`].
     pub(crate) fn make_ready(&mut self) -> bool {
         while self.ready.is_empty() && self.next < self.text.len() {
-            // No word waits that was met before.
+            // No pending word refers to the forms of earlier words.
             self.known.make_room();
             let start = self.next;
             let piece = piece_of(&self.text[start..]);
-            // Before the work on it, so that a panic in it does not begin it anew.
+            // Advance before processing the piece, so that a panic doesn't repeat it.
             self.next += piece.len();
             self.piece(start, piece);
         }
         self.has_ready()
     }
 
-    /// The next word, whose forms last until the one behind it is asked for.
+    /// Returns the next word, whose forms are valid until the following word is requested.
     pub(crate) fn next_borrowed(&mut self) -> Option<BorrowedWord<'_>> {
         self.make_ready();
         self.pop()
     }
 
-    /// The word that is ready.
+    /// Returns the word that is ready.
     pub(crate) fn pop(&mut self) -> Option<BorrowedWord<'_>> {
-        let found = self.ready.pop_front()?;
-        let (text, stem) = match found.form {
+        let word = self.ready.pop_front()?;
+        let (text, stem) = match word.form {
             FoundForm::Known(word) => {
                 let forms = self.known.forms(word);
                 (forms.text, forms.stem)
             }
             FoundForm::Characters => {
-                self.characters = fold(&self.text[found.range.clone()]);
+                self.characters = fold(&self.text[word.range.clone()]);
                 (self.characters.as_str(), None)
             }
         };
         Some(BorrowedWord {
             text,
             stem,
-            range: found.range,
-            position: found.position,
-            kind: found.kind,
+            range: word.range,
+            position: word.position,
+            kind: word.kind,
         })
     }
 }
@@ -200,19 +201,19 @@ impl Drop for Words<'_> {
     }
 }
 
-/// The line that `text` begins with; of a long one its beginning, cut behind a space where there
-/// is one, since a space ends any word.
+/// Returns the first line of `text`. A long line is cut after a space if possible, because a space
+/// ends any word.
 fn piece_of(text: &str) -> &str {
-    let most = text.floor_char_boundary(MAX_PIECE_BYTES);
-    let within = &text[..most];
+    let limit = text.floor_char_boundary(MAX_PIECE_BYTES);
+    let within = &text[..limit];
     match within.find('\n') {
         Some(end) => &text[..=end],
-        None if most == text.len() => text,
-        None => &text[..within.rfind(' ').map_or(most, |space| space + 1)],
+        None if limit == text.len() => text,
+        None => &text[..within.rfind(' ').map_or(limit, |space| space + 1)],
     }
 }
 
-/// Returns whether a character belongs to a script whose text is cut into pairs.
+/// Returns whether a character belongs to a script whose text is split into pairs.
 pub(crate) fn is_paired(c: char) -> bool {
     matches!(c,
         '\u{2E80}'..='\u{2FDF}' | '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{30FF}'
@@ -221,7 +222,7 @@ pub(crate) fn is_paired(c: char) -> bool {
 }
 
 impl<'t> Words<'t> {
-    /// Makes the words of a piece, which begins at `start`.
+    /// Splits a piece of text that starts at `start`.
     fn piece(&mut self, start: usize, piece: &'t str) {
         match piece.is_ascii() {
             true => ascii::each(piece, |range| {
@@ -230,11 +231,11 @@ impl<'t> Words<'t> {
             false => self.line(start, piece),
         }
         self.symbols_before(start + piece.len());
-        // A line ends what stands in it.
+        // A word doesn't continue after the end of a line.
         self.position += BLOCK_GAP * usize::from(piece.ends_with('\n'));
     }
 
-    /// Cuts a piece of a line by UAX 29; it begins at `start`.
+    /// Splits a piece of a line by UAX 29. The piece starts at `start`.
     fn line(&mut self, start: usize, line: &str) {
         let segmenter = WordSegmenter::new_dictionary(WordBreakInvariantOptions::default());
         let mut begin = start;
@@ -243,7 +244,8 @@ impl<'t> Words<'t> {
             let range = begin..start + end;
             begin = start + end;
             let piece = &self.text[range.clone()];
-            // The segmenter's own word for it leaves out what ends with a mark (Devanagari, Tamil).
+            // The segmenter's own test for words misses segments that end with a mark (Devanagari,
+            // Tamil).
             if !piece.contains(char::is_alphanumeric) {
                 continue;
             }
@@ -270,14 +272,14 @@ impl<'t> Words<'t> {
             self.position += 1;
             return;
         }
-        let known = self.known.meet(written);
-        self.push(known, range.clone(), at, WordRelation::Plain);
-        let parts = self.known.parts(known);
+        let word = self.known.intern(written);
+        self.push(word, range.clone(), at, WordRelation::Plain);
+        let parts = self.known.parts(word);
         for n in 0..parts {
-            let part = self.known.part(known, n);
+            let part = self.known.part(word, n);
             let part = range.start + part.start..range.start + part.end;
-            let known = self.known.meet(&self.text[part.clone()]);
-            self.push(known, part, at + n, WordRelation::Part);
+            let part_word = self.known.intern(&self.text[part.clone()]);
+            self.push(part_word, part, at + n, WordRelation::Part);
         }
         self.position = at + parts.max(1);
     }
@@ -293,17 +295,17 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// Pushes the operators between the last word and `end`, each at the position of the word
-    /// that follows, so that they part no phrase.
+    /// Pushes the operators between the last word and `end`, each at the position of the following
+    /// word, so that they don't separate a phrase.
     fn symbols_before(&mut self, end: usize) {
         let start = std::mem::replace(&mut self.symbols_from, end);
         for range in operators(self.text, start..end) {
-            let known = self.known.meet(&self.text[range.clone()]);
-            self.push(known, range, self.position, WordRelation::Plain);
+            let word = self.known.intern(&self.text[range.clone()]);
+            self.push(word, range, self.position, WordRelation::Plain);
         }
     }
 
-    /// Each character of a run, and each pair of neighbours.
+    /// Pushes each character of a run, and each pair of neighbours.
     fn ideographs(&mut self, run: Option<Range<usize>>) {
         let Some(run) = run else { return };
         self.symbols_before(run.start);
@@ -334,7 +336,7 @@ impl<'t> Words<'t> {
     }
 }
 
-/// Takes in what UAX 29 leaves out of names such as `C++`, `C#` and `F#`.
+/// Includes the signs of names such as `C++`, `C#` and `F#`, which UAX 29 excludes.
 fn with_signs(text: &str, range: Range<usize>) -> Range<usize> {
     let rest = &text[range.end..];
     if range.len() > 2 || !text[range.clone()].bytes().all(|b| b.is_ascii_alphabetic()) {
@@ -464,7 +466,7 @@ mod tests {
     #[test]
     fn a_long_line_is_cut_like_short_ones() {
         let none = Stemmer::none();
-        // Characters are neighbours across the pieces that they are cut in.
+        // Characters are neighbours across the boundaries of pieces.
         let chinese = "\u{6C34}".repeat(MAX_PIECE_BYTES);
         let (mut characters, mut pairs) = (0, 0);
         for word in Words::new(&chinese, none) {
@@ -479,10 +481,10 @@ mod tests {
             *count += 1;
         }
         assert_eq!((characters, pairs), (MAX_PIECE_BYTES, MAX_PIECE_BYTES - 1));
-        // A word that stands where a piece ends is one word.
+        // A word at the boundary of a piece stays one word.
         for text in ["wassermelone ", "\u{e4}pfel "].map(|word| word.repeat(MAX_PIECE_BYTES)) {
-            let mut found = Words::new(&text, none).enumerate();
-            assert!(found.all(|(n, word)| word.position == n && word.text.len() > 4));
+            let mut numbered_words = Words::new(&text, none).enumerate();
+            assert!(numbered_words.all(|(n, word)| word.position == n && word.text.len() > 4));
         }
     }
 
@@ -497,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_word_is_left_out() {
+    fn non_words_are_skipped() {
         check("en", "", expect![""]);
         check("en", "-- ... \u{0} \u{202e} 💡", expect![""]);
         let long = "x".repeat(1000);

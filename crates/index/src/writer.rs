@@ -1,4 +1,4 @@
-//! Writing: pages in, pages out, commits.
+//! Writes an index: adds and removes pages, and commits.
 
 use std::collections::HashSet;
 use std::fs;
@@ -24,32 +24,33 @@ use crate::tokens::{PageTokenizer, Stop, TOKENIZER};
 use crawl_index_entry::ByteGate;
 use crawl_index_entry::IndexedPage;
 
-/// Memory for pages that are not committed yet. Bytes.
+/// Memory for uncommitted pages, in bytes.
+/// Beyond the limit: written to a segment.
 const MAX_BUFFER_BYTES: usize = 48 << 20;
 
-/// Threads that take words at a time, each with a part of that memory: of less it could not make
-/// use.
+/// Maximum threads that tokenize at the same time. Each gets a share of the buffer memory, and a
+/// smaller share would be useless.
 const MAX_THREADS: usize = 3;
 
-/// Bytes of pages whose words are not taken yet: further ones wait for them.
+/// Maximum bytes of pages waiting to be tokenized. Further pages wait until there is room.
 const MAX_QUEUED_BYTES: usize = 8 << 20;
 
-/// Bytes of stored pages that are compressed together: small enough to show one result
-/// without unpacking many pages.
+/// Bytes of stored pages that are compressed together: small enough to show a result without
+/// decompressing many pages.
 const BLOCK_BYTES: usize = 16 << 10;
 
-/// Level of zstd for stored pages. Each further one takes more time than it spares room.
+/// The zstd level for stored pages. Higher levels cost more time than the space they save is worth.
 const COMPRESSION_LEVEL: i32 = 1;
 
-/// Segments of fewer pages count as of this size where eight of one size are merged: then a crawl
-/// whose commits have few pages each writes a page anew some ten times on its way to a larger
-/// segment, and not some hundred times.
+/// Segments with fewer pages count as this large for merging, which happens when there are eight of
+/// one size. So a crawl with small commits rewrites a page about ten times, rather than some
+/// hundred times, before it is in a larger segment.
 const MIN_SEGMENT_PAGES: u32 = 1_024;
 
-/// Writes an index. There is one at a time for a directory.
+/// Writes an index. A directory can have only one writer at a time.
 ///
-/// Pages that are put or dropped are seen by searches, and outlive the process, from the next
-/// [`commit`](IndexWriter::commit) on; a kill loses what came after the last one, no more.
+/// Changes become visible to searches and durable at the next [`commit`](IndexWriter::commit). A
+/// crash loses only the changes after the last commit.
 pub struct IndexWriter {
     dir: PathBuf,
     pub(crate) fields: Fields,
@@ -57,7 +58,7 @@ pub struct IndexWriter {
     queue: ByteGate,
     note: Option<String>,
     stop: Stop,
-    /// The pages of the last commit, where they were asked for since.
+    /// The pages of the last commit, if they were needed since.
     committed: Option<Searcher>,
     /// The pages that entries marked as leaving since this writer was opened, by the keys of their
     /// URLs.
@@ -67,30 +68,29 @@ pub struct IndexWriter {
 /// The outcome of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Commit {
-    /// It is durable, and searches see it.
+    /// The commit is durable and visible to searches.
     Done,
-    /// The time was over before all words were read, so the index stands as the last commit left
-    /// it. Drop the writer.
+    /// Time ran out before all words were read, so the index is unchanged since the last commit.
+    /// Drop the writer.
     Stopped,
 }
 
 impl IndexWriter {
-    /// Opens the index in `dir`, or begins one where there is none. All of its files are held
-    /// against their checksums first.
+    /// Opens the index in `dir`, or creates one. All files are compared with their checksums first.
     ///
     /// # Errors
-    /// [`IndexError`]: of another format, in use, damaged, or the disk.
+    /// [`IndexError`] if the index has another format, is in use or damaged, or the disk fails.
     pub fn open(dir: &Path) -> Result<IndexWriter, IndexError> {
         let opened = IndexWriter::open_unless(dir, Arc::new(|| false))?;
         opened.ok_or_else(|| IndexError::damaged(dir, "its files were not looked at"))
     }
 
-    /// The same; none where it `is_stopped` meanwhile, which is asked every few bytes. It is asked
-    /// for as long as there is the writer: what is put is read to its end only until then, and
-    /// not committed.
+    /// Like [`IndexWriter::open`], but returns `None` if `is_stopped`, which is called every few
+    /// bytes. The writer continues to call it: once it returns true, pages are not read to their
+    /// end and not committed.
     ///
     /// # Errors
-    /// [`IndexError`]: of another format, in use, damaged, or the disk.
+    /// [`IndexError`] if the index has another format, is in use or damaged, or the disk fails.
     pub fn open_unless(
         dir: &Path,
         is_stopped: Arc<dyn Fn() -> bool + Send + Sync>,
@@ -124,20 +124,20 @@ impl IndexWriter {
         })
     }
 
-    /// The note of the last commit: up to where its source was read.
+    /// Returns the note of the last commit, which records how far its source was read.
     #[must_use]
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
 
-    /// Adds a page, in place of what stands under its URL. Waits while `MAX_QUEUED_BYTES` of
-    /// pages are not taken in yet.
+    /// Adds a page, replacing the one with the same URL. Waits while `MAX_QUEUED_BYTES` of pages
+    /// have not been tokenized.
     ///
     /// # Errors
-    /// The disk.
+    /// If the disk fails.
     pub fn put(&mut self, page: &IndexedPage) -> Result<(), IndexError> {
         self.drop_url(&page.url);
-        // Rules of some language may fail on a text; that costs this page alone.
+        // A language's stemmer may panic on a text, which affects only this page.
         let document = catch_unwind(AssertUnwindSafe(|| document(&self.fields, page)));
         let Ok(document) = document else {
             return Ok(());
@@ -149,16 +149,16 @@ impl IndexWriter {
         added.map_err(IndexError::of(&self.dir)).map(|_| ())
     }
 
-    /// Takes a page out, if it is there.
+    /// Removes the page with a URL, if there is one.
     pub fn drop_url(&mut self, url: &str) {
         self.inner
             .delete_term(Term::from_field_text(self.fields.url, url));
     }
 
-    /// The page that stands under a URL as of the last commit.
+    /// Returns the page with a URL as of the last commit.
     ///
     /// # Errors
-    /// A damaged index, or the disk.
+    /// If the index is damaged or the disk fails.
     pub(crate) fn committed(&mut self, url: &str) -> Result<Option<IndexedPage>, IndexError> {
         let dir = self.dir.clone();
         guarded(&dir, || {
@@ -166,21 +166,21 @@ impl IndexWriter {
                 Some(searcher) => searcher,
                 None => searcher(&dir, self.inner.index())?,
             };
-            let found = page_at(&searcher, &self.fields, url).map_err(IndexError::of(&dir));
+            let page = page_at(&searcher, &self.fields, url).map_err(IndexError::of(&dir));
             self.committed = Some(searcher);
-            found
+            page
         })
     }
 
-    /// Makes all of it durable and visible, with a note to go along.
+    /// Makes all changes durable and visible, and stores a note with them.
     ///
     /// # Errors
-    /// The disk. What the last commit held stands as it was.
+    /// If the disk fails. Then the last commit is unchanged.
     pub fn commit(&mut self, note: &str) -> Result<Commit, IndexError> {
         let commit = guarded(&self.dir, || {
             let error = IndexError::of(&self.dir);
             let mut prepared = self.inner.prepare_commit().map_err(&error)?;
-            // By now the words of all pages are read.
+            // All pages have been tokenized at this point.
             if self.stop.has_cut() {
                 prepared.abort().map_err(&error)?;
                 return Ok(Commit::Stopped);
@@ -196,12 +196,12 @@ impl IndexWriter {
         Ok(commit)
     }
 
-    /// Commits, and takes the words of what is put from then on with one thread for each
-    /// processor: worth it for many pages, as each thread writes segments of its own. None where
-    /// not all that was put is committed: see [`Commit::Stopped`].
+    /// Commits, then tokenizes further pages with one thread per processor, at most `MAX_THREADS`.
+    /// This is worthwhile only for many pages, because each thread writes its own segments. `None`
+    /// if the commit was stopped: see [`Commit::Stopped`].
     ///
     /// # Errors
-    /// The disk.
+    /// If the disk fails.
     pub fn with_all_processors(mut self, note: &str) -> Result<Option<IndexWriter>, IndexError> {
         if self.note() != Some(note) && self.commit(note)? == Commit::Stopped {
             return Ok(None);
@@ -209,7 +209,7 @@ impl IndexWriter {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let error = IndexError::of(&self.dir);
         let index = self.inner.index().clone();
-        // One writer at a time has the lock.
+        // Release the lock, which only one writer can have.
         self.inner.wait_merging_threads().map_err(&error)?;
         let inner = tantivy_writer(&index, threads.min(MAX_THREADS));
         Ok(Some(IndexWriter {
@@ -218,10 +218,10 @@ impl IndexWriter {
         }))
     }
 
-    /// Ends: waits for merges that are under way.
+    /// Waits for running merges and closes the writer.
     ///
     /// # Errors
-    /// The disk.
+    /// If the disk fails.
     pub fn close(self) -> Result<(), IndexError> {
         let error = IndexError::of(&self.dir);
         self.inner.wait_merging_threads().map_err(error)
@@ -232,11 +232,11 @@ impl IndexWriter {
     }
 }
 
-/// The note of the last commit of the index in `dir`, without a look at its other files; none
-/// where there is no index, or no commit.
+/// Returns the note of the last commit of the index in `dir`, without checking other files; `None`
+/// if there is no index or no commit.
 ///
 /// # Errors
-/// [`IndexError`]: of another format, damaged, or the disk.
+/// [`IndexError`] if the index has another format or is damaged, or the disk fails.
 pub fn note_in(dir: &Path) -> Result<Option<String>, IndexError> {
     match check_format(dir) {
         Err(IndexError::Missing { .. }) => return Ok(None),
@@ -249,12 +249,12 @@ pub fn note_in(dir: &Path) -> Result<Option<String>, IndexError> {
     note.map(|note| unsealed(dir, &note)).transpose()
 }
 
-/// A note and its checksum: `meta.json`, which holds it, has none.
+/// Appends a checksum to a note, because `meta.json`, which contains the note, has none.
 fn sealed(note: &str) -> String {
     format!("{note} {:016x}", xxh3_64(note.as_bytes()))
 }
 
-/// A note without its checksum, if it has one.
+/// Verifies and removes the checksum of a note. A note without one is returned as it is.
 fn unsealed(dir: &Path, note: &str) -> Result<String, IndexError> {
     let is_sum = |sum: &str| sum.len() == 16 && sum.bytes().all(|byte| byte.is_ascii_hexdigit());
     match note.rsplit_once(' ') {
@@ -269,10 +269,10 @@ fn unsealed(dir: &Path, note: &str) -> Result<String, IndexError> {
     }
 }
 
-/// Removes an index of whatever format.
+/// Removes an index of any format.
 ///
 /// # Errors
-/// The disk.
+/// If the disk fails.
 pub fn remove(dir: &Path) -> Result<(), IndexError> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -291,7 +291,7 @@ fn tantivy_writer(index: &Index, threads: usize) -> tantivy::Result<Inner<Queued
 }
 
 fn open_index(dir: &Path, schema: Schema) -> Result<Index, IndexError> {
-    // The format's file comes first, so a death in between leaves a directory without an index.
+    // The format file is written first, so a crash in between leaves a directory without an index.
     if dir.join(META_FILE).exists() {
         let index = IndexDirectory::open_to_write(dir).and_then(Index::open);
         let index = index.map_err(IndexError::of(dir))?;

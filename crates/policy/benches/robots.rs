@@ -1,8 +1,8 @@
-//! The speed at which robots.txt files are read and asked, beside the other crates that do it.
+//! How fast this crate and others parse robots.txt files and match paths.
 //!
-//! `ROBOTS_CORPUS` names a folder of robots.txt files; without it a small synthetic corpus
-//! stands in. Each engine gets the same files (up to 500 KiB, and those that are UTF-8, since
-//! one engine takes nothing else), the same agent and the same paths.
+//! `ROBOTS_CORPUS` names a folder of robots.txt files. Without it, a small synthetic corpus is
+//! used. Every engine gets the same files (up to 500 KiB, and only UTF-8, because one engine
+//! accepts nothing else), the same agent and the same paths.
 #![allow(
     clippy::print_stderr,
     clippy::disallowed_methods,
@@ -41,7 +41,7 @@ fn allows(rules: &AgentRules, path: &str) -> bool {
     rules.judge_path(&path).is_allowed()
 }
 
-/// Half of the paths come from the file's own rules, half from anywhere.
+/// Takes half of the paths from the file's own rules and half from a fixed list.
 fn paths(text: &str) -> Vec<String> {
     let anywhere = [
         "/",
@@ -82,7 +82,7 @@ fn corpus() -> Vec<File> {
     files.into_iter().map(File::new).collect()
 }
 
-/// Rules and wildcards in about the shares that real files have.
+/// Generates rules and wildcards in about the proportions of real files.
 fn synthetic(seed: usize) -> String {
     let mut text = String::from("# robots.txt\nUser-agent: OtherBot\nDisallow: /\n\n");
     text += "User-agent: *\nCrawl-delay: 10\n";
@@ -96,7 +96,7 @@ fn synthetic(seed: usize) -> String {
     text + "\nSitemap: https://www.example.org/sitemap.xml\n"
 }
 
-/// The corpus as a whole and by the size of its files.
+/// Splits the corpus by file size, after the corpus as a whole.
 fn classes(corpus: &[File]) -> Vec<(&'static str, Vec<&File>)> {
     let class = |name, from: usize, to: usize| {
         let within = |file: &&File| (from..to).contains(&file.text.len());
@@ -112,7 +112,7 @@ fn classes(corpus: &[File]) -> Vec<(&'static str, Vec<&File>)> {
     filled.collect()
 }
 
-/// Reading a file for one question.
+/// Parses a file and matches one path.
 fn one_shot(c: &mut Criterion, class: &str, corpus: &[&File]) {
     let mut group = c.benchmark_group(format!("one_shot/{class}"));
     let bytes = corpus.iter().map(|file| file.text.len() as u64).sum();
@@ -152,7 +152,7 @@ fn one_shot(c: &mut Criterion, class: &str, corpus: &[&File]) {
     group.finish();
 }
 
-/// This crate reads and asks in one, and fails on some files.
+/// The crate parses and matches in one call, and panics on some files.
 fn robotstxt_allows(file: &File, path: &str) -> bool {
     let url = format!("http://a.example{path}");
     std::panic::catch_unwind(|| {
@@ -161,8 +161,7 @@ fn robotstxt_allows(file: &File, path: &str) -> bool {
     .unwrap_or(false)
 }
 
-/// Asking files that have been read, each of them twenty times before it is the next one's
-/// turn.
+/// Matches paths against parsed files, twenty times per file before moving to the next.
 fn compiled(c: &mut Criterion, class: &str, corpus: &[&File]) {
     let mut group = c.benchmark_group(format!("compiled/{class}"));
     group.throughput(Throughput::Elements((corpus.len() * PATHS) as u64));
@@ -195,12 +194,12 @@ fn compiled(c: &mut Criterion, class: &str, corpus: &[&File]) {
 fn report_memory(class: &str, corpus: &[&File], robots: &[AgentRules]) {
     let bytes: usize = robots.iter().map(AgentRules::memory_bytes).sum();
     let read: usize = corpus.iter().map(|file| file.text.len()).sum();
-    let most = robots.iter().map(AgentRules::memory_bytes).max();
+    let max = robots.iter().map(AgentRules::memory_bytes).max();
     eprintln!(
         "memory, {class}: {} bytes a compiled file, {:.2} per byte read, at most {}",
         bytes / robots.len().max(1),
         bytes as f64 / read as f64,
-        most.unwrap_or_default(),
+        max.unwrap_or_default(),
     );
 }
 
@@ -216,7 +215,7 @@ fn count<R>(corpus: &[&File], robots: &[R], allows: impl Fn(&R, &str) -> bool) -
         .sum()
 }
 
-/// The cost of a match by the number of rules, and by where they have wildcards.
+/// The cost of a match by the number of rules and the position of their wildcards.
 fn sizes(c: &mut Criterion) {
     let mut group = c.benchmark_group("rules");
     for count in [50, 50_000] {
@@ -240,7 +239,7 @@ fn sizes(c: &mut Criterion) {
     group.finish();
 }
 
-/// Half a megabyte of malice.
+/// Half a megabyte of hostile rules each.
 fn malice() -> Vec<(&'static str, String)> {
     let lines = |count: usize, rule: &dyn Fn(usize) -> String| {
         let mut text = "User-agent: *\n".to_owned();
@@ -275,8 +274,8 @@ fn malice() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Malice read and asked three times, and asked alone, with a path of 2000 bytes that holds
-/// whatever bytes the rules do.
+/// Hostile files, parsed and matched three times, and matched alone, with a path of 2000 bytes that
+/// contains all bytes of the rules.
 fn hostile(c: &mut Criterion) {
     let path = "/0123456789xzcb".to_owned() + &"a".repeat(1985);
     for (name, text) in malice() {
@@ -306,7 +305,7 @@ fn hostile(c: &mut Criterion) {
 
 fn all(c: &mut Criterion) {
     let corpus = corpus();
-    // One engine panics on some files; its reports would drown the figures.
+    // One engine panics on some files. Its messages would bury the results.
     std::panic::set_hook(Box::new(|_| {}));
     for (class, files) in classes(&corpus) {
         one_shot(c, class, &files);

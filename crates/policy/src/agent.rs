@@ -1,28 +1,29 @@
-//! The crawler's name in robots.txt, and the profile by which rules are read.
+//! The crawler's product token, and the profiles for reading rules.
 
 use std::fmt;
 
 /// A crawler's name as robots.txt files address it: `1*(A-Z a-z 0-9 _ -)`.
 ///
-/// RFC 9309 section 2.2.1 knows no digits in a product token; crawlers in use have them,
-/// so a token of ours may. Comparison ignores case.
+/// RFC 9309 section 2.2.1 allows no digits in a product token, but crawlers in use have them, so
+/// they are accepted. Comparison ignores case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProductToken(
-    // Invariant: ASCII letters, digits, `_` and `-` only. Empty only where `leading` found
-    // no token at all: such a name is nobody's and falls to the `*` group.
+    // Invariant: only ASCII letters, digits, `_` and `-`. Empty only if `leading` found no token.
+    // An empty token matches only the `*` group.
     String,
 );
 
-/// The reason why a text is no product token.
+/// An invalid product token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no product token: letters, digits, `_` and `-` only, at least one")]
 pub struct BadToken(pub String);
 
 impl ProductToken {
-    /// Takes `name` as a product token.
+    /// Creates a product token from `name`.
     ///
     /// # Errors
-    /// [`BadToken`] where `name` is empty or holds anything but letters, digits, `_`, `-`.
+    /// Fails with [`BadToken`] if `name` is empty or contains anything but letters, digits, `_` and
+    /// `-`.
     pub fn new(name: &str) -> Result<ProductToken, BadToken> {
         if name.is_empty() || !name.bytes().all(is_token_byte) {
             return Err(BadToken(name.to_owned()));
@@ -30,17 +31,16 @@ impl ProductToken {
         Ok(ProductToken(name.to_owned()))
     }
 
-    /// The product token that `name` begins with: `ExampleBot/2.1 (+info)` is `ExampleBot`.
+    /// Returns the product token at the start of `name`: `ExampleBot` for `ExampleBot/2.1 (+info)`.
     ///
-    /// A name that begins with none is a robot that no file can address: it falls to the
-    /// group for `*`.
+    /// A name without such a token can't be addressed by any file, so the `*` group applies to it.
     #[must_use]
     pub fn leading(name: &str) -> ProductToken {
         let end = name.bytes().take_while(|&b| is_token_byte(b)).count();
         ProductToken(name.get(..end).unwrap_or_default().to_owned())
     }
 
-    /// The token as it was given.
+    /// Returns the token as given.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -53,7 +53,7 @@ impl fmt::Display for ProductToken {
     }
 }
 
-/// A reading of robots.txt.
+/// A standard for reading robots.txt.
 #[derive(
     Clone,
     Copy,
@@ -74,14 +74,14 @@ impl fmt::Display for ProductToken {
     serde(rename_all = "lowercase")
 )]
 pub enum Profile {
-    /// RFC 9309, with the spellings that the most used parser forgives.
+    /// RFC 9309, including the misspellings that the most used parser accepts.
     #[default]
     Rfc9309,
-    /// "A Standard for Robot Exclusion", 1994: records between blank lines, prefixes only.
+    /// "A Standard for Robot Exclusion", 1994: records separated by blank lines, prefixes only.
     Koster1994,
-    /// The 1997 revision: as 1994, with several names and several paths on one line.
+    /// The 1997 revision: like 1994, but a line may have several names or several paths.
     Extended1997,
-    /// A URL is allowed only where every other reading allows it.
+    /// Allows a URL only if every other profile allows it.
     Strictest,
 }
 

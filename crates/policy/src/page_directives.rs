@@ -8,41 +8,41 @@ use crate::agent::{ProductToken, Profile};
 
 use directive_words::{Directive, DirectiveWord};
 
-/// The directives of a page and its headers for one robot, each with the text that it rests on.
+/// The directives of a page and its headers for one robot, each with its source text.
 ///
-/// A field that is `None` asks nothing: missing words mean index and follow. Words for all
-/// robots and words for this one add up; where they contradict, the stricter wins, except
-/// under [`Profile::Extended1997`], which lets a META's `ALL` and its permissive words win.
+/// A field that is `None` restricts nothing: without any words, a page may be indexed and its links
+/// followed. Words for all robots and words for this one add up. If they contradict, the stricter
+/// one wins, except under [`Profile::Extended1997`], where a META's `ALL` and permissive words win.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageDirectives {
-    /// The page is not to be indexed.
+    /// Don't index the page.
     pub noindex: Option<CitedText>,
-    /// The page's links are not to be followed.
+    /// Don't follow the page's links.
     pub nofollow: Option<CitedText>,
-    /// No copy is to be kept for others to see (`noarchive`, `nocache`).
+    /// Don't show a stored copy to others (`noarchive`, `nocache`).
     pub noarchive: Option<CitedText>,
-    /// No part of the page is to be shown.
+    /// Don't show any part of the page.
     pub nosnippet: Option<CitedText>,
-    /// Characters of a snippet at most; -1 is without limit, 0 is none.
+    /// Maximum characters of a snippet; -1 means no limit, 0 means no snippet.
     pub max_snippet: Option<CitedValue<i32>>,
-    /// Not to be shown from this moment on, in seconds since 1970 (UTC).
+    /// Don't show the page after this time, in seconds since 1970 (UTC).
     pub unavailable_after: Option<CitedValue<i64>>,
-    /// The page is not for AI use (`noai`).
+    /// Don't use the page for AI (`noai`).
     pub noai: Option<CitedText>,
-    /// The page's images are not for AI use (`noimageai`).
+    /// Don't use the page's images for AI (`noimageai`).
     pub noimageai: Option<CitedText>,
 }
 
-/// A value and the text it was read from.
+/// A value and its source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CitedValue<T> {
     /// The value.
     pub value: T,
-    /// The place at which it stands.
+    /// Where the value was found.
     pub source: CitedText,
 }
 
-/// The text that an answer rests on.
+/// The text that a result is based on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CitedText {
     /// Header or page.
@@ -51,7 +51,7 @@ pub struct CitedText {
     pub text: String,
 }
 
-/// The places at which a directive is found.
+/// Where a directive was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DirectivePlace {
     /// In the response's headers.
@@ -68,7 +68,7 @@ impl fmt::Display for CitedText {
 
 impl PageDirectives {
     /// Reads the values of all `X-Robots-Tag` headers and all `(name, content)` pairs of META
-    /// elements, in their order; METAs with other names are skipped.
+    /// elements, in order. METAs with other names are skipped.
     #[must_use]
     pub fn read<'a>(
         headers: impl IntoIterator<Item = &'a str>,
@@ -76,10 +76,10 @@ impl PageDirectives {
         agent: &ProductToken,
         profile: Profile,
     ) -> PageDirectives {
-        let mut found = PageDirectives::default();
+        let mut directives = PageDirectives::default();
         for value in headers {
             for said in directive_words::of_header(value, agent) {
-                found.take(&said, DirectivePlace::Header, || {
+                directives.take(&said, DirectivePlace::Header, || {
                     format!("X-Robots-Tag: {value}")
                 });
             }
@@ -98,20 +98,20 @@ impl PageDirectives {
             for said in directive_words::of_meta(content) {
                 if !(liberal && overruled_1997(&said, &spoken)) {
                     let text = || format!("<meta name=\"{name}\" content=\"{content}\">");
-                    found.take(&said, DirectivePlace::Meta, text);
+                    directives.take(&said, DirectivePlace::Meta, text);
                 }
             }
         }
-        found
+        directives
     }
 
-    /// The first text that says a word stays; of values the strictest stays.
-    fn take(&mut self, said: &Directive, place: DirectivePlace, text: impl Fn() -> String) {
+    /// Keeps the first text with a word, and the strictest value.
+    fn take(&mut self, directive: &Directive, place: DirectivePlace, text: impl Fn() -> String) {
         let source = || CitedText {
             place,
             text: text(),
         };
-        let flag = match *said {
+        let flag = match *directive {
             Directive::Word(DirectiveWord::None) => {
                 self.noindex.get_or_insert_with(source);
                 &mut self.nofollow
@@ -151,7 +151,7 @@ fn least<T: Copy, K: Ord>(
     }
 }
 
-/// -1 is no limit, so it comes last.
+/// -1 means no limit, so it sorts last.
 fn unlimited(n: i32) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
@@ -161,12 +161,11 @@ fn addresses(name: &str, agent: &ProductToken) -> bool {
         || (!agent.as_str().is_empty() && name.eq_ignore_ascii_case(agent.as_str()))
 }
 
-/// Returns whether a restriction gives way to `ALL`, `INDEX` or `FOLLOW` among the page's words
-/// (1997: ALL outweighs every other word, and of two that contradict the robot takes the
-/// permissive one).
-fn overruled_1997(said: &Directive, spoken: &[Directive]) -> bool {
+/// Returns whether `ALL`, `INDEX` or `FOLLOW` on the page overrules a restriction. In 1997, ALL
+/// outweighs every other word, and the robot takes the permissive one of two that contradict.
+fn overruled_1997(directive: &Directive, spoken: &[Directive]) -> bool {
     let any = |word: DirectiveWord| spoken.contains(&Directive::Word(word));
-    match said {
+    match directive {
         Directive::Word(DirectiveWord::Noindex) => {
             any(DirectiveWord::All) || any(DirectiveWord::Index)
         }

@@ -1,10 +1,10 @@
-//! The statements of a site about the use of its pages.
+//! A site's statements about the use of its pages.
 //!
-//! Several vocabularies are in use and none of them says which goes before which, so each
-//! statement is kept as it was made, and for a purpose the most restrictive one holds:
-//! `Content-Usage` (IETF AIPREF drafts), `Content-Signal`, RSL's `License`, the TDM
-//! Reservation Protocol, `noai` and `noimageai`, and `noarchive`. A statement is a
-//! preference: whether it bars a page follows from what the operator crawls for.
+//! Several vocabularies are in use, and none defines its precedence over the others. So each
+//! statement is kept as made, and the most restrictive one wins for each purpose: `Content-Usage`
+//! (IETF AIPREF drafts), `Content-Signal`, RSL's `License`, the TDM Reservation Protocol, `noai`
+//! and `noimageai`, and `noarchive`. A statement is a preference: whether it bars a page depends on
+//! the operator's purpose.
 
 mod tdm;
 
@@ -15,22 +15,22 @@ use crate::robots::{AgentRules, Preference, PreferenceKind};
 
 pub use tdm::{TdmEntry, TdmRep};
 
-/// The purpose that pages are crawled for.
+/// The purpose of a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "kebab-case")]
 pub enum UsagePurpose {
     /// A search index that points to the pages.
     Search,
-    /// Input to a model at the time of an answer.
+    /// Input to a model when it generates an answer.
     AiInput,
-    /// Training a model.
+    /// Training of a model.
     TrainAi,
-    /// A copy kept for others.
+    /// A copy made available to others.
     Archive,
 }
 
-/// The answer that a statement gives for a purpose.
+/// Whether a statement allows a purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Stance {
@@ -40,7 +40,7 @@ pub enum Stance {
     Refused,
 }
 
-/// In which words a statement is made.
+/// The vocabulary of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "kebab-case")]
@@ -49,7 +49,7 @@ pub enum Vocabulary {
     ContentUsage,
     /// `Content-Signal`.
     ContentSignal,
-    /// `License`, Really Simple Licensing 1.0. It points to terms and changes no permission.
+    /// `License`, Really Simple Licensing 1.0. Links to terms and changes no permission.
     #[strum(serialize = "license")]
     RslLicense,
     /// `tdm-reservation`, TDM Reservation Protocol.
@@ -62,12 +62,12 @@ pub enum Vocabulary {
     NoArchive,
 }
 
-/// The places at which a statement stands.
+/// Where a statement was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "kebab-case")]
 pub enum Channel {
-    /// In robots.txt, on this line.
+    /// In robots.txt, with the line number.
     Robots(u32),
     /// In the response's headers.
     Header,
@@ -78,31 +78,31 @@ pub enum Channel {
     TdmRep,
 }
 
-/// One statement, as it was made and as it was read.
+/// A statement as made and as interpreted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// In which words.
+    /// The vocabulary.
     pub vocabulary: Vocabulary,
-    /// The place at which it stands.
+    /// Where it was made.
     pub channel: Channel,
-    /// The raw text.
+    /// The original text.
     pub raw: String,
-    /// The purposes that it speaks of, with its answer; nothing where it can't be read or where a
-    /// statement nearer to the page takes its place.
+    /// The purposes it covers, each with a stance. Empty if it is invalid or overridden by a
+    /// statement closer to the page.
     pub says: Vec<(UsagePurpose, Stance)>,
 }
 
-/// All that is said about the use of a page.
+/// All statements about the use of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageStatements {
-    /// The statements: robots.txt first, then the site's files, headers and METAs.
+    /// robots.txt first, then the site's files, headers and METAs.
     pub list: Vec<Statement>,
 }
 
-/// The verdict of what is said about a page for one purpose.
+/// The verdict of all statements for one purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsageVerdict<'a> {
-    /// None where nobody speaks of the purpose: neither granted nor refused.
+    /// `None` if no statement covers the purpose.
     pub stance: Option<Stance>,
     /// The statement that decided.
     pub by: Option<&'a Statement>,
@@ -116,26 +116,26 @@ impl UsageVerdict<'_> {
     }
 }
 
-/// The texts in which statements are looked for. Before a page is fetched, only the first three
+/// The sources of statements about a page. Before a page is fetched, only the first three fields
 /// are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sources<'a> {
-    /// The robots.txt of its origin.
+    /// The robots.txt of the page's origin.
     pub robots: Option<&'a AgentRules>,
-    /// Its path and query, beginning with `/`.
+    /// Path and query of the page, beginning with `/`.
     pub path_and_query: &'a str,
-    /// The `tdmrep.json` of its origin.
+    /// The `tdmrep.json` of the page's origin.
     pub tdmrep: Option<&'a TdmRep>,
-    /// The headers of its response, names in any case.
+    /// Response headers, with names in any case.
     pub headers: &'a [(&'a str, &'a str)],
-    /// Its METAs, name and content.
+    /// META elements as name and content.
     pub metas: &'a [(&'a str, &'a str)],
-    /// Its directives.
+    /// Directives of the page.
     pub page: Option<&'a PageDirectives>,
 }
 
 impl UsageStatements {
-    /// Collects what is said.
+    /// Collects the statements of all sources.
     #[must_use]
     pub fn read(sources: &Sources<'_>) -> UsageStatements {
         let mut statements = Vec::new();
@@ -150,7 +150,7 @@ impl UsageStatements {
         UsageStatements { list: statements }
     }
 
-    /// The verdict for a purpose: a refusal outweighs any number of grants.
+    /// Returns the verdict for a purpose. One refusal outweighs any number of grants.
     #[must_use]
     pub fn verdict(&self, purpose: UsagePurpose) -> UsageVerdict<'_> {
         let speaks = |stance| {
@@ -235,7 +235,7 @@ fn from_page(page: &PageDirectives, statements: &mut Vec<Statement>) {
     }
 }
 
-/// The trimmed values of all fields of a name, whatever its case.
+/// Returns the trimmed values of all fields with this name, ignoring case.
 fn values<'a>(fields: &'a [(&str, &str)], name: &'a str) -> impl Iterator<Item = &'a str> {
     fields
         .iter()
@@ -243,7 +243,7 @@ fn values<'a>(fields: &'a [(&str, &str)], name: &'a str) -> impl Iterator<Item =
         .map(|(_, value)| value.trim())
 }
 
-/// A robots.txt line may name a path before its preferences.
+/// Removes the path that may precede the preferences in a robots.txt line.
 fn without_path(value: &str) -> &str {
     match value.starts_with('/') {
         true => value
@@ -261,8 +261,8 @@ fn says(vocabulary: Vocabulary, text: &str) -> Vec<(UsagePurpose, Stance)> {
     }
 }
 
-/// A dictionary of structured fields (RFC 9651) whose values are the tokens `y` and `n`.
-/// Labels and values that are not known say nothing; nor does a text that can't be parsed.
+/// Parses a structured-field dictionary (RFC 9651) with the tokens `y` and `n` as values. Unknown
+/// labels and values are ignored, and so is invalid text.
 fn content_usage(text: &str) -> Vec<(UsagePurpose, Stance)> {
     let Ok(members) = Parser::new(text).parse::<Dictionary>() else {
         return Vec::new();
@@ -271,7 +271,7 @@ fn content_usage(text: &str) -> Vec<(UsagePurpose, Stance)> {
         let purpose = match label.as_str() {
             "train-ai" => UsagePurpose::TrainAi,
             "search" => UsagePurpose::Search,
-            // Drafts of the vocabulary had either name.
+            // Drafts of the vocabulary used both names.
             "ai-use" | "ai-input" => UsagePurpose::AiInput,
             _ => return None,
         };
@@ -292,7 +292,7 @@ fn content_usage(text: &str) -> Vec<(UsagePurpose, Stance)> {
     members.into_iter().filter_map(read).collect()
 }
 
-/// `search=yes, ai-input=no, ai-train=no`; a signal that is absent says nothing.
+/// Parses `search=yes, ai-input=no, ai-train=no`. An absent signal has no meaning.
 fn content_signal(text: &str) -> Vec<(UsagePurpose, Stance)> {
     let read = |part: &str| {
         let (label, value) = part.split_once('=')?;

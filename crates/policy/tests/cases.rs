@@ -1,5 +1,5 @@
-//! The committed corpus: each line of `cases.jsonl` is a file, a robot, a URL, what must come
-//! out by which reading, and the text that says so.
+//! The committed corpus. Each line of `cases.jsonl` has a file, a robot, a URL, the expected result
+//! by profile, and the text that requires it.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, HashSet};
@@ -89,9 +89,9 @@ fn the_corpus_is_whole() {
     );
 }
 
-/// `DIALECTS.md` shows where the readings differ; `UPDATE_EXPECT=1` writes it anew.
+/// `DIALECTS.md` shows where the profiles differ. `UPDATE_EXPECT=1` rewrites it.
 #[test]
-fn the_table_of_dialects_is_what_the_readings_say() {
+fn the_table_of_dialects_is_current() {
     let rows = [
         (
             "`*` and `$` in a path",
@@ -154,9 +154,12 @@ fn the_table_of_dialects_is_what_the_readings_say() {
     ];
     let mut table = String::from(
         "# Where the readings differ\n\n\
-         For anyone who chooses a value for `--robots`, or writes a robots.txt for old crawlers. A file is tried with\n\
-         `crawl robots --robots koster1994 --file robots.txt URL`. What four readings say of one URL to a robot\n\
-         named `ourbot` is written here by the tests; the files stand below.\n\n\
+         For anyone who chooses a value for `--robots`, or writes a robots.txt for old crawlers. To try a file:\n\n\
+         ```console\n\
+         $ crawl robots --robots koster1994 --agent ourbot --file robots.txt https://example.org/a\n\
+         ```\n\n\
+         A test writes this page. The table has each reading's verdict for one URL and the robot `ourbot`; the files\n\
+         are below.\n\n\
          | the file has | URL |",
     );
     let names = Profile::VARIANTS

@@ -1,5 +1,5 @@
-//! Against two oracles, on random files: a slow, plain reading written apart from the crate's
-//! own, and another crate. `--nocapture` shows how much was compared.
+//! Compares random files with two oracles: a slow, simple reference written independently, and
+//! another crate. `--nocapture` shows how much was compared.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
 #[path = "checks/reference.rs"]
@@ -11,7 +11,7 @@ use crawl_policy::{AgentRules, ProductToken, Profile, RequestPath};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// The amount that was compared. Any difference fails the test, and is then shown with its file.
+/// Counts of comparisons. Any difference fails the test, which shows the file.
 #[derive(Default)]
 struct Counts {
     files: Cell<u64>,
@@ -44,7 +44,7 @@ fn runner() -> TestRunner {
     })
 }
 
-/// The rules that both readers take from RFC 9309.
+/// Lines that both readers interpret by RFC 9309.
 fn common_line() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => "User-agent: (ourbot|other|\\*)\n",
@@ -54,7 +54,7 @@ fn common_line() -> impl Strategy<Value = String> {
     ]
 }
 
-/// And what only the reference reads as we do.
+/// Adds lines that only the reference interprets as we do.
 fn any_line() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => common_line(),
@@ -66,7 +66,7 @@ fn any_line() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn ours_and_the_reference_agree() {
+fn we_and_the_reference_agree() {
     let (counts, agent) = (Counts::default(), ProductToken::new("ourbot").unwrap());
     let lines = prop::collection::vec(any_line(), 0..24);
     let path = "/[abx.]{0,5}(%C3%BC|~|%2a|/index.html|)[ab]{0,3}(\\?[ab]{0,2}|#x)?";
@@ -77,11 +77,11 @@ fn ours_and_the_reference_agree() {
         counts.count(|counts| &counts.files);
         for path in &paths {
             let verdict = robots.judge_path(&RequestPath::new(path.as_str()).unwrap());
-            let found = (verdict.is_allowed(), verdict.rule.map(|rule| rule.line));
+            let actual = (verdict.is_allowed(), verdict.rule.map(|rule| rule.line));
             let expect = reference::judge(file.as_bytes(), &agent, path);
-            prop_assert_eq!(found, expect, "{}\n{}", path, file);
+            prop_assert_eq!(actual, expect, "{}\n{}", path, file);
             counts.count(|counts| &counts.checks);
-            if !found.0 {
+            if !actual.0 {
                 counts.count(|counts| &counts.refusals);
             }
         }
@@ -95,7 +95,7 @@ fn ours_and_the_reference_agree() {
 }
 
 #[test]
-fn ours_and_another_crate_agree() {
+fn we_and_another_crate_agree() {
     let (counts, agent) = (Counts::default(), ProductToken::new("ourbot").unwrap());
     let lines = prop::collection::vec(common_line(), 0..24);
     let path = "/[abx.]{0,5}(%C3%BC|~|)[ab]{0,3}(\\?[ab]{0,2})?";
@@ -103,11 +103,11 @@ fn ours_and_another_crate_agree() {
     let compare = |(lines, paths): (Vec<String>, Vec<String>)| {
         let file = lines.concat();
         let robots = AgentRules::parse(file.as_bytes(), &agent, Profile::Rfc9309);
-        let other = robotxt::Robots::parse(file.as_bytes(), "ourbot");
+        let robotxt_rules = robotxt::Robots::parse(file.as_bytes(), "ourbot");
         counts.count(|counts| &counts.files);
         for path in &paths {
             let verdict = robots.judge_path(&RequestPath::new(path.as_str()).unwrap());
-            let allowed = other.is_allowed(path);
+            let allowed = robotxt_rules.is_allowed(path);
             prop_assert_eq!(
                 verdict.is_allowed(),
                 allowed,

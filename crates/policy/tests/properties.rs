@@ -5,7 +5,7 @@ mod checks;
 
 use proptest::prelude::*;
 
-/// Texts that look like robots.txt, with all that is odd in real ones.
+/// Texts that resemble robots.txt, with the oddities of real ones.
 fn file() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         8 => "(User-agent|user agent|Useragent): ?(ourbot|\\*|\\* x|other|ourbot/2|bot2x|ourbot other|)",

@@ -1,11 +1,11 @@
-//! The written form of verdicts, by the feature `serde`.
+//! The serialized form of verdicts, with the feature `serde`.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use crawl_policy::{ProductToken, Profile, RequestPath, Robots, RobotsStatus, Verdict};
 use strum::VariantArray as _;
 
 #[test]
-fn ours_a_verdict_is_read_back_from_its_json() {
+fn a_verdict_is_read_back_from_its_json() {
     let robots = Robots::parse(b"User-agent: *\nDisallow: /a\n");
     let (path, other) = (
         RequestPath::new("/a").unwrap(),
@@ -28,13 +28,13 @@ fn ours_a_verdict_is_read_back_from_its_json() {
 }
 
 #[test]
-fn ours_a_profile_is_written_as_it_is_displayed() {
+fn a_profile_is_written_as_it_is_displayed() {
     for profile in Profile::VARIANTS {
         let json = serde_json::to_string(profile).unwrap();
         assert_eq!(json, format!("\"{profile}\""));
         assert_eq!(serde_json::from_str::<Profile>(&json).unwrap(), *profile);
     }
-    // The strictest of several readings names the one that refused.
+    // Under the strictest profile, a verdict names the one that refused.
     let robots = Robots::parse(b"User-agent: our\nDisallow: /a\n");
     let agent = ProductToken::new("ourbot").unwrap();
     let rules = robots.for_token(&agent, Profile::Strictest);
@@ -44,7 +44,7 @@ fn ours_a_profile_is_written_as_it_is_displayed() {
 }
 
 #[test]
-fn ours_a_status_has_the_words_of_the_rfc() {
+fn a_status_has_the_words_of_the_rfc() {
     let words =
         [200, 301, 404, 503].map(|status| serde_json::to_value(RobotsStatus::of(status)).unwrap());
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The pages of a crawl as they are now, read back from its archive.
+//! Reads the current pages of a crawl from its archive.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::decoded_body::decoded_body;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// Where the body of each page lies that the crawl has now. Some 60 bytes for each.
+/// Locates the bodies of all current pages in the archive. Takes about 60 bytes per page.
 #[derive(Debug)]
 pub struct ArchivedPages {
     dir: PathBuf,
@@ -23,32 +23,32 @@ pub struct ArchivedPages {
 
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Its number in `files`; none where the body is not kept.
+    /// Index in `files`; `None` if the body is not archived.
     file: Option<u32>,
     offset: u64,
     bytes: u64,
     seen: PageSeen,
 }
 
-/// What the rounds of a crawl saw of a page.
+/// The history of a page over the rounds of a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageSeen {
-    /// The fetch that found it changed since the visit before: the last one that did.
+    /// The last fetch that found the page changed.
     pub changed_at: Option<Timestamp>,
-    /// The fetch that brought the body that it has now.
+    /// The fetch that returned the current body.
     pub fetched_at: Timestamp,
-    /// The site refuses that it is given to a model (`ai-input`).
+    /// Whether the site refuses the page's use as model input (`ai-input`).
     pub refuses_ai_input: bool,
 }
 
-/// A page's body.
+/// The body of a page.
 #[derive(Clone, Debug)]
 pub struct ArchivedPage {
-    /// The `Content-Type` of the answer, as sent.
+    /// The `Content-Type` of the response, as sent.
     pub content_type: Option<String>,
-    /// The `Last-Modified` of the answer, where it is a date. Seconds since 1970 UTC.
+    /// The `Last-Modified` of the response, if it is a valid date. Seconds since 1970 UTC.
     pub last_modified: Option<i64>,
-    /// The body, its content codings undone.
+    /// The body without content codings.
     pub body: Bytes,
 }
 
@@ -56,7 +56,7 @@ impl ArchivedPages {
     /// Reads the rows of `pages.jsonl`, twice.
     ///
     /// # Errors
-    /// [`RecordsError`] where `dir` holds no crawl, or a row can't be read.
+    /// [`RecordsError`] if `dir` holds no crawl, or a row can't be read.
     pub fn open(dir: &Path) -> Result<ArchivedPages, RecordsError> {
         let latest = LatestRows::read(dir)?;
         let mut archived = ArchivedPages {
@@ -78,21 +78,21 @@ impl ArchivedPages {
             } else if latest.is_last(&row, rows.line())
                 && let Some(place) = archived.by_url.get_mut(&key(&row.url))
             {
-                // It says what holds today of a body that was sent before.
+                // A later 304 has the current preference for a body sent earlier.
                 place.seen.refuses_ai_input = refuses_ai_input(&row);
             }
         }
         Ok(archived)
     }
 
-    /// What was seen of a page; none where the crawl has no such page now.
+    /// Returns the history of a page; `None` if it isn't a current page.
     #[must_use]
     pub fn seen(&self, url: &str) -> Option<PageSeen> {
         self.by_url.get(&key(url)).map(|place| place.seen)
     }
 
-    /// Returns the body of a page. `None` if the crawl has no such page now, or its body is not in the
-    /// archive, contains a secret ([`PageRow::may_show_body`]), or can't be read.
+    /// Returns the body of a page. `None` if it isn't a current page, or its body is not archived,
+    /// contains a secret ([`PageRow::may_show_body`]), or can't be read.
     #[must_use]
     pub fn read(&self, url: &str) -> Option<ArchivedPage> {
         let place = self.by_url.get(&key(url))?;
@@ -120,9 +120,9 @@ impl ArchivedPages {
     }
 
     fn file_number(&mut self, name: &str) -> u32 {
-        // Rows come in the order of the files.
-        let known = self.files.iter().rposition(|known| known == name);
-        let number = known.unwrap_or_else(|| {
+        // Rows are in file order, so search from the end.
+        let position = self.files.iter().rposition(|position| position == name);
+        let number = position.unwrap_or_else(|| {
             self.files.push(name.to_owned());
             self.files.len() - 1
         });
@@ -130,9 +130,9 @@ impl ArchivedPages {
     }
 }
 
-/// Reads the body of the page that `row` describes, from the archive of the crawl in `dir`. `None` if the
-/// page has none, or it is not in the archive, contains a secret ([`PageRow::may_show_body`]), or can't
-/// be read.
+/// Reads the body of the page in `row` from the archive of the crawl in `dir`. `None` if the page
+/// has no body, or it is not archived, contains a secret ([`PageRow::may_show_body`]), or can't be
+/// read.
 #[must_use]
 pub fn read_archived(dir: &Path, row: &PageRow) -> Option<ArchivedPage> {
     let warc = row.warc.as_ref().filter(|_| row.may_show_body())?;

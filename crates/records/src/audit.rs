@@ -1,8 +1,8 @@
-//! The audit: did a crawl keep its rules? Derived anew from what it wrote down.
+//! The audit: did a crawl follow its rules? Recomputed from its records.
 //!
-//! Nothing here is the scheduler's or the fetcher's own code: gaps and waits come from the
-//! rows of `requests.jsonl`, rules from the archived answers to requests for robots.txt, and
-//! what was asked of the crawl from `crawl.toml` and `state/delays.jsonl`.
+//! Nothing here shares code with the scheduler or the fetcher. Delays and waits come from the rows
+//! of `requests.jsonl`, rules from the archived responses to robots.txt requests, and the crawl's
+//! settings from `crawl.toml` and `state/delays.jsonl`.
 
 mod answer_age;
 mod cache;
@@ -32,10 +32,10 @@ use hosts::Hosts;
 use limits::CrawlLimits;
 use robots_copies::Copies;
 
-/// Rows hold whole milliseconds.
+/// Rows have whole milliseconds.
 const ROUNDING_MS: u64 = 1;
-/// Where two things happen at once (several requests in flight, an hour that ends), the one
-/// may not know of the other for so long.
+/// Time during which one of two concurrent events (such as several requests in flight, or the end
+/// of an hour) may be unaware of the other.
 const SETTLING_MS: u64 = 1000;
 const JUST_THEN: &str = "rules that were answered just then";
 const NOT_ARCHIVED: &str = "an answer to a request for robots.txt that is not archived";
@@ -43,56 +43,56 @@ const EARLIER_RUN: &str = "an earlier run whose configuration is not known";
 
 /// The findings of an audit.
 ///
-/// Field names stay; a later version of the program may add fields.
+/// Field names are stable; later versions of the program may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audit {
-    /// The layout of this object: 1.
+    /// Version of this format: 1.
     pub format: u32,
-    /// Hosts that were asked.
+    /// Number of hosts that got requests.
     pub hosts: u64,
-    /// The number of checks, by kind: `requests` (rows of `requests.jsonl`),
-    /// `gaps`, `waits`, `robots_gaps` (where robots.txt asks for a pace), `page_requests`
-    /// (against robots.txt: asked first, in force, allowed, welcome at that hour),
-    /// `page_rows`, `excluded_rows` (what rows say of robots.txt).
+    /// Number of checks, by kind: `requests` (rows of `requests.jsonl`), `gaps`, `waits`,
+    /// `robots_gaps` (if robots.txt demands a delay), `page_requests` (against robots.txt: fetched
+    /// first, in force, allowed, within visiting hours), `page_rows`, `excluded_rows` (the
+    /// robots.txt verdicts in rows).
     pub checked: BTreeMap<String, u64>,
-    /// The reason why the rules of robots.txt were not checked, where they were not.
+    /// Why the robots.txt rules were not checked; `None` if they were.
     pub rules_unchecked: Option<String>,
-    /// The requests that may have broken a rule, by what is missing to tell.
+    /// Requests that may have broken a rule, by the missing information.
     pub undecided: BTreeMap<String, u64>,
     /// Breaches by rule: `gap`, `in-flight`, `pace`, `wait`, `robots-first`, `unreachable`,
     /// `stale`, `disallowed`, `visit-time`, `page-row`, `excluded-row`.
     pub by_rule: BTreeMap<String, u64>,
     /// The first twenty breaches.
     pub breaches: Vec<Breach>,
-    /// Defects of the files: torn last lines, damaged records. None is a breach.
+    /// Defects of files, such as torn last lines and damaged records; none is a breach.
     pub flaws: Vec<String>,
 }
 
 /// A rule that was broken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Breach {
-    /// Which one, as in [`Audit::by_rule`].
+    /// The rule, as in [`Audit::by_rule`].
     pub rule: String,
-    /// The host that was asked.
+    /// The host of the requests.
     pub host: String,
-    /// The event, in words.
+    /// A description of the breach.
     pub what: String,
-    /// The time that was asked for, in milliseconds, where it is one.
+    /// The required time in milliseconds, if the rule has one.
     pub asked_ms: Option<u64>,
-    /// The part of it that was kept, in milliseconds.
+    /// The part of it that was respected, in milliseconds.
     pub kept_ms: Option<u64>,
-    /// The rows that show it, the earlier ones first.
+    /// The rows that show the breach, the earlier ones first.
     pub rows: Vec<CitedRow>,
 }
 
-/// A row that shows something.
+/// A row cited as evidence.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CitedRow {
     /// The row file.
     pub file: String,
-    /// The line, from 1.
+    /// The line, starting at 1.
     pub line: u64,
-    /// The row itself, where it is one of `requests.jsonl`.
+    /// The row itself, if it is in `requests.jsonl`.
     pub request: Option<RequestRow>,
 }
 
@@ -114,27 +114,27 @@ impl CitedRow {
     }
 }
 
-/// An audit under way.
+/// An audit in progress.
 struct AuditRun<'a> {
     limits: &'a CrawlLimits,
     delays: Delays,
-    /// None where there is no archive.
+    /// `None` if there is no archive.
     copies: Option<Copies>,
     hosts: Hosts,
     findings: Findings,
 }
 
-/// Holds the crawl that lies in `dir` against the rules that it was to keep.
+/// Checks the crawl in `dir` against the rules it had to follow.
 ///
-/// Goes through each row file from end to end, once or twice, and reads of the archive the
-/// answers to requests for robots.txt alone. Memory: some 1,500 bytes for each host with
-/// its robots.txt, 200 for each further request for one, and 64 MiB of compiled rules.
+/// Reads each row file once or twice, and from the archive only the responses to robots.txt
+/// requests. Memory: about 1,500 bytes per host with its robots.txt, 200 for each further
+/// robots.txt request, and 64 MiB of compiled rules.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] where `dir` holds no crawl; [`RecordsError::Config`] and errors of
-/// the file system. Lines that are no rows are no error: they are counted in [`Audit::flaws`], and
-/// what looks like a breach of robots.txt is undecided where the answer that allows it may have
-/// stood in one of `requests.jsonl`.
+/// [`RecordsError::NoCrawl`] if `dir` holds no crawl; [`RecordsError::Config`] and file system
+/// errors. Malformed lines are not errors: they are counted in [`Audit::flaws`]. An apparent
+/// robots.txt breach is undecided if a malformed line of `requests.jsonl` may have held the
+/// response that allows it.
 pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
     holds_any(dir, &["crawl.toml", "requests.jsonl"])?;
     let delays = Delays::read(dir)?;
@@ -145,11 +145,11 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
     };
     let exchanges = find_exchanges(dir)?;
     if exchanges.is_none() {
-        let why = match limits.archives {
+        let reason = match limits.archives {
             true => "there is no archive",
             false => "the crawl kept no archive (--warc off)",
         };
-        audit.rules_unchecked = Some(why.to_owned());
+        audit.rules_unchecked = Some(reason.to_owned());
     }
     let mut trial = AuditRun {
         copies: exchanges.map(|exchanges| Copies::new(exchanges, &limits)),
@@ -175,7 +175,7 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
             let Some(row) = row else {
                 return Ok(());
             };
-            // Each page has a request: the end of their log was cut off.
+            // Every page has a request, so the end of the request log is missing.
             if row.fetched_at.as_millis() > last_end {
                 trial.findings.lose(u64::MAX, last_end);
             }
@@ -205,7 +205,7 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
     Ok(audit)
 }
 
-/// The archived exchanges for robots.txt; nothing where there is no archive.
+/// Finds the archived robots.txt exchanges; `None` if there is no archive.
 fn find_exchanges(dir: &Path) -> Result<Option<Exchanges>, RecordsError> {
     let mut wanted = HashSet::new();
     for row in requests(dir)? {
@@ -219,7 +219,7 @@ fn find_exchanges(dir: &Path) -> Result<Option<Exchanges>, RecordsError> {
     Exchanges::find(dir, &wanted)
 }
 
-/// Nothing for a line that is no row: a power cut may leave anything there.
+/// Returns `None` for a malformed line, which a power failure may leave.
 fn readable<T>(row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> {
     match row {
         Err(RecordsError::Row { .. }) => Ok(None),
@@ -227,7 +227,7 @@ fn readable<T>(row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> 
     }
 }
 
-/// Goes through the rows with their lines; nothing stands for a line that is no row.
+/// Visits the rows with their lines; a malformed line is visited as `None`.
 fn each<T: serde::de::DeserializeOwned>(
     mut rows: RowsOf<T>,
     file: &str,
@@ -251,7 +251,7 @@ fn each<T: serde::de::DeserializeOwned>(
     Ok(())
 }
 
-/// Fills in the requests that breaches speak of.
+/// Fills in the requests cited by breaches.
 fn cite(dir: &Path, breaches: &mut [Breach]) -> Result<(), RecordsError> {
     let mut cited: HashMap<u64, Vec<&mut CitedRow>> = HashMap::new();
     let rows = breaches.iter_mut().flat_map(|breach| &mut breach.rows);

@@ -1,17 +1,16 @@
-//! Histograms of few bins, and series over time: what a plot needs, in memory that does not grow
-//! with the crawl.
+//! Histograms with few bins, and time series: the data of plots, in constant memory.
 
-/// A histogram: how many values lie below each limit.
+/// A histogram: counts values between limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Histogram {
-    /// The limits of the bins, in ascending order: a bin ends before its limit.
+    /// Limits in ascending order; each bin excludes its upper limit.
     limits: &'static [u64],
-    /// One bin more than there are limits: the last has no end.
+    /// One count more than limits: the last bin is unbounded.
     counts: Vec<u64>,
 }
 
 impl Histogram {
-    /// An empty one. `limits` are in ascending order.
+    /// Creates an empty histogram. `limits` must be in ascending order.
     pub(crate) fn new(limits: &'static [u64]) -> Histogram {
         Histogram {
             limits,
@@ -25,7 +24,7 @@ impl Histogram {
         self.counts[bin] += 1;
     }
 
-    /// The bins in ascending order: where each begins, where it ends, and its count.
+    /// Returns the start, end and count of each bin, in ascending order.
     pub(crate) fn bins(&self) -> impl Iterator<Item = (u64, Option<u64>, u64)> {
         let starts = std::iter::once(0).chain(self.limits.iter().copied());
         let ends = self.limits.iter().copied().map(Some).chain([None]);
@@ -39,22 +38,22 @@ impl Histogram {
     }
 }
 
-/// Bins of gaps, in milliseconds.
+/// Bin limits of delays, in milliseconds.
 const GAPS: [u64; 10] = [
     100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000,
 ];
 
-/// The gaps of all hosts, in milliseconds.
+/// Delays of all hosts, in milliseconds.
 #[derive(Debug)]
 pub(crate) struct GapHistograms {
-    /// As they were asked for.
+    /// Required delays.
     pub(crate) asked: Histogram,
-    /// As they were seen.
+    /// Observed delays.
     pub(crate) seen: Histogram,
 }
 
 impl GapHistograms {
-    /// Those of no gap.
+    /// Creates empty histograms.
     pub(crate) fn new() -> GapHistograms {
         GapHistograms {
             asked: Histogram::new(&GAPS),
@@ -63,7 +62,8 @@ impl GapHistograms {
     }
 }
 
-/// The most bins of a time axis.
+/// Maximum number of bins on a time axis.
+/// Beyond the limit: longer intervals.
 pub(crate) const MAX_TIME_BINS: u64 = 60;
 
 const SECOND: u64 = 1000;
@@ -71,7 +71,7 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// Widths of time bins in milliseconds, such as people read clocks by.
+/// Widths of time bins in milliseconds, in round clock units.
 const WIDTHS: [u64; 26] = [
     10,
     20,
@@ -101,20 +101,20 @@ const WIDTHS: [u64; 26] = [
     7 * DAY,
 ];
 
-/// Equal spans of time from the first request to the last.
+/// Equal time bins from the first request to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeAxis {
-    /// The beginning of the first bin, in milliseconds since the Unix epoch.
+    /// Start of the first bin, in milliseconds since the Unix epoch.
     pub(crate) start_ms: u64,
-    /// The width of each, in milliseconds.
+    /// Width of a bin, in milliseconds.
     pub(crate) width_ms: u64,
-    /// The number of them: from 1 to [`MAX_TIME_BINS`].
+    /// Number of bins, from 1 to [`MAX_TIME_BINS`].
     pub(crate) bins: usize,
 }
 
 impl TimeAxis {
-    /// The axis from `first_ms` to `last_ms`, by the least width of which [`MAX_TIME_BINS`] are
-    /// enough.
+    /// Creates an axis from `first_ms` to `last_ms` with the smallest width that needs at most
+    /// [`MAX_TIME_BINS`] bins.
     pub(crate) fn new(first_ms: u64, last_ms: u64) -> TimeAxis {
         let last_ms = last_ms.max(first_ms);
         let bins = |width: u64| last_ms / width - first_ms / width + 1;
@@ -122,7 +122,7 @@ impl TimeAxis {
             .into_iter()
             .find(|width| bins(*width) <= MAX_TIME_BINS);
         let width_ms = listed.unwrap_or_else(|| {
-            // Two bins may hold the ends alone.
+            // The first and last bin may contain only the end points.
             let least = (last_ms - first_ms) / (MAX_TIME_BINS - 1) + 1;
             least.div_ceil(DAY).saturating_mul(DAY)
         });
@@ -133,13 +133,13 @@ impl TimeAxis {
         }
     }
 
-    /// The bin of a moment; that of an end where it lies outside.
+    /// Returns the bin of a time; the nearest one if the time is out of range.
     pub(crate) fn bin(&self, at_ms: u64) -> usize {
         let bin = at_ms.saturating_sub(self.start_ms) / self.width_ms;
         usize::try_from(bin).map_or(self.bins - 1, |bin| bin.min(self.bins - 1))
     }
 
-    /// The beginning of a bin, in milliseconds since the Unix epoch.
+    /// Returns the start of a bin, in milliseconds since the Unix epoch.
     pub(crate) fn start_of(&self, bin: usize) -> u64 {
         let since = self.width_ms.saturating_mul(bin as u64);
         self.start_ms.saturating_add(since)
@@ -151,7 +151,7 @@ mod tests {
     use super::{Histogram, MAX_TIME_BINS, TimeAxis};
 
     #[test]
-    fn ours_a_bin_holds_its_start_and_not_its_end() {
+    fn a_bin_holds_its_start_and_not_its_end() {
         let mut histogram = Histogram::new(&[1, 10]);
         for value in [0, 1, 9, 10, u64::MAX] {
             histogram.add(value);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_time_axis_has_few_bins_whatever_the_span() {
+    fn a_time_axis_has_few_bins_for_any_span() {
         let check = |first: u64, last: u64, width: u64, bins: usize| {
             let axis = TimeAxis::new(first, last);
             assert_eq!((axis.width_ms, axis.bins), (width, bins), "{first} {last}");

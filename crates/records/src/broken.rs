@@ -1,4 +1,4 @@
-//! Links that lead nowhere: pages that are broken, and every page that leads to them.
+//! Finds broken pages and all links to them.
 
 mod archived_links;
 mod latest_rows;
@@ -22,75 +22,74 @@ pub(crate) use link_search::naming;
 use redirects::Redirects;
 pub use text::EveryLink;
 
-/// The pages of a crawl that are broken, as of the last row of each URL.
+/// The broken pages of a crawl, as of the last row of each URL.
 ///
-/// Field names stay; a later version of the program may add fields.
+/// Field names are stable; later versions of the program may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokenLinks {
-    /// The layout of this object: 1.
+    /// Version of this format: 1.
     pub format: u32,
-    /// The last round of the crawl, from 1.
+    /// The last round of the crawl, starting at 1.
     pub round: u32,
-    /// The files that links were looked for in: `links.jsonl`, `archive` (the pages themselves
-    /// are read again), or `via` (neither was kept: each page is known by the one that led
-    /// there first).
+    /// Where links were searched: `links.jsonl`, `archive` (the archived pages), or `via` (neither
+    /// was kept, so each page is listed with the page that first led to it).
     pub source: String,
-    /// Pages without an answer, with a status of 400 and above, or a redirect without an end, in
-    /// the order of their URLs. A loop of redirects is named once, by the first of its URLs.
+    /// Pages without a response, with a status of 400 or above, or with an endless redirect, in URL
+    /// order. A redirect loop is listed once, under the first of its URLs.
     pub pages: Vec<BrokenPage>,
-    /// Links to them, over all pages.
+    /// Total number of links to these pages.
     pub links: u64,
-    /// Pages whose own links could not be looked at, since the archive has no body of them.
+    /// Pages whose links could not be checked, because their body is not archived.
     pub unread: u64,
 }
 
-/// A page that is broken.
+/// A broken page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokenPage {
-    /// Its URL.
+    /// The URL.
     pub url: String,
-    /// The status of the answer; null where there was none.
+    /// The status of the response; `None` if there was none.
     pub status: Option<u16>,
-    /// The error, where there was no answer.
+    /// The error, if there was no response.
     pub error: Option<String>,
-    /// Time of the last request, RFC 3339. For a host without a reachable robots.txt, time of the crawl's
-    /// last page.
+    /// Time of the last request, in RFC 3339. For a host without a reachable robots.txt, the time
+    /// of the crawl's last page.
     pub fetched_at: String,
-    /// In which round that was.
+    /// The round of that request.
     pub round: u32,
-    /// The page that led there first; none for a seed. It need not link there any more.
+    /// The page that first led here; `None` for a seed. The link may have been removed since.
     pub via: Option<String>,
-    /// The places of links to it, in the order of the pages.
+    /// The links to the page, in the order of the linking pages.
     pub links: Vec<BrokenLink>,
 }
 
-/// A link to a page that is broken.
+/// A link to a broken page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BrokenLink {
-    /// The page that it stands on.
+    /// The page that has the link.
     pub page: String,
-    /// Its text, where it has one and that is known.
+    /// The link's text, if it has one and it is known.
     pub text: Option<String>,
-    /// Its relation, such as `nofollow`.
+    /// The link's relation, such as `nofollow`.
     pub rel: Option<String>,
-    /// The redirects on the way from it to the broken page, in their order.
+    /// The redirects between the link and the broken page, in order.
     pub through: Vec<String>,
 }
 
-/// Finds the broken pages of the crawl that lies in `dir`, and the links that lead to them.
+/// Finds the broken pages of the crawl in `dir`, and the links to them.
 ///
-/// Goes through `pages.jsonl` two times or three, and through `links.jsonl` or the archived pages
-/// once. `links.jsonl` serves where the crawl kept it and had one round, or has no archive; else
-/// each page is read as it was archived last. Memory: some 40 bytes for each URL, the redirects,
-/// and the links to broken pages.
+/// Reads `pages.jsonl` two or three times, and `links.jsonl` or the archived pages once.
+/// `links.jsonl` is used if the crawl has it, and has only one round or no archive; otherwise each
+/// page is read as last archived. Memory: about 40 bytes per URL, the redirects, and the links to
+/// broken pages.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] where `dir` holds no crawl; [`RecordsError::Row`] for a whole line
-/// that is no row; errors of the file system.
+/// [`RecordsError::NoCrawl`] if `dir` holds no crawl; [`RecordsError::Row`] for a complete line
+/// that isn't a row; file system errors.
 pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
     holds_any(dir, &["pages.jsonl"])?;
     let latest = LatestRows::read(dir)?;
-    let mut found = BrokenLinks {
+    let mut result = BrokenLinks {
         format: 1,
         round: latest.round(),
         ..BrokenLinks::default()
@@ -106,7 +105,7 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
         }
         redirects.note(&row, &latest);
         if row.is_broken() {
-            found.pages.push(BrokenPage {
+            result.pages.push(BrokenPage {
                 url: row.url,
                 status: row.status,
                 error: row.error,
@@ -117,42 +116,46 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
             });
         }
     }
-    redirects.name_loops(&mut found.pages);
+    redirects.name_loops(&mut result.pages);
     let fetched_at = fetched_at.map(Timestamp::rfc3339_millis);
-    add_unreachable(dir, &latest, fetched_at.as_deref(), &mut found)?;
+    add_unreachable(dir, &latest, fetched_at.as_deref(), &mut result)?;
     let archived = Archived::open(dir);
-    let mut wanted = LinkSearch::new(dir, &found.pages, &redirects);
+    let mut wanted = LinkSearch::new(dir, &result.pages, &redirects);
     let has_rows = dir.join("links.jsonl").is_file();
-    found.source = match archived {
+    result.source = match archived {
         _ if wanted.is_empty() => source_name(has_rows, archived.is_some()).to_owned(),
-        Some(archived) if !has_rows || found.round > 1 => {
+        Some(archived) if !has_rows || result.round > 1 => {
             let unread = archived.links(dir, &latest, &mut wanted)?;
-            found.unread = unread.len() as u64;
-            // What was read has no such link any more.
-            wanted.add_vias(&found.pages, &redirects, |via| {
+            result.unread = unread.len() as u64;
+            // The pages that were read no longer have such a link.
+            wanted.add_vias(&result.pages, &redirects, |via| {
                 !latest.knows(via) || unread.contains(&key(via))
             });
             "archive".to_owned()
         }
         _ if has_rows => {
             row_links::links(dir, &latest, &mut wanted)?;
-            wanted.add_vias(&found.pages, &redirects, |_| true);
+            wanted.add_vias(&result.pages, &redirects, |_| true);
             "links.jsonl".to_owned()
         }
         _ => {
-            wanted.add_vias(&found.pages, &redirects, |_| true);
+            wanted.add_vias(&result.pages, &redirects, |_| true);
             "via".to_owned()
         }
     };
-    for (page, links) in found.pages.iter_mut().zip(wanted.into_links()) {
+    for (page, links) in result.pages.iter_mut().zip(wanted.into_links()) {
         page.links = links;
     }
-    found.links = found.pages.iter().map(|page| page.links.len() as u64).sum();
-    found.pages.sort_by(|one, other| one.url.cmp(&other.url));
-    Ok(found)
+    result.links = result
+        .pages
+        .iter()
+        .map(|page| page.links.len() as u64)
+        .sum();
+    result.pages.sort_by(|one, other| one.url.cmp(&other.url));
+    Ok(result)
 }
 
-/// Adds the pending URLs of origins without a reachable robots.txt, except those that answered 429.
+/// Adds the pending URLs of origins without a reachable robots.txt, except those that returned 429.
 fn add_unreachable(
     dir: &Path,
     latest: &LatestRows,

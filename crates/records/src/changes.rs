@@ -1,4 +1,4 @@
-//! Pages that the last round of a crawl found new, changed and gone, URL by URL.
+//! The URLs that the last round of a crawl found new, changed and gone.
 
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -10,58 +10,59 @@ use crate::error::RecordsError;
 use crate::numbers::grouped;
 use crate::rows::pages;
 
-/// The pages of a round that are not as they were.
+/// Pages that changed in a round.
 ///
-/// Field names stay; a later version of the program may add fields.
+/// Field names are stable; later versions of the program may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundChanges {
-    /// The layout of this object: 1.
+    /// Version of this format: 1.
     pub format: u32,
-    /// The last round of the crawl, from 1.
+    /// The last round of the crawl, starting at 1.
     pub round: u32,
-    /// Pages where there were none before, in the order of their visits.
+    /// New pages, in the order of their visits.
     pub new: Vec<String>,
-    /// Pages that are others than at their last visit.
+    /// Pages that changed since their last visit.
     pub changed: Vec<String>,
-    /// Pages that are no more.
+    /// Pages that no longer exist.
     pub gone: Vec<String>,
-    /// The number of pages that are as they were.
+    /// Number of unchanged pages.
     pub same: u64,
 }
 
-/// Lists what the last round of the crawl in `dir` found new, changed and gone. Memory: those URLs.
+/// Lists what was new, changed and gone in the last round of the crawl in `dir`. Memory is
+/// proportional to these URLs.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] where `dir` holds no crawl; [`RecordsError::Row`] for a whole line
-/// that is no row; errors of the file system.
+/// [`RecordsError::NoCrawl`] if `dir` holds no crawl; [`RecordsError::Row`] for a complete line
+/// that isn't a row; file system errors.
 pub fn changes(dir: &Path) -> Result<RoundChanges, RecordsError> {
     holds_any(dir, &["pages.jsonl"])?;
-    let mut found = RoundChanges::default();
+    let mut changes = RoundChanges::default();
     for row in pages(dir)? {
         let row = row?;
-        if row.round > found.round {
-            found = RoundChanges {
+        if row.round > changes.round {
+            changes = RoundChanges {
                 format: 1,
                 round: row.round,
                 ..RoundChanges::default()
             };
         }
-        if row.round < found.round {
+        if row.round < changes.round {
             continue;
         }
         match row.change.as_deref() {
-            Some("new") => found.new.push(row.url),
-            Some("changed") => found.changed.push(row.url),
-            Some("gone") => found.gone.push(row.url),
-            Some("same") => found.same += 1,
+            Some("new") => changes.new.push(row.url),
+            Some("changed") => changes.changed.push(row.url),
+            Some("gone") => changes.gone.push(row.url),
+            Some("same") => changes.same += 1,
             _ => {}
         }
     }
-    (found.format, found.round) = (1, found.round.max(1));
-    Ok(found)
+    (changes.format, changes.round) = (1, changes.round.max(1));
+    Ok(changes)
 }
 
-/// Lines for a person.
+/// Formats the changes as text.
 impl Display for RoundChanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = |urls: &Vec<String>| grouped(urls.len() as u64);

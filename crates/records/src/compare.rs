@@ -1,4 +1,4 @@
-//! Two crawls beside each other: what one has and the other has not.
+//! Compares two crawls: the differences between what they fetched.
 
 mod order;
 mod rounds;
@@ -20,38 +20,38 @@ use crate::rows::{excluded, pages, waiting};
 
 /// The differences between two crawls, A and B.
 ///
-/// Field names stay; a later version of the program may add fields.
+/// Field names are stable; later versions of the program may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// The layout of this object: 1.
+    /// Version of this format: 1.
     pub format: u32,
-    /// The round whose pages and requests are compared; none: those of all are. Gaps, waits,
-    /// exclusions, what waits, coverage and hosts are those of all rounds.
+    /// The round whose pages and requests are compared; `None` for all rounds. Delays, waits,
+    /// exclusions, waiting URLs, coverage and hosts always include all rounds.
     #[serde(default)]
     pub round: Option<u32>,
-    /// The sums of the first crawl.
+    /// Totals of A.
     pub a: ComparedCrawl,
-    /// The sums of the second.
+    /// Totals of B.
     pub b: ComparedCrawl,
-    /// The pages of both, as of the last row of each.
+    /// Differences between the pages, as of the last row of each.
     pub pages: PageDifferences,
-    /// The order of their requests.
+    /// Differences in the order of requests.
     pub order: OrderDifferences,
-    /// The rules that excluded another number of URLs; each reason's first thousand rules, the rest
-    /// as one without a rule.
+    /// Rules that excluded a different number of URLs. Limited to a thousand rules per reason; the
+    /// rest is combined without a rule.
     pub excluded: Vec<ExcludedDifference>,
-    /// The hosts that were not had alike, by host key.
+    /// Hosts with different results, by host key.
     pub hosts: Vec<HostDifference>,
 }
 
-/// The sums of a crawl that is compared.
+/// The totals of one crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComparedCrawl {
-    /// Its directory.
+    /// The crawl's directory.
     pub dir: String,
     /// URLs with a row in `pages.jsonl`.
     pub pages: u64,
-    /// Bytes of the bodies, as received, over all rows.
+    /// Bytes of bodies over all rows, as received.
     pub bytes: u64,
     /// Requests sent.
     pub requests: u64,
@@ -59,126 +59,126 @@ pub struct ComparedCrawl {
     pub took_ms: u64,
     /// The sum of the response times, in milliseconds.
     pub busy_ms: u64,
-    /// Gaps between requests to one host.
+    /// Number of delays between requests to one host.
     pub gaps: u64,
-    /// The longest that was asked for, in milliseconds.
+    /// The longest required delay, in milliseconds.
     pub most_gap_asked_ms: u64,
-    /// Gaps shorter than what was asked for.
+    /// Number of delays shorter than required.
     pub short_gaps: u64,
-    /// Answers that asked us to wait.
+    /// Responses that demanded a wait.
     pub waits: u64,
-    /// The sum of those waits, in milliseconds.
+    /// The sum of the demanded waits, in milliseconds.
     pub wait_asked_ms: u64,
-    /// URLs that were known and not asked for.
+    /// Known URLs that were not fetched.
     pub excluded: u64,
-    /// URLs that wait for the next run.
+    /// URLs left for the next run.
     pub waiting: u64,
-    /// Whether its last run has ended.
+    /// Whether the last run has ended.
     #[serde(default)]
     pub has_ended: bool,
-    /// Its rounds.
+    /// Number of rounds.
     #[serde(default)]
     pub rounds: u32,
-    /// Hosts by their coverage verdict.
+    /// Number of hosts by coverage verdict.
     pub coverage: BTreeMap<Coverage, u64>,
     /// Defects of the records, as in [`Report::flaws`].
     #[serde(default)]
     pub flaws: Vec<String>,
 }
 
-/// The pages that two crawls do not have alike.
+/// Differences between the pages of two crawls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageDifferences {
-    /// URLs that both asked for.
+    /// URLs that both crawls fetched.
     pub both: u64,
-    /// URLs that A alone has, in the order of its rows.
+    /// URLs only in A, in row order.
     pub only_a: Vec<String>,
-    /// URLs that B alone has, in the order of its rows.
+    /// URLs only in B, in row order.
     pub only_b: Vec<String>,
-    /// Pages of both whose status differs, or the failure of those without one.
+    /// Pages of both with different statuses, or failures if there is no status.
     pub status: Vec<PageDifference>,
-    /// Pages of both with one status and different digests of their payloads.
+    /// Pages of both with the same status and different payload digests.
     pub digest: Vec<PageDifference>,
 }
 
-/// A page that two crawls do not have alike.
+/// A page that differs between two crawls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageDifference {
-    /// Its URL.
+    /// The URL.
     pub url: String,
     /// The status, failure or digest in A.
     pub a: Option<String>,
-    /// The same in B.
+    /// The status, failure or digest in B.
     pub b: Option<String>,
 }
 
-/// Whether the requests of two crawls are in one order: purpose, URL and answer of each, in the
-/// order of their ends.
+/// Whether two crawls sent the same requests in the same order, by purpose, URL and response, in
+/// the order of their ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderDifferences {
-    /// True if all requests are the same in the same order.
+    /// Whether all requests are the same in the same order.
     pub is_same: bool,
-    /// Hosts whose requests are the same in the same order.
+    /// Number of hosts with the same requests in the same order.
     pub hosts_same: u64,
-    /// Hosts whose are not, those of one crawl alone among them.
+    /// Number of hosts with different requests, including hosts of only one crawl.
     pub hosts_other: u64,
 }
 
-/// A rule that excluded another number of URLs.
+/// A rule that excluded a different number of URLs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExcludedDifference {
     /// `robots`, `scope` ..
     pub reason: String,
     /// The rule, as written.
     pub rule: Option<String>,
-    /// URLs in A.
+    /// Number of URLs in A.
     pub a: u64,
-    /// URLs in B.
+    /// Number of URLs in B.
     pub b: u64,
 }
 
-/// A host that was not had alike.
+/// A host with different results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostDifference {
     /// The host key.
     pub host: String,
-    /// The host in A; none where it did not ask it.
+    /// The host in A; `None` if A sent it no requests.
     pub a: Option<ComparedHost>,
-    /// The host in B.
+    /// The host in B; `None` if B sent it no requests.
     pub b: Option<ComparedHost>,
 }
 
-/// The pages and requests that a crawl has of a host.
+/// The results of a crawl for one host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComparedHost {
-    /// Its coverage verdict.
+    /// The coverage verdict.
     pub coverage: Option<Coverage>,
     /// URLs with a row in `pages.jsonl`, each counted once by its last row.
     pub pages: u64,
-    /// Bytes of their bodies.
+    /// Bytes of the bodies of those rows.
     pub bytes: u64,
     /// Requests sent.
     pub requests: u64,
 }
 
-/// Rules that are told apart for each reason; their texts hold URLs.
+/// Maximum number of distinct rules per reason; their texts contain URLs.
 const MAX_RULES: usize = 1000;
 
-/// Compares the crawls in two directories. Memory: some 100 bytes for each page, and the URLs that
+/// Compares the crawls in two directories. Memory: about 100 bytes per page, and the URLs that
 /// differ.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] where one holds no crawl; errors of the file system. Lines that are no
-/// rows are no error: they stand in [`ComparedCrawl::flaws`].
+/// [`RecordsError::NoCrawl`] if a directory holds no crawl; file system errors. Malformed lines are
+/// not errors: they are listed in [`ComparedCrawl::flaws`].
 pub fn compare(a: &Path, b: &Path) -> Result<Comparison, RecordsError> {
     compare_round(a, b, None)
 }
 
-/// Compares one round of the crawls in two directories. Where none is given and one of the two is a
-/// replay that has fewer rounds than its crawl, it is the first.
+/// Compares one round of the crawls in two directories. By default this is the first round if one
+/// of the two is a replay and their numbers of rounds differ, and otherwise all rounds.
 ///
 /// # Errors
-/// As for [`compare`]; [`RecordsError::NoRound`] where one has no such round.
+/// As for [`compare`]; [`RecordsError::NoRound`] if a crawl has no such round.
 pub fn compare_round(a: &Path, b: &Path, round: Option<u32>) -> Result<Comparison, RecordsError> {
     let (sums_a, sums_b) = (report(a)?, report(b)?);
     let is_replay = |sums: &Report| sums.crawl.replay_of.is_some();
@@ -212,7 +212,7 @@ pub fn compare_round(a: &Path, b: &Path, round: Option<u32>) -> Result<Compariso
 }
 
 impl Comparison {
-    /// Returns whether both have the same pages, by URL, status and digest.
+    /// Returns whether both crawls have the same pages, by URL, status and digest.
     #[must_use]
     pub fn has_same_pages(&self) -> bool {
         let pages = &self.pages;
@@ -259,12 +259,12 @@ impl ComparedCrawl {
     }
 }
 
-/// The rounds of a crawl.
+/// Returns the number of rounds in a crawl.
 fn rounds(report: &Report) -> u32 {
     report.pages.rounds.keys().last().copied().unwrap_or(1)
 }
 
-/// A page as it is compared: hashes of its answer and its digest.
+/// A page reduced for comparison: hashes of its response and its digest.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Outline {
     answer: u64,
@@ -280,7 +280,7 @@ impl Outline {
     }
 }
 
-/// The status of a page; the name of its failure where there was none.
+/// Returns the status of a page, or the name of its failure if there is none.
 fn answer(row: &PageRow) -> String {
     match (row.status, &row.error) {
         (Some(status), _) => status.to_string(),
@@ -293,25 +293,25 @@ fn page_differences(
     (a, latest_a): (&Path, &LatestRows),
     (b, latest_b): (&Path, &LatestRows),
 ) -> Result<PageDifferences, RecordsError> {
-    let mut found = PageDifferences::default();
+    let mut differences = PageDifferences::default();
     let mut of_a = HashMap::new();
     for_latest(a, latest_a, |row| match latest_b.knows(&row.url) {
         true => drop(of_a.insert(key(&row.url), Outline::of(&row))),
-        false => found.only_a.push(row.url),
+        false => differences.only_a.push(row.url),
     })?;
-    // The rows of B that differ, by URL.
+    // Rows of B that differ, by URL.
     let mut differing = HashMap::new();
     for_latest(b, latest_b, |row| match of_a.get(&key(&row.url)) {
         Some(of_a) => {
-            found.both += 1;
+            differences.both += 1;
             if *of_a != Outline::of(&row) {
                 differing.insert(key(&row.url), (answer(&row), row.digest));
             }
         }
-        None => found.only_b.push(row.url),
+        None => differences.only_b.push(row.url),
     })?;
     if differing.is_empty() {
-        return Ok(found);
+        return Ok(differences);
     }
     for_latest(a, latest_a, |row| {
         let Some((answer_b, digest_b)) = differing.remove(&key(&row.url)) else {
@@ -319,15 +319,15 @@ fn page_differences(
         };
         let answer_a = answer(&row);
         let (kind, a, b) = match answer_a == answer_b {
-            true => (&mut found.digest, row.digest, digest_b),
-            false => (&mut found.status, Some(answer_a), Some(answer_b)),
+            true => (&mut differences.digest, row.digest, digest_b),
+            false => (&mut differences.status, Some(answer_a), Some(answer_b)),
         };
         kind.push(PageDifference { url: row.url, a, b });
     })?;
-    Ok(found)
+    Ok(differences)
 }
 
-/// Goes through the last row of each URL.
+/// Visits the last row of each URL.
 fn for_latest(
     dir: &Path,
     latest: &LatestRows,
@@ -343,7 +343,7 @@ fn for_latest(
     Ok(())
 }
 
-/// The URLs of each rule in A and in B, by reason and rule.
+/// Number of URLs per rule in A and in B, by reason and rule.
 type RuleCounts = BTreeMap<String, BTreeMap<Option<String>, (u64, u64)>>;
 
 fn excluded_differences(a: &Path, b: &Path) -> Result<Vec<ExcludedDifference>, RecordsError> {

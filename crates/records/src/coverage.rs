@@ -1,4 +1,4 @@
-//! Coverage: has the crawl all that it was to get of a host, a part of it, or was it turned away?
+//! Judges the coverage of a host: was it crawled completely, partially, or were we turned away?
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::{is_obstacle, outcome};
 
-/// Rows in a row that were refused, without one between them that was served, from which on the
-/// host turned us away midway.
+/// Number of refused rows in a row, without a served one in between, that counts as being blocked
+/// midway.
 const MIN_REFUSED_IN_A_ROW: u64 = 20;
 
-/// Statuses by which a server refuses an answer that others may get: RFC 9110 sections 15.5.2,
-/// 15.5.3, 15.5.4 and 15.5.8, RFC 6585 section 4, RFC 7725.
+/// Statuses that refuse a response others may get: RFC 9110 sections 15.5.2, 15.5.3, 15.5.4 and
+/// 15.5.8, RFC 6585 section 4, RFC 7725.
 const REFUSED: [u16; 6] = [401, 402, 403, 407, 429, 451];
 
-/// Statuses that say that there is no such page, which is an answer like another.
+/// Statuses for pages that don't exist, which count as valid responses.
 const NO_SUCH_PAGE: [u16; 2] = [404, 410];
 
-/// Errors of documents that were read as far as a limit of ours.
+/// Errors of documents truncated by one of our limits.
 const CUT: [&str; 5] = [
     "body_truncated",
     "decoded_too_large",
@@ -27,7 +27,7 @@ const CUT: [&str; 5] = [
     TOO_MANY_REDIRECTS,
 ];
 
-/// The beginning of the rule by which an origin is excluded whose robots.txt was refused to us
+/// Prefix of the rule that excludes an origin whose robots.txt was refused to us
 /// (`--robots-forbidden deny`).
 const ROBOTS_FORBIDDEN: &str = "robots.txt answered ";
 
@@ -68,32 +68,33 @@ impl Coverage {
     }
 }
 
-/// The kinds of reasons why something is missing.
+/// Kinds of reasons why URLs are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MissingReason {
-    /// The host refused it: a login, a challenge, the word that we are blocked, 401, 403, 429 ..
+    /// Refused by the host: a login, a challenge, a block page, 401, 403, 429 ..
     Refused,
-    /// It waits for a robots.txt that can't be had.
+    /// Waiting for an unavailable robots.txt.
     Robots,
-    /// There was no answer, none that could be read, or a server's failure.
+    /// No response, an unreadable one, or a server error.
     Errors,
-    /// A limit of ours cut a document, a sitemap or a chain of redirects.
+    /// Our own limit truncated a document, a sitemap or a chain of redirects.
     Limits,
-    /// A budget was spent before its turn came.
+    /// Not reached before a budget was exhausted.
     Budget,
-    /// It was put aside as one of endlessly many.
+    /// Deferred as part of a trap.
     Traps,
-    /// The run ended before its turn came: it was interrupted, or the host rested or was parked.
+    /// Not reached before the run ended: it was interrupted, or the host was resting or parked.
     Waiting,
     /// The last run has not ended, or was killed.
     Unfinished,
-    /// The server has no such page. Listed for a host without any page; elsewhere 404 is an answer.
+    /// The server has no such page. Reported for a host without any page; otherwise 404 is a valid
+    /// response.
     NotFound,
 }
 
 impl MissingReason {
-    /// The word for it, as rows have it.
+    /// Returns the token used in rows.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -115,35 +116,35 @@ impl MissingReason {
 pub struct Shortfall {
     /// The reason.
     pub reason: MissingReason,
-    /// URLs that are known and were not had.
+    /// Number of known URLs that are missing.
     pub urls: u64,
-    /// The same by what was met: a status, an error, a budget, a kind of trap.
+    /// Number of URLs by evidence: a status, an error, a budget, a kind of trap.
     pub evidence: BTreeMap<String, u64>,
 }
 
-/// The outcomes of a host's URLs, counted.
+/// Counts of the outcomes of a host's URLs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostOutcomes {
-    /// True if the host answered any request.
+    /// Whether the host responded to any request.
     pub is_asked: bool,
-    /// URLs that were answered, with a page or with the word that there is none; sitemaps apart.
+    /// URLs with a response, either a page or a not-found status; sitemaps excluded.
     pub served: u64,
-    /// URLs answered with a page, a part of one, or a redirect, sitemaps excluded.
+    /// URLs that returned a page, part of one, or a redirect; sitemaps excluded.
     pub fetched: u64,
-    /// URLs that do not exist on the server, by status, sitemaps excluded.
+    /// URLs that don't exist on the server, by status; sitemaps excluded.
     pub not_found: BTreeMap<String, u64>,
     /// URLs excluded by robots.txt or by a usage preference of the site.
     pub disallowed: u64,
-    /// The last rows that were refused, without one between them that was served.
+    /// Number of refused rows since the last served one.
     pub refused_in_a_row: u64,
-    /// URLs that were not had, by reason and evidence.
+    /// Missing URLs, by reason and evidence.
     pub missing: BTreeMap<(MissingReason, String), u64>,
-    /// True if URLs wait because the host could not be reached.
+    /// Whether URLs are waiting because the host could not be reached.
     pub is_unreachable: bool,
 }
 
-/// Gives the verdict on a host, and what is missing of it. None where it was never asked and was
-/// not to be asked.
+/// Returns the verdict on a host, with its missing URLs. `None` if the host was never requested
+/// from, and no URL of it is missing.
 #[must_use]
 pub fn coverage(outcomes: &HostOutcomes) -> Option<(Coverage, Vec<Shortfall>)> {
     if !outcomes.is_asked && outcomes.missing.is_empty() {
@@ -190,7 +191,7 @@ pub fn coverage(outcomes: &HostOutcomes) -> Option<(Coverage, Vec<Shortfall>)> {
     Some((verdict, shortfalls))
 }
 
-/// The meaning of a row of `pages.jsonl` for the coverage of its host.
+/// What a row of `pages.jsonl` means for the coverage of its host.
 enum Served<'r> {
     Yes,
     NotFound(&'r str),
@@ -199,7 +200,7 @@ enum Served<'r> {
 }
 
 impl HostOutcomes {
-    /// Takes the last row of a URL.
+    /// Adds the last row of a URL.
     pub(crate) fn page(&mut self, row: &PageRow, is_sitemap: bool) {
         self.is_asked |= row.status.is_some();
         let status = row.status.map(|status| status.to_string());
@@ -216,7 +217,8 @@ impl HostOutcomes {
                 *self.not_found.entry(status.to_owned()).or_default() += 1;
             }
             Served::Refused(word) => {
-                // Links to a login lead to one form each: that says nothing of the pages beside.
+                // Many links may lead to the same login form, so this doesn't count against other
+                // pages.
                 self.refused_in_a_row += u64::from(word != "login_page");
                 self.note(MissingReason::Refused, word, 1);
             }
@@ -228,7 +230,7 @@ impl HostOutcomes {
         }
     }
 
-    /// Takes a row of `excluded.jsonl`.
+    /// Adds a row of `excluded.jsonl`.
     pub(crate) fn excluded(&mut self, row: &ExcludedRow) {
         let rule = row.rule.as_deref().unwrap_or_default();
         let word = rule.split(' ').next().unwrap_or_default();
@@ -242,14 +244,14 @@ impl HostOutcomes {
             ("depth", _) => self.note(MissingReason::Budget, "max-depth", 1),
             ("trap", _) => self.note(MissingReason::Traps, word, 1),
             ("robots" | "usage", _) => self.disallowed += 1,
-            // In a replay: nobody knows what its site allows.
+            // In a replay, where the site's rules are unknown.
             ("not_archived", _) => self.note(MissingReason::Errors, "not_archived", 1),
-            // What a budget left, `waiting.jsonl` counts for each origin.
+            // `waiting.jsonl` counts what a budget left, per origin.
             _ => {}
         }
     }
 
-    /// Takes a row of `waiting.jsonl`.
+    /// Adds a row of `waiting.jsonl`.
     pub(crate) fn waiting(&mut self, row: &WaitingRow) {
         let reason = match row.reason.as_str() {
             "budget" => MissingReason::Budget,
@@ -261,8 +263,8 @@ impl HostOutcomes {
         self.note(reason, evidence, row.urls);
     }
 
-    /// Returns whether the host allowed nothing, or no page of it could be fetched. A host whose
-    /// turn a budget, a limit or the end of the run prevented is partial instead.
+    /// Returns whether the host allowed nothing, or no page of it could be fetched. A host that was
+    /// stopped by a budget, a limit or the end of the run is partial instead.
     fn is_empty(&self) -> bool {
         let is_known =
             self.disallowed > 0 || !self.not_found.is_empty() || !self.missing.is_empty();
@@ -274,7 +276,7 @@ impl HostOutcomes {
         self.fetched == 0 && is_known && reasons.all(is_its_own_fault)
     }
 
-    /// The last run has not ended by itself.
+    /// Records that the last run didn't end normally.
     pub(crate) fn unfinished(&mut self) {
         if self.is_asked {
             let evidence = "no end of the last run is on record";
@@ -291,7 +293,7 @@ impl HostOutcomes {
 }
 
 fn served<'r>(row: &'r PageRow, status: &'r str) -> Served<'r> {
-    // What stands behind the name of an error are words of libraries.
+    // The text after an error's name comes from libraries.
     let error = row.error.as_deref();
     let error = error.map(|error| error.split(':').next().unwrap_or(error));
     match (row.status, error) {
@@ -301,7 +303,7 @@ fn served<'r>(row: &'r PageRow, status: &'r str) -> Served<'r> {
         (_, Some(error)) if CUT.contains(&error) => Served::Missing(MissingReason::Limits, error),
         (_, Some(error)) if row.is_failed() => Served::Missing(MissingReason::Errors, error),
         (None, _) => Served::Missing(MissingReason::Errors, "no answer"),
-        // Not modified, and nothing is held; or a protocol that nobody asked for.
+        // Not modified, although nothing is stored; or an unrequested protocol switch.
         (Some(304), _) if outcome(row) != "unmodified" => {
             Served::Missing(MissingReason::Errors, status)
         }
@@ -353,14 +355,14 @@ mod tests {
         }
     }
 
-    /// The verdict on a host that answered with so many pages, and then as `take` says.
+    /// Checks the verdict on a host that served this many pages, followed by `take`.
     fn check(served: usize, take: impl FnOnce(&mut HostOutcomes), expect: Expect) {
         let mut outcomes = HostOutcomes::default();
         for _ in 0..served {
             outcomes.page(&page(Some(200), None), false);
         }
         take(&mut outcomes);
-        let told = match coverage(&outcomes) {
+        let text = match coverage(&outcomes) {
             None => "none".to_owned(),
             Some((coverage, missing)) => {
                 let missing = missing.iter().map(|shortfall| {
@@ -370,7 +372,7 @@ mod tests {
                 coverage.name().to_owned() + &missing.collect::<String>()
             }
         };
-        expect.assert_eq(&told);
+        expect.assert_eq(&text);
     }
 
     fn pages(rows: &[(Option<u16>, Option<&str>)]) -> impl FnOnce(&mut HostOutcomes) {
@@ -382,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_host_is_whole_where_all_was_answered() {
+    fn a_host_with_all_responses_is_whole() {
         check(0, |_| {}, expect!["none"]);
         check(0, |it| it.is_asked = true, expect!["whole"]);
         let rows = [(Some(404), None), (Some(410), None), (Some(301), None)];
@@ -390,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_the_scope_and_the_site_leave_out_is_not_missing() {
+    fn excluded_urls_are_not_missing() {
         for reason in [
             "scope", "robots", "meta", "header", "nofollow", "usage", "action",
         ] {
@@ -403,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_host_without_any_page_is_empty() {
+    fn a_host_without_any_page_is_empty() {
         let disallowed = excluded("robots", "Disallow: /", Some(2));
         let all_disallowed = |it: &mut HostOutcomes| {
             it.is_asked = true;
@@ -431,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_host_without_a_page_is_not_empty_if_its_turn_never_came() {
+    fn a_host_without_a_page_is_not_empty_if_its_turn_never_came() {
         let budget = waiting(2, "budget", Some("max-pages"));
         check(
             0,
@@ -455,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_whoever_turns_us_away_more_often_than_not_blocks_us() {
+    fn more_refusals_than_pages_mean_blocked() {
         let refused = [
             (Some(403), None),
             (Some(200), Some("login_page")),
@@ -471,7 +473,7 @@ mod tests {
             pages(&refused),
             expect![[r#"partial; refused 3 {"403": 1, "429": 1, "login_page": 1}"#]],
         );
-        // Errors are no answer that we were served.
+        // Errors don't count as served.
         let rows = [(Some(403), None), (Some(500), None)];
         check(
             0,
@@ -490,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_twenty_refusals_in_a_row_are_a_block_that_began_midway() {
+    fn twenty_refusals_in_a_row_are_a_block_that_began_midway() {
         let refused = |count| vec![(Some(403), None); count];
         check(
             99,
@@ -518,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_robots_txt_that_can_t_be_had_or_is_refused_blocks() {
+    fn an_unavailable_or_refused_robots_txt_means_blocked() {
         let wait = |it: &mut HostOutcomes| {
             it.waiting(&waiting(1, "robots", Some("robots.txt answered 503")));
         };
@@ -541,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_each_thing_that_is_missing_has_its_reason() {
+    fn every_missing_url_has_a_reason() {
         let rows = [
             (None, Some("timeout: after 60 s")),
             (Some(503), None),
@@ -559,18 +561,18 @@ mod tests {
                 r#"partial; errors 5 {"101": 1, "304": 1, "503": 1, "short_body": 1, "timeout": 1}; limits 3 {"body_truncated": 1, "sitemap_limit": 1, "too_many_redirects": 1}"#
             ]],
         );
-        let others = |it: &mut HostOutcomes| {
-            it.excluded(&excluded("depth", "max-depth 3", None));
-            it.excluded(&excluded("trap", "calendar of 3 pages; such as", None));
-            // Those that a budget left stand in `waiting.jsonl` too.
-            it.excluded(&excluded("budget", "max-pages", None));
-            it.waiting(&waiting(7, "budget", Some("max-pages")));
-            it.waiting(&waiting(2, "parked", None));
-            it.waiting(&waiting(4, "unreachable", Some("it sent a Retry-After")));
+        let add_other_reasons = |outcomes: &mut HostOutcomes| {
+            outcomes.excluded(&excluded("depth", "max-depth 3", None));
+            outcomes.excluded(&excluded("trap", "calendar of 3 pages; such as", None));
+            // URLs left by a budget are also counted in `waiting.jsonl`.
+            outcomes.excluded(&excluded("budget", "max-pages", None));
+            outcomes.waiting(&waiting(7, "budget", Some("max-pages")));
+            outcomes.waiting(&waiting(2, "parked", None));
+            outcomes.waiting(&waiting(4, "unreachable", Some("it sent a Retry-After")));
         };
         check(
             9,
-            others,
+            add_other_reasons,
             expect![[
                 r#"partial; budget 8 {"max-depth": 1, "max-pages": 7}; traps 1 {"calendar": 1}; waiting 6 {"it sent a Retry-After": 4, "parked": 2}"#
             ]],

@@ -1,4 +1,4 @@
-//! The body of an archived answer, without its content codings.
+//! Decodes the body of an archived response.
 
 use bytes::Bytes;
 use crawl_archive::HttpMessage;
@@ -6,8 +6,8 @@ use crawl_coding::{DecodeEnd, DecodeLimits, decode};
 
 use crate::header_fields::Fields;
 
-/// The body of an answer without its content codings, as the crawl read it: where they break off,
-/// what came out before that. None where nothing came out.
+/// Returns the body of a response without its content codings, as the crawl read it. If a coding is
+/// truncated, returns the part decoded before that. `None` if nothing could be decoded.
 #[must_use]
 pub fn decoded_body(http: &HttpMessage<'_>) -> Option<Bytes> {
     without_codings(&Fields::of_message(http), http.body)
@@ -36,7 +36,7 @@ mod tests {
     use crate::header_fields::Fields;
 
     #[test]
-    fn ours_of_a_page_whose_coding_breaks_off_that_is_read_which_the_crawl_read() {
+    fn of_a_page_whose_coding_breaks_off_that_is_read_which_the_crawl_read() {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
         gzip.write_all(b"<a href=/gone>").unwrap();
         let mut gzip = gzip.finish().unwrap();

@@ -1,4 +1,4 @@
-//! The directory of a crawl: what tells that it is one, and its `crawl.toml`.
+//! The directory of a crawl: how it is recognized, and its `crawl.toml`.
 
 use std::path::Path;
 
@@ -7,15 +7,14 @@ use toml::{Table, Value};
 
 use crate::error::RecordsError;
 
-/// The `crawl.toml` of a directory; empty where there is none that can be read.
+/// Returns the `crawl.toml` of a directory; empty if there is no readable one.
 #[must_use]
 pub fn stored_settings(dir: &Path) -> Table {
     let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES);
     text.unwrap_or_default().parse().unwrap_or_default()
 }
 
-/// The seeds that a `crawl.toml` names, as they stand there: a text, or the `url` or
-/// the `sitemap` of a table.
+/// Returns the seeds in a `crawl.toml`, unchanged: a text, or the `url` or `sitemap` of a table.
 pub fn seeds_of(settings: &Table) -> impl Iterator<Item = &str> {
     let seeds = settings.get("seed").and_then(Value::as_array);
     seeds.into_iter().flatten().filter_map(|seed| {
@@ -24,7 +23,7 @@ pub fn seeds_of(settings: &Table) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Refuses a directory that holds none of these files.
+/// Rejects a directory that has none of these files.
 pub(crate) fn holds_any(dir: &Path, files: &[&str]) -> Result<(), RecordsError> {
     match files.iter().any(|file| dir.join(file).is_file()) {
         true => Ok(()),

@@ -1,25 +1,25 @@
-//! The errors of reading records.
+//! Errors of reading records.
 
 use std::io;
 use std::path::PathBuf;
 
 use crawl_archive::{BadLine, FOLDER, ReadError};
 
-/// The reason why records can't be read, or a report not written.
+/// Why records can't be read, or a report can't be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordsError {
-    /// A crawl has no such round.
+    /// The crawl has no such round.
     #[error("the crawl in `{}` has no round {round}", dir.display())]
     NoRound {
-        /// Its directory.
+        /// The crawl's directory.
         dir: PathBuf,
-        /// The round.
+        /// The requested round.
         round: u32,
-        /// Those that it has.
+        /// Number of rounds in the crawl.
         rounds: u32,
     },
-    /// The directory is not that of a crawl.
+    /// The directory holds no crawl.
     #[error("`{}` holds no crawl", dir.display())]
     NoCrawl {
         /// The directory.
@@ -30,30 +30,30 @@ pub enum RecordsError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The system's error.
         source: io::Error,
     },
-    /// A whole line is no row.
+    /// A complete line is not a row.
     #[error("`{}` line {line}: {source}", path.display())]
     Row {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The line, starting at 1.
         line: u64,
         /// The defect.
         source: BadLine,
     },
-    /// A line of a baseline is no fault.
+    /// A line of a baseline is not a fault.
     #[error("`{}` line {line}: {why}", path.display())]
     Baseline {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The line, starting at 1.
         line: u64,
         /// The defect.
         why: serde_json::Error,
     },
-    /// `crawl.toml` says something that can't be read.
+    /// `crawl.toml` has an unreadable value.
     #[error("`{}`: {what}", path.display())]
     Config {
         /// The file.

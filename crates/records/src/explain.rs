@@ -1,4 +1,4 @@
-//! An explanation why one URL was, was not, or is not yet fetched.
+//! Explains why one URL was fetched, was not, or is still pending.
 
 mod naming_page;
 mod text;
@@ -21,61 +21,60 @@ use crate::error::RecordsError;
 use crate::rows::{delays, excluded, pages, requests, walk};
 pub use naming_page::NamedBy;
 
-/// Requests that are kept of those that were made for the URL, the latest.
+/// Maximum number of requests to keep, the latest ones.
 const MAX_KEPT_REQUESTS: usize = 20;
 
-/// The records and the stored state of one URL.
+/// Everything that the records and the stored state contain about one URL.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Explanation {
     /// The URL in canonical form.
     pub url: String,
     /// `fetched`, `failed`, `excluded`, `deferred`, `pending`, `forgotten` or `unknown`.
     pub state: &'static str,
-    /// Its row in `pages.jsonl`, of the last round where it has several.
+    /// The URL's row in `pages.jsonl`, from the last round if it has several.
     pub page: Option<PageRow>,
-    /// Its rows in `pages.jsonl`.
+    /// Number of rows in `pages.jsonl`.
     pub visits: u64,
-    /// From when on it is visited again by `--recrawl`, RFC 3339; or `each round`.
+    /// When `--recrawl` visits the URL again, in RFC 3339; or `each round`.
     pub due: Option<String>,
-    /// True if that is in the next round, whenever it begins.
+    /// Whether the next round visits the URL, whenever that round starts.
     pub is_due: bool,
-    /// Its row in `excluded.jsonl`, the last where it has several.
+    /// The URL's row in `excluded.jsonl`, the last one if it has several.
     pub excluded: Option<ExcludedRow>,
-    /// The latest requests that were sent for it.
+    /// The latest requests for the URL.
     pub requests: Vec<RequestRow>,
-    /// The number of requests that were sent for it.
+    /// Number of requests for the URL.
     pub requests_sent: u64,
-    /// The last request for its origin's robots.txt.
+    /// The last request for the robots.txt of the URL's origin.
     pub robots_request: Option<RequestRow>,
-    /// The reason why it was put aside or is not asked for, by the stored state: reason, rule,
-    /// line.
+    /// Why the URL was excluded or deferred, from the stored state: reason, rule, line.
     pub exclusion: Option<(String, Option<String>, Option<u32>)>,
-    /// Since when the rule of the scope holds that excludes it, RFC 3339, where it came to hold while
-    /// the crawl ran.
+    /// When the scope rule that excludes the URL was added, in RFC 3339, if that was during the
+    /// crawl.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule_since: Option<String>,
-    /// The tombstone of it or of its host: what a caller finds that knows their key.
+    /// The tombstone of the URL or its host, set by a caller that has the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forgotten: Option<TombstoneRow>,
-    /// Its place in the draw of the sample, where it was in the frame.
+    /// The URL's place in the draw of the sample, if it was in the frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<SamplePlace>,
-    /// The steps of a random walk that led to it.
+    /// The random walk steps that led to the URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub walk: Option<WalkPlace>,
-    /// The number of the next try, where it is pending.
+    /// The number of the next attempt, if the URL is pending.
     pub next_attempt: Option<u32>,
-    /// Links followed from a seed to it.
+    /// Number of links from a seed to the URL.
     pub depth: Option<u32>,
-    /// The page that it was found on.
+    /// The page that links to the URL.
     pub via: Option<String>,
-    /// The page that names it, where it is unknown, as what, and which setting keeps it out.
+    /// If the URL is unknown: a page that names it, how, and the setting that keeps it out.
     pub named_by: Option<NamedBy>,
-    /// Archived pages that were not searched for that, since there are too many.
+    /// Number of archived pages not searched for such a page, because there are too many.
     pub unread_pages: u64,
-    /// The fate of the stored state.
+    /// Whether the stored state could be read.
     pub state_read: StateRead,
-    /// Lines of row files that may speak of it and could not be read.
+    /// Number of unreadable lines in row files, which may concern the URL.
     pub unreadable_lines: u64,
 }
 
@@ -83,17 +82,17 @@ pub struct Explanation {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SamplePlace {
-    /// The stratum that it lies in.
+    /// The URL's stratum.
     pub stratum: String,
-    /// URLs that were drawn in it.
+    /// Number of URLs drawn from the stratum.
     pub drawn: u64,
-    /// URLs that it has.
+    /// Number of URLs in the stratum.
     pub of: u64,
-    /// The rank of the URL, in hexadecimal digits.
+    /// The URL's rank, in hexadecimal.
     pub rank: String,
-    /// The greatest rank that was drawn.
+    /// The highest rank drawn.
     pub last_rank: String,
-    /// True if it was drawn.
+    /// Whether the URL was drawn.
     pub is_drawn: bool,
 }
 
@@ -101,14 +100,14 @@ pub struct SamplePlace {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct WalkPlace {
-    /// Their number.
+    /// Number of steps.
     pub steps: u64,
-    /// The walker and the number of the first that was taken.
+    /// The walker and the number of the first such step.
     pub first: (u32, u64),
 }
 
 impl SamplePlace {
-    /// That of a URL of the frame; none where it was found when the draw was over.
+    /// Returns the place of a URL in the frame. `None` if it was found after the draw.
     fn of(draw: &Draw, url: &CanonicalUrl, known: &KnownUrl) -> Option<SamplePlace> {
         let drawn = draw.stratum_of(url);
         let is_in_frame = match &known.state {
@@ -130,87 +129,90 @@ impl SamplePlace {
     }
 }
 
-/// The fate of the stored state: read or not. Without it the rows speak alone.
+/// Whether the stored state could be read. If not, the explanation rests on the rows alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StateRead {
-    /// It was read.
+    /// The state was read.
     Read,
     /// The crawl is running.
     InUse,
-    /// There is none.
+    /// There is no state.
     #[default]
     Absent,
-    /// It can't be read; why.
+    /// The state can't be read, for this reason.
     Broken(String),
 }
 
-/// Gathers what is known of `url` in the crawl that lies in `dir`, as of `now`. Reads the row files
-/// from end to end, and of a URL that nothing is known of the archived pages too, for the one that
-/// names it; opens the state only if no other process has it open. Opening it may cut off
-/// what a killed run left half written, as the next run would.
+/// Collects what is known about `url` in the crawl in `dir`, as of `now`.
+///
+/// Reads the row files completely. For an unknown URL it also searches the archived pages for one
+/// that names it. Opens the state only if no other process has it open; opening may truncate the
+/// partial write of a killed run, as the next run would.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] where `dir` holds neither rows nor state, and errors of the
-/// file system. A state that can't be read is no error: [`Explanation::state_read`] tells.
+/// [`RecordsError::NoCrawl`] if `dir` has neither rows nor state, and file system errors. An
+/// unreadable state is not an error: see [`Explanation::state_read`].
 pub fn explain(
     dir: &Path,
     url: &CanonicalUrl,
     now: Timestamp,
 ) -> Result<Explanation, RecordsError> {
     holds_any(dir, &["crawl.toml", "pages.jsonl"])?;
-    let mut found = Explanation {
+    let mut explanation = Explanation {
         url: url.to_string(),
         state: "unknown",
         ..Explanation::default()
     };
-    // As the URL stands in a row, quotes included, so that no longer URL is meant.
+    // The URL as in a row, including the quotes, so that it doesn't match longer URLs.
     let needle = serde_json::to_vec(url.as_str()).unwrap_or_default();
     let mut rows = pages(dir)?;
     while let Some(row) = rows.next_with(&needle) {
-        // A row that mentions the URL otherwise is not about it.
-        let row = found.sound(row);
+        // Skip rows that only mention the URL elsewhere.
+        let row = explanation.sound(row);
         if let Some(row) = row.filter(|row| row.url == url.as_str()) {
-            found.visits += 1;
-            found.page = Some(row);
+            explanation.visits += 1;
+            explanation.page = Some(row);
         }
     }
     let mut rows = excluded(dir)?;
     while let Some(row) = rows.next_with(&needle) {
-        let row = found.sound(row);
-        found.excluded = row.filter(|row| row.url == url.as_str()).or(found.excluded);
+        let row = explanation.sound(row);
+        explanation.excluded = row
+            .filter(|row| row.url == url.as_str())
+            .or(explanation.excluded);
     }
     let mut rows = walk(dir)?;
     while let Some(row) = rows.next_with(&needle) {
-        let row = found.sound(row);
+        let row = explanation.sound(row);
         if let Some(row) = row.filter(|row| row.url == url.as_str()) {
-            let led_here = found.walk.get_or_insert(WalkPlace {
+            let place = explanation.walk.get_or_insert(WalkPlace {
                 steps: 0,
                 first: (row.walker, row.step),
             });
-            led_here.steps += 1;
+            place.steps += 1;
         }
     }
-    found.read_requests(dir, url, &needle)?;
+    explanation.read_requests(dir, url, &needle)?;
     match known(dir, url) {
         Ok((known, visit, draw)) => {
-            found.state_read = StateRead::Read;
+            explanation.state_read = StateRead::Read;
             if let (Some(draw), Some(known)) = (&draw, &known) {
-                found.sample = SamplePlace::of(draw, url, known);
+                explanation.sample = SamplePlace::of(draw, url, known);
             }
-            found.take_state(known, visit, now);
+            explanation.take_state(known, visit, now);
         }
-        Err(why) => found.state_read = why,
+        Err(why) => explanation.state_read = why,
     }
-    found.judge();
-    found.read_rule_since(dir)?;
-    if found.state == "unknown" {
+    explanation.judge();
+    explanation.read_rule_since(dir)?;
+    if explanation.state == "unknown" {
         let search = naming_page::search(dir, url)?;
-        found.named_by = search.named_by;
-        found.unread_pages = search.unread_pages;
+        explanation.named_by = search.named_by;
+        explanation.unread_pages = search.unread_pages;
     }
-    Ok(found)
+    Ok(explanation)
 }
 
 /// The stored state of a URL, its last visit, and the draw of the crawl's sample.
@@ -218,7 +220,7 @@ type Stored = (Option<KnownUrl>, Option<Visit>, Option<Draw>);
 
 fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateRead> {
     let state = dir.join("state");
-    // Opening an empty directory would begin a frontier there.
+    // Opening an empty directory would create a frontier there.
     let entries = state.read_dir().ok().and_then(|mut entries| entries.next());
     if entries.is_none() {
         return Err(StateRead::Absent);
@@ -238,7 +240,7 @@ fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateRead> {
 }
 
 impl Explanation {
-    /// The row, or nothing where the line is none.
+    /// Returns the row, or counts the line as unreadable.
     fn sound<T>(&mut self, row: Result<T, RecordsError>) -> Option<T> {
         self.unreadable_lines += u64::from(row.is_err());
         row.ok()
@@ -312,7 +314,7 @@ impl Explanation {
         }
     }
 
-    /// Looks up when the rule that excludes it came to hold.
+    /// Looks up when the rule that excludes the URL was added.
     fn read_rule_since(&mut self, dir: &Path) -> Result<(), RecordsError> {
         let stored = self
             .exclusion
@@ -326,7 +328,7 @@ impl Explanation {
             return Ok(());
         }
         let rule = rule.clone();
-        // Of several patterns to include it is not told which one would have to match.
+        // If there are several include patterns, the record has no hint which one had to match.
         let is_it =
             |added: &String| *added == rule || (rule == "include" && added.starts_with("include "));
         for row in delays(dir)? {
@@ -346,13 +348,13 @@ impl Explanation {
         Ok(())
     }
 
-    /// Says that it was taken out of the crawl.
+    /// Records that the URL was erased from the crawl.
     pub fn forget(&mut self, tombstone: TombstoneRow) {
         self.state = "forgotten";
         self.forgotten = Some(tombstone);
     }
 
-    /// Fills in from the rows what the state did not say.
+    /// Fills in from the rows what the state doesn't contain.
     fn judge(&mut self) {
         if let Some(page) = &self.page {
             self.depth = self.depth.or(Some(page.depth));

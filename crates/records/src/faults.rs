@@ -1,5 +1,5 @@
-//! Faults of a site that its owner can mend: links that lead nowhere or to no such place in a page,
-//! redirects that links should pass by, and parts that a page loads without encryption.
+//! Faults of a site that its owner can fix: links to missing pages or missing places in a page,
+//! links to moved pages, and resources loaded without encryption.
 
 mod baseline;
 mod formats;
@@ -20,45 +20,45 @@ use crate::rows::pages;
 pub use baseline::Baseline;
 use fragments::Fragments;
 
-/// Redirects in a row that are followed.
+/// Maximum number of consecutive redirects to follow.
 const MAX_CHAIN: usize = 256;
 
 /// The faults of a crawl's pages, as of the last row of each URL.
 ///
-/// Field names stay; a later version of the program may add fields.
+/// Field names are stable; later versions of the program may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Faults {
-    /// The layout of this object: 1.
+    /// Version of this format: 1.
     pub format: u32,
-    /// The last round of the crawl, from 1.
+    /// The last round of the crawl, starting at 1.
     pub round: u32,
-    /// The source of the pages: `archive`, or what [`BrokenLinks`] names: then only links to
+    /// The source of the pages: `archive`, or a source of [`BrokenLinks`]; then only links to
     /// broken pages are known.
     pub source: String,
     /// The number of faults of each kind.
     pub counts: BTreeMap<FaultKind, u64>,
-    /// In the order of the pages.
+    /// The faults, in page order.
     pub faults: Vec<Fault>,
-    /// Faults that were left out, since the baseline lists them.
+    /// Number of faults skipped because the baseline lists them.
     pub known: u64,
-    /// Faults of the baseline that are gone.
+    /// Number of faults in the baseline that are fixed.
     pub mended: u64,
-    /// Pages whose own links could not be looked at, since the archive has no body of them.
+    /// Pages whose links could not be checked, because their body is not archived.
     pub unread: u64,
 }
 
 /// A fault on a page.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Fault {
-    /// The page that is to be mended; null for a broken seed.
+    /// The page to fix; `None` for a broken seed.
     pub page: Option<String>,
-    /// Where the link leads, with its fragment.
+    /// The target of the link, with its fragment.
     pub to: String,
     /// The kind.
     pub kind: FaultKind,
-    /// The finding: a status, an error, or where it should lead.
+    /// The finding: a status, an error, or the right target.
     pub why: String,
-    /// The link's text, where it has one.
+    /// The link's text, if it has one.
     pub text: Option<String>,
 }
 
@@ -69,22 +69,22 @@ pub struct Fault {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum FaultKind {
-    /// A link or a part of a page that has a status of 400 and above, or a redirect without an end.
+    /// A link or page resource with a status of 400 or above, or an endless redirect.
     Broken,
-    /// A link to a server that did not answer.
+    /// A link to a server that didn't respond.
     Unreachable,
-    /// A link with a fragment that is the id of nothing in its page.
+    /// A link with a fragment that isn't an id in its target page.
     Fragment,
-    /// A link with a text fragment (`#:~:text=`) that its page does not say.
+    /// A link with a text fragment (`#:~:text=`) that its target page doesn't contain.
     TextFragment,
-    /// A link to what has moved for good (301, 308).
+    /// A link to a permanently moved page (301, 308).
     Redirect,
-    /// A page by https loads a part by http.
+    /// An https page loads a resource over http.
     Mixed,
 }
 
 impl FaultKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [FaultKind; 6] = [
         FaultKind::Broken,
         FaultKind::Unreachable,
@@ -95,23 +95,23 @@ impl FaultKind {
     ];
 }
 
-/// Finds the faults of the crawl in `dir`, of these kinds.
+/// Finds faults of the given kinds in the crawl in `dir`.
 ///
-/// Goes through `pages.jsonl` a few times, and reads the archived pages once, those that a fragment
-/// leads into twice. Memory: some 100 bytes for each URL, and each link with a fragment.
+/// Reads `pages.jsonl` several times, and each archived page once, or twice if a link with a
+/// fragment leads to it. Memory: about 100 bytes per URL, and each link with a fragment.
 ///
 /// # Errors
-/// Those of [`broken()`].
+/// The errors of [`broken()`].
 pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<Faults, RecordsError> {
     let broken = broken(dir)?;
-    let mut found = Faults {
+    let mut result = Faults {
         format: 1,
         round: broken.round,
         unread: broken.unread,
         ..Faults::default()
     };
     let mut faults = broken_faults(&broken);
-    found.source = match Archived::open(dir) {
+    result.source = match Archived::open(dir) {
         Some(archived) => {
             let latest = LatestRows::read(dir)?;
             let mut search = Search {
@@ -121,7 +121,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<Faults, RecordsError> {
                 fragments: Fragments::default(),
                 faults: Vec::new(),
             };
-            found.unread = search.read_pages(dir, &archived)?;
+            result.unread = search.read_pages(dir, &archived)?;
             let fragments = std::mem::take(&mut search.fragments);
             faults.append(&mut search.faults);
             fragments.check(dir, &latest, &archived, &mut faults)?;
@@ -131,13 +131,13 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<Faults, RecordsError> {
     };
     faults.retain(|fault| kinds.contains(&fault.kind));
     faults.sort_unstable();
-    // A link that stands twice on a page is one fault.
+    // Equal links on one page are one fault.
     faults.dedup_by(|one, other| {
         (&one.page, &one.to, one.kind) == (&other.page, &other.to, other.kind)
     });
-    found.faults = faults;
-    found.count();
-    Ok(found)
+    result.faults = faults;
+    result.count();
+    Ok(result)
 }
 
 impl Faults {
@@ -148,17 +148,17 @@ impl Faults {
         }
     }
 
-    /// Leaves out what a baseline lists, and counts it.
+    /// Removes the faults that a baseline lists, and counts them.
     pub fn leave_out(&mut self, baseline: &Baseline) {
         let before = self.faults.len();
         self.faults.retain(|fault| !baseline.holds(fault));
-        let known = (before - self.faults.len()) as u64;
-        (self.known, self.mended) = (known, baseline.len().saturating_sub(known));
+        let known_count = (before - self.faults.len()) as u64;
+        (self.known, self.mended) = (known_count, baseline.len().saturating_sub(known_count));
         self.count();
     }
 }
 
-/// The links to pages that are broken. A page that no link leads to any more is no fault, a seed is.
+/// Returns the links to broken pages. A page without any links left is not a fault, but a seed is.
 fn broken_faults(broken: &BrokenLinks) -> Vec<Fault> {
     let mut faults = Vec::new();
     for page in &broken.pages {
@@ -171,34 +171,34 @@ fn broken_faults(broken: &BrokenLinks) -> Vec<Fault> {
             .error
             .clone()
             .filter(|_| page.status.is_none_or(|status| status < 400));
-        let why = [status, error]
+        let reason = [status, error]
             .into_iter()
             .flatten()
             .collect::<Vec<_>>()
             .join(" ");
-        let fault = |page_of: Option<&str>, to: &str, why: String, text: Option<String>| Fault {
+        let fault = |page_of: Option<&str>, to: &str, reason: String, text: Option<String>| Fault {
             page: page_of.map(str::to_owned),
             to: to.to_owned(),
             kind,
-            why,
+            why: reason,
             text,
         };
         if page.links.is_empty() && page.via.is_none() {
-            faults.push(fault(None, &page.url, why.clone(), None));
+            faults.push(fault(None, &page.url, reason.clone(), None));
         }
         for link in &page.links {
             let to = link.through.first().unwrap_or(&page.url);
-            let why = match link.through.is_empty() {
-                true => why.clone(),
-                false => format!("{why}, by way of a redirect to {}", page.url),
+            let reason = match link.through.is_empty() {
+                true => reason.clone(),
+                false => format!("{reason}, by way of a redirect to {}", page.url),
             };
-            faults.push(fault(Some(&link.page), to, why, link.text.clone()));
+            faults.push(fault(Some(&link.page), to, reason, link.text.clone()));
         }
     }
     faults
 }
 
-/// A redirect that was seen last for its URL.
+/// The latest redirect of a URL.
 struct Redirect {
     is_permanent: bool,
     to: String,
@@ -206,7 +206,7 @@ struct Redirect {
     fragment: Option<String>,
 }
 
-/// The redirects of a crawl, by their URLs.
+/// Returns the redirects of a crawl, by URL.
 fn redirects(
     dir: &Path,
     latest: &LatestRows,
@@ -234,7 +234,7 @@ fn redirects(
     Ok(redirects)
 }
 
-/// The faults that are told by the pages themselves.
+/// Searches the pages themselves for faults.
 struct Search<'a> {
     redirects: HashMap<String, Redirect>,
     naming: SpellingRules,
@@ -244,7 +244,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Reads all pages as they are now; gives the number of those that could not be read.
+    /// Reads all current pages; returns the number of unreadable ones.
     fn read_pages(&mut self, dir: &Path, archived: &Archived) -> Result<u64, RecordsError> {
         let mut unread = 0;
         let mut rows = pages(dir)?;
@@ -277,16 +277,16 @@ impl Search<'_> {
             text: text.map(str::to_owned),
         };
         if link.is_some_and(is_loaded) && page.scheme() == "https" && to.scheme() == "http" {
-            let why = link
+            let element = link
                 .map(|link| link.element.to_string())
                 .unwrap_or_default();
-            self.faults.push(fault(FaultKind::Mixed, why));
+            self.faults.push(fault(FaultKind::Mixed, element));
         }
-        let known = match self.latest.knows(to.as_str()) {
+        let renamed = match self.latest.knows(to.as_str()) {
             true => None,
             false => self.naming.apply(to).map(|named| named.to_string()),
         };
-        let first = known.as_deref().unwrap_or(to.as_str());
+        let first = renamed.as_deref().unwrap_or(to.as_str());
         let Some(target) = end_of(&self.redirects, self.latest, first) else {
             return;
         };
@@ -295,8 +295,8 @@ impl Search<'_> {
             .get(first)
             .is_some_and(|first| first.is_permanent)
         {
-            let why = format!("moved to {target}");
-            self.faults.push(fault(FaultKind::Redirect, why));
+            let reason = format!("moved to {target}");
+            self.faults.push(fault(FaultKind::Redirect, reason));
         }
         let Some(link) = link.filter(|link| is_followed(link)) else {
             return;
@@ -313,7 +313,7 @@ impl Search<'_> {
     }
 }
 
-/// The page at the end of the redirects from a URL; none where that is none that was fetched.
+/// Returns the page at the end of a redirect chain; `None` if it isn't a fetched page.
 fn end_of<'s>(
     redirects: &'s HashMap<String, Redirect>,
     latest: &LatestRows,
@@ -324,8 +324,8 @@ fn end_of<'s>(
     chain.find(|url| !redirects.contains_key(*url) && latest.is_page(url))
 }
 
-/// Returns the last fragment that a `Location` has between a URL and the end of its redirects. A
-/// `Location` without one keeps the fragment before it (RFC 9110, section 10.2.2).
+/// Returns the last fragment in a `Location` between a URL and the end of its redirects. A
+/// `Location` without a fragment inherits the previous one (RFC 9110, section 10.2.2).
 fn redirected_fragment<'s>(
     redirects: &'s HashMap<String, Redirect>,
     url: &str,
@@ -339,8 +339,8 @@ fn redirected_fragment<'s>(
         .last()
 }
 
-/// Returns whether a browser that shows a page asks for a link by itself, or sends what a reader
-/// typed there.
+/// Returns whether a browser that shows a page requests a link without a click, or submits form
+/// data to it.
 fn is_loaded(link: &Link) -> bool {
     matches!(link.kind, LinkKind::Resource | LinkKind::Form)
         || matches!(link.element, Element::Iframe | Element::Frame)

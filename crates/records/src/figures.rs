@@ -1,5 +1,5 @@
-//! The numbers behind the plots of the report's page: series over time, histograms, and the links
-//! between hosts, from one pass over each row file, in memory that does not grow with the crawl.
+//! The data of the report page's plots: time series, histograms, and links between hosts. Takes one
+//! pass over each row file, in constant memory.
 
 mod link_sketch;
 
@@ -18,28 +18,30 @@ use crate::rows::{excluded, pages, requests};
 
 pub(crate) use link_sketch::{LinkSketch, LinkSource};
 
-/// Hosts with a section of their own, those with most requests first.
+/// Maximum number of hosts with their own section, those with the most requests first.
+/// Beyond the limit: only in the table of hosts.
 pub(crate) const MAX_HOST_SECTIONS: usize = 100;
-/// Origins of them that URLs are told apart by; a host has one for each scheme and port.
+/// Maximum number of origins of those hosts; a host has one per scheme and port.
 const MAX_ORIGINS: usize = 10_000;
-/// Rules of sites that are told apart, all hosts together.
+/// Maximum number of distinct site rules over all hosts.
+/// Beyond the limit: a count.
 const MAX_SITE_RULES: usize = 1000;
-/// Statements about use that are told apart, by vocabulary and channel.
+/// Maximum number of distinct usage statements, by vocabulary and channel.
 const MAX_STATEMENTS: usize = 100;
 
-/// Bins of body sizes, in bytes.
+/// Bin limits of body sizes, in bytes.
 const SIZES: [u64; 10] = [
     1, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000,
 ];
-/// Bins of response times, in milliseconds.
+/// Bin limits of response times, in milliseconds.
 const RESPONSE_TIMES: [u64; 8] = [10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000];
 
-/// The reasons of exclusions that a site itself decides.
+/// Reasons for exclusion that are up to the site.
 const SITE_REASONS: [&str; 5] = ["robots", "meta", "header", "usage", "nofollow"];
 
 const MINUTE_MS: u64 = 60_000;
 
-/// The kinds of answers to requests, in the order in which plots stack them.
+/// Kinds of responses, in the stacking order of plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Ok,
@@ -79,21 +81,21 @@ impl Answer {
     }
 }
 
-/// Requests by the kind of answer, in the order of [`Answer::ALL`].
+/// Requests by kind of response, in the order of [`Answer::ALL`].
 pub(crate) type AnswerCounts = [u64; Answer::ALL.len()];
 
 /// The settings of politeness and purpose, from `crawl.toml`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manners {
-    /// The product token by which robots.txt files know the crawl.
+    /// The product token that robots.txt files use for the crawl.
     pub(crate) agent: Option<String>,
     /// The declared purpose of the pages.
     pub(crate) purpose: Option<String>,
     /// The rules for reading robots.txt.
     pub(crate) robots: Option<String>,
-    /// The least gap between two requests to a host, as typed.
+    /// The minimum delay between requests to a host, as typed.
     pub(crate) delay: Option<String>,
-    /// The least gap, in smoothed response times of the host.
+    /// The minimum delay as a multiple of the host's smoothed response time.
     pub(crate) delay_factor: Option<f64>,
 }
 
@@ -101,55 +103,55 @@ pub(crate) struct Manners {
 #[derive(Clone, Debug)]
 pub(crate) struct TimeSeries {
     pub(crate) axis: TimeAxis,
-    /// Requests by when they ended.
+    /// Requests by end time.
     pub(crate) answers: Vec<AnswerCounts>,
-    /// Rows of `pages.jsonl` by when their requests ended.
+    /// Rows of `pages.jsonl` by the end time of their requests.
     pub(crate) pages: Vec<u64>,
 }
 
-/// How one host was asked.
+/// How one host was treated.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostFigures {
-    /// Its requests by time bin.
+    /// Requests by time bin.
     pub(crate) requests: Vec<u64>,
     pub(crate) answers: AnswerCounts,
-    /// When the first request was sent, in milliseconds since the Unix epoch.
+    /// Start of the first request, in milliseconds since the Unix epoch.
     pub(crate) first_start_ms: u64,
-    /// When the last one ended.
+    /// End of the last request.
     pub(crate) last_end_ms: u64,
-    /// The most requests that ended within one minute of the clock.
+    /// Maximum number of requests that ended within one clock minute.
     pub(crate) most_in_a_minute: u64,
-    /// The rules of the site that excluded URLs, by rule and line, with the number of URLs.
+    /// Site rules that excluded URLs, by rule and line, with the number of URLs.
     pub(crate) rules: BTreeMap<(String, Option<u32>), u64>,
     minute: u64,
     in_minute: u64,
 }
 
-/// The site's statements on the use of its pages, and its robots.txt, counted over pages.
+/// Usage statements of the site, and its robots.txt, counted over pages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Permissions {
-    /// Pages that a rule of robots.txt allows by its words.
+    /// Pages explicitly allowed by a robots.txt rule.
     pub(crate) allowed_by_rule: u64,
-    /// Pages that no rule speaks of.
+    /// Pages without a matching rule.
     pub(crate) no_rule: u64,
-    /// Statements about use, by vocabulary and channel.
+    /// Usage statements, by vocabulary and channel.
     pub(crate) statements: BTreeMap<(String, String), u64>,
-    /// Pages that allow the declared purpose, and that refuse it.
+    /// Pages that allow the declared purpose.
     pub(crate) purpose_allowed: u64,
     pub(crate) purpose_refused: u64,
-    /// Pages whose body is not in the archive since the site refused a copy.
+    /// Pages whose body is not archived because the site refused a copy.
     pub(crate) withheld: u64,
 }
 
-/// The numbers behind the plots.
+/// The data of all plots.
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
     pub(crate) manners: Manners,
-    /// None where no request was sent.
+    /// `None` if no request was sent.
     pub(crate) time: Option<TimeSeries>,
-    /// Bytes of bodies of pages.
+    /// Body sizes of pages, in bytes.
     pub(crate) sizes: Histogram,
-    /// Milliseconds from the start of a request to its end.
+    /// Request durations, in milliseconds.
     pub(crate) response_times: Histogram,
     /// The first of [`Report::hosts_asked`], in that order.
     pub(crate) hosts: Vec<HostFigures>,
@@ -157,11 +159,11 @@ pub(crate) struct Figures {
     pub(crate) links: LinkSketch,
 }
 
-/// Reads the rows of the crawl in `dir` that `report` sums up once more, for its plots. Lines that
-/// are no rows are passed over: the report tells of them.
+/// Reads the rows summed up in `report` again, for its plots. Skips malformed lines, which the
+/// report already counts.
 ///
 /// # Errors
-/// Those of the file system.
+/// File system errors.
 pub(crate) fn figures(dir: &Path, report: &Report) -> Result<Figures, RecordsError> {
     let mut reader = Reader::new(dir, report);
     for row in requests(dir)? {
@@ -189,7 +191,7 @@ pub(crate) fn figures(dir: &Path, report: &Report) -> Result<Figures, RecordsErr
     Ok(figures)
 }
 
-/// The row, or nothing where the line was none.
+/// Returns the row; `None` if the line is malformed.
 fn sound<T>(row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> {
     match row {
         Ok(row) => Ok(Some(row)),
@@ -200,9 +202,9 @@ fn sound<T>(row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> {
 
 struct Reader {
     figures: Figures,
-    /// Places in `figures.hosts` by host key.
+    /// Indexes in `figures.hosts` by host key.
     hosts: HashMap<String, usize>,
-    /// The same by origin, as URLs begin with it.
+    /// Indexes in `figures.hosts` by origin, the prefix of a URL.
     origins: HashMap<String, usize>,
     folders: link_sketch::Folders,
     rules: usize,
@@ -318,7 +320,7 @@ impl HostFigures {
             self.first_start_ms = row.start;
         }
         self.last_end_ms = self.last_end_ms.max(row.end);
-        // Rows stand in the order of their ends, so each minute is met once.
+        // Rows are in the order of their ends, so each minute comes up only once.
         let minute = row.end / MINUTE_MS;
         if minute != self.minute {
             (self.minute, self.in_minute) = (minute, 0);

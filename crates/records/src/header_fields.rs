@@ -1,13 +1,13 @@
-//! Fields of an archived answer.
+//! Header fields of an archived response.
 
 use crawl_archive::HttpMessage;
 
-/// Fields of an answer, names in lower case.
+/// Fields of a response, with lower-case names.
 #[derive(Debug, Default)]
 pub(crate) struct Fields(Vec<(String, Vec<u8>)>);
 
 impl Fields {
-    /// Those of an archived message.
+    /// Returns the fields of an archived message.
     pub(crate) fn of_message(http: &HttpMessage<'_>) -> Fields {
         let fields = http.fields.iter().map(|(name, value)| {
             let name = String::from_utf8_lossy(name).to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! What was had of each host, the requests to it, and whether its gaps and waits were kept.
+//! The results of each host, its requests, and whether its delays and waits were respected.
 
 mod last_rows;
 
@@ -14,134 +14,135 @@ use crate::coverage::{Coverage, HostOutcomes, Shortfall, coverage};
 
 pub(crate) use self::last_rows::LastLines;
 
-/// Starts and ends are written in whole milliseconds, so a gap may look this much shorter
-/// than it was.
+/// Starts and ends are rounded to whole milliseconds, so a delay may appear this much shorter.
 const ROUNDING_MS: u64 = 1;
 
-/// Labels that are named of each host: it may have as many seeds as it has pages.
+/// Maximum number of labels listed per host, which may have as many seeds as pages.
+/// Beyond the limit: only in the rows of pages.
 const MAX_HOST_LABELS: usize = 100;
 
-/// The reason of URLs that the user's scope leaves out.
+/// The reason of URLs outside the user's scope.
 const OUT_OF_SCOPE: &str = "scope";
 
-/// One host: what was fetched from it, and how it was treated.
+/// The results of one host, and how it was treated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostReport {
     /// The host key, as in `requests.jsonl`.
     pub host: String,
     /// URLs with a row in `pages.jsonl`, each counted once by its last row.
     pub pages: u64,
-    /// URLs whose last row has no answer, a status of 400 and above, or no complete body.
+    /// URLs whose last row has no response, a status of 400 or above, or an incomplete body.
     pub failed: u64,
     /// Bytes of the bodies of the last rows, as received.
     pub bytes: u64,
     /// Rows of `excluded.jsonl`.
     pub excluded: u64,
-    /// The same by reason. Not told of hosts that were never to be asked.
+    /// Rows of `excluded.jsonl` by reason, only for hosts that URLs were to be fetched from.
     #[serde(default)]
     pub excluded_by: BTreeMap<String, u64>,
-    /// URLs that wait for the next run.
+    /// URLs left for the next run.
     #[serde(default)]
     pub waiting: u64,
-    /// Whether all was had that was to be had; none where the host was never to be asked.
+    /// The coverage verdict; `None` if no URL was to be fetched from the host.
     #[serde(default)]
     pub coverage: Option<Coverage>,
-    /// The URLs that are missing, by reason.
+    /// Missing URLs, by reason.
     #[serde(default)]
     pub missing: Vec<Shortfall>,
     /// Requests sent.
     pub requests: u64,
-    /// Requests among them for robots.txt, hops on the way to one included.
+    /// Requests for robots.txt, including redirects on the way to it.
     pub robots_requests: u64,
     /// The sum of the response times, in milliseconds.
     pub busy_ms: u64,
-    /// Gaps between requests.
+    /// Delays between requests.
     pub gaps: Gaps,
-    /// Answers that asked us to wait.
+    /// Waits demanded by the host's responses.
     pub waits: Waits,
-    /// The last outcome for robots.txt, by origin.
+    /// The last result for robots.txt, by origin.
     pub robots: BTreeMap<String, RobotsReport>,
-    /// The labels of its pages and of what is excluded of it, the first hundred.
+    /// Labels of the host's pages and exclusions, the first hundred.
     #[serde(default)]
     pub labels: BTreeSet<String>,
 }
 
-/// Gaps, from the end of one request to the start of the next.
+/// Delays, from the end of one request to the start of the next.
 ///
-/// Where several requests to one host may be in flight, each keeps a gap of its own: a
-/// request is held against the one that ended longest ago.
+/// If several requests to a host may be in flight, each has its own delay: a request is compared
+/// with the one that ended longest ago.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gaps {
-    /// Gaps that were seen.
+    /// Number of delays observed.
     pub count: u64,
-    /// The shortest, in milliseconds.
+    /// The shortest delay, in milliseconds.
     pub least_seen_ms: Option<u64>,
-    /// The gap that was asked for before that request, in milliseconds.
+    /// The delay required at that point, in milliseconds.
     pub asked_then_ms: Option<u64>,
-    /// The longest that was asked for, in milliseconds.
+    /// The longest required delay, in milliseconds.
     pub most_asked_ms: Option<u64>,
-    /// The rule that asked for that one: `delay`, `crawl-delay` ..
+    /// The rule that required the longest delay: `delay`, `crawl-delay` ..
     pub most_asked_by: Option<String>,
-    /// Gaps that the site itself asked for, by what asked: `crawl-delay`, `request-rate`,
-    /// `rate-limit`. Where they are long, fewer pages are fetched in the same time.
+    /// Delays required by the site, by rule: `crawl-delay`, `request-rate`, `rate-limit`. Long ones
+    /// reduce the number of pages fetched in the same time.
     #[serde(default)]
     pub by_site: BTreeMap<String, SiteGaps>,
-    /// Gaps shorter than what was asked for.
+    /// Number of delays shorter than required.
     pub short: u64,
 }
 
-/// Gaps that one rule of a site asked for.
+/// Delays required by one rule of a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteGaps {
-    /// The number of them.
+    /// Number of delays.
     pub count: u64,
-    /// Their sum as asked for, in milliseconds.
+    /// Sum of the required delays, in milliseconds.
     pub asked_ms: u64,
 }
 
-/// Waits that the host asked for (Retry-After, 429, 503), and what it was given.
+/// Waits demanded by the host (Retry-After, 429, 503), and the time actually waited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
-    /// Answers that asked for a wait.
+    /// Responses that demanded a wait.
     pub count: u64,
-    /// The longest, in milliseconds.
+    /// The longest demanded wait, in milliseconds.
     pub longest_asked_ms: u64,
-    /// Their sum, in milliseconds.
+    /// Sum of the demanded waits, in milliseconds.
     pub asked_ms: u64,
-    /// The sum of the waits after those answers that were followed by a request.
+    /// Sum of the actual waits before the next request, in milliseconds.
     pub given_ms: u64,
-    /// Waits that were cut short.
+    /// Number of waits that were cut short.
     pub short: u64,
 }
 
-/// The last answer to a request for an origin's robots.txt.
+/// The last response to a request for an origin's robots.txt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RobotsReport {
-    /// `rules` (2xx), `none` (4xx but 429), `redirect` (3xx), `unreachable` (5xx, 429, no answer).
+    /// `rules` (2xx), `none` (4xx except 429), `redirect` (3xx), `unreachable` (5xx, 429, no
+    /// response).
     pub state: String,
-    /// The status, where one was answered.
+    /// The status, if there was a response.
     pub status: Option<u16>,
-    /// The failure's name, where none was.
+    /// The failure name, if there was none.
     pub failure: Option<String>,
-    /// When it ended, in milliseconds since the Unix epoch.
+    /// End of the request, in milliseconds since the Unix epoch.
     pub at_ms: u64,
 }
 
-/// Sums rows up by host: first those of `requests.jsonl`, in their order, then the others. Takes
-/// some 600 bytes for each host that a row names, and its key once more for each of its origins.
+/// Sums up rows by host. Add the rows of `requests.jsonl` first, in order, then the others. Takes
+/// about 600 bytes per host in a row, and its key once more for each of its origins.
 #[derive(Debug)]
 pub struct HostSums {
     per_host: usize,
     hosts: BTreeMap<String, Host>,
-    /// The host keys of origins, as URLs begin with them.
+    /// Host keys by origin, the prefix of a URL.
     keys: HashMap<String, String>,
-    /// URLs that were asked for as sitemaps.
+    /// URLs requested as sitemaps.
     sitemaps: HashSet<String>,
     gaps: GapHistograms,
-    /// Rows of `pages.jsonl`, and the last round among them.
+    /// Number of rows of `pages.jsonl`.
     page_rows: usize,
     rounds: u32,
-    /// True if the last run has ended by itself.
+    /// Whether the last run ended normally.
     has_ended: bool,
 }
 
@@ -149,11 +150,11 @@ pub struct HostSums {
 struct Host {
     report: HostReport,
     outcomes: HostOutcomes,
-    /// Requests that are not judged yet, by start: rows stand in the order of their ends.
+    /// Requests not judged yet, by start; rows are in the order of their ends.
     ahead: BinaryHeap<Reverse<SentRequest>>,
-    /// Ends of the latest request in each place; at most `per_host`.
+    /// End of the latest request in each slot; at most `per_host`.
     ends: Vec<u64>,
-    /// An answer's end and the wait that it asked for, until the next request starts.
+    /// The end of a response and the wait it demanded, until the next request starts.
     owed: Option<(u64, u64)>,
 }
 
@@ -167,7 +168,7 @@ struct SentRequest {
 }
 
 impl HostSums {
-    /// `per_host` is the number of requests that may be in flight per host.
+    /// Creates empty sums. `per_host` is the maximum number of requests in flight per host.
     #[must_use]
     pub fn new(per_host: u32) -> HostSums {
         HostSums {
@@ -182,13 +183,13 @@ impl HostSums {
         }
     }
 
-    /// Returns whether a page failed. A sitemap is looked for where nobody named one: its absence
-    /// is no failure.
+    /// Returns whether a page failed. A missing sitemap is not a failure, because sitemaps are also
+    /// tried without being named.
     pub(crate) fn is_failed(&self, row: &PageRow) -> bool {
         row.is_failed() && !self.sitemaps.contains(&row.url)
     }
 
-    /// Takes a row of `pages.jsonl`. When all were taken, [`HostSums::take_last_rows`] is due.
+    /// Adds a row of `pages.jsonl`. After the last one, call [`HostSums::take_last_rows`].
     pub fn page(&mut self, row: &PageRow) {
         self.page_rows += 1;
         self.rounds = self.rounds.max(row.round);
@@ -205,20 +206,20 @@ impl HostSums {
         host.outcomes.page(row, is_sitemap);
     }
 
-    /// Takes a row of `excluded.jsonl`.
+    /// Adds a row of `excluded.jsonl`.
     pub fn excluded(&mut self, row: &ExcludedRow) {
         let host = self.host_of(&row.url);
         host.report.excluded += 1;
         host.note_label(row.label.as_deref());
         host.outcomes.excluded(row);
-        // Most hosts are only linked to: nothing but a number is held of them.
+        // Most hosts are only linked to, so only a number is kept for them.
         if row.reason != OUT_OF_SCOPE {
             let by_reason = &mut host.report.excluded_by;
             *by_reason.entry(row.reason.clone()).or_default() += 1;
         }
     }
 
-    /// Takes a row of `waiting.jsonl`: that of the crawl, or of an origin.
+    /// Adds a row of `waiting.jsonl`: the crawl's, or an origin's.
     pub fn waiting(&mut self, row: &WaitingRow) {
         let Some(origin) = &row.origin else {
             self.has_ended = true;
@@ -229,7 +230,7 @@ impl HostSums {
         host.outcomes.waiting(row);
     }
 
-    /// Takes a row of `requests.jsonl`.
+    /// Adds a row of `requests.jsonl`.
     pub fn request(&mut self, row: &RequestRow) {
         if row.purpose == "sitemap" {
             self.sitemaps.insert(row.url.clone());
@@ -255,20 +256,20 @@ impl HostSums {
             why: row.why.clone(),
             wait_asked: row.wait_asked,
         }));
-        // Of requests that overlap, at most so many can end before an earlier one does.
-        let kept = if per_host == 1 { 0 } else { 2 * per_host };
-        while host.ahead.len() > kept {
+        // At most this many overlapping requests can end before an earlier one does.
+        let max_ahead = if per_host == 1 { 0 } else { 2 * per_host };
+        while host.ahead.len() > max_ahead {
             host.judge_next(per_host, &mut self.gaps);
         }
     }
 
-    /// The hosts with anything to report, by host key, each with its coverage verdict.
+    /// Returns the hosts with anything to report, by host key, each with its coverage verdict.
     #[must_use]
     pub fn finish(self) -> Vec<HostReport> {
         self.finish_with_gaps().0
     }
 
-    /// The same, and the gaps of all.
+    /// Like `finish`, and also returns the delays of all hosts.
     pub(crate) fn finish_with_gaps(mut self) -> (Vec<HostReport>, GapHistograms) {
         self.judge_all();
         let hosts = self.hosts.into_values().map(|mut host| {
@@ -312,13 +313,13 @@ fn host_of_key(hosts: &mut BTreeMap<String, Host>, key: String) -> &mut Host {
     })
 }
 
-/// The host key of a URL; none where it is no URL.
+/// Returns the host key of a URL; `None` if it isn't a valid URL.
 pub(crate) fn host_key(url: &str) -> Option<String> {
     let url = canonicalize(None, url).ok()?;
     Some(url.host_key().to_string())
 }
 
-/// The text of a canonical URL before its path; all of what is none.
+/// Returns the part of a canonical URL before its path; other text is returned whole.
 pub(crate) fn origin_of(url: &str) -> &str {
     let authority = url.find("://").map(|at| at + 3);
     let path = authority.and_then(|from| Some((from, from + url[from..].find('/')?)));
@@ -355,7 +356,7 @@ impl Host {
         report
     }
 
-    /// Judges the earliest request that is not judged yet.
+    /// Judges the earliest pending request.
     fn judge_next(&mut self, per_host: usize, all: &mut GapHistograms) {
         let Some(Reverse(sent)) = self.ahead.pop() else {
             return;
@@ -364,7 +365,7 @@ impl Host {
             let longest_ago = self.ends.iter().enumerate().min_by_key(|(_, end)| **end);
             if let Some((place, end)) = longest_ago {
                 let seen = sent.start.saturating_sub(*end);
-                self.report.gaps.saw(seen, &sent);
+                self.report.gaps.add(seen, &sent);
                 all.asked.add(sent.gap_asked);
                 all.seen.add(seen);
                 self.ends.swap_remove(place);
@@ -373,20 +374,20 @@ impl Host {
         self.ends.push(sent.end);
         match self.owed {
             Some((since, wait)) if sent.start >= since => {
-                self.report.waits.gave(sent.start - since, wait);
+                self.report.waits.add_given(sent.start - since, wait);
                 self.owed = None;
             }
             _ => {}
         }
         if let Some(wait) = sent.wait_asked {
-            self.report.waits.asked(wait);
+            self.report.waits.add_demanded(wait);
             self.owed = Some((sent.end, wait));
         }
     }
 }
 
 impl Gaps {
-    fn saw(&mut self, seen: u64, sent: &SentRequest) {
+    fn add(&mut self, seen: u64, sent: &SentRequest) {
         self.count += 1;
         if self.least_seen_ms.is_none_or(|least| seen < least) {
             self.least_seen_ms = Some(seen);
@@ -409,15 +410,15 @@ impl Gaps {
 }
 
 impl Waits {
-    fn asked(&mut self, wait: u64) {
+    fn add_demanded(&mut self, wait: u64) {
         self.count += 1;
         self.asked_ms += wait;
         self.longest_asked_ms = self.longest_asked_ms.max(wait);
     }
 
-    fn gave(&mut self, given: u64, asked: u64) {
+    fn add_given(&mut self, given: u64, demanded: u64) {
         self.given_ms += given;
-        self.short += u64::from(given + ROUNDING_MS < asked);
+        self.short += u64::from(given + ROUNDING_MS < demanded);
     }
 }
 

@@ -1,14 +1,15 @@
-//! Pages that need nothing else: no script, no font, no request.
+//! Self-contained HTML pages: no scripts, fonts or requests.
 
 use crawl_weburl::safe_line;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("html/page.css");
 
-/// Hosts that a page lists, those with most requests first.
+/// Maximum number of hosts on a page, those with the most requests first.
+/// Beyond the limit: a count.
 pub(crate) const MAX_LISTED_HOSTS: usize = 1000;
 
-/// A page that needs nothing else, under a heading.
+/// Renders a self-contained page with a heading.
 pub(crate) fn page(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -30,7 +31,7 @@ pub(crate) fn page(title: &str, body: &Markup) -> String {
     page.into_string()
 }
 
-/// A heading, and a table in a box that scrolls by itself where the screen is narrower.
+/// Renders a heading, and a table that scrolls on narrow screens.
 pub(crate) fn table(title: &str, class: &str, rows: &Markup) -> Markup {
     html! {
         h2 { (title) }
@@ -38,15 +39,15 @@ pub(crate) fn table(title: &str, class: &str, rows: &Markup) -> Markup {
     }
 }
 
-/// The same without its heading.
+/// Renders the table without its heading.
 pub(crate) fn scrolling_table(title: &str, class: &str, rows: &Markup) -> Markup {
     html! {
         div class=(class) role="region" aria-label=(title) tabindex="0" { table { (rows) } }
     }
 }
 
-/// A page's URL, as a link that gives it no credit and tells it nothing. What no browser fetches is
-/// text.
+/// Renders a page's URL as a link that passes neither credit nor referrer. Plain text if no browser
+/// would fetch it.
 pub(crate) fn link(url: &str) -> Markup {
     let text = safe_line(url);
     html! {

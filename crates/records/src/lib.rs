@@ -1,14 +1,14 @@
-//! Reads the directory of a crawl back: rows, a report, why one URL is as it is, and whether
-//! all rules were kept.
+//! Reads the directory of a crawl: its rows, a report, the state of one URL, and an audit of its
+//! rules.
 //!
-//! [`pages`], [`requests`], [`excluded`] and [`links`] go through the row files one row at
-//! a time; [`report()`] sums them up as a [`Report`], and [`write_report`] leaves it as
-//! `report.json` in the directory; [`explain()`] gathers what the records and the stored
-//! state say of one URL; [`coverage()`] judges whether all of a host was had; [`broken()`] lists what is broken with each link to it, [`changes()`]
-//! what the last round found new, changed and gone, and [`compare()`] what two crawls have not
-//! alike; [`audit()`] holds the crawl against the
-//! rules that it was to keep. The crate never fetches anything and writes no file of the crawl
-//! but the report, its hosts, and what a recheck was told ([`write_recheck`]).
+//! [`pages`], [`requests`], [`excluded`] and [`links`] iterate over the row files. [`report()`]
+//! sums them up as a [`Report`], and [`write_report`] writes it to the directory as `report.json`.
+//! [`explain()`] collects everything that records and stored state contain about one URL.
+//! [`coverage()`] judges whether a host was crawled completely. [`broken()`] lists broken pages
+//! with the links to them, [`changes()`] lists what was new, changed and gone in the last round,
+//! and [`compare()`] lists the differences between two crawls. [`audit()`] checks the crawl against
+//! the rules it had to follow. The crate never fetches anything. The only files it writes are the
+//! report, its host rows, and the result of a recheck ([`write_recheck`]).
 //!
 //! ```
 //! use crawl_records::{pages, report};

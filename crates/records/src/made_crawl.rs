@@ -1,4 +1,4 @@
-//! Crawls that tests make: rows, and an archive with the bodies.
+//! Crawls for tests: rows, and an archive with the bodies.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A crawl's directory that is being written.
+/// A crawl's directory under construction.
 pub(crate) struct MadeCrawl {
     pub(crate) dir: TempDir,
     archive: Archive,
@@ -37,7 +37,7 @@ impl MadeCrawl {
         self.page_with(url, content_type, body, &json!({}));
     }
 
-    /// Adds a page, with other values in some columns of its row.
+    /// Adds a page with different values in some columns of its row.
     pub(crate) fn page_with(
         &mut self,
         url: &str,
@@ -50,7 +50,7 @@ impl MadeCrawl {
         self.answer(url, 200, &headers, body, columns);
     }
 
-    /// Adds a redirect. `location` is the field as the server sent it.
+    /// Adds a redirect. `location` is the header value.
     pub(crate) fn redirect(&mut self, url: &str, location: &'static str, to: &str) {
         let mut headers = HeaderMap::new();
         headers.insert("location", HeaderValue::from_static(location));
@@ -90,7 +90,7 @@ impl MadeCrawl {
         self.row(url, &row);
     }
 
-    /// Adds a row of something that has no body in the archive.
+    /// Adds a row without an archived body.
     pub(crate) fn row(&mut self, url: &str, columns: &Value) {
         let mut row = json!({"url": url, "status": null, "fetched_at": "2026-11-20T23:59:59.123Z",
             "ms": 1, "bytes": 0, "content_type": null, "digest": null, "depth": 0, "via": null,
@@ -102,7 +102,7 @@ impl MadeCrawl {
         self.rows.push(format!("{row}\n"));
     }
 
-    /// The directory, with all in it.
+    /// Writes the rows and returns the directory.
     pub(crate) fn finish(mut self) -> TempDir {
         self.archive.sync().unwrap();
         fs::write(self.dir.path().join("pages.jsonl"), self.rows.concat()).unwrap();

@@ -1,6 +1,6 @@
-//! Numbers as people read them, the same in the summary, the report and the pages.
+//! Formats numbers for people, the same way in summary, report and pages.
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 #[must_use]
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -14,14 +14,14 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// `1 page`, `2 pages`.
+/// Formats `1 page`, `2 pages`.
 #[must_use]
 pub fn counted(number: u64, one: &str, more: &str) -> String {
     let name = if number == 1 { one } else { more };
     format!("{} {name}", grouped(number))
 }
 
-/// Bytes as `1.2 MB`, rounded down.
+/// Formats bytes as `1.2 MB`, rounded down.
 #[must_use]
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];

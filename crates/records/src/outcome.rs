@@ -1,8 +1,8 @@
-//! The outcome of a request for a page, in a word.
+//! The outcome of a page request, as a token.
 
 use crawl_archive::rows::PageRow;
 
-/// The outcome of a request for a page, in a word: a key of `by_outcome` in a report.
+/// Returns the outcome of a page request: a key of `by_outcome` in a report.
 #[must_use]
 pub fn outcome(row: &PageRow) -> &str {
     match row.status {
@@ -20,7 +20,7 @@ pub fn outcome(row: &PageRow) -> &str {
     }
 }
 
-/// The outcome of a page that a filter of the operator's does not want.
+/// Returns the outcome of a page rejected by an operator's filter.
 fn unwanted(filter: &str) -> &'static str {
     match filter.split(' ').next().unwrap_or_default() {
         "content-type" => "unwanted_type",
@@ -29,7 +29,7 @@ fn unwanted(filter: &str) -> &'static str {
     }
 }
 
-/// Returns whether a row's error says that something else stood in the page's place.
+/// Returns whether the error means that something else was served in place of the page.
 pub(crate) fn is_obstacle(error: &str) -> bool {
     matches!(error, "login_page" | "challenge" | "block_page")
 }

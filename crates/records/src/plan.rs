@@ -1,14 +1,14 @@
-//! A plan: what a crawl would cost its hosts, from a run that asked for robots.txt and sitemaps
-//! alone.
+//! A plan: what a crawl would cost its hosts, from a run that only fetched robots.txt and sitemaps.
 
 mod html;
 mod sizes;
 mod text;
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::path::Path;
 
-use crawl_archive::rows::{ExcludedRow, PageUsage};
+use crawl_archive::rows::{ExcludedRow, PageUsage, RequestRow};
 use serde::{Deserialize, Serialize};
 
 use self::sizes::{BytesRange, KnownPages, PageSizes};
@@ -18,14 +18,13 @@ use crate::hosts::{HostReport, host_key};
 use crate::report::report;
 use crate::rows::{excluded, requests};
 
-/// The reason of URLs that a plan names, and a crawl would ask for.
+/// The reason in rows of URLs that a crawl would fetch.
 const PLANNED: &str = "planned";
 
-/// Rules of a host that are named one by one, those that bar most URLs first.
+/// Maximum number of rules listed per host, those that exclude most URLs first.
 const MAX_RULES: usize = 20;
 
-/// The kinds of gaps that a crawl keeps from one page to the next; others follow what a host
-/// answered just then.
+/// Kinds of delays that apply throughout a crawl; others depend on a host's latest response.
 const LASTING_GAPS: [&str; 5] = [
     "delay",
     "delay-factor",
@@ -34,124 +33,126 @@ const LASTING_GAPS: [&str; 5] = [
     "site-delay",
 ];
 
-/// The cost of a crawl of these seeds.
+/// The cost of crawling these seeds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The layout of this plan: 1.
+    /// Version of this format: 1.
     pub format: u32,
     /// The seeds.
     pub seeds: Vec<String>,
-    /// The purpose of the pages, where that was said.
+    /// The intended use of the pages, if it is set.
     pub purpose: Option<String>,
-    /// Pages that are known and may be asked for.
+    /// Known pages that may be fetched.
     pub pages: u64,
-    /// URLs that are known and would not be asked for, by reason.
+    /// Known URLs that would not be fetched, by reason.
     pub excluded: BTreeMap<String, u64>,
     /// Requests for those pages, robots.txt files and sitemaps.
     pub requests: u64,
-    /// Hours that the crawl takes.
+    /// Duration of the crawl, in hours.
     pub hours: Estimate,
-    /// Bytes of its bodies, as received.
+    /// Bytes of bodies, as received.
     pub bytes: Estimate,
     /// Requests that the plan itself sent.
     pub asked: u64,
-    /// Each host, by host key.
+    /// All hosts, by host key.
     pub hosts: Vec<HostPlan>,
 }
 
-/// The cost of a crawl to one host.
+/// The cost of a crawl for one host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostPlan {
     /// The host key.
     pub host: String,
-    /// Pages that are known and may be asked for, as far as its budget goes.
+    /// Known pages that may be fetched, within the host's budget.
     pub pages: u64,
-    /// Known pages that wait for a robots.txt which can't be had.
+    /// Known pages that wait for an unavailable robots.txt.
     pub waiting: u64,
     /// Sitemaps that were read.
     pub sitemaps: u64,
-    /// True if one of them could not be read whole.
+    /// Whether a sitemap could not be read completely.
     pub is_sitemap_missing: bool,
-    /// URLs that are known and would not be asked for, by reason.
+    /// Known URLs that would not be fetched, by reason.
     pub excluded: BTreeMap<String, u64>,
-    /// The same by rule; the first twenty.
+    /// Known URLs that would not be fetched, by rule; the first twenty rules.
     pub rules: Vec<PlanRule>,
-    /// Its origins, and what their robots.txt files say.
+    /// The host's origins, with the statements of their robots.txt files.
     pub origins: Vec<PlanOrigin>,
-    /// The gap from the end of a request to the start of the next, in milliseconds.
+    /// The delay from the end of a request to the start of the next, in milliseconds.
     pub gap_ms: u64,
-    /// The rule that asks for it: `delay`, `crawl-delay` ..
+    /// The rule that requires the delay: `delay`, `crawl-delay` ..
     pub gap_by: String,
-    /// The mean time of its answers so far, in milliseconds.
+    /// The mean response time so far, in milliseconds.
     pub answer_ms: f64,
-    /// Requests for its pages, robots.txt and sitemaps.
+    /// Requests for pages, robots.txt and sitemaps.
     pub requests: u64,
-    /// Hours that they take.
+    /// Duration of these requests, in hours.
     pub hours: Estimate,
-    /// Bytes of their bodies, as received.
+    /// Bytes of bodies, as received.
     pub bytes: Estimate,
 }
 
-/// A rule that bars URLs.
+/// A rule that excludes URLs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanRule {
     /// `robots`, `usage`, `scope` ..
     pub reason: String,
     /// The rule as written.
     pub rule: Option<String>,
-    /// Its line.
+    /// The line of the rule.
     pub line: Option<u32>,
-    /// The URLs that it bars.
+    /// Number of URLs that the rule excludes.
     pub urls: u64,
 }
 
-/// The statements of an origin's robots.txt beside its rules.
+/// The statements of an origin's robots.txt other than its rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanOrigin {
     /// Scheme, host and port.
     pub origin: String,
-    /// Its Crawl-delay, in milliseconds.
+    /// The Crawl-delay, in milliseconds.
     pub crawl_delay_ms: Option<u64>,
-    /// The line of it.
+    /// The line of the Crawl-delay.
     pub crawl_delay_line: Option<u32>,
-    /// Its statement about the use of pages.
+    /// The usage statement.
     pub usage: Option<PageUsage>,
 }
 
-/// A number that is known or not, and why.
+/// A number with bounds and an explanation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The number that is expected; null where nothing tells.
+    /// The expected number; `None` if it is unknown.
     pub expected: Option<f64>,
-    /// It is no less.
+    /// Lower bound.
     pub least: f64,
-    /// It is no more; null where nothing bounds it.
+    /// Upper bound; `None` if there is none.
     pub most: Option<f64>,
-    /// Where the number is from, and what it does not know.
+    /// How the number was derived, and what it leaves out.
     pub why: String,
 }
 
-/// The settings that a plan is made of, beside the records.
+/// The settings that a plan needs in addition to the records.
 #[derive(Clone, Debug, Default)]
 pub struct PlanSettings {
-    /// The purpose of the pages, where that was said.
+    /// The intended use of the pages, if it is set.
     pub purpose: Option<String>,
-    /// The least gap, in milliseconds.
+    /// The minimum delay, in milliseconds.
     pub delay_ms: u64,
-    /// Requests in flight per host.
+    /// Maximum requests in flight per host.
     pub per_host: u32,
-    /// Pages of one host, at most.
+    /// Maximum pages per host.
     pub max_pages_per_host: Option<u64>,
-    /// Requests a second in all, at most.
+    /// Maximum requests per second in total.
     pub max_rate: Option<f64>,
+    /// Maximum requests per second to one IP address that is not on loopback.
+    pub address_rate: Option<f64>,
     /// The statements of the robots.txt files.
     pub origins: Vec<PlanOrigin>,
 }
 
-/// Sums up a run that only planned, in `dir`. Sizes of pages are those of the crawl in `earlier`.
+/// Sums up a planning run in `dir`. Page sizes are those of the crawl in `earlier`.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] where `dir` holds no records, and errors of the file system.
+/// [`RecordsError::NoCrawl`] if `dir` has no records, and file system errors.
 pub fn plan(
     dir: &Path,
     earlier: Option<&Path>,
@@ -159,18 +160,22 @@ pub fn plan(
 ) -> Result<Plan, RecordsError> {
     let sizes = earlier.map(PageSizes::read).transpose()?;
     let sizes = sizes.unwrap_or_default();
-    let known = sizes.known_pages(dir)?;
-    let (mut gaps, mut rules) = (last_gaps(dir)?, rules(dir)?);
+    let known_pages = sizes.known_pages(dir)?;
+    let Requests {
+        mut gaps,
+        addresses,
+    } = Requests::read(dir)?;
+    let mut rules = rules(dir)?;
     let report = report(dir)?;
-    let asked = report.hosts.iter().filter(|host| host.coverage.is_some());
+    let planned = report.hosts.iter().filter(|host| host.coverage.is_some());
     let none = KnownPages::default();
-    let hosts = asked.map(|host| {
+    let hosts = planned.map(|host| {
         let gap = gaps.remove(&host.host);
         let rules = rules.remove(&host.host).unwrap_or_default();
         let mut plan = host_plan(host, gap, rules, settings);
-        let known = known.get(&host.host).unwrap_or(&none);
+        let known_pages = known_pages.get(&host.host).unwrap_or(&none);
         let is_listed = plan.hours.expected.is_some();
-        let bytes = sizes.bytes_of(&host.host, known, (host.bytes, plan.pages), is_listed);
+        let bytes = sizes.bytes_of(&host.host, known_pages, (host.bytes, plan.pages), is_listed);
         plan.bytes = bytes.estimate();
         (plan, bytes)
     });
@@ -178,22 +183,21 @@ pub fn plan(
     let sum = |of: fn(&HostPlan) -> u64| hosts.iter().map(of).sum::<u64>();
     let mut excluded = report.excluded.by_reason;
     excluded.remove(PLANNED);
-    let requests = sum(|host| host.requests);
     Ok(Plan {
         format: 1,
         seeds: report.crawl.seeds,
         purpose: settings.purpose.clone(),
         pages: sum(|host| host.pages),
         excluded,
-        requests,
-        hours: all_hours(&hosts, requests, settings.max_rate),
+        requests: sum(|host| host.requests),
+        hours: all_hours(&hosts, &addresses, settings),
         bytes: BytesRange::sum(&bytes),
         asked: report.requests.total,
         hosts,
     })
 }
 
-/// The plan of a host, without its bytes.
+/// Returns the plan of a host, without its bytes.
 fn host_plan(
     host: &HostReport,
     gap: Option<(u64, String)>,
@@ -201,8 +205,8 @@ fn host_plan(
     settings: &PlanSettings,
 ) -> HostPlan {
     let mut excluded = host.excluded_by.clone();
-    let known = excluded.remove(PLANNED).unwrap_or_default();
-    let pages = known.min(settings.max_pages_per_host.unwrap_or(u64::MAX));
+    let planned_urls = excluded.remove(PLANNED).unwrap_or_default();
+    let pages = planned_urls.min(settings.max_pages_per_host.unwrap_or(u64::MAX));
     let of_host = |origin: &&PlanOrigin| host_key(&origin.origin).as_ref() == Some(&host.host);
     let origins: Vec<_> = settings.origins.iter().filter(of_host).cloned().collect();
     let asked_delay = origins.iter().filter_map(|origin| origin.crawl_delay_ms);
@@ -220,7 +224,7 @@ fn host_plan(
     };
     let is_sitemap_missing = host.missing.iter().any(is_unread);
     let is_listed = host.pages > 0 && !is_sitemap_missing;
-    // A gap lies between two requests, and each slot keeps its own.
+    // There is one delay less than requests, and each slot has its own.
     let slots = f64::from(settings.per_host.max(1));
     let busy = requests as f64 * answer_ms;
     let least_ms = (requests.saturating_sub(1) as f64 * gap_ms as f64 + busy) / slots;
@@ -249,7 +253,7 @@ fn host_plan(
     }
 }
 
-/// Words for what is known of a host's pages, and what is not.
+/// Describes which pages of a host are known.
 fn known_words(host: &HostReport, is_listed: bool) -> &'static str {
     match is_listed {
         _ if host.waiting > 0 => "its robots.txt can't be had, so no page may be asked for now",
@@ -259,11 +263,17 @@ fn known_words(host: &HostReport, is_listed: bool) -> &'static str {
     }
 }
 
-/// Hosts are asked at the same time, so the slowest one decides, or the rate in all.
-fn all_hours(hosts: &[HostPlan], requests: u64, max_rate: Option<f64>) -> Estimate {
-    let rate = max_rate.filter(|rate| *rate > 0.0);
-    let by_rate = rate.map_or(0.0, |rate| requests as f64 / rate / 3600.0);
-    let longest = |hours: &mut dyn Iterator<Item = f64>| hours.fold(by_rate, f64::max);
+/// Hosts are crawled concurrently, so the slowest one decides, or a rate that several share.
+fn all_hours(
+    hosts: &[HostPlan],
+    addresses: &HashMap<String, IpAddr>,
+    settings: &PlanSettings,
+) -> Estimate {
+    let requests = hosts.iter().map(|host| host.requests).sum();
+    let by_rate = hours_at(requests, settings.max_rate);
+    let by_address = hours_at(most_requests(hosts, addresses), settings.address_rate);
+    let least_hours = f64::max(by_rate, by_address);
+    let longest = |hours: &mut dyn Iterator<Item = f64>| hours.fold(least_hours, f64::max);
     let expected: Option<Vec<f64>> = hosts.iter().map(|host| host.hours.expected).collect();
     let expected = expected.filter(|hours| !hours.is_empty());
     let slowest = hosts
@@ -274,11 +284,14 @@ fn all_hours(hosts: &[HostPlan], requests: u64, max_rate: Option<f64>) -> Estima
         least: longest(&mut hosts.iter().map(|host| host.hours.least)),
         most: None,
         why: match slowest {
-            Some(host) if host.hours.least >= by_rate => {
+            Some(host) if host.hours.least >= least_hours => {
                 format!(
                     "hosts are asked at the same time, and {} takes longest",
                     host.host
                 )
+            }
+            Some(_) if by_address > by_rate => {
+                "the rate to an address that several hosts share decides".to_owned()
             }
             Some(_) => "the rate in all decides".to_owned(),
             None => "no host was asked".to_owned(),
@@ -286,23 +299,58 @@ fn all_hours(hosts: &[HostPlan], requests: u64, max_rate: Option<f64>) -> Estima
     }
 }
 
-/// The last gap that was asked for of each host and lasts, and by what.
-fn last_gaps(dir: &Path) -> Result<HashMap<String, (u64, String)>, RecordsError> {
-    let mut gaps = HashMap::new();
-    for row in requests(dir)? {
-        match row {
-            Ok(row) if row.gap_asked > 0 && LASTING_GAPS.contains(&row.why.as_str()) => {
-                gaps.insert(row.host, (row.gap_asked, row.why));
-            }
-            // What is no row is told by the report.
-            Ok(_) | Err(RecordsError::Row { .. }) => {}
-            Err(why) => return Err(why),
-        }
-    }
-    Ok(gaps)
+/// Returns the hours that this many requests take at a rate per second; 0 without one.
+fn hours_at(requests: u64, rate: Option<f64>) -> f64 {
+    let rate = rate.filter(|rate| *rate > 0.0);
+    rate.map_or(0.0, |rate| requests as f64 / rate / 3600.0)
 }
 
-/// The rules that bar URLs of each host.
+/// Returns the requests to the address off loopback that gets most of them.
+fn most_requests(hosts: &[HostPlan], addresses: &HashMap<String, IpAddr>) -> u64 {
+    let mut by_address: HashMap<IpAddr, u64> = HashMap::new();
+    for host in hosts {
+        let address = addresses.get(&host.host);
+        if let Some(address) = address.filter(|address| !address.is_loopback()) {
+            *by_address.entry(*address).or_default() += host.requests;
+        }
+    }
+    by_address.into_values().max().unwrap_or_default()
+}
+
+/// Facts about hosts from the requests of a planning run.
+#[derive(Default)]
+struct Requests {
+    /// The last lasting gap in milliseconds, and the rule that asked for it.
+    gaps: HashMap<String, (u64, String)>,
+    /// The address of the last request.
+    addresses: HashMap<String, IpAddr>,
+}
+
+impl Requests {
+    fn read(dir: &Path) -> Result<Requests, RecordsError> {
+        let mut hosts = Requests::default();
+        for row in requests(dir)? {
+            match row {
+                Ok(row) => hosts.note(row),
+                // The report counts bad rows.
+                Err(RecordsError::Row { .. }) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(hosts)
+    }
+
+    fn note(&mut self, row: RequestRow) {
+        if let Some(address) = row.address.and_then(|address| address.parse().ok()) {
+            self.addresses.insert(row.host.clone(), address);
+        }
+        if row.gap_asked > 0 && LASTING_GAPS.contains(&row.why.as_str()) {
+            self.gaps.insert(row.host, (row.gap_asked, row.why));
+        }
+    }
+}
+
+/// Returns the rules that exclude URLs of each host.
 fn rules(dir: &Path) -> Result<HashMap<String, Vec<PlanRule>>, RecordsError> {
     type Key = (String, Option<String>, Option<u32>);
     let mut counts: HashMap<String, HashMap<Key, u64>> = HashMap::new();
@@ -337,4 +385,48 @@ fn rules(dir: &Path) -> Result<HashMap<String, Vec<PlanRule>>, RecordsError> {
         (host, rules)
     });
     Ok(listed.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::{HostPlan, PlanSettings, all_hours};
+
+    fn hours(address: &str, settings: &PlanSettings) -> (f64, String) {
+        let hosts = ["a.example", "b.example"].map(|host| HostPlan {
+            host: host.to_owned(),
+            requests: 7_200,
+            ..HostPlan::default()
+        });
+        let address = address.parse().unwrap();
+        let addresses = hosts.iter().map(|host| (host.host.clone(), address));
+        let hours = all_hours(&hosts, &addresses.collect::<HashMap<_, _>>(), settings);
+        (hours.least, hours.why)
+    }
+
+    #[test]
+    fn hosts_at_one_address_share_its_rate() {
+        let settings = PlanSettings {
+            address_rate: Some(1.0),
+            max_rate: Some(2.0),
+            ..PlanSettings::default()
+        };
+        let (least, why) = hours("192.0.2.1", &settings);
+        assert_eq!(least, 4.0);
+        assert_eq!(
+            why,
+            "the rate to an address that several hosts share decides"
+        );
+        // Loopback has no rate per address.
+        let (least, why) = hours("127.0.0.1", &settings);
+        assert_eq!((least, why.as_str()), (2.0, "the rate in all decides"));
+    }
+
+    #[test]
+    fn without_a_rate_the_slowest_host_decides() {
+        let (least, why) = hours("192.0.2.1", &PlanSettings::default());
+        assert_eq!(least, 0.0);
+        assert!(why.contains("takes longest"), "{why}");
+    }
 }

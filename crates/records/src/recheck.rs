@@ -1,4 +1,4 @@
-//! The verdicts of today's rules on the pages that a crawl has: `recheck.jsonl`.
+//! Verdicts of current rules on the pages of a crawl: `recheck.jsonl`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,37 +13,36 @@ use crate::directory::holds_any;
 use crate::error::RecordsError;
 use crate::rows::{RowsOf, excluded, pages, waiting};
 
-/// The file in the crawl's directory, and the one that it is written to before.
-/// The list of a recheck in a crawl's directory.
+/// The list that a recheck writes to the crawl's directory.
 pub const RECHECK: &str = "recheck.jsonl";
 const RECHECK_BESIDE: &str = "recheck.jsonl.new";
 
-/// The `verdict` of the first row, of a page that may not be asked for any more, and of an origin
-/// whose rules could not be had.
+/// Values of `verdict`: of the first row, of a page that may no longer be fetched, and of an origin
+/// whose rules could not be fetched.
 const RECHECKED: &str = "rechecked";
 const EXCLUDED: &str = "excluded";
 const UNKNOWN: &str = "unknown";
 
-/// The counts of a recheck.
+/// The totals of a recheck.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recheck {
-    /// When the rules were asked for.
+    /// When the rules were fetched.
     pub at: Timestamp,
-    /// Pages that were judged, or whose rules could not be had.
+    /// Number of pages, including those whose rules could not be fetched.
     pub pages: u64,
-    /// Pages among them that may not be asked for by the rules of that day.
+    /// Pages that current rules exclude.
     pub excluded: u64,
-    /// Pages among them whose rules could not be had.
+    /// Pages whose rules could not be fetched.
     pub unknown: u64,
-    /// Why they could not be had, and of how many pages, by origin.
+    /// Unavailable rules by origin, with the reason and the number of pages.
     pub unknown_origins: BTreeMap<String, (String, u64)>,
 }
 
-/// The URLs with a row in the `pages.jsonl` of the crawl in `dir`. One that was visited in several
-/// rounds comes as often.
+/// Returns the URLs with a row in `pages.jsonl` of the crawl in `dir`. A URL visited in several
+/// rounds occurs several times.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`], and those of [`RowsOf`].
+/// [`RecordsError::NoCrawl`], and the errors of [`RowsOf`].
 pub fn page_urls(
     dir: &Path,
 ) -> Result<impl Iterator<Item = Result<CanonicalUrl, RecordsError>>, RecordsError> {
@@ -54,11 +53,11 @@ pub fn page_urls(
     }))
 }
 
-/// Writes `recheck.jsonl` into `dir`, from the records of a run in `learnt` that knew the pages of
-/// `dir` and asked for rules alone.
+/// Writes `recheck.jsonl` into `dir`, from the records in `learnt` of a run that knew the pages of
+/// `dir` and only fetched rules.
 ///
 /// # Errors
-/// [`RecordsError`]: a row that can't be read, and those of the file system.
+/// [`RecordsError`]: an unreadable row, and file system errors.
 pub fn write_recheck(
     learnt: &Path,
     dir: &Path,
@@ -79,17 +78,17 @@ pub fn write_recheck(
             "robots" | "usage" => counts.excluded += 1,
             "planned" => {}
             reason => {
-                let why = row.rule.as_deref().unwrap_or(reason);
-                counts.note_unknown(&origin_of(&row.url), why, 1);
+                let reason_text = row.rule.as_deref().unwrap_or(reason);
+                counts.note_unknown(&origin_of(&row.url), reason_text, 1);
             }
         }
     }
     for row in waiting(learnt)? {
         let row = row?;
         if let Some(origin) = &row.origin {
-            let why = row.detail.as_deref().unwrap_or(&row.reason);
+            let reason_text = row.detail.as_deref().unwrap_or(&row.reason);
             counts.pages += row.urls;
-            counts.note_unknown(origin, why, row.urls);
+            counts.note_unknown(origin, reason_text, row.urls);
         }
     }
     let path = dir.join(RECHECK);
@@ -109,7 +108,7 @@ pub fn write_recheck(
     Ok(counts)
 }
 
-/// The rows of `recheck.jsonl`; none where the crawl was never rechecked.
+/// Returns the rows of `recheck.jsonl`; `None` if the crawl was never rechecked.
 ///
 /// # Errors
 /// As for [`RowsOf`].
@@ -120,7 +119,7 @@ pub fn recheck_rows(dir: &Path) -> Result<Option<RowsOf<RecheckRow>>, RecordsErr
     }
 }
 
-/// The path of `recheck.jsonl`.
+/// Returns the path of `recheck.jsonl`.
 #[must_use]
 pub fn recheck_file(dir: &Path) -> PathBuf {
     dir.join(RECHECK)
@@ -136,7 +135,7 @@ impl Recheck {
         *count += urls;
     }
 
-    /// Writes all rows: that of the recheck, of the pages, of the origins. The inner error is that
+    /// Writes all rows: the recheck's, then those of pages and of origins. The inner error is that
     /// of `out`.
     fn write(
         &self,
@@ -155,19 +154,19 @@ impl Recheck {
             line: None,
         };
         let mut written = put(out, &row);
-        for found in excluded(learnt)? {
-            let found = found?;
-            if written.is_ok() && matches!(found.reason.as_str(), "robots" | "usage") {
+        for excluded_row in excluded(learnt)? {
+            let excluded_row = excluded_row?;
+            if written.is_ok() && matches!(excluded_row.reason.as_str(), "robots" | "usage") {
                 written = put(
                     out,
                     &RecheckRow {
                         verdict: EXCLUDED.to_owned(),
-                        origin: Some(origin_of(&found.url)),
-                        url: Some(found.url),
+                        origin: Some(origin_of(&excluded_row.url)),
+                        url: Some(excluded_row.url),
                         urls: 1,
-                        reason: Some(found.reason),
-                        rule: found.rule,
-                        line: found.line,
+                        reason: Some(excluded_row.reason),
+                        rule: excluded_row.rule,
+                        line: excluded_row.line,
                         ..row.clone()
                     },
                 );
@@ -210,7 +209,7 @@ mod tests {
     use super::{recheck_rows, write_recheck};
 
     #[test]
-    fn ours_what_could_not_be_asked_is_unknown_and_not_excluded() {
+    fn urls_without_fetched_rules_are_unknown_and_not_excluded() {
         let (learnt, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         assert!(recheck_rows(dir.path()).unwrap().is_none());
         let row = |url: &str, reason: &str, rule: &str| {
@@ -240,7 +239,7 @@ mod tests {
         let counts = write_recheck(learnt.path(), dir.path(), at, None).unwrap();
         assert_eq!((counts.pages, counts.excluded, counts.unknown), (7, 2, 4));
         let rows = recheck_rows(dir.path()).unwrap().unwrap();
-        let told: Vec<_> = rows
+        let verdicts: Vec<_> = rows
             .map(|row| {
                 let row = row.unwrap();
                 let of = row.url.or(row.origin).unwrap_or_default();
@@ -253,7 +252,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            verdicts,
             [
                 "rechecked  7 ",
                 "excluded http://a.example/x 1 robots",

@@ -1,4 +1,4 @@
-//! A crawl in numbers: `report.json`.
+//! The totals of a crawl: `report.json`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -17,122 +17,120 @@ use crate::rows::{excluded, pages, requests, waiting};
 use crate::sample::{SampleReport, SampleRows};
 use crate::walk::{WalkReport, WalkSteps};
 
-/// The numbers of a crawl, over all its runs.
+/// The totals of a crawl, over all its runs.
 ///
-/// Serialised, this is `report.json`. Its field names stay; a later version of the
-/// program may add fields. Times are milliseconds since the Unix epoch, durations
-/// milliseconds, sizes bytes.
+/// Serialized, this is `report.json`. Field names are stable; later versions of the program may add
+/// fields. Times are milliseconds since the Unix epoch, durations are milliseconds, sizes are
+/// bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The layout of this report: 1.
+    /// Version of this format: 1.
     pub format: u32,
     /// The seeds of the crawl, and the program that crawled.
     pub crawl: CrawlSettings,
-    /// The pages, each URL counted once by its last visit.
+    /// Page counts, each URL counted once by its last visit.
     pub pages: PageCounts,
-    /// Pages that are broken as of their last row; [`broken()`](crate::broken()) tells where links
-    /// to them stand.
+    /// Pages whose last row is broken; [`broken()`](crate::broken()) finds the links to them.
     #[serde(default)]
     pub broken: BrokenCounts,
-    /// The rows of `excluded.jsonl`.
+    /// Counts of the rows of `excluded.jsonl`.
     pub excluded: ExcludedCounts,
-    /// The rows of `requests.jsonl`.
+    /// Counts of the rows of `requests.jsonl`.
     pub requests: RequestCounts,
-    /// The sample, where the crawl drew one.
+    /// The sample, if the crawl drew one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<SampleReport>,
-    /// The random walk, where the crawl is one.
+    /// The random walk, if the crawl is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub walk: Option<WalkReport>,
-    /// Hosts by their coverage verdict; those that were never to be asked have none.
+    /// Number of hosts by coverage verdict; hosts that no URL was to be fetched from have none.
     #[serde(default)]
     pub coverage: BTreeMap<Coverage, u64>,
-    /// Each host, by host key.
+    /// All hosts, by host key.
     pub hosts: Vec<HostReport>,
-    /// Defects of the records: files whose last line is torn, lines that are no
-    /// rows. Empty where all is well.
+    /// Defects of the records: files with a torn last line, malformed lines. Empty if there are
+    /// none.
     pub flaws: Vec<String>,
 }
 
-/// The crawl's settings that a report names, from `crawl.toml`.
+/// The settings of the crawl that a report includes, from `crawl.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrawlSettings {
-    /// As typed.
+    /// The seeds as typed.
     pub seeds: Vec<String>,
-    /// The version of the program that ran last.
+    /// The version of the program in the last run.
     pub version: Option<String>,
-    /// When the crawl was first started, RFC 3339.
+    /// When the crawl was first started, in RFC 3339.
     pub started: Option<String>,
-    /// The directory of the crawl whose replay this is: then no request was sent, and all times are
-    /// virtual. None for a crawl.
+    /// If this is a replay, the directory of the replayed crawl; then no request was sent, and all
+    /// times are virtual. `None` for a crawl.
     #[serde(default)]
     pub replay_of: Option<String>,
-    /// Requests that might be in flight per host.
+    /// Maximum requests in flight per host.
     pub per_host: u32,
-    /// Who answers for it, and what it is for.
+    /// The operator and purpose of the crawl.
     #[serde(default)]
     pub operator: Operator,
-    /// The sample that was to be drawn.
+    /// The settings of the sample, if one is drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<SampleSettings>,
 }
 
-/// The design of a sample, as `[sample]` of `crawl.toml` says.
+/// The design of a sample, from `[sample]` in `crawl.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleSettings {
-    /// Pages of each stratum, at most.
+    /// Maximum number of pages per stratum.
     pub pages: u64,
     /// The strata: `crawl`, `host`, `depth` or `path`.
     pub by: String,
-    /// The text from which the draw follows.
+    /// The random seed of the draw.
     pub seed: String,
-    /// Pages that are fewer links away from a seed were read to find what could be drawn.
+    /// Pages fewer links than this away from a seed were read to build the frame.
     pub frame_depth: u64,
 }
 
-/// Who answers for a crawl, and what it is for, as `[operator]` of `crawl.toml` says; each may not
-/// be said.
+/// The operator and purpose of a crawl, from `[operator]` in `crawl.toml`. Every field is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operator {
-    /// The mail address or URL that the owners of visited sites were given.
+    /// The email address or URL given to the owners of visited sites.
     pub contact: Option<String>,
-    /// The person.
+    /// Name of the person.
     pub name: Option<String>,
-    /// The institution.
+    /// Name of the institution.
     pub institution: Option<String>,
-    /// What the study is about.
+    /// The subject of the study.
     pub study: Option<String>,
-    /// The page that tells of it.
+    /// The page about the study.
     pub study_page: Option<String>,
 }
 
-/// The pages of a crawl. All but `rounds` and `all_rounds` count each URL once, by its last row in
-/// `pages.jsonl`.
+/// Counts of a crawl's pages. All except `rounds` and `all_rounds` count each URL once, by its last
+/// row in `pages.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageCounts {
     /// URLs with a row.
     pub total: u64,
     /// URLs for which [`PageRow::is_failed`], sitemaps excluded.
     pub failed: u64,
-    /// Bytes of the bodies, as received.
+    /// Bytes of bodies, as received.
     pub bytes: u64,
-    /// `ok` (2xx), `unmodified` (304 for what is held), `redirect` (3xx), `client_error` (4xx),
-    /// `server_error` (5xx), `no_answer`, `other`; and, whatever their status, `login_page`,
-    /// `challenge` and `block_page`.
+    /// By outcome: `ok` (2xx), `unmodified` (304 for a stored page), `redirect` (3xx),
+    /// `client_error` (4xx), `server_error` (5xx), `no_answer`, `other`; also, whatever the status,
+    /// `login_page`, `challenge` and `block_page`.
     pub by_outcome: BTreeMap<String, u64>,
     /// By status code.
     pub by_status: BTreeMap<u16, u64>,
     /// By content type, without parameters, in lower case.
     pub by_type: BTreeMap<String, u64>,
-    /// By links followed from a seed.
+    /// By number of links from a seed.
     pub by_depth: BTreeMap<u32, u64>,
-    /// The rounds of the crawl by their number: 1, and one more for each `--recrawl`.
+    /// By round: 1, and one more for each `--recrawl`.
     #[serde(default)]
     pub rounds: BTreeMap<u32, Round>,
-    /// All visits of a crawl with more than one round.
+    /// Counts of all visits, if the crawl has several rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_rounds: Option<VisitCounts>,
-    /// Those with a label, by it.
+    /// Pages with a label, by label.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by_label: BTreeMap<String, LabelCounts>,
 }
@@ -144,7 +142,7 @@ pub struct VisitCounts {
     pub visits: u64,
     /// Rows for which [`PageRow::is_failed`], sitemaps excluded.
     pub failed: u64,
-    /// Bytes of the bodies, as received.
+    /// Bytes of bodies, as received.
     pub bytes: u64,
 }
 
@@ -155,46 +153,46 @@ pub struct LabelCounts {
     pub total: u64,
     /// URLs for which [`PageRow::is_failed`], sitemaps excluded.
     pub failed: u64,
-    /// Bytes of the bodies, as received.
+    /// Bytes of bodies, as received.
     pub bytes: u64,
 }
 
-/// Pages without an answer, or with a status of 400 and above.
+/// Pages without a response, or with a status of 400 or above.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokenCounts {
-    /// The number of them.
+    /// Number of broken pages.
     pub pages: u64,
-    /// The first hundred, in the order of their rows.
+    /// The first hundred, in row order.
     pub first: Vec<BrokenRow>,
 }
 
-/// A page that is broken.
+/// A broken page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokenRow {
-    /// Its URL.
+    /// The URL.
     pub url: String,
-    /// The status of the answer.
+    /// The status of the response.
     pub status: Option<u16>,
-    /// The error, where there was no answer.
+    /// The error, if there was no response.
     pub error: Option<String>,
-    /// The page that led there first; none for a seed.
+    /// The page that first led here; `None` for a seed.
     pub via: Option<String>,
 }
 
-/// The rows of one round.
+/// Counts of the rows of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Round {
-    /// All of its rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Pages where there were none before.
+    /// New pages.
     pub new: u64,
-    /// Pages that are others than at their last visit.
+    /// Pages that changed since their last visit.
     pub changed: u64,
-    /// Pages that are as they were.
+    /// Unchanged pages.
     pub same: u64,
-    /// Pages that are no more.
+    /// Pages that no longer exist.
     pub gone: u64,
-    /// Rows without an answer, or with a status of 400 and above.
+    /// Rows without a response, or with a status of 400 or above.
     #[serde(default)]
     pub broken: u64,
 }
@@ -224,64 +222,64 @@ impl std::fmt::Display for Round {
     }
 }
 
-/// The rows of `excluded.jsonl`, counted.
+/// Counts of the rows of `excluded.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExcludedCounts {
-    /// All rows.
+    /// Number of rows.
     pub total: u64,
     /// `robots`, `meta`, `scope` ..
     pub by_reason: BTreeMap<String, u64>,
-    /// Rows of traps, actions and duplicates by their rule, which holds the evidence; the first
+    /// Rows of traps, actions and duplicates, by rule, which has the evidence. Limited to a
     /// thousand rules.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub put_aside: BTreeMap<String, u64>,
 }
 
-/// The rows of `requests.jsonl`, counted.
+/// Counts of the rows of `requests.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestCounts {
-    /// All rows: robots.txt, retries and failures too.
+    /// Number of rows, including robots.txt, retries and failures.
     pub total: u64,
     /// `page`, `robots` ..
     pub by_purpose: BTreeMap<String, u64>,
-    /// Requests without an answer, by the failure's name.
+    /// Requests without a response, by failure name.
     pub by_failure: BTreeMap<String, u64>,
-    /// When the first was sent.
+    /// Start of the first request.
     pub first_start_ms: Option<u64>,
-    /// When the last ended.
+    /// End of the last request.
     pub last_end_ms: Option<u64>,
-    /// Gaps shorter than what was asked for, over all hosts.
+    /// Number of delays shorter than required, over all hosts.
     pub short_gaps: u64,
-    /// Waits that were cut short, over all hosts.
+    /// Number of waits that were cut short, over all hosts.
     pub short_waits: u64,
-    /// Addresses that more than one worker asked, where the requests of several were gathered: a
-    /// limit per address holds for each worker by itself.
+    /// Number of addresses that several workers sent requests to, in a gathered directory. A limit
+    /// per address applies to each worker separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addresses_of_several_workers: Option<u64>,
 }
 
-/// Content types that are told apart; the rest is `other`. A server chooses them, so
-/// their number must be bounded.
+/// Maximum number of distinct content types; the rest is `other`. Servers choose them, so their
+/// number must be bounded.
 const MAX_TYPES: usize = 1000;
-/// Labels that are told apart: as many as a list may have seeds; the rest is `other`.
+/// Maximum number of distinct labels, the maximum of seeds in a list; the rest is `other`.
 const MAX_LABELS: usize = 10_000;
-/// Rules that are told apart; their texts hold URLs.
+/// Maximum number of distinct rules; their texts contain URLs.
 const MAX_RULES: usize = 1000;
-/// Broken pages that are named one by one.
+/// Maximum number of broken pages listed individually.
 const MAX_NAMED_BROKEN: usize = 100;
-/// Flaws that are named one by one.
+/// Maximum number of flaws listed individually.
 const MAX_FLAWS: usize = 100;
 
-/// Sums a crawl's records up.
+/// Sums up the records of a crawl.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] where `dir` holds no records, and errors of the file system.
-/// Lines that are no rows are no error: they stand in [`Report::flaws`].
+/// [`RecordsError::NoCrawl`] if `dir` has no records, and file system errors. Malformed lines are
+/// not errors: they are listed in [`Report::flaws`].
 pub fn report(dir: &Path) -> Result<Report, RecordsError> {
     report_with_gaps(dir).map(|(report, _)| report)
 }
 
-/// The same, and the gaps of all hosts, which its page draws.
+/// Like [`report`], and also returns the delays of all hosts for the report's page.
 pub(crate) fn report_with_gaps(dir: &Path) -> Result<(Report, GapHistograms), RecordsError> {
     let crawl = CrawlSettings::read(dir)?;
     let mut hosts = HostSums::new(crawl.per_host);
@@ -306,8 +304,8 @@ pub(crate) fn report_with_gaps(dir: &Path) -> Result<(Report, GapHistograms), Re
 }
 
 impl Report {
-    /// The hosts that were asked for anything, those with most requests first, and how many others
-    /// there are: those that are only linked to.
+    /// Returns the hosts that requests were sent to, those with the most requests first, and the
+    /// number of hosts that are only linked to.
     #[must_use]
     pub fn hosts_asked(&self) -> (Vec<&HostReport>, u64) {
         let (mut asked, others): (Vec<_>, Vec<_>) = self
@@ -377,7 +375,7 @@ impl Report {
                 hosts.waiting(&row);
             }
         }
-        // Pages that wait are no pages that failed.
+        // Waiting pages have not failed.
         if let Some(sample) = &mut self.sample
             && sample.without_row > 0
             && !is_finished
@@ -389,7 +387,7 @@ impl Report {
 
     fn read_requests(&mut self, dir: &Path, hosts: &mut HostSums) -> Result<(), RecordsError> {
         let mut rows = requests(dir)?;
-        // Who asked each address; none where several did.
+        // The worker that used each address; `None` if there were several.
         let mut askers: HashMap<String, Option<String>> = HashMap::new();
         for row in rows.by_ref() {
             let Some(row) = self.sound(row)? else {
@@ -412,7 +410,7 @@ impl Report {
         Ok(())
     }
 
-    /// The row, or nothing where the line was none.
+    /// Returns the row; notes a flaw and returns `None` if the line is malformed.
     fn sound<T>(&mut self, row: Result<T, RecordsError>) -> Result<Option<T>, RecordsError> {
         match row {
             Ok(row) => Ok(Some(row)),
@@ -440,16 +438,16 @@ impl Report {
 }
 
 impl CrawlSettings {
-    /// Reads those of the crawl in `dir`.
+    /// Reads the settings of the crawl in `dir`.
     ///
     /// # Errors
-    /// [`RecordsError::NoCrawl`] where `dir` holds none.
+    /// [`RecordsError::NoCrawl`] if `dir` has none.
     pub fn read(dir: &Path) -> Result<CrawlSettings, RecordsError> {
         holds_any(dir, &["crawl.toml", "pages.jsonl"])?;
         let table = stored_settings(dir);
         let note = |key: &str| Some(table.get("crawl")?.get(key)?.as_str()?.to_owned());
         let per_host = || table.get("politeness")?.get("per-host")?.as_integer();
-        let said = |key: &str| {
+        let operator_text = |key: &str| {
             let text = table.get("operator")?.get(key)?.as_str()?;
             (!text.is_empty()).then(|| text.to_owned())
         };
@@ -460,11 +458,11 @@ impl CrawlSettings {
             replay_of: note("replay-of"),
             per_host: per_host().and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
             operator: Operator {
-                contact: said("contact"),
-                name: said("operator-name"),
-                institution: said("institution"),
-                study: said("study"),
-                study_page: said("study-page"),
+                contact: operator_text("contact"),
+                name: operator_text("operator-name"),
+                institution: operator_text("institution"),
+                study: operator_text("study"),
+                study_page: operator_text("study-page"),
             },
             sample: table.get("sample").and_then(SampleSettings::read),
         })
@@ -472,7 +470,7 @@ impl CrawlSettings {
 }
 
 impl SampleSettings {
-    /// Reads the table `[sample]`; none where no sample is drawn.
+    /// Reads the table `[sample]`; `None` if no sample is drawn.
     fn read(table: &toml::Value) -> Option<SampleSettings> {
         let number = |key: &str| u64::try_from(table.get(key)?.as_integer()?).ok();
         let text = |key: &str| Some(table.get(key)?.as_str()?.to_owned());
@@ -486,8 +484,8 @@ impl SampleSettings {
 }
 
 impl PageCounts {
-    /// Replaces the counts of all rows by those of the last row of each URL. The rounds stay, and
-    /// the sums of all rows move to `all_rounds`.
+    /// Replaces the counts of all rows by those of each URL's last row. Keeps the rounds, and moves
+    /// the totals of all rows to `all_rounds`.
     fn keep_last(&mut self, last: PageCounts) {
         let all_rows = std::mem::replace(self, last);
         self.rounds = all_rows.rounds;
@@ -515,15 +513,15 @@ impl PageCounts {
         if let Some(kind) = &row.content_type {
             let kind = kind.split(';').next().unwrap_or_default();
             let kind = kind.trim().to_ascii_lowercase();
-            let known = self.by_type.len() < MAX_TYPES || self.by_type.contains_key(&kind);
-            let kind = if known { kind } else { "other".to_owned() };
+            let has_key = self.by_type.len() < MAX_TYPES || self.by_type.contains_key(&kind);
+            let kind = if has_key { kind } else { "other".to_owned() };
             *self.by_type.entry(kind).or_default() += 1;
         }
         *self.by_depth.entry(row.depth).or_default() += 1;
         self.rounds.entry(row.round).or_default().add(row);
         if let Some(label) = &row.label {
-            let known = self.by_label.len() < MAX_LABELS || self.by_label.contains_key(label);
-            let label = if known { label.as_str() } else { "other" };
+            let has_key = self.by_label.len() < MAX_LABELS || self.by_label.contains_key(label);
+            let label = if has_key { label.as_str() } else { "other" };
             let of_label = self.by_label.entry(label.to_owned()).or_default();
             of_label.total += 1;
             of_label.failed += u64::from(failed);
@@ -533,7 +531,7 @@ impl PageCounts {
 }
 
 impl BrokenCounts {
-    /// Takes the last row of a URL.
+    /// Adds the last row of a URL.
     fn add(&mut self, row: PageRow) {
         if !row.is_broken() {
             return;
@@ -555,9 +553,9 @@ impl ExcludedCounts {
         let Some(rule) = &row.rule else {
             return;
         };
-        let told = matches!(row.reason.as_str(), "trap" | "action" | "duplicate");
-        let room = self.put_aside.len() < MAX_RULES || self.put_aside.contains_key(rule);
-        if told && room {
+        let is_listed = matches!(row.reason.as_str(), "trap" | "action" | "duplicate");
+        let has_room = self.put_aside.len() < MAX_RULES || self.put_aside.contains_key(rule);
+        if is_listed && has_room {
             *self.put_aside.entry(rule.clone()).or_default() += 1;
         }
     }

@@ -1,4 +1,4 @@
-//! The files that a report is written to.
+//! Writes the files of a report.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,11 +12,11 @@ use crate::report::{Report, report_with_gaps};
 use crate::report_page::page_of;
 use crate::rows::waiting;
 
-/// Sums a crawl's records up, and draws the sums as a self-contained HTML page with plots. Whatever
-/// came from a server is escaped in it.
+/// Sums up the records of a crawl, and renders them as a self-contained HTML page with plots. All
+/// text from servers is escaped.
 ///
 /// # Errors
-/// Those of [`report()`](crate::report()).
+/// The errors of [`report()`](crate::report()).
 pub fn report_page(dir: &Path) -> Result<(Report, String), RecordsError> {
     let (report, gaps) = report_with_gaps(dir)?;
     let figures = figures(dir, &report)?;
@@ -24,12 +24,12 @@ pub fn report_page(dir: &Path) -> Result<(Report, String), RecordsError> {
     Ok((report, page))
 }
 
-/// Sums a crawl's records up and leaves the result in `dir`: as `report.json`, as a page,
-/// `report.html`, and in `hosts.jsonl` a line for each host that has a coverage verdict.
+/// Sums up the records of a crawl and writes the result to `dir`: as `report.json`, as the page
+/// `report.html`, and as `hosts.jsonl` with one line per host that has a coverage verdict.
 ///
 /// # Errors
-/// Those of [`report()`](crate::report()), and where a file can't be written. An older file stays as it was
-/// then.
+/// The errors of [`report()`](crate::report()), and failures to write a file, which leave an older
+/// one unchanged.
 pub fn write_report(dir: &Path) -> Result<Report, RecordsError> {
     let (report, html) = report_page(dir)?;
     let mut json = serde_json::to_vec_pretty(&report).unwrap_or_default();
@@ -45,12 +45,11 @@ pub fn write_report(dir: &Path) -> Result<Report, RecordsError> {
     Ok(report)
 }
 
-/// Lists the digests of a crawl's files in `digests.jsonl`, where its last run has ended: the last
-/// thing to do once everything else is written. Of files that did not change nothing is read
-/// ([`write_digests`]).
+/// Lists the digests of a crawl's files in `digests.jsonl`, if its last run has ended. Call this
+/// last, after everything else is written. Unchanged files are not read again ([`write_digests`]).
 ///
 /// # Errors
-/// Those of the file system.
+/// File system errors.
 pub fn list_digests(dir: &Path, changed: ChangedFiles<'_>) -> Result<(), RecordsError> {
     let mut rows = waiting(dir)?;
     match rows.any(|row| row.is_ok_and(|row| row.origin.is_none())) {
@@ -59,15 +58,15 @@ pub fn list_digests(dir: &Path, changed: ChangedFiles<'_>) -> Result<(), Records
     }
 }
 
-/// Writes a file whole or not at all.
+/// Replaces a file atomically.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), RecordsError> {
-    let mut beside = path.to_owned().into_os_string();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    let written = crawl_archive::create_anew(&beside).and_then(|mut file| {
+    let mut temporary = path.to_owned().into_os_string();
+    temporary.push(".new");
+    let temporary = PathBuf::from(temporary);
+    let written = crawl_archive::create_anew(&temporary).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()
     });
-    written.map_err(RecordsError::io(&beside))?;
-    fs::rename(&beside, path).map_err(RecordsError::io(path))
+    written.map_err(RecordsError::io(&temporary))?;
+    fs::rename(&temporary, path).map_err(RecordsError::io(path))
 }

@@ -1,4 +1,4 @@
-//! The report as one page: for the appendix of a paper, and for the owner of a site.
+//! The report as an HTML page: for the appendix of a paper, and for site owners.
 
 mod plots;
 mod sample;
@@ -22,21 +22,22 @@ use crate::numbers::{counted, grouped, size};
 use crate::report::{BrokenCounts, Report};
 use crate::text::{
     all_rounds, coverage_words, gaps, in_words as named, kept, label_counts, operator_lines,
-    robots_line, unasked_line, waits,
+    robots_line, unvisited_line, waits,
 };
 use crate::words::{answer_words, failure_words, outcome_words, status_words};
 
 use sites::verdict;
 use times::{moment, span};
 
-/// Rows of a table of counts; the rest is one more.
+/// Maximum rows in a table of counts; one more row sums up the rest.
+/// Beyond the limit: one row for the others.
 const MAX_ROWS: usize = 100;
-/// Broken pages that are listed before the reader asks for them.
+/// Number of broken pages shown before the list is expanded.
 const MAX_OPEN_BROKEN: usize = 10;
-/// Seeds that are named.
+/// Maximum number of seeds listed.
 const MAX_SEEDS: usize = 20;
 
-/// Draws the page. Whatever came from a server is escaped.
+/// Renders the page. All text from servers is escaped.
 pub(crate) fn page_of(report: &Report, gaps: &GapHistograms, figures: &Figures) -> String {
     let title = match report.crawl.seeds.first() {
         Some(seed) => format!("Crawl of {}", safe_line(seed)),
@@ -61,10 +62,10 @@ pub(crate) fn page_of(report: &Report, gaps: &GapHistograms, figures: &Figures) 
             p { strong { "Flaw: " (safe_line(flaw)) } }
         }
         div class="cards" {
-            (asked(report))
-            (by_what_right(report, figures))
-            (how_politely(report, figures))
-            (how_complete(report))
+            (requests_section(report))
+            (permissions_section(report, figures))
+            (politeness_section(report, figures))
+            (coverage_section(report))
         }
         @if let Some(sample) = &report.sample { (sample::drawn(sample, report.crawl.sample.as_ref())) }
         @if let Some(walk) = &report.walk { (sample::walked(walk)) }
@@ -92,7 +93,7 @@ fn card(title: &str, body: &Markup) -> Markup {
     html! { section class="card" { h2 { (title) } (body) } }
 }
 
-fn asked(report: &Report) -> Markup {
+fn requests_section(report: &Report) -> Markup {
     let (hosts, _) = report.hosts_asked();
     let requests = &report.requests;
     let seeds = &report.crawl.seeds;
@@ -119,7 +120,7 @@ fn asked(report: &Report) -> Markup {
     card("What was asked", &body)
 }
 
-fn by_what_right(report: &Report, figures: &Figures) -> Markup {
+fn permissions_section(report: &Report, figures: &Figures) -> Markup {
     let (manners, permissions) = (&figures.manners, &figures.permissions);
     let mut states: BTreeMap<&str, u64> = BTreeMap::new();
     for robots in report.hosts.iter().flat_map(|host| host.robots.values()) {
@@ -164,7 +165,7 @@ fn by_what_right(report: &Report, figures: &Figures) -> Markup {
     card("By what right", &body)
 }
 
-fn how_politely(report: &Report, figures: &Figures) -> Markup {
+fn politeness_section(report: &Report, figures: &Figures) -> Markup {
     let manners = &figures.manners;
     let busy: u64 = report.hosts.iter().map(|host| host.busy_ms).sum();
     let mut by_site: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
@@ -176,7 +177,7 @@ fn how_politely(report: &Report, figures: &Figures) -> Markup {
     let count: u64 = waits.clone().map(|waits| waits.count).sum();
     let longest = waits.map(|waits| waits.longest_asked_ms).max().unwrap_or(0);
     let gaps: u64 = report.hosts.iter().map(|host| host.gaps.count).sum();
-    let most = figures
+    let most_requests = figures
         .hosts
         .iter()
         .map(|host| host.most_in_a_minute)
@@ -205,13 +206,13 @@ fn how_politely(report: &Report, figures: &Figures) -> Markup {
         p {
             "Servers were at work for " (span(busy)) " in all. "
             (counted(u64::from(report.crawl.per_host), "request", "requests")) " to a host at once at most; "
-            "in the busiest minute of any host " (grouped(most)) "."
+            "in the busiest minute of any host " (grouped(most_requests)) "."
         }
     };
     card("How politely", &body)
 }
 
-fn how_complete(report: &Report) -> Markup {
+fn coverage_section(report: &Report) -> Markup {
     let mut missing: BTreeMap<String, u64> = BTreeMap::new();
     for shortfall in report.hosts.iter().flat_map(|host| &host.missing) {
         *missing
@@ -284,7 +285,7 @@ fn hosts(report: &Report) -> Markup {
         @if more > 0 {
             p { "And " (counted(more, "more host", "more hosts")) "." }
         }
-        @if let Some(line) = unasked_line(unasked) {
+        @if let Some(line) = unvisited_line(unasked) {
             p { "And " (line) "." }
         }
     }
@@ -312,10 +313,10 @@ fn host_row(host: &HostReport) -> Markup {
 
 fn counts<K: Display + Ord>(title: &str, counts: &BTreeMap<K, u64>) -> Markup {
     let mut rows: Vec<_> = counts.iter().collect();
-    let mut others = 0;
+    let mut rest = 0;
     if rows.len() > MAX_ROWS {
         rows.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-        others = rows
+        rest = rows
             .split_off(MAX_ROWS)
             .iter()
             .map(|(_, count)| **count)
@@ -326,12 +327,12 @@ fn counts<K: Display + Ord>(title: &str, counts: &BTreeMap<K, u64>) -> Markup {
         @for (name, count) in rows {
             tr { td { (safe_line(&name.to_string())) } td.n { (grouped(*count)) } }
         }
-        @if others > 0 { tr { td { "others" } td.n { (grouped(others)) } } }
+        @if rest > 0 { tr { td { "others" } td.n { (grouped(rest)) } } }
     };
     html! { @if !counts.is_empty() { (table(title, "t", &list)) } }
 }
 
-/// The last rounds of the crawl.
+/// Renders the last rounds of the crawl.
 fn rounds(report: &Report) -> Markup {
     let rounds = &report.pages.rounds;
     let list = html! {
@@ -342,7 +343,7 @@ fn rounds(report: &Report) -> Markup {
     html! { @if !rounds.is_empty() { (table("Rounds", "t", &list)) } }
 }
 
-/// The labels that seeds carry, those with most pages first.
+/// Renders the labels of seeds, those with the most pages first.
 fn labels(report: &Report) -> Markup {
     let mut labels: Vec<_> = report.pages.by_label.iter().collect();
     labels.sort_by_key(|(_, of_label)| std::cmp::Reverse(of_label.total));

@@ -15,14 +15,14 @@ pub enum Rounds {
     /// The last visit to each URL.
     #[default]
     Last,
-    /// The last visit to each URL up to this round, from 1.
+    /// The last visit to each URL up to this round, starting at 1.
     UpTo(u32),
     /// Every visit.
     All,
 }
 
-/// Filters the rows of a crawl by round. With several rounds it takes 32 bytes for each row
-/// of `pages.jsonl`.
+/// Filters the rows of a crawl by round. With several rounds it takes 32 bytes per row of
+/// `pages.jsonl`.
 #[derive(Debug)]
 pub struct RoundView {
     last_round: u32,
@@ -48,7 +48,7 @@ struct VisitedUrl {
 }
 
 impl RoundView {
-    /// Reads `pages.jsonl` and `excluded.jsonl` of the crawl in `dir`, where it has several rounds.
+    /// Reads `pages.jsonl` and `excluded.jsonl` of the crawl in `dir`, if it has several rounds.
     ///
     /// # Errors
     /// File system errors. Malformed lines are skipped.
@@ -70,7 +70,7 @@ impl RoundView {
     #[must_use]
     pub fn holds_page(&self, line: u64, row: &PageRow) -> bool {
         let several = self.several.as_ref();
-        row.round <= self.last_round && several.is_none_or(|it| it.pages.holds(line))
+        row.round <= self.last_round && several.is_none_or(|several| several.pages.holds(line))
     }
 
     /// Returns whether to keep a row of `links.jsonl`: it comes from the last visit that read its page.
@@ -78,7 +78,10 @@ impl RoundView {
     #[must_use]
     pub fn holds_link(&self, row: &LinkRow) -> bool {
         let Some(round) = row.round else { return true };
-        let read = self.several.as_ref().and_then(|it| it.url(&row.from));
+        let read = self
+            .several
+            .as_ref()
+            .and_then(|several| several.url(&row.from));
         round <= self.last_round && read.is_none_or(|url| url.read == round)
     }
 
@@ -86,9 +89,9 @@ impl RoundView {
     #[must_use]
     pub fn holds_excluded(&self, line: u64, row: &ExcludedRow) -> bool {
         let Some(round) = row.round else { return true };
-        let is_last = self.several.as_ref().is_none_or(|it| {
-            let later = it.url(&row.url).is_some_and(|url| url.visited > round);
-            it.excluded.holds(line) && !later
+        let is_last = self.several.as_ref().is_none_or(|several| {
+            let later = several.url(&row.url).is_some_and(|url| url.visited > round);
+            several.excluded.holds(line) && !later
         });
         round <= self.last_round && is_last
     }
@@ -188,27 +191,27 @@ mod tests {
         )
     }
 
-    fn held(dir: &Path, rounds: Rounds) -> [Vec<String>; 3] {
+    fn kept_rows(dir: &Path, rounds: Rounds) -> [Vec<String>; 3] {
         let view = RoundView::read(dir, rounds).unwrap();
-        let mut held = [Vec::new(), Vec::new(), Vec::new()];
+        let mut kept_rows = [Vec::new(), Vec::new(), Vec::new()];
         let mut rows = pages(dir).unwrap();
         while let Some(row) = rows.next_sound() {
             let row = row.unwrap();
             if view.holds_page(rows.line(), &row) {
-                held[0].push(format!("{} {}", row.url, row.round));
+                kept_rows[0].push(format!("{} {}", row.url, row.round));
             }
         }
         let rows = links(dir).unwrap().map(Result::unwrap);
         let rows = rows.filter(|row| view.holds_link(row));
-        held[1].extend(rows.map(|row| format!("{}>{}", row.from, row.to)));
+        kept_rows[1].extend(rows.map(|row| format!("{}>{}", row.from, row.to)));
         let mut rows = excluded(dir).unwrap();
         while let Some(row) = rows.next_sound() {
             let row = row.unwrap();
             if view.holds_excluded(rows.line(), &row) {
-                held[2].push(format!("{} {}", row.url, row.round.unwrap_or(0)));
+                kept_rows[2].push(format!("{} {}", row.url, row.round.unwrap_or(0)));
             }
         }
-        held
+        kept_rows
     }
 
     #[test]
@@ -252,19 +255,19 @@ mod tests {
                 .map(|&text| text.to_owned())
                 .collect::<Vec<_>>()
         };
-        let last = held(dir.path(), Rounds::Last);
+        let last = kept_rows(dir.path(), Rounds::Last);
         assert_eq!(
             last[0],
             of(&["changes 2", "stays 2", "goes 2", "fails 2", "was-out 2"])
         );
         assert_eq!(last[1], of(&["stays>a", "fails>a", "old>a", "changes>b"]));
         assert_eq!(last[2], of(&["is-out 2"]));
-        let first = held(dir.path(), Rounds::UpTo(1));
+        let first = kept_rows(dir.path(), Rounds::UpTo(1));
         assert_eq!(first[0], of(&["changes 1", "stays 1", "goes 1", "fails 1"]));
         let links = ["changes>a", "stays>a", "goes>a", "fails>a", "old>a"];
         assert_eq!(first[1], of(&links));
         assert_eq!(first[2], of(&["was-out 1", "is-out 1"]));
-        let all = held(dir.path(), Rounds::All).map(|rows| rows.len());
+        let all = kept_rows(dir.path(), Rounds::All).map(|rows| rows.len());
         assert_eq!(all, [9, 6, 3]);
     }
 }

@@ -1,4 +1,4 @@
-//! Row files, read one row at a time.
+//! Reads row files one row at a time.
 
 use std::path::Path;
 
@@ -10,12 +10,13 @@ use serde::de::DeserializeOwned;
 
 use crate::error::RecordsError;
 
-/// The file that tells from which workers a directory was gathered; only such a directory has it.
+/// The file that lists the workers a directory was gathered from; only gathered directories have
+/// it.
 pub const WORKERS: &str = "workers.jsonl";
-/// The delays that these workers' operators set.
+/// The delays that workers' operators set, in a gathered directory.
 pub const GATHERED_DELAYS: &str = "delays.jsonl";
 
-/// The rows of `pages.jsonl`: exchanges that settled a URL.
+/// Returns the rows of `pages.jsonl`: exchanges that settled a URL.
 ///
 /// # Errors
 /// As for [`RowsOf`]; a file that is missing has no rows.
@@ -23,7 +24,7 @@ pub fn pages(dir: &Path) -> Result<RowsOf<PageRow>, RecordsError> {
     RowsOf::open(dir, "pages.jsonl")
 }
 
-/// The rows of `requests.jsonl`: requests that were sent, in the order of their ends.
+/// Returns the rows of `requests.jsonl`: the requests sent, in the order of their ends.
 ///
 /// # Errors
 /// As for [`RowsOf`]; a file that is missing has no rows.
@@ -31,7 +32,7 @@ pub fn requests(dir: &Path) -> Result<RowsOf<RequestRow>, RecordsError> {
     RowsOf::open(dir, "requests.jsonl")
 }
 
-/// The rows of `excluded.jsonl`: URLs that were known and not asked for.
+/// Returns the rows of `excluded.jsonl`: known URLs that were not fetched.
 ///
 /// # Errors
 /// As for [`RowsOf`]; a file that is missing has no rows.
@@ -39,8 +40,8 @@ pub fn excluded(dir: &Path) -> Result<RowsOf<ExcludedRow>, RecordsError> {
     RowsOf::open(dir, "excluded.jsonl")
 }
 
-/// The rows of `waiting.jsonl`: how the last run ended, then what waits of each origin. None where
-/// it has not ended, or was killed.
+/// Returns the rows of `waiting.jsonl`: how the last run ended, then the waiting URLs by origin.
+/// Empty if the last run has not ended, or was killed.
 ///
 /// # Errors
 /// As for [`RowsOf`]; a file that is missing has no rows.
@@ -48,7 +49,7 @@ pub fn waiting(dir: &Path) -> Result<RowsOf<WaitingRow>, RecordsError> {
     RowsOf::open(dir, "waiting.jsonl")
 }
 
-/// The rows of `links.jsonl`: links of pages.
+/// Returns the rows of `links.jsonl`: links of pages.
 ///
 /// # Errors
 /// As for [`RowsOf`]; a file that is missing has no rows.
@@ -56,7 +57,7 @@ pub fn links(dir: &Path) -> Result<RowsOf<LinkRow>, RecordsError> {
     RowsOf::open(dir, "links.jsonl")
 }
 
-/// The rows of `walk.jsonl`: the steps of a random walk, those of each walker in their order.
+/// Returns the rows of `walk.jsonl`: the steps of a random walk, in order for each walker.
 ///
 /// # Errors
 /// As for [`RowsOf`]; a file that is missing has no rows.
@@ -64,8 +65,8 @@ pub fn walk(dir: &Path) -> Result<RowsOf<WalkRow>, RecordsError> {
     RowsOf::open(dir, "walk.jsonl")
 }
 
-/// The rows of `state/delays.jsonl`: delays that were set while the crawl ran. A directory that was
-/// gathered from those of several workers has them in `delays.jsonl`.
+/// Returns the rows of `state/delays.jsonl`: delays set while the crawl ran. In a gathered
+/// directory they are in `delays.jsonl`.
 ///
 /// # Errors
 /// As for [`RowsOf`]; a file that is missing has no rows.
@@ -85,24 +86,24 @@ impl<T: DeserializeOwned> RowsOf<T> {
         Ok(RowsOf(RowReader::open_if_any(&dir.join(name))?))
     }
 
-    /// Returns whether the file ended in the midst of a line; known once all rows are read.
+    /// Returns whether the file ended in the middle of a line; known once all rows are read.
     #[must_use]
     pub fn is_torn(&self) -> bool {
         self.0.is_torn()
     }
 
-    /// The line of the row that came last, from 1.
+    /// Returns the line of the last row read, starting at 1.
     #[must_use]
     pub fn line(&self) -> u64 {
         self.0.line()
     }
 
-    /// The next row; lines that are none are passed over.
+    /// Returns the next row; skips malformed lines.
     pub(crate) fn next_sound(&mut self) -> Option<Result<T, RecordsError>> {
         self.find(|row| !matches!(row, Err(RecordsError::Row { .. })))
     }
 
-    /// The next row among the lines that hold `bytes`; others are skipped unread.
+    /// Returns the next row whose line contains `bytes`; other lines are skipped unparsed.
     pub(crate) fn next_with(&mut self, bytes: &[u8]) -> Option<Result<T, RecordsError>> {
         let next = self
             .0
@@ -129,7 +130,7 @@ mod tests {
         r#"{"url":"http://e.example/p","reason":"robots","rule":null,"line":2,"found_on":null}"#;
 
     #[test]
-    fn torn_last_line_is_tolerated_and_told() {
+    fn torn_last_line_is_tolerated_and_reported() {
         let dir = tempfile::tempdir().unwrap();
         let text = format!("{ROW}\n{ROW}\n{}", &ROW[..20]);
         fs::write(dir.path().join("excluded.jsonl"), text).unwrap();
@@ -147,10 +148,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("excluded.jsonl"), format!("{{}}\n{ROW}\n")).unwrap();
         let rows: Vec<_> = excluded(dir.path()).unwrap().collect();
-        let why = rows[0].as_ref().unwrap_err().to_string();
+        let message = rows[0].as_ref().unwrap_err().to_string();
         assert!(
-            why.contains("excluded.jsonl` line 1: missing field"),
-            "{why}"
+            message.contains("excluded.jsonl` line 1: missing field"),
+            "{message}"
         );
         assert!(rows[1].is_ok());
     }

@@ -1,4 +1,4 @@
-//! The sample of a crawl: what its rows say of the pages that were not asked for.
+//! The sample of a crawl, and estimates for the pages that were not fetched.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -13,54 +13,53 @@ use crate::error::RecordsError;
 use crate::numbers::{counted, grouped, size};
 use crate::rows::pages;
 
-/// Content types that are told apart; the rest is `other`. A server chooses them, so their number
-/// must be bounded.
+/// Maximum number of distinct content types; the rest is `other`. Servers choose them, so their
+/// number must be bounded.
 const MAX_TYPES: usize = 100;
-/// Redirects that are followed from a URL of the frame.
+/// Maximum number of redirects to follow from a URL of the frame.
 const MAX_REDIRECTS: usize = 20;
-/// The type of an answer that names none.
+/// The type of a response without a content type.
 const NO_TYPE: &str = "none";
 const OTHER_TYPES: &str = "other";
 
-/// A sample, and what it says of the frame that it was drawn from.
+/// A sample, and estimates for the frame it was drawn from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampleReport {
-    /// URLs that might have been drawn; those that were read to find them are not among them.
+    /// URLs that could be drawn, excluding pages read to build the frame.
     pub frame: u64,
-    /// URLs that were drawn.
+    /// URLs drawn.
     pub drawn: u64,
-    /// Strata of which a page has a row.
+    /// Strata with at least one row.
     #[serde(default)]
     pub strata: u64,
-    /// URLs among them that have no row: excluded after all, or not asked for yet.
+    /// Drawn URLs without a row: excluded later, or not yet fetched.
     pub without_row: u64,
-    /// Pages that were read to find the frame. Each stands for itself.
+    /// Pages read to build the frame. Each represents only itself.
     pub certain: u64,
-    /// None where nothing is drawn yet, or URLs that were drawn wait still.
+    /// `None` if nothing is drawn yet, or drawn URLs are still waiting.
     pub estimates: Option<SampleEstimates>,
 }
 
-/// The estimates for all URLs of the frame, and of the pages that were read to find it, each
-/// with an interval of 95 %.
+/// Estimates for all URLs of the frame and the pages read to build it, each with a 95 % interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampleEstimates {
-    /// The share of the URLs that come to a page, by redirects too: an answer of 200 to 299 that
-    /// could be read.
+    /// The share of URLs that lead to a page, possibly by redirects: a readable response with
+    /// status 200 to 299.
     pub answered: Option<Interval>,
-    /// The share of the URLs whose own answer has each status; `none` without an answer.
+    /// The share of URLs with each status of their own; `none` without a response.
     pub statuses: BTreeMap<String, Interval>,
-    /// The share of each content type among the URLs that come to a page.
+    /// The share of each content type among URLs that lead to a page.
     pub types: BTreeMap<String, Interval>,
-    /// The mean length of the body among them, in bytes as received.
+    /// The mean body length of the pages, in bytes as received.
     pub mean_bytes: Option<Interval>,
-    /// The sum of these lengths.
+    /// The total body length of the pages.
     pub total_bytes: Option<Interval>,
 }
 
-/// Reads the sample of the crawl in `dir`; none where it drew none.
+/// Reads the sample of the crawl in `dir`; `None` if it drew none.
 ///
 /// # Errors
-/// Those of [`pages`], and the first line that is no row.
+/// The errors of [`pages`], and the first malformed line.
 pub fn sample(dir: &Path) -> Result<Option<SampleReport>, RecordsError> {
     let mut rows = SampleRows::default();
     for row in pages(dir)? {
@@ -69,12 +68,12 @@ pub fn sample(dir: &Path) -> Result<Option<SampleReport>, RecordsError> {
     Ok(rows.report())
 }
 
-/// The rows of a sample, of each URL the last. Some 100 bytes for each.
+/// The last row of each sampled URL. Takes about 100 bytes per URL.
 #[derive(Debug, Default)]
 pub(crate) struct SampleRows {
-    /// Ordered, so that sums are the same to the last bit whenever they are made.
+    /// Ordered, so that floating-point sums are reproducible.
     by_url: BTreeMap<u64, SampledPage>,
-    /// Name, pages drawn, pages.
+    /// Name, pages drawn, total pages.
     strata: Vec<(String, u64, u64)>,
     stratum_numbers: HashMap<String, usize>,
     types: Vec<String>,
@@ -85,21 +84,21 @@ struct SampledPage {
     part: Part,
     status: Option<u16>,
     is_failed: bool,
-    /// The place of its content type in the list.
+    /// Index in the list of content types.
     content_type: usize,
     bytes: u64,
     redirect: Option<u64>,
 }
 
-/// The part of a page in the sample.
+/// The role of a page in the sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Certain,
-    /// Drawn in the stratum of this number.
+    /// Drawn in the stratum with this index.
     Drawn(usize),
-    /// Only a page of the sample leads there.
+    /// Reached only from a page of the sample.
     Target,
-    /// A walker came to it: it is in no sample that was drawn.
+    /// Visited by a walker, so not part of a drawn sample.
     Walked,
 }
 
@@ -111,13 +110,13 @@ impl SampledPage {
 }
 
 impl SampleRows {
-    /// Takes the next row.
+    /// Adds the next row.
     pub(crate) fn add(&mut self, row: &PageRow) {
         let Some(sample) = &row.sample else {
             return;
         };
         let part = match (&sample.stratum, sample.drawn, sample.of, sample.probability) {
-            // Numbers that no draw has are those of a damaged row, which is no part of a sample.
+            // Numbers impossible for a draw come from a damaged row, which is not part of a sample.
             (Some(stratum), Some(drawn), Some(of), _) if 0 < drawn && drawn <= of => {
                 Part::Drawn(self.stratum(stratum, drawn, of))
             }
@@ -163,7 +162,7 @@ impl SampleRows {
         })
     }
 
-    /// The sample and its estimates; none where no row is of a sample.
+    /// Returns the sample and its estimates; `None` if no row belongs to a sample.
     pub(crate) fn report(&self) -> Option<SampleReport> {
         let is_drawn = |page: &SampledPage| page.part != Part::Walked;
         if !self.by_url.values().any(is_drawn) {
@@ -188,7 +187,7 @@ impl SampleRows {
 
     fn estimates(&self) -> SampleEstimates {
         let mut answered = RatioEstimate::default();
-        // What is asked of every URL, and of those that come to a page.
+        // Estimates over all URLs, and over those that lead to a page.
         let (mut every, mut kind) = (RatioEstimate::default(), RatioEstimate::default());
         let mut bytes = RatioEstimate::default();
         let mut statuses: BTreeMap<String, Vec<Probability<'_>>> = BTreeMap::new();
@@ -247,7 +246,7 @@ impl SampleRows {
         }
     }
 
-    /// The status of a URL, as a report names it, and the content type of the page that it comes to.
+    /// Returns the status of a URL as in a report, and the content type of the page it leads to.
     pub(crate) fn answer_of(&self, url: &str) -> (String, Option<String>) {
         let Some(page) = self.by_url.get(&key(url)) else {
             return ("excluded".to_owned(), None);
@@ -257,7 +256,8 @@ impl SampleRows {
         (page.status_name(), kind)
     }
 
-    /// The page that a URL comes to, by redirects too; none where it is no page.
+    /// Returns the page that a URL leads to, possibly by redirects; `None` if it doesn't lead to a
+    /// page.
     fn come_to<'a>(&'a self, mut page: &'a SampledPage) -> Option<&'a SampledPage> {
         for _ in 0..=MAX_REDIRECTS {
             match page.redirect {
@@ -276,22 +276,22 @@ fn key(url: &str) -> u64 {
     hash.finish()
 }
 
-/// A share and its interval in words.
+/// Formats a share with its interval.
 pub(crate) fn share_words(share: &Interval) -> String {
-    let [value, low, high] = [share.value, share.low, share.high].map(|it| 100.0 * it);
+    let [value, low, high] = [share.value, share.low, share.high].map(|share| 100.0 * share);
     format!("{value:.1} % ({low:.1} to {high:.1})")
 }
 
-/// A length in bytes and its interval in words.
+/// Formats a length in bytes with its interval.
 pub(crate) fn length_words(length: &Interval) -> String {
-    let text = [length.value, length.low, length.high].map(|it| size(it.max(0.0) as u64));
+    let text = [length.value, length.low, length.high].map(|bytes| size(bytes.max(0.0) as u64));
     if !length.is_bounded() {
         return format!("{} (no interval)", text[0]);
     }
     format!("{} ({} to {})", text[0], text[1], text[2])
 }
 
-/// Lines for a person, as a part of those of the report.
+/// Formats the sample as part of the report.
 impl fmt::Display for SampleReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (drawn, frame) = (grouped(self.drawn), counted(self.frame, "URL", "URLs"));
@@ -352,10 +352,10 @@ mod tests {
             "probability": drawn as f64 / of as f64})
     }
 
-    /// Of eight that were drawn one answers 404, one is a PDF, two lead to a page that nobody drew,
-    /// and of one there is no row.
+    /// Of eight drawn pages one returns 404, one is a PDF, two lead to a page that was not drawn,
+    /// and one has no row.
     #[test]
-    fn ours_a_sample_speaks_of_its_frame() {
+    fn a_sample_gives_estimates_for_its_frame() {
         let mut rows = SampleRows::default();
         let none = || json!({});
         rows.add(&row(
@@ -383,7 +383,7 @@ mod tests {
         ];
         for (number, more) in more.into_iter().enumerate() {
             let url = format!("http://a.example/{number}");
-            // A row of an earlier round does not count.
+            // A row of an earlier round is ignored.
             rows.add(&row(
                 &url,
                 drawn("a.example", 8, 80),
@@ -415,10 +415,10 @@ mod tests {
     }
 
     #[test]
-    fn ours_nothing_is_estimated_before_the_draw() {
+    fn nothing_is_estimated_before_the_draw() {
         let mut rows = SampleRows::default();
         rows.add(&row("http://a.example/", certain(), json!({})));
-        // Rows of no draw, which only damage can leave.
+        // Impossible rows, which only damage can leave.
         for (number, (drawn, of)) in [(0, 4), (u64::MAX, 1)].into_iter().enumerate() {
             let sample = json!({"how": "drawn", "stratum": "a.example", "drawn": drawn, "of": of,
                 "probability": 0.5});
@@ -436,14 +436,14 @@ mod tests {
         .assert_eq(&rows.report().unwrap().to_string());
     }
 
-    /// One page of the frame is gone and all that were drawn are alike: shares have an interval,
-    /// lengths have none, and JSON brings that back.
+    /// One page of the frame is gone and all drawn pages are alike: shares have an interval,
+    /// lengths have none, and JSON preserves this.
     #[test]
-    fn ours_pages_that_are_alike_give_lengths_without_an_interval() {
+    fn pages_that_are_alike_give_lengths_without_an_interval() {
         let mut rows = SampleRows::default();
-        let gone = json!({"status": 404});
+        let missing_page = json!({"status": 404});
         rows.add(&row("http://a.example/", certain(), json!({})));
-        rows.add(&row("http://a.example/gone", certain(), gone));
+        rows.add(&row("http://a.example/gone", certain(), missing_page));
         for number in 0..10 {
             let url = format!("http://a.example/{number}");
             rows.add(&row(&url, drawn("a.example", 10, 496), json!({})));

@@ -1,5 +1,5 @@
-//! A site as its owner sees it: titles and descriptions, how far pages are from the start, what is
-//! slow or large, chains of redirects, and what robots.txt bars although pages link to it.
+//! A site report for owners: titles and descriptions, distances from the start, slow and large
+//! pages, redirect chains, and linked pages that robots.txt excludes.
 
 mod draw;
 mod text;
@@ -16,49 +16,48 @@ use crate::directory::{holds_any, seeds_of, stored_settings};
 use crate::error::RecordsError;
 use crate::rows::{excluded, pages};
 
-/// Redirects in a row that are followed.
+/// Maximum number of consecutive redirects to follow.
 const MAX_CHAIN: usize = 256;
-/// Pages that are listed as the slowest, and as the largest.
+/// Number of pages listed as the slowest, and as the largest.
 const MAX_EXTREMES: usize = 20;
 
-/// What stands out in the pages of a crawl, as of the last row of each URL.
+/// Notable findings in the pages of a crawl, as of the last row of each URL.
 ///
-/// Field names stay; a later version of the program may add fields. Lists are in the order of their
-/// URLs if they say nothing else.
+/// Field names are stable; later versions of the program may add fields. Lists are in URL order
+/// unless stated otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteReport {
-    /// The layout of this object: 1.
+    /// Version of this format: 1.
     pub format: u32,
-    /// The last round of the crawl, from 1.
+    /// The last round of the crawl, starting at 1.
     pub round: u32,
     /// HTML pages with a status from 200 to 299.
     pub pages: u64,
-    /// Those among them whose body is not in the archive: of them only time and size are known.
+    /// Pages whose body is not archived; only their time and size are known.
     pub unread: u64,
     /// Pages without a title.
     pub without_title: Vec<String>,
-    /// Titles that several pages have.
+    /// Titles that several pages share.
     pub double_titles: Vec<SharedText>,
     /// Pages without `meta name=description`.
     pub without_description: Vec<String>,
-    /// Descriptions that several pages have.
+    /// Descriptions that several pages share.
     pub double_descriptions: Vec<SharedText>,
-    /// Pages that a sitemap or a feed lists and no page links to.
+    /// Pages that are in a sitemap or a feed, but linked from no page.
     pub orphans: Vec<String>,
-    /// The number of pages by the least number of clicks from a seed. Pages that no click leads to
-    /// are not among them.
+    /// Number of pages by distance in clicks from a seed. Unreachable pages are not counted.
     pub clicks: Vec<u64>,
-    /// Clicks beyond which a page is deep.
+    /// Maximum number of clicks before a page is deep.
     pub max_clicks: u32,
-    /// Pages that take more clicks, those with most first.
+    /// Deep pages, the deepest first.
     pub deep: Vec<PageNumber>,
-    /// The slowest pages, in milliseconds from the request to the end of the answer.
+    /// The slowest pages, in milliseconds from the request to the end of the response.
     pub slow: Vec<PageNumber>,
     /// The largest pages, in bytes as received.
     pub large: Vec<PageNumber>,
-    /// The number of pages by their time: below 100, 200, 500, 1,000, 2,000, 5,000 ms, and above.
+    /// Number of pages by time: below 100, 200, 500, 1,000, 2,000, 5,000 ms, and above.
     pub times: Vec<u64>,
-    /// The number of pages by their size: below 10, 50, 100, 500, 1,000, 5,000 kB, and above.
+    /// Number of pages by size: below 10, 50, 100, 500, 1,000, 5,000 kB, and above.
     pub sizes: Vec<u64>,
     /// Links that lead through more than one redirect.
     pub redirect_chains: Vec<RedirectChain>,
@@ -66,7 +65,7 @@ pub struct SiteReport {
     pub barred: Vec<BarredUrl>,
 }
 
-/// A text that several pages have.
+/// A text shared by several pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedText {
     /// The text.
@@ -75,7 +74,7 @@ pub struct SharedText {
     pub pages: Vec<String>,
 }
 
-/// A page and a number of it.
+/// A page with a number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageNumber {
     /// The page.
@@ -84,14 +83,14 @@ pub struct PageNumber {
     pub number: u64,
 }
 
-/// Several redirects in a row.
+/// Several consecutive redirects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RedirectChain {
-    /// Where links lead.
+    /// The URL that links lead to.
     pub url: String,
-    /// The targets, in their order; the last one redirects no further, or was not asked.
+    /// The targets in order; the last one doesn't redirect, or was not fetched.
     pub to: Vec<String>,
-    /// Links on pages that lead there.
+    /// Number of links to the URL.
     pub links: u64,
 }
 
@@ -102,26 +101,26 @@ pub struct BarredUrl {
     pub url: String,
     /// The rule, as written.
     pub rule: Option<String>,
-    /// Its line in robots.txt, from 1.
+    /// The line in robots.txt, starting at 1.
     pub line: Option<u64>,
-    /// Links on pages that lead there.
+    /// Number of links to the URL.
     pub links: u64,
 }
 
-/// Upper ends of the bins of times, in milliseconds.
+/// Upper limits of the time bins, in milliseconds.
 const TIME_BINS: [u64; 6] = [100, 200, 500, 1_000, 2_000, 5_000];
-/// Upper ends of the bins of sizes, in bytes.
+/// Upper limits of the size bins, in bytes.
 const SIZE_BINS: [u64; 6] = [10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000];
 
-/// Sums up the pages of the crawl in `dir`; those that take more than `max_clicks` clicks from a
-/// seed are deep.
+/// Sums up the pages of the crawl in `dir`. Pages more than `max_clicks` clicks away from a seed
+/// are deep.
 ///
-/// Goes through `pages.jsonl` three times and through `excluded.jsonl` once, and reads each archived
-/// page once. Memory: the URLs, titles and descriptions of all pages, and 4 bytes for each link.
+/// Reads `pages.jsonl` three times, `excluded.jsonl` once, and each archived page once. Memory: the
+/// URLs, titles and descriptions of all pages, and 4 bytes per link.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] where `dir` holds no crawl; [`RecordsError::Row`] for a whole line
-/// that is no row; errors of the file system.
+/// [`RecordsError::NoCrawl`] if `dir` holds no crawl; [`RecordsError::Row`] for a complete line
+/// that isn't a row; file system errors.
 pub fn site(dir: &Path, max_clicks: u32) -> Result<SiteReport, RecordsError> {
     holds_any(dir, &["pages.jsonl"])?;
     let latest = LatestRows::read(dir)?;
@@ -139,18 +138,18 @@ pub fn site(dir: &Path, max_clicks: u32) -> Result<SiteReport, RecordsError> {
     };
     site.know_urls(dir, &latest, &mut report)?;
     site.read_pages(dir, &latest, &mut report)?;
-    site.tell(&mut report);
+    site.write_to(&mut report);
     Ok(report)
 }
 
 #[derive(Default)]
 struct Site {
     naming: Option<SpellingRules>,
-    /// HTML pages, by their URLs.
+    /// Indexes of HTML pages, by URL.
     ids: HashMap<String, usize>,
     found: Vec<FoundPage>,
     redirects: HashMap<String, String>,
-    /// The links to each URL that redirects, first.
+    /// Number of links to the first URL of each redirect chain.
     redirect_links: HashMap<String, u64>,
     barred: BTreeMap<String, BarredUrl>,
 }
@@ -165,7 +164,7 @@ struct FoundPage {
 }
 
 impl Site {
-    /// Takes in the pages, the redirects, and what robots.txt excludes.
+    /// Collects the pages, the redirects, and the URLs that robots.txt excludes.
     fn know_urls(
         &mut self,
         dir: &Path,
@@ -184,7 +183,7 @@ impl Site {
             if let (true, Some(to)) = (is_last, &row.redirect) {
                 self.redirects.insert(row.url.clone(), to.clone());
             }
-            // Only what was read as HTML has a charset.
+            // Only documents that were read as HTML have a charset.
             if !latest.is_body(&row, rows.line()) || row.charset.is_none() {
                 continue;
             }
@@ -223,7 +222,7 @@ impl Site {
         Ok(())
     }
 
-    /// Reads the archived pages: what they say of themselves, and their links.
+    /// Reads the archived pages: their metadata and their links.
     fn read_pages(
         &mut self,
         dir: &Path,
@@ -240,7 +239,7 @@ impl Site {
             }
             if row.charset.is_none() {
                 if let Some(archived) = &archived {
-                    // A sitemap or a feed, of which nothing is known where it can't be read.
+                    // A sitemap or a feed; an unreadable one lists nothing.
                     let _ = archived.each_link(&row, &mut |_, to, link, _| {
                         if link.is_none() {
                             self.listed(to);
@@ -264,7 +263,7 @@ impl Site {
             }
             let description = page.meta_pairs().find(|(name, _)| *name == "description");
             let description = description.map(|(_, content)| content.trim());
-            // A page that names another as its own is not found by its title.
+            // The title of a page with another canonical URL is not compared.
             let is_own = page.stands_elsewhere(&url, None).is_none();
             match page.title.as_deref() {
                 None => report.without_title.push(row.url.clone()),
@@ -284,7 +283,7 @@ impl Site {
         Ok(())
     }
 
-    /// Takes a link on a page.
+    /// Adds a link of a page.
     fn linked(&mut self, from: &str, to: &CanonicalUrl) {
         let named = self.name_of(to);
         if let Some(barred) = self.barred.get_mut(&named) {
@@ -305,7 +304,7 @@ impl Site {
         }
     }
 
-    /// Takes an entry of a sitemap or a feed.
+    /// Adds an entry of a sitemap or a feed.
     fn listed(&mut self, to: &CanonicalUrl) {
         let named = self.name_of(to);
         if let Some(&id) = self.ids.get(&named) {
@@ -313,7 +312,7 @@ impl Site {
         }
     }
 
-    /// The URL by which the crawl knows another.
+    /// Returns the name under which the crawl knows a URL.
     fn name_of(&self, to: &CanonicalUrl) -> String {
         let is_known = |url: &str| {
             self.ids.contains_key(url)
@@ -328,14 +327,14 @@ impl Site {
         to.to_string()
     }
 
-    /// The URL at the end of the redirects from another.
+    /// Returns the URL at the end of a redirect chain.
     fn end_of<'s>(&'s self, url: &'s str) -> &'s str {
         let next = |url: &&'s str| self.redirects.get(*url).map(String::as_str);
         let chain = std::iter::successors(Some(url), next).take(MAX_CHAIN);
         chain.last().unwrap_or(url)
     }
 
-    fn tell(mut self, report: &mut SiteReport) {
+    fn write_to(mut self, report: &mut SiteReport) {
         let clicks = self.clicks();
         for (page, clicks) in self.found.iter().zip(&clicks) {
             if page.is_listed && !page.is_linked && !page.is_seed {
@@ -379,7 +378,7 @@ impl Site {
         report.barred = barred.filter(|barred| barred.links > 0).collect();
     }
 
-    /// The least number of clicks from a seed to each page; none where no way leads there.
+    /// Returns the distance in clicks from a seed to each page; `None` if it is unreachable.
     fn clicks(&self) -> Vec<Option<u32>> {
         let mut clicks = vec![None; self.found.len()];
         let mut open = VecDeque::new();
@@ -414,7 +413,7 @@ impl SharedTexts {
             .push(url.to_owned());
     }
 
-    /// Those of several pages, those of most first.
+    /// Returns the texts shared by several pages, those of most pages first.
     fn shared(self) -> Vec<SharedText> {
         let texts = self.0.into_iter().filter(|(_, pages)| pages.len() > 1);
         let mut texts: Vec<SharedText> = texts
@@ -436,7 +435,7 @@ fn bin(bins: &mut [u64], ends: &[u64], value: u64) {
     bins[at] += 1;
 }
 
-/// The greatest numbers, with their pages.
+/// Returns the pages with the highest numbers.
 fn extremes(mut pages: Vec<(u64, String)>) -> Vec<PageNumber> {
     pages.sort_unstable_by(|one, other| (other.0, &one.1).cmp(&(one.0, &other.1)));
     pages.truncate(MAX_EXTREMES);

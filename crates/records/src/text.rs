@@ -1,4 +1,4 @@
-//! The report as text.
+//! Formats the report as text.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write as _};
@@ -11,15 +11,16 @@ use crate::numbers::{counted, grouped, size};
 use crate::report::{LabelCounts, Operator, Report, VisitCounts};
 use crate::words::{evidence_words, failure_words, outcome_words, status_words};
 
-/// Hosts that the text names one by one, those with most requests first.
+/// Maximum number of hosts listed individually, those with the most requests first.
 const MAX_NAMED_HOSTS: usize = 20;
 
-/// Labels that the text names.
+/// Maximum number of labels listed.
 const MAX_NAMED_LABELS: usize = 20;
-/// Seeds that are named.
+/// Maximum number of seeds listed.
+/// Beyond the limit: a count.
 const MAX_NAMED_SEEDS: usize = 20;
 
-/// Lines for a person.
+/// Formats the report as text.
 impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         seeds(f, &self.crawl.seeds)?;
@@ -88,7 +89,7 @@ impl Display for Report {
             let more = (hosts.len() - MAX_NAMED_HOSTS) as u64;
             writeln!(f, "  and {} more", grouped(more))?;
         }
-        if let Some(line) = unasked_line(unasked) {
+        if let Some(line) = unvisited_line(unasked) {
             writeln!(f, "  and {line}")?;
         }
         for flaw in &self.flaws {
@@ -99,7 +100,7 @@ impl Display for Report {
 }
 
 impl Report {
-    /// The hosts by their coverage verdict, in words.
+    /// Counts the hosts by coverage verdict, in words.
     #[must_use]
     pub fn coverage_line(&self) -> String {
         let counts = self.coverage.iter();
@@ -107,7 +108,7 @@ impl Report {
             counts.map(|(coverage, hosts)| format!("{} {}", grouped(*hosts), coverage.word()));
         match counts.collect::<Vec<_>>() {
             none if none.is_empty() => "no host was asked".to_owned(),
-            // What was not drawn is not missing, and was not had either.
+            // Pages that weren't drawn are neither missing nor crawled.
             counts if self.sample.is_some() || self.walk.is_some() => {
                 counts.join(", ") + " (of the sample)"
             }
@@ -116,7 +117,7 @@ impl Report {
     }
 }
 
-/// A line for each of the first seeds, and the number of the others.
+/// Writes one line per seed, up to a maximum, and the number of the rest.
 pub(crate) fn seeds(f: &mut fmt::Formatter<'_>, seeds: &[String]) -> fmt::Result {
     for seed in seeds.iter().take(MAX_NAMED_SEEDS) {
         writeln!(f, "seed      {}", safe_line(seed))?;
@@ -147,7 +148,8 @@ pub(crate) fn label_counts(of_label: &LabelCounts) -> String {
     )
 }
 
-/// Who answers for the crawl and what it is for, as far as that is said, each with a word for it.
+/// Returns who is responsible for the crawl and what it is for, each with a heading; unset ones are
+/// skipped.
 pub(crate) fn operator_lines(operator: &Operator) -> impl Iterator<Item = (&'static str, &str)> {
     let lines = [
         ("contact", &operator.contact),
@@ -156,8 +158,8 @@ pub(crate) fn operator_lines(operator: &Operator) -> impl Iterator<Item = (&'sta
         ("study", &operator.study),
         ("about", &operator.study_page),
     ];
-    let said = lines.into_iter();
-    said.filter_map(|(what, text)| Some((what, text.as_deref()?)))
+    let lines = lines.into_iter();
+    lines.filter_map(|(what, text)| Some((what, text.as_deref()?)))
 }
 
 fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
@@ -183,7 +185,7 @@ fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
     Ok(())
 }
 
-/// The coverage verdict of a host, what is missing with the evidence, and what is not missed.
+/// Returns the coverage verdict of a host, and what is missing with the evidence.
 pub(crate) fn coverage_words(host: &HostReport) -> Option<String> {
     let coverage = host.coverage?;
     let mut words = coverage.word().to_owned();
@@ -221,13 +223,13 @@ fn names(counts: &BTreeMap<String, u64>) -> String {
     counts.keys().cloned().collect::<Vec<_>>().join(", ")
 }
 
-/// The line about hosts that were never asked, where there are any.
-pub(crate) fn unasked_line(hosts: u64) -> Option<String> {
+/// Returns the line about hosts without any request; `None` if there are none.
+pub(crate) fn unvisited_line(hosts: u64) -> Option<String> {
     let hosts = (hosts > 0).then(|| counted(hosts, "host that was", "hosts that were"));
     hosts.map(|hosts| format!("{hosts} never asked"))
 }
 
-/// The gaps of a host, kept or not, in words.
+/// Describes whether the delays of a host were respected.
 pub(crate) fn gaps(host: &HostReport) -> String {
     let gaps = &host.gaps;
     let (Some(seen), Some(asked)) = (gaps.least_seen_ms, gaps.asked_then_ms) else {
@@ -246,7 +248,7 @@ pub(crate) fn gaps(host: &HostReport) -> String {
     words
 }
 
-/// The waits of a host, kept or not, in words.
+/// Describes whether the waits of a host were respected.
 pub(crate) fn waits(host: &HostReport) -> String {
     let waits = &host.waits;
     format!(
@@ -259,7 +261,7 @@ pub(crate) fn waits(host: &HostReport) -> String {
     )
 }
 
-/// The outcome for a robots.txt, in words.
+/// Describes the outcome of a robots.txt.
 pub(crate) fn robots_line(robots: &RobotsReport) -> String {
     match (robots.status, &robots.failure) {
         (Some(status), _) => format!("{} ({status})", robots.state),
@@ -268,7 +270,7 @@ pub(crate) fn robots_line(robots: &RobotsReport) -> String {
     }
 }
 
-/// `all kept`, or how many were not.
+/// Returns `all kept`, or how many were cut short.
 pub(crate) fn kept(short: u64) -> String {
     match short {
         0 => "all kept".to_owned(),
@@ -309,7 +311,7 @@ mod tests {
     use crate::sample::SampleReport;
 
     #[test]
-    fn ours_a_host_is_complete_of_its_sample_where_there_is_one() {
+    fn a_host_is_complete_of_its_sample_where_there_is_one() {
         let mut report = Report::default();
         assert_eq!(report.coverage_line(), "no host was asked");
         report

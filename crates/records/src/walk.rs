@@ -1,4 +1,4 @@
-//! The random walk of a crawl: how often its walkers came to which pages.
+//! The random walk of a crawl: how often its walkers visited each page.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -12,52 +12,52 @@ use crate::numbers::{counted, grouped};
 use crate::rows::walk;
 use crate::sample::SampleRows;
 
-/// Pages that are named, those that walkers came to most often.
+/// Number of pages listed, those visited most often.
 const MAX_NAMED: usize = 10;
 
-/// A random walk, and what it came to. Shares are of its steps: a page to which many links lead
-/// counts more often than one to which few do, and no interval is known.
+/// A random walk and its results. Shares are of its steps: a page with many links to it counts more
+/// often than one with few, and there is no known interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WalkReport {
-    /// Walkers that took a step.
+    /// Number of walkers that took a step.
     pub walkers: u64,
-    /// Steps that they took, the start at a seed among them.
+    /// Number of steps, including the start at a seed.
     pub steps: u64,
-    /// URLs that they came to; one that redirects is its target.
+    /// Number of URLs visited; a redirect counts as its target.
     pub pages: u64,
-    /// Steps that started again at a seed, by their reason.
+    /// Steps that restarted at a seed, by reason.
     pub restarts: BTreeMap<String, u64>,
-    /// The share of the steps that came to a page: an answer of 200 to 299 that could be read.
+    /// The share of steps that led to a page: a readable response with status 200 to 299.
     pub answered: f64,
-    /// The share of the steps whose URL has each status; `none` without an answer, and `excluded`
-    /// where it may not be asked for.
+    /// The share of steps whose URL has each status; `none` without a response, and `excluded` if
+    /// it may not be fetched.
     pub statuses: BTreeMap<String, f64>,
-    /// The share of each content type among the steps that came to a page.
+    /// The share of each content type among steps that led to a page.
     pub types: BTreeMap<String, f64>,
-    /// The URLs that walkers came to most often.
+    /// The URLs visited most often.
     pub most_visited: Vec<VisitedPage>,
 }
 
-/// A URL that walkers came to.
+/// A URL that walkers visited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VisitedPage {
     /// The URL.
     pub url: String,
-    /// The steps that ended there.
+    /// Number of steps that ended there.
     pub steps: u64,
 }
 
-/// How often walkers came to each URL: some 150 bytes for each.
+/// Counts the visits to each URL. Takes about 150 bytes per URL.
 #[derive(Debug, Default)]
 pub(crate) struct WalkSteps {
-    /// The URL that the last step of each walker came to so far.
+    /// The URL of each walker's last step so far.
     last: HashMap<u32, (u64, String)>,
     visits: HashMap<String, u64>,
     restarts: BTreeMap<String, u64>,
 }
 
 impl WalkSteps {
-    /// Reads the steps of the walk in `dir`, each row judged by `sound`.
+    /// Reads the steps of the walk in `dir`; `sound` filters the rows.
     pub(crate) fn read(
         dir: &Path,
         mut sound: impl FnMut(Result<WalkRow, RecordsError>) -> Result<Option<WalkRow>, RecordsError>,
@@ -72,19 +72,19 @@ impl WalkSteps {
         Ok((steps, rows.is_torn()))
     }
 
-    /// Takes the next row. Those of a walker come in the order of its steps.
+    /// Adds the next row. The rows of each walker must be in step order.
     fn add(&mut self, row: WalkRow) {
         if let Some(why) = row.why {
             *self.restarts.entry(why).or_default() += 1;
         }
         let last = self.last.insert(row.walker, (row.step, row.url));
-        // By a redirect it went on from there, in the same step.
+        // The same step continues after a redirect.
         if let Some((_, url)) = last.filter(|(step, _)| *step != row.step) {
             *self.visits.entry(url).or_default() += 1;
         }
     }
 
-    /// The walk, with what came of the pages; none where no step was taken.
+    /// Returns the report of the walk, with the results for its pages; `None` if no step was taken.
     pub(crate) fn report(mut self, pages: &SampleRows) -> Option<WalkReport> {
         let last = std::mem::take(&mut self.last);
         let walkers = last.len() as u64;
@@ -129,7 +129,7 @@ impl WalkSteps {
     }
 }
 
-/// Lines for a person, as a part of those of the report.
+/// Formats the walk as part of the report.
 impl fmt::Display for WalkReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let walkers = counted(self.walkers, "walker", "walkers");
@@ -174,10 +174,10 @@ mod tests {
     use super::WalkSteps;
     use crate::sample::SampleRows;
 
-    /// Two walkers whose rows come mixed. One comes to a page by a redirect, one to what robots.txt
-    /// excludes.
+    /// Two walkers with interleaved rows. One reaches a page by a redirect, one a URL that
+    /// robots.txt excludes.
     #[test]
-    fn ours_a_walk_is_told_by_its_steps() {
+    fn a_walk_is_reported_by_its_steps() {
         let mut steps = WalkSteps::default();
         for (walker, step, how, why, url) in [
             (1, 1, "start", None, "http://a.example/"),

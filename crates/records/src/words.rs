@@ -1,6 +1,6 @@
-//! Words for the tokens of rows: statuses, failures and outcomes as a person reads them.
+//! Translates the tokens of rows (statuses, failures, outcomes) into words.
 
-/// Names a status in words, with the number: `not found (404)`.
+/// Describes a status with its number: `not found (404)`.
 #[must_use]
 pub fn status_words(status: u16) -> String {
     let reason = http::StatusCode::from_u16(status).ok();
@@ -11,7 +11,7 @@ pub fn status_words(status: u16) -> String {
     }
 }
 
-/// Names an outcome of a page request, a key of `by_outcome`, in words.
+/// Describes an outcome of a page request, a key of `by_outcome`.
 #[must_use]
 pub fn outcome_words(outcome: &str) -> String {
     match outcome {
@@ -26,7 +26,7 @@ pub fn outcome_words(outcome: &str) -> String {
     }
 }
 
-/// Names a failure, or the error of a row, in words. Text after the first colon is kept.
+/// Describes a failure, or the error of a row. Text after the first colon is kept.
 #[must_use]
 pub fn failure_words(failure: &str) -> String {
     if let Some((robots, why)) = failure.split_once("robots.txt: ") {
@@ -59,7 +59,8 @@ pub fn failure_words(failure: &str) -> String {
     }
 }
 
-/// Names the answer of a broken page: its status, its error, or both where the status is no error.
+/// Describes the response of a broken page: its status, its error, or both if the status isn't an
+/// error.
 #[must_use]
 pub fn answer_words(status: Option<u16>, error: Option<&str>) -> String {
     match (status, error) {
@@ -72,7 +73,7 @@ pub fn answer_words(status: Option<u16>, error: Option<&str>) -> String {
     }
 }
 
-/// Names evidence of a verdict: a status, a failure, or text that is words already.
+/// Describes the evidence of a verdict: a status, a failure, or plain words.
 #[must_use]
 pub fn evidence_words(evidence: &str) -> String {
     match evidence.parse() {
@@ -91,7 +92,7 @@ mod tests {
     use super::{answer_words, evidence_words, failure_words, outcome_words, status_words};
 
     #[test]
-    fn ours_a_person_reads_words() {
+    fn a_person_reads_words() {
         assert_eq!(status_words(404), "not found (404)");
         assert_eq!(status_words(200), "ok (200)");
         assert_eq!(status_words(799), "status 799");

@@ -7,26 +7,26 @@ use strum::{Display, EnumString};
 
 use crate::walk::WalkDesign;
 
-/// The way in which the pages of a crawl are chosen.
+/// How the pages of a crawl are chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SampleMethod {
-    /// They are drawn from a frame, by known probabilities.
+    /// By drawing from a frame, with known probabilities.
     Draw(SampleDesign),
-    /// They are those that a random walk comes to.
+    /// By a random walk.
     Walk(WalkDesign),
 }
 
 /// The pages to draw, and the frame they are drawn from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleDesign {
-    /// Pages that are drawn in each stratum; where it has no more, all are.
+    /// Pages to draw per stratum; a stratum with fewer pages is taken whole.
     pub pages: usize,
     /// The strata.
     pub by: StratumRule,
-    /// The text from which the draw follows.
+    /// The random seed of the draw.
     pub seed: String,
-    /// Pages that are fewer links away from a seed are read to find the frame: with 1 the seeds.
-    /// With 0 none is: the frame is the seeds and what sitemaps list.
+    /// Pages fewer links than this away from a seed are read to build the frame. With 1, these are
+    /// the seeds; with 0, none: the frame is the seeds and the sitemap entries.
     pub frame_depth: u32,
 }
 
@@ -41,23 +41,23 @@ impl Default for SampleDesign {
     }
 }
 
-/// The rule by which a frame is divided into strata.
+/// How a frame is divided into strata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Display, EnumString)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum StratumRule {
-    /// The whole frame is one: each URL that was found is as likely as any other.
+    /// The whole frame is one stratum, so all URLs are equally likely.
     Crawl,
-    /// Each host.
+    /// One stratum per host.
     Host,
-    /// The URLs of a host that are equally many links away from a seed.
+    /// One stratum per host and distance in links from a seed.
     Depth,
-    /// The URLs of a host in the same folder at its root.
+    /// One stratum per host and top-level folder.
     Path,
 }
 
 impl StratumRule {
-    /// The name of the stratum that a URL belongs to.
+    /// Returns the name of a URL's stratum.
     pub(crate) fn stratum(self, url: &CanonicalUrl, depth: u32) -> String {
         let host = url.host_key();
         match self {
@@ -68,8 +68,8 @@ impl StratumRule {
         }
     }
 
-    /// The stratum that a small one is merged with: of a folder with few pages, that of all such
-    /// folders of the host. A site may have as many folders as pages.
+    /// Returns the stratum that a small one is merged into: small folders of a host share one. A
+    /// site may have as many folders as pages.
     pub(crate) fn pool(self, stratum: &str) -> Option<String> {
         match self {
             StratumRule::Path => {
@@ -81,14 +81,14 @@ impl StratumRule {
     }
 }
 
-/// The folder at the root that a path lies in, with its slash; empty for what lies in none.
+/// Returns the top-level folder of a path, with its slash; empty if there is none.
 fn folder(path: &str) -> &str {
     let inner = path.strip_prefix('/').unwrap_or(path);
     inner.find('/').map_or("", |end| &inner[..=end])
 }
 
-/// The random number of a URL: the first eight bytes, big-endian, of the SHA-256 of seed, line feed
-/// and URL. Anyone can compute it again.
+/// Returns the random number of a URL: the first eight bytes, big-endian, of the SHA-256 of seed,
+/// line feed and URL. Anyone can recompute it.
 #[must_use]
 pub fn rank(seed: &str, url: &str) -> u64 {
     let mut hash = Sha256::new();
@@ -107,7 +107,7 @@ mod tests {
     use super::{StratumRule, rank};
 
     #[test]
-    fn ours_a_rank_is_what_another_program_computes() {
+    fn a_rank_can_be_recomputed() {
         // python3 -c "import hashlib; print(hashlib.sha256(b'1\nhttp://a.example/').hexdigest()[:16])"
         assert_eq!(
             format!("{:016x}", rank("1", "http://a.example/")),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_url_belongs_to_the_stratum_that_the_rule_names() {
+    fn a_url_belongs_to_the_stratum_that_the_rule_names() {
         use StratumRule::{Crawl, Depth, Host, Path};
         for (rule, url, stratum) in [
             (Crawl, "http://a.example/x", "crawl"),

@@ -1,4 +1,4 @@
-//! The draw: the URLs of least rank in each stratum.
+//! The draw: the URLs with the lowest ranks in each stratum.
 
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::design::{SampleDesign, rank};
 
-/// The name under which a crawl's state keeps its draw.
+/// The key of the draw in a crawl's state.
 pub const DRAW_KEY: &str = "sample";
 
-/// The rule by which `excluded.jsonl` names a URL of the frame that was not drawn.
+/// The rule in `excluded.jsonl` for a URL of the frame that was not drawn.
 pub const NOT_DRAWN: &str = "not drawn";
 
-/// The URLs that may be drawn. It keeps eight bytes of each that is in the sample so far.
+/// The URLs that may be drawn. Takes eight bytes for each URL in the sample so far.
 #[derive(Clone, Debug)]
 pub struct Frame {
     design: SampleDesign,
     strata: BTreeMap<String, Drawn>,
 }
 
-/// The part of a stratum that is drawn so far.
+/// The sample of a stratum so far.
 #[derive(Clone, Debug, Default)]
 struct Drawn {
-    /// URLs of the stratum.
+    /// Number of URLs in the stratum.
     of: u64,
-    /// The least ranks; the greatest of them first.
+    /// The lowest ranks, the highest of them first.
     ranks: BinaryHeap<u64>,
 }
 
 impl Drawn {
-    /// Keeps a rank if it is one of the least; returns whether it is.
+    /// Keeps a rank if it is one of the lowest; returns whether it is.
     fn keep(&mut self, rank: u64, pages: usize) -> bool {
         if self.ranks.len() < pages {
             self.ranks.push(rank);
@@ -47,7 +47,7 @@ impl Drawn {
 }
 
 impl Frame {
-    /// An empty frame.
+    /// Creates an empty frame.
     #[must_use]
     pub fn new(design: &SampleDesign) -> Frame {
         Frame {
@@ -56,8 +56,8 @@ impl Frame {
         }
     }
 
-    /// Adds a URL, which must not have been added before, so many links away from a seed. Returns
-    /// whether it would be drawn if no other came: where not, it is not drawn.
+    /// Adds a URL at a distance of `depth` links from a seed. Must be called once per URL. Returns
+    /// `false` if the URL will certainly not be drawn.
     pub fn add(&mut self, url: &CanonicalUrl, depth: u32) -> bool {
         let SampleDesign {
             pages, by, seed, ..
@@ -67,13 +67,13 @@ impl Frame {
         stratum.keep(rank(seed, url.as_str()), *pages)
     }
 
-    /// Draws.
+    /// Draws the sample.
     #[must_use]
     pub fn draw(self) -> Draw {
         let SampleDesign { pages, by, .. } = self.design;
         let mut strata: BTreeMap<String, Drawn> = BTreeMap::new();
         for (name, drawn) in self.strata {
-            // One that is drawn whole has all of its ranks, so nothing is lost by merging it.
+            // A stratum drawn whole has all of its ranks, so it can be merged without loss.
             let is_small = drawn.of <= pages as u64;
             let pool = by.pool(&name).filter(|_| is_small);
             let into = strata.entry(pool.unwrap_or(name)).or_default();
@@ -94,15 +94,15 @@ impl Frame {
     }
 }
 
-/// The sample that was drawn from a frame.
+/// The sample drawn from a frame.
 #[derive(Clone, Debug)]
 pub struct Draw {
     stored: StoredDraw,
-    /// The stratum of each rank.
+    /// The index of the stratum of each rank.
     strata: HashMap<u64, usize>,
 }
 
-/// A draw as it is kept on disk.
+/// A draw as stored on disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct StoredDraw {
     design: SampleDesign,
@@ -120,58 +120,59 @@ struct StoredStratum {
 /// A stratum of a draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrawnStratum<'a> {
-    /// Its name.
+    /// The name.
     pub name: &'a str,
-    /// URLs that were drawn.
+    /// Number of URLs drawn.
     pub drawn: u64,
-    /// URLs that it has.
+    /// Number of URLs in the stratum.
     pub of: u64,
-    /// The rank of the last that was drawn: one of a greater rank was not.
+    /// The highest rank drawn; URLs with higher ranks were not drawn.
     pub last_rank: u64,
 }
 
 impl Draw {
     fn of(stored: StoredDraw) -> Draw {
         let strata = stored.strata.iter().enumerate();
-        let ranks = strata.flat_map(|(at, stratum)| stratum.ranks.iter().map(move |it| (*it, at)));
+        let ranks =
+            strata.flat_map(|(at, stratum)| stratum.ranks.iter().map(move |rank| (*rank, at)));
         Draw {
             strata: ranks.collect(),
             stored,
         }
     }
 
-    /// Reads what [`Draw::to_bytes`] gave; nothing where it is damaged.
+    /// Reads the output of [`Draw::to_bytes`]; `None` if it is damaged.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Draw> {
         serde_json::from_slice(bytes).ok().map(Draw::of)
     }
 
-    /// The durable form.
+    /// Serializes the draw.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(&self.stored).unwrap_or_default()
     }
 
-    /// The design by which it was drawn.
+    /// Returns the design of the draw.
     #[must_use]
     pub fn design(&self) -> &SampleDesign {
         &self.stored.design
     }
 
-    /// The random number of a URL.
+    /// Returns the random number of a URL.
     #[must_use]
     pub fn rank(&self, url: &CanonicalUrl) -> u64 {
         rank(&self.stored.design.seed, url.as_str())
     }
 
-    /// The stratum by which a URL is in the sample; none where it was not drawn.
+    /// Returns the stratum that a URL was drawn from; `None` if it was not drawn.
     #[must_use]
     pub fn stratum_of(&self, url: &CanonicalUrl) -> Option<DrawnStratum<'_>> {
         let at = self.strata.get(&self.rank(url))?;
         self.stored.strata.get(*at).map(StoredStratum::shown)
     }
 
-    /// The stratum that a URL of the frame lies in, drawn or not.
+    /// Returns the stratum of a URL in the frame, drawn or not.
     #[must_use]
     pub fn stratum_in_frame(&self, url: &CanonicalUrl, depth: u32) -> Option<DrawnStratum<'_>> {
         let name = self.stored.design.by.stratum(url, depth);
@@ -180,7 +181,7 @@ impl Draw {
         find(&name).or_else(|| find(&pool?))
     }
 
-    /// The strata, by name.
+    /// Returns the strata, by name.
     pub fn strata(&self) -> impl Iterator<Item = DrawnStratum<'_>> {
         self.stored.strata.iter().map(StoredStratum::shown)
     }
@@ -231,7 +232,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ours_each_stratum_gives_its_pages_of_least_rank_in_whatever_order_they_came(
+        fn each_stratum_gives_its_lowest_ranks_in_any_order(
             by in rules(),
             pages in 2_usize..7,
             seed in "[a-z]{0,4}",
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_folders_with_few_pages_are_one_stratum() {
+    fn folders_with_few_pages_are_one_stratum() {
         let design = SampleDesign {
             pages: 3,
             by: StratumRule::Path,
@@ -285,9 +286,9 @@ mod tests {
         assert_eq!(strata, expected);
     }
 
-    /// Over many seeds each page is drawn equally often, whatever its name.
+    /// Over many seeds, each page is drawn equally often, regardless of its name.
     #[test]
-    fn ours_each_page_of_a_stratum_is_as_likely_as_any_other() {
+    fn each_page_of_a_stratum_is_as_likely_as_any_other() {
         const SEEDS: u32 = 4_000;
         let urls: Vec<_> = (0..20).map(|number| (page(0, 0, number), 1)).collect();
         let mut times = [0_u32; 20];
@@ -302,15 +303,15 @@ mod tests {
                 *times += u32::from(draw.stratum_of(url).is_some());
             }
         }
-        // Expected 1,000 times, with a standard deviation of 27.4; twenty pages by 19 degrees of
-        // freedom: chi squared is over 43.8 once in a thousand such tests.
+        // Expected 1,000 times, with a standard deviation of 27.4. For twenty pages, with 19
+        // degrees of freedom, chi squared exceeds 43.8 in one of a thousand such tests.
         let off = times.map(|times| (f64::from(times) - 1000.0).powi(2) / 750.0);
         let chi_squared = off.iter().sum::<f64>() * 19.0 / 20.0;
         assert!(chi_squared < 43.8, "{times:?}");
     }
 
     #[test]
-    fn ours_a_damaged_draw_is_none() {
+    fn a_damaged_draw_is_none() {
         assert!(Draw::read(b"{").is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! Estimates of a frame from a sample of it.
+//! Estimates for a frame from a sample of it.
 
 use std::collections::BTreeMap;
 
@@ -7,32 +7,32 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::draw::DrawnStratum;
 use crate::quantile::t_975;
 
-/// The part of a sum of squares below which what is left after a subtraction is taken for the error
-/// of floating point numbers. It is some 1e-16 for each step of the computation.
+/// A difference below this fraction of its sum of squares counts as floating-point error, which is
+/// about 1e-16 per operation.
 const MAX_ROUNDING: f64 = 1e-12;
 
-/// Pages for which the strata count as alike in the variance of a share, beside the pages of its
-/// rarer kind that were drawn.
+/// Weight, in pages, of the assumption of equal strata in the variance of a share, relative to the
+/// drawn pages of the rarer kind.
 const ALIKE_PAGES: f64 = 10.0;
 
-/// The probability by which a page is in a sample.
+/// The probability that a page is in a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Probability<'a> {
-    /// It was read in any case.
+    /// The page was always read.
     Certain,
-    /// It was drawn in a stratum.
+    /// The page was drawn from a stratum.
     Drawn {
         /// The name of the stratum.
         stratum: &'a str,
-        /// URLs that were drawn in it.
+        /// Number of URLs drawn from the stratum.
         drawn: u64,
-        /// URLs that it has.
+        /// Number of URLs in the stratum.
         of: u64,
     },
 }
 
 impl<'a> Probability<'a> {
-    /// That of a page that was drawn.
+    /// Returns the probability of a drawn page.
     #[must_use]
     pub fn of(stratum: &DrawnStratum<'a>) -> Probability<'a> {
         Probability::Drawn {
@@ -43,8 +43,8 @@ impl<'a> Probability<'a> {
     }
 }
 
-/// An estimate with its interval of 95 %. The ends are infinite where the sample does not tell how
-/// precise the estimate is; in JSON they are null then.
+/// An estimate with its 95 % interval. The ends are infinite if the precision is unknown; then they
+/// are null in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The estimate.
@@ -72,7 +72,7 @@ impl Interval {
         self.low.is_finite() && self.high.is_finite()
     }
 
-    /// Returns whether a value lies in it.
+    /// Returns whether the interval contains a value.
     #[must_use]
     pub fn holds(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
@@ -87,23 +87,23 @@ impl Interval {
     }
 }
 
-/// Estimates a total, a mean or a share of the pages of a frame that are of some kind.
+/// Estimates a total, a mean or a share over the pages of a frame that are of some kind.
 ///
-/// Each page of the sample is added with two numbers: what is summed up, and 1 where it is of that
-/// kind. One that is not (it failed, it leads elsewhere) is added with zeros or not at all, which
-/// is the same: so a page without an answer is no page of the kind, and nothing is assumed of it.
+/// Each page of the sample is added with two numbers: its value, and 1 if it is of that kind. A
+/// page of another kind (it failed, or it redirects) is added with zeros or not at all, which is
+/// equivalent. So a page without a response is not of the kind, and nothing is assumed about it.
 ///
-/// A total is Horvitz and Thompson's. A mean is the ratio of two totals, its variance that of the
-/// residuals (Särndal, Swensson and Wretman 1992, chapters 3 and 5), with the correction for a
-/// finite population. Memory: some 100 bytes for each stratum.
+/// Totals use the Horvitz-Thompson estimator. A mean is the ratio of two totals, with the variance
+/// of its residuals (Särndal, Swensson and Wretman 1992, chapters 3 and 5) and the finite
+/// population correction. Memory: about 100 bytes per stratum.
 #[derive(Clone, Debug, Default)]
 pub struct RatioEstimate {
-    /// Sums over pages that were read in any case.
+    /// Sums over pages that were always read.
     certain: Sums,
     strata: BTreeMap<String, (u64, u64, Sums)>,
 }
 
-/// Sums over pages, `y` being what is summed up and `z` the kind.
+/// Sums over pages; `y` is the value and `z` the kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     y: f64,
@@ -122,8 +122,8 @@ impl Sums {
         self.zz += z * z;
     }
 
-    /// The variance of `y - ratio * z` over so many pages; those that were not added have zeros.
-    /// Exactly 0 where all are alike, infinite for a single page.
+    /// Returns the variance of `y - ratio * z` over this many pages; missing pages count as zeros.
+    /// Exactly 0 if all are equal, infinite for a single page.
     fn variance(&self, ratio: f64, pages: f64) -> f64 {
         if pages < 2.0 {
             return f64::INFINITY;
@@ -137,7 +137,7 @@ impl Sums {
         }
     }
 
-    /// The sum of `y - ratio * z`, and that of its squares.
+    /// Returns the sum of `y - ratio * z`, and the sum of its squares.
     fn residuals(&self, ratio: f64) -> (f64, f64) {
         let squares = self.yy - 2.0 * ratio * self.yz + ratio * ratio * self.zz;
         (self.y - ratio * self.z, squares)
@@ -145,9 +145,9 @@ impl Sums {
 }
 
 impl RatioEstimate {
-    /// Adds a page of the sample: what is summed up, and 1 where it is of the kind that is asked
-    /// for, else 0. `value` is 0 where `kind` is. A stratum has at least one page that was drawn,
-    /// and no fewer pages than were drawn: other numbers are taken for the nearest of these.
+    /// Adds a page of the sample: its value, and 1 or 0 for whether it is of the kind. `value` must
+    /// be 0 if `kind` is. A stratum has at least one drawn page, and at least as many pages as
+    /// drawn ones; other numbers are clamped.
     pub fn add(&mut self, probability: Probability<'_>, value: f64, kind: f64) {
         match probability {
             Probability::Certain => self.certain.add(value, kind),
@@ -164,7 +164,7 @@ impl RatioEstimate {
         }
     }
 
-    /// Gives a page of the kind, which was added with the value 0, the value 1.
+    /// Sets the value of a page of the kind, which was added with value 0, to 1.
     pub fn mark(&mut self, probability: Probability<'_>) {
         let sums = match probability {
             Probability::Certain => Some(&mut self.certain),
@@ -179,17 +179,17 @@ impl RatioEstimate {
         }
     }
 
-    /// The sum of the values over all pages of the frame. Its interval has no ends where all pages
-    /// of each stratum are alike, or a stratum that has more pages has one that was drawn: a
-    /// variance of nothing says nothing of the others.
+    /// Returns the sum of the values over all pages of the frame. The interval is unbounded if all
+    /// sampled pages within each stratum are equal, or if only one page of a larger stratum was
+    /// drawn: then the variance is unknown.
     #[must_use]
     pub fn total(&self) -> Interval {
         let (total, _) = self.totals();
         Interval::around(total, self.half_width(self.variance(0.0)))
     }
 
-    /// The mean value of the pages of the kind; none where the sample has none. Its interval has no
-    /// ends where that of a total has none.
+    /// Returns the mean value of the pages of the kind; `None` if the sample has none. The interval
+    /// is unbounded if that of the total is.
     #[must_use]
     pub fn mean(&self) -> Option<Interval> {
         let (total, kind) = self.totals();
@@ -198,15 +198,15 @@ impl RatioEstimate {
         Some(Interval::around(ratio, self.half_width(variance)))
     }
 
-    /// The share of the pages of the kind whose value is 1; values are 0 or 1. None where the
-    /// sample has none of the kind.
+    /// Returns the share of pages of the kind with value 1; values must be 0 or 1. `None` if the
+    /// sample has no page of the kind.
     ///
-    /// The interval is Wilson's, by the number of pages of a simple random sample that would be as
-    /// precise (Franco, Little, Louis and Slud 2019): near 0 and 1 it covers better than a mean's.
+    /// The interval is Wilson's, with the effective sample size (Franco, Little, Louis and Slud
+    /// 2019). Near 0 and 1 its coverage is better than that of a mean's interval.
     ///
-    /// Where few pages are of the rarer kind, it is chance in which strata they are. In small ones
-    /// they make the share small, and its variance smaller still, so that too few intervals would
-    /// hold the truth. The variance is drawn towards the one of alike strata there.
+    /// If few pages are of the rarer kind, chance decides which strata they are in. In small strata
+    /// they make the share small, and its variance even smaller, so that too few intervals would
+    /// contain the true value. In this case the variance is pulled towards that of equal strata.
     #[must_use]
     pub fn share(&self) -> Option<Interval> {
         let (total, kind) = self.totals();
@@ -237,7 +237,7 @@ impl RatioEstimate {
         })
     }
 
-    /// The totals of value and kind.
+    /// Returns the totals of value and kind.
     fn totals(&self) -> (f64, f64) {
         let strata = self.strata.values().map(|(drawn, of, sums)| {
             let weight = *of as f64 / *drawn as f64;
@@ -247,7 +247,7 @@ impl RatioEstimate {
         strata.fold(certain, |(y, z), (of_y, of_z)| (y + of_y, z + of_z))
     }
 
-    /// The strata that were not drawn whole: pages drawn, pages, sums.
+    /// Returns the strata not drawn whole: pages drawn, total pages, sums.
     fn uncertain(&self) -> impl Iterator<Item = (f64, f64, &Sums)> {
         let strata = self.strata.values().filter(|(drawn, of, _)| drawn < of);
         strata.map(|(drawn, of, sums)| (*drawn as f64, *of as f64, sums))
@@ -260,7 +260,7 @@ impl RatioEstimate {
         strata.sum()
     }
 
-    /// The variance of a total of residuals, whose values are 0 or 1.
+    /// Returns the variance of a total of residuals with values 0 or 1.
     fn share_variance(&self, share: f64) -> f64 {
         let variance = self.variance(share);
         if !variance.is_finite() || variance <= 0.0 {
@@ -278,13 +278,13 @@ impl RatioEstimate {
             of_kind += sums.z;
             of_value += sums.y;
         }
-        // A variance above 0 needs two pages.
+        // A positive variance requires at least two pages.
         let spread = (squares / pages - (sum / pages).powi(2)) * drawn_pages / (drawn_pages - 1.0);
         let rarer = of_value.min(of_kind - of_value);
         (rarer * variance + ALIKE_PAGES * spread * factor) / (rarer + ALIKE_PAGES)
     }
 
-    /// The quantile for the degrees of freedom that there are; none where all was drawn.
+    /// Returns the quantile for the available degrees of freedom; `None` if everything was drawn.
     fn t(&self) -> Option<f64> {
         let degrees = self.uncertain().map(|(drawn, _, _)| drawn as u64 - 1);
         let (strata, degrees) = degrees.fold((0, 0_u64), |(strata, sum), of| {
@@ -301,17 +301,17 @@ impl RatioEstimate {
         }
     }
 
-    /// The size of the simple random sample that a share of 0 or 1, whose variance says nothing, is
-    /// taken from: the pages of the kind in it, and more for the part of the frame that is known.
+    /// Returns the effective sample size for a share of 0 or 1, whose variance is uninformative:
+    /// the sampled pages of the kind, plus more for the known part of the frame.
     fn pages_without_variance(&self, kind: f64) -> f64 {
-        let (mut drawn_pages, mut known) = (0.0, self.certain.z);
+        let (mut drawn_pages, mut certain_pages) = (0.0, self.certain.z);
         for (drawn, of, sums) in self.strata.values() {
             match drawn < of {
                 true => drawn_pages += sums.z,
-                false => known += sums.z,
+                false => certain_pages += sums.z,
             }
         }
-        let unknown = (kind - known - drawn_pages).max(f64::MIN_POSITIVE);
+        let unknown = (kind - certain_pages - drawn_pages).max(f64::MIN_POSITIVE);
         drawn_pages.max(1.0) * kind / unknown
     }
 }
@@ -340,7 +340,7 @@ mod tests {
         }
     }
 
-    /// Worked by hand: two strata, and a page that was read in any case.
+    /// Computed by hand: two strata, and a page that was always read.
     #[test]
     fn a_total_is_that_of_horvitz_and_thompson() {
         let mut estimate = RatioEstimate::default();
@@ -353,7 +353,7 @@ mod tests {
         }
         // 7 + 3 * 9 + 6; 81 * (1 - 1/3) * 4 / 3 = 72; t of 2 degrees is 4.3027.
         near(estimate.total(), 40.0, 4.302_7 * 72_f64.sqrt());
-        // Twelve pages; residuals of a: 1, 3, 5 less the mean.
+        // Twelve pages; residuals of a: 1, 3, 5 minus the mean.
         near(
             estimate.mean().unwrap(),
             40.0 / 12.0,
@@ -361,10 +361,10 @@ mod tests {
         );
     }
 
-    /// Worked by hand: one of six pages is of the value, in a stratum of a tenth of the frame. Strata
-    /// that are alike would have a variance of 10,530, and its own says 1,078.
+    /// Computed by hand: one of six pages has the value, in a stratum with a tenth of the frame.
+    /// Equal strata would have a variance of 10,530, but its own is 1,078.
     #[test]
-    fn ours_a_rare_value_in_a_small_stratum_leaves_the_interval_wide() {
+    fn a_rare_value_in_a_small_stratum_gives_a_wide_interval() {
         let mut estimate = RatioEstimate::default();
         for value in [0.0, 0.0, 0.0] {
             estimate.add(drawn("large", 3, 900), value, 1.0);
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_page_that_did_not_answer_counts_as_none_of_the_kind() {
+    fn a_page_that_did_not_answer_counts_as_none_of_the_kind() {
         let (mut told, mut untold) = (RatioEstimate::default(), RatioEstimate::default());
         for value in [1.0, 0.0, 1.0, 1.0] {
             told.add(drawn("a", 6, 60), value, 1.0);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_is_drawn_whole_is_known() {
+    fn strata_drawn_whole_are_known_exactly() {
         let mut estimate = RatioEstimate::default();
         assert_eq!(estimate.share(), None);
         assert_eq!(estimate.mean(), None);
@@ -409,10 +409,10 @@ mod tests {
         assert_eq!(estimate.total(), Interval::around(1.0, 0.0));
     }
 
-    /// The strata are alike in themselves, and only what was read in any case makes the ratio no
-    /// round number: the variance is that of rounding, not a small one.
+    /// The pages within each stratum are equal, and only the always-read pages make the ratio
+    /// inexact: the variance is due to rounding, and not genuinely small.
     #[test]
-    fn ours_pages_that_are_alike_give_no_interval_without_width() {
+    fn pages_that_are_alike_give_no_interval_without_width() {
         for certain in 1..40 {
             for strata in [&["a"][..], &["a", "b", "c"]] {
                 let mut estimate = RatioEstimate::default();
@@ -431,7 +431,7 @@ mod tests {
                 assert!(!mean.is_bounded() && mean.holds(0.0), "{mean:?}");
             }
         }
-        // Not each stratum need be so.
+        // Not every stratum needs to vary.
         let mut estimate = RatioEstimate::default();
         for value in [1_000_000.0, 1_000_010.0] {
             estimate.add(drawn("a", 2, 3), value, 1.0);
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_single_page_of_a_stratum_tells_nothing_of_the_others() {
+    fn a_single_page_gives_no_variance_for_its_stratum() {
         let mut estimate = RatioEstimate::default();
         for value in [0.0, 1.0, 1.0] {
             estimate.add(drawn("a", 3, 30), value, 1.0);
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_numbers_that_no_draw_has_are_taken_for_the_nearest() {
+    fn numbers_that_no_draw_has_are_taken_for_the_nearest() {
         for (of_drawn, of) in [(0, 0), (0, 5), (u64::MAX, 1), (1, u64::MAX)] {
             let mut estimate = RatioEstimate::default();
             estimate.add(drawn("a", of_drawn, of), 1.0, 1.0);
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_share_of_none_has_an_upper_end() {
+    fn a_share_of_none_has_an_upper_end() {
         let mut estimate = RatioEstimate::default();
         let page = drawn("a", 50, 5000);
         for _ in 0..50 {
@@ -481,14 +481,14 @@ mod tests {
         }
         assert_eq!(marked.share(), added.share());
         let share = estimate.share().unwrap();
-        // The rule of three says 6 %, Wilson's interval somewhat more.
+        // The rule of three gives 6 %, Wilson's interval slightly more.
         assert_eq!((share.value, share.low), (0.0, 0.0));
         assert!((0.06..0.09).contains(&share.high), "{share:?}");
     }
 
     proptest! {
         #[test]
-        fn ours_a_share_lies_in_its_interval_and_that_in_zero_to_one(
+        fn a_share_lies_in_its_interval_and_that_in_zero_to_one(
             pages in prop::collection::vec((0_u8..3, any::<bool>(), any::<bool>()), 1..60),
             more in 0_u64..100,
         ) {

@@ -1,15 +1,15 @@
-//! Which pages of a frame are drawn, with what probability, and what is estimated from them.
+//! Draws pages from a frame with known probabilities, and computes estimates from them.
 //!
-//! A frame is a set of URLs that is known before its pages are read. [`Frame`] takes them one by
-//! one and draws: in each [stratum](StratumRule) the URLs whose [`rank`] is least, which is simple random
-//! sampling without replacement, and the same for the same seed whatever the order. The [`Draw`]
-//! tells of each URL whether it is in the sample, and [`RatioEstimate`] what the sample says of the
-//! frame.
+//! A frame is a set of URLs known before their pages are read. [`Frame`] takes them one by one and
+//! draws from each [stratum](StratumRule) the URLs with the lowest [`rank`]. This is simple random
+//! sampling without replacement, and gives the same result for the same seed in any order. A
+//! [`Draw`] knows whether a URL is in the sample, and a [`RatioEstimate`] computes estimates for
+//! the frame.
 //!
-//! Where nothing lists the pages, a [`WalkDesign`] says which link a random walk follows next; of its
-//! pages no probability can be known.
+//! If there is no list of pages, a [`WalkDesign`] chooses the next link of a random walk; the
+//! probabilities of its pages are unknown.
 //!
-//! It does no I/O and reads no clock; its randomness is the seed.
+//! The crate does no I/O and reads no clock; its only randomness is the seed.
 //!
 //! ```
 //! use crawl_sample::{Frame, Probability, RatioEstimate, SampleDesign};
@@ -23,7 +23,7 @@
 //! }
 //! let draw = frame.draw();
 //!
-//! // Which share of the pages has an even number?
+//! // What share of the pages has an even number?
 //! let mut share = RatioEstimate::default();
 //! for number in 0..1000 {
 //!     if let Some(stratum) = draw.stratum_of(&page(number)) {

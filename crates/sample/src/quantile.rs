@@ -1,24 +1,24 @@
-//! Quantiles of Student's t distribution, which intervals take.
+//! Quantiles of Student's t distribution, for intervals.
 
-/// The probability of a quantile, and that quantile of the normal distribution.
+/// The probability of a quantile, and the corresponding quantile of the normal distribution.
 const P_975: (f64, f64) = (0.975, 1.959_963_984_540_054);
 const P_995: (f64, f64) = (0.995, 2.575_829_303_548_901);
 
-/// The 97.5 % quantile of Student's t with so many degrees of freedom, for intervals of 95 %;
-/// infinite for none.
+/// Returns the 97.5 % quantile of Student's t with this many degrees of freedom, for 95 %
+/// intervals; infinite for 0.
 pub(crate) fn t_975(degrees: u64) -> f64 {
     t(P_975, degrees)
 }
 
-/// The 99.5 % quantile of Student's t with so many degrees of freedom, for intervals of 99 %;
-/// infinite for none.
+/// Returns the 99.5 % quantile of Student's t with this many degrees of freedom, for 99 %
+/// intervals; infinite for 0.
 #[must_use]
 pub fn t_995(degrees: u64) -> f64 {
     t(P_995, degrees)
 }
 
-/// The expansion by powers of `1 / degrees` (Abramowitz and Stegun 26.7.5); 1 and 2 have closed
-/// forms.
+/// Computes the expansion in powers of `1 / degrees` (Abramowitz and Stegun 26.7.5); 1 and 2
+/// degrees have closed forms.
 fn t((p, z): (f64, f64), degrees: u64) -> f64 {
     match degrees {
         0 => f64::INFINITY,
@@ -58,8 +58,8 @@ mod tests {
             (100, 1.984),
             (1_000_000, 1.960),
         ] {
-            let found = t_975(degrees);
-            assert!((found - table).abs() < 0.004, "{degrees}: {found}");
+            let quantile = t_975(degrees);
+            assert!((quantile - table).abs() < 0.004, "{degrees}: {quantile}");
         }
         for (degrees, table) in [
             (1, 63.657),
@@ -70,8 +70,8 @@ mod tests {
             (30, 2.750),
             (1_000_000, 2.576),
         ] {
-            let found = t_995(degrees);
-            assert!((found - table).abs() < 0.012, "{degrees}: {found}");
+            let quantile = t_995(degrees);
+            assert!((quantile - table).abs() < 0.012, "{degrees}: {quantile}");
         }
         assert_eq!(t_975(0), f64::INFINITY);
     }

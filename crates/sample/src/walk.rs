@@ -1,29 +1,29 @@
-//! A random walk over links: the next step of each walker, by the seed alone.
+//! A random walk over links: computes the next step of each walker from the seed alone.
 //!
-//! A walk needs no frame: it is for what no sitemap lists. The price is that nothing is known of
-//! how likely a page was to be visited. That depends on all pages that lead to it, most of which
-//! the walk never saw; so a walk gives no [`Probability`](crate::Probability).
+//! A walk needs no frame, so it works for pages that no sitemap lists. In return, the probability
+//! of visiting a page is unknown: it depends on all pages that link to it, most of which the walk
+//! never sees. So a walk gives no [`Probability`](crate::Probability).
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// The name under which a crawl's state keeps the design of its walk.
+/// The key of the walk's design in a crawl's state.
 pub const WALK_KEY: &str = "walk";
 
-/// The rule by which `excluded.jsonl` names a URL that was found and that no walker came to.
+/// The rule in `excluded.jsonl` for a discovered URL that no walker visited.
 pub const NOT_WALKED: &str = "no walker came to it";
 
-/// A random walk: how many walkers take how many steps, and by which seed.
+/// A random walk: the numbers of walkers and steps, and the seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WalkDesign {
-    /// Walkers, each by itself; their numbers begin with 1.
+    /// Number of independent walkers, numbered from 1.
     pub walkers: u32,
-    /// The steps of each. The first is the start at a seed.
+    /// Steps per walker. The first is the start at a seed.
     pub steps: u64,
-    /// The probability that a step leads to a seed of the crawl instead of along a link, from 0 to
-    /// 1.
+    /// The probability, from 0 to 1, that a step restarts at a seed of the crawl instead of
+    /// following a link.
     pub restart: f64,
-    /// The text from which the walk follows.
+    /// The random seed of the walk.
     pub seed: String,
 }
 
@@ -39,8 +39,8 @@ impl Default for WalkDesign {
 }
 
 impl WalkDesign {
-    /// The place, among so many links in the order of their bytes, of the one that a walker follows
-    /// in a step. None where it restarts by chance, or where there is no link.
+    /// Returns the index, among this many links in byte order, of the link that a walker follows in
+    /// a step. `None` if it restarts by chance, or if there are no links.
     #[must_use]
     pub fn link(&self, walker: u32, step: u64, links: usize) -> Option<usize> {
         let [chance, choice] = self.numbers(walker, step);
@@ -48,17 +48,17 @@ impl WalkDesign {
         (!is_restart && links > 0).then(|| place(choice, links))
     }
 
-    /// The place, among so many seeds in the order of their bytes, of the one at which a walker
-    /// starts in a step; 0 where there is none.
+    /// Returns the index, among this many seeds in byte order, of the seed where a walker starts in
+    /// a step; 0 if there are none.
     #[must_use]
     pub fn start(&self, walker: u32, step: u64, seeds: usize) -> usize {
         let [_, choice] = self.numbers(walker, step);
         place(choice, seeds)
     }
 
-    /// Two random numbers for each step of a walker: the first and the second eight bytes,
-    /// big-endian, of the SHA-256 of seed, number of the walker and number of the step, a line feed
-    /// between them. Anyone can compute them again.
+    /// Returns two random numbers for a step of a walker: the first and second eight bytes,
+    /// big-endian, of the SHA-256 of seed, walker number and step number, separated by line feeds.
+    /// Anyone can recompute them.
     fn numbers(&self, walker: u32, step: u64) -> [u64; 2] {
         let text = format!("{}\n{walker}\n{step}", self.seed);
         let digest = Sha256::digest(text.as_bytes());
@@ -67,12 +67,12 @@ impl WalkDesign {
     }
 }
 
-/// The number from 0 to 1 that the upper 53 bits are.
+/// Converts the upper 53 bits to a number from 0 to 1.
 fn unit(number: u64) -> f64 {
     (number >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// A place among so many, each as likely as any other.
+/// Returns an index below `places`, uniformly distributed.
 fn place(number: u64, places: usize) -> usize {
     let place = (u128::from(number) * places as u128) >> 64;
     usize::try_from(place).unwrap_or(0)
@@ -83,7 +83,7 @@ mod tests {
     use super::WalkDesign;
 
     #[test]
-    fn ours_a_step_is_what_another_program_computes() {
+    fn a_step_can_be_recomputed() {
         // python3 -c "import hashlib; d = hashlib.sha256(b'1\n2\n7').digest();
         // print(int.from_bytes(d[:8], 'big') / 2**64, int.from_bytes(d[8:16], 'big') * 10 >> 64)"
         let design = WalkDesign::default();
@@ -99,9 +99,10 @@ mod tests {
         assert_eq!(design.start(2, 7, 0), 0);
     }
 
-    /// Over many steps each link is followed equally often, and as many restart as are to.
+    /// Over many steps, each link is followed equally often, and the expected number of steps
+    /// restart.
     #[test]
-    fn ours_each_link_is_as_likely_as_any_other() {
+    fn each_link_is_as_likely_as_any_other() {
         const STEPS: u64 = 20_000;
         let design = WalkDesign {
             restart: 0.2,

@@ -1,5 +1,5 @@
-//! The cost of a decision among a thousand hosts, and among a million: with a tree of hosts
-//! by time it should grow by its depth, and by what no longer fits in a processor's cache.
+//! The cost of a decision with a thousand hosts and with a million. With a tree of hosts by time it
+//! should grow only with the tree's depth and with cache misses.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 /// Some moment in 2026.
 const START: Tick = Tick::from_micros(1_790_000_000_000_000);
 
-/// So many hosts, four at each address, that never run out of urls.
+/// Creates a scheduler with this many hosts, four per address, that never run out of URLs.
 fn scheduler(hosts: u32) -> Scheduler {
     let mut scheduler = Scheduler::new(Politeness::default(), 1);
     let until = START + Duration::from_secs(1_000_000_000);
@@ -29,7 +29,7 @@ fn scheduler(hosts: u32) -> Scheduler {
     scheduler
 }
 
-/// The next permit and the end of its request; whoever is next is waited for.
+/// Takes the next permit, waiting for it if necessary, and ends its request.
 fn decide(scheduler: &mut Scheduler, now: &mut Tick) {
     loop {
         match scheduler.poll(*now) {
@@ -55,7 +55,7 @@ fn decisions(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("decision");
     for hosts in [1_000, 100_000, 1_000_000] {
         let (mut scheduler, mut now) = (scheduler(hosts), START);
-        // Everyone has been asked once: then they are spread over the second that follows.
+        // Fetch from every host once, so that they spread over the following second.
         for _ in 0..2 * hosts {
             now = now + Duration::from_nanos(1_000_000_000 / u64::from(hosts));
             decide(&mut scheduler, &mut now);

@@ -1,4 +1,4 @@
-//! Back-off: the waits that a host asked for, and those that follow from its failures.
+//! Back-off: waits that a host requested, and pauses that follow from its failures.
 
 use std::time::Duration;
 
@@ -6,37 +6,38 @@ use crate::permit::GapReason;
 use crate::politeness::Politeness;
 use crate::tick::Tick;
 
-/// The longest pause that the doubling comes to.
+/// Upper bound for the doubled pause.
+/// Beyond the limit: paused for this long.
 pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The back-off state of a host; one that simply answers has none.
+/// The back-off state of a host. A host that simply answers has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Backoff {
-    /// The end of a wait that the host asked for or a restart began: no request before it.
+    /// When a wait ends that the host requested or a restart began. No requests before then.
     pub(crate) hold_until: Tick,
     pub(crate) hold_why: GapReason,
-    /// The number of times in a row that it asked us to wait without saying how long.
+    /// How often in a row the host sent a 429 or 503 without a Retry-After.
     pub(crate) hold_level: u8,
-    /// Failures paused it: nothing before this.
+    /// End of the pause after failures. No requests before then.
     pub(crate) trip_until: Tick,
-    /// The number of pauses in a row; above 0 only one request is in flight.
+    /// Pauses in a row. Above 0, only one request may be in flight.
     pub(crate) trip_level: u8,
-    /// Answers since a pause, while the restart is slow; 0: it is not.
+    /// Answers since a pause, during the slow restart; 0 if there is none.
     pub(crate) ease: u8,
     /// Failures since the last answer.
     pub(crate) fails: u32,
-    /// The urls that failed since, each once; no more than `fails_in_a_row`.
+    /// Distinct URLs that failed since then, at most `fails_in_a_row`.
     pub(crate) failed_urls: Vec<u32>,
     pub(crate) limit: RateLimitState,
 }
 
-/// The pace that its rate-limit fields ask for.
+/// The pace set by the host's rate-limit fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RateLimitState {
-    /// In microseconds.
+    /// Gap in microseconds.
     pub(crate) gap: u64,
     pub(crate) gap_until: Tick,
-    /// Nothing before this.
+    /// No requests before this time.
     pub(crate) wait_until: Tick,
 }
 
@@ -57,7 +58,7 @@ impl Backoff {
         },
     };
 
-    /// Nothing of it counts at `now` or after.
+    /// Returns whether nothing of the state matters at `now` or later.
     pub(crate) fn is_over(&self, politeness: &Politeness, now: Tick) -> bool {
         let limit = self.limit.gap_until.max(self.limit.wait_until);
         let calm = self.fails == 0 && self.trip_level == 0 && self.ease == 0;
@@ -71,12 +72,12 @@ impl Backoff {
         }
     }
 
-    /// Counts a failure of this url where it has not failed yet.
+    /// Counts a failure of this URL unless it was already counted.
     pub(crate) fn note_failed_url(&mut self, politeness: &Politeness, url: Option<u64>) {
         if self.failed_urls.len() >= politeness.fails_in_a_row as usize {
             return;
         }
-        // Two of some twenty urls fall together once in ten million rows.
+        // The chance that two of about twenty URLs share a mark is one in ten million.
         let mark = match url {
             Some(url) => url as u32,
             None => self.fails,

@@ -6,17 +6,17 @@ const MINUTE: u64 = 60_000_000;
 const DAY: u64 = 24 * 60 * MINUTE;
 const MINUTES_OF_DAY: u16 = 24 * 60;
 
-/// A span of each day in UTC, over midnight where it ends before it begins.
+/// A daily time span in UTC. Crosses midnight if it ends before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DailyHours {
-    // Both below a day's minutes. Equal: the whole day.
+    // Both less than the minutes of a day. If equal, the span is the whole day.
     from: u16,
     until: u16,
 }
 
 impl DailyHours {
-    /// From one minute since midnight up to another, which is no longer within; each is
-    /// taken modulo a day. Where both are the same minute it is the whole day.
+    /// Creates a span from the minute `from` of the day up to, but excluding, `until`. Both are
+    /// taken modulo a day. If they are equal, the span is the whole day.
     #[must_use]
     pub const fn new(from: u16, until: u16) -> DailyHours {
         DailyHours {
@@ -25,7 +25,7 @@ impl DailyHours {
         }
     }
 
-    /// Returns whether a moment lies within.
+    /// Returns whether the span contains a time.
     #[must_use]
     pub fn contain(self, at: Tick) -> bool {
         let minute = at.as_micros() % DAY / MINUTE;
@@ -36,23 +36,23 @@ impl DailyHours {
         }
     }
 
-    /// Returns whether it never ends.
+    /// Returns whether the span never ends.
     pub(crate) fn is_whole_day(self) -> bool {
         self.from == self.until
     }
 
-    /// The next moment after `at` at which it begins.
+    /// Returns the next time after `at` when the span begins.
     pub(crate) fn begins_after(self, at: Tick) -> Tick {
         next(self.from, at)
     }
 
-    /// The next moment after `at` at which it ends.
+    /// Returns the next time after `at` when the span ends.
     pub(crate) fn ends_after(self, at: Tick) -> Tick {
         next(self.until, at)
     }
 }
 
-/// The next moment after `at` with this minute of the day.
+/// Returns the next time after `at` at this minute of the day.
 fn next(minute: u16, at: Tick) -> Tick {
     let at = at.as_micros();
     let today = (at - at % DAY).saturating_add(u64::from(minute) * MINUTE);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_spans_may_cross_midnight() {
+    fn spans_may_cross_midnight() {
         let check = |hours: DailyHours, inside: &[u64], outside: &[u64]| {
             assert!(inside.iter().all(|minute| hours.contain(at(*minute))));
             assert!(!outside.iter().any(|minute| hours.contain(at(*minute))));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_next_edge_is_never_now() {
+    fn the_next_edge_is_after_now() {
         let hours = DailyHours::new(60, 120);
         assert_eq!(hours.begins_after(at(0)), at(60));
         assert_eq!(hours.begins_after(at(60)), at(60 + 1440));

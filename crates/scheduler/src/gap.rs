@@ -1,4 +1,4 @@
-//! When a host may next be asked: the largest of all gaps, and the hours that bar it.
+//! When a host may next be fetched from: the longest gap that applies, outside quiet hours.
 
 use std::time::Duration;
 
@@ -7,18 +7,19 @@ use crate::permit::{GapReason, Slot};
 use crate::politeness::Politeness;
 use crate::tick::{Tick, micros};
 
-/// A pause is at least this.
+/// Minimum pause.
 const MIN_PAUSE: Duration = Duration::from_secs(5);
-/// A pause is at least so many gaps.
+/// Minimum pause, as a multiple of the gap.
 const MIN_PAUSE_GAPS: u64 = 10;
-/// A request that hours and gaps postpone more often than this waits for the largest gap of all.
+/// Maximum times hours and gaps may postpone a request. After that it waits for the longest gap of
+/// all.
 const MAX_POSTPONEMENTS: u32 = 64;
 
-/// A moment, and the rule that sets it.
+/// A time and the rule that sets it.
 pub(crate) type Moment = (Tick, GapReason);
 
 impl Host {
-    /// The gap in force at any hour, in microseconds, and the rule that makes it so long.
+    /// Returns the gap that applies at any hour, in microseconds, and the rule that determines it.
     pub(crate) fn gap(&self, politeness: &Politeness) -> (u64, GapReason) {
         let gap = self.steady_gap(politeness);
         match self.backoff().ease {
@@ -30,7 +31,7 @@ impl Host {
         }
     }
 
-    /// The gap but for what a pause leaves behind.
+    /// The gap without a slow restart.
     fn steady_gap(&self, politeness: &Politeness) -> (u64, GapReason) {
         let gap = (micros(politeness.delay), GapReason::Delay);
         // The cast saturates, and NaN (0 times infinity) becomes 0.
@@ -45,21 +46,21 @@ impl Host {
         }
     }
 
-    /// The first pause, in microseconds.
+    /// Returns the first pause, in microseconds.
     pub(crate) fn min_pause(&self, politeness: &Politeness) -> u64 {
         min_pause(self.steady_gap(politeness).0)
     }
 
-    /// Returns whether a slow restart that is `ease` answers old is over.
+    /// Returns whether a slow restart is over after `ease` answers.
     pub(crate) fn is_eased(&self, politeness: &Politeness, ease: u8) -> bool {
         let gap = self.steady_gap(politeness).0;
         let slow = min_pause(gap).checked_shr(ease.into()).unwrap_or(0);
-        // Below a millisecond nobody feels it.
+        // Less than a millisecond does not matter.
         slow <= gap.max(1000)
     }
 
-    /// The number of requests that may be in flight at once. One only where the host names a pace
-    /// that several slots would not keep, and from a pause to the end of its slow restart.
+    /// Maximum requests in flight at once. One if the host sets a pace that several slots would
+    /// exceed, and from a pause until the end of its slow restart.
     fn width(&self, politeness: &Politeness, now: Tick) -> u32 {
         let backoff = self.backoff();
         if self.pace.is_some() || backoff.trip_level > 0 || backoff.ease > 0 {
@@ -74,8 +75,8 @@ impl Host {
         politeness.per_host
     }
 
-    /// The earliest moment for the next request; `None` while every slot is in flight, or
-    /// where there is no such moment.
+    /// Returns the earliest time for the next request. `None` while every slot is in flight, or if
+    /// there is no such time.
     pub(crate) fn opens_at(&self, politeness: &Politeness, now: Tick) -> Option<Tick> {
         if self.in_flight >= self.width(politeness, now) {
             return None;
@@ -84,8 +85,8 @@ impl Host {
         (at < NEVER).then_some(at)
     }
 
-    /// The earliest moment for the next request, whatever is in flight; one that is past
-    /// where it could be now.
+    /// Returns the earliest time for the next request, ignoring requests in flight. A time in the
+    /// past means now.
     pub(crate) fn earliest(&self, politeness: &Politeness, now: Tick) -> Moment {
         let slot = self.next_slot(politeness, now);
         let floor = self.floor(politeness, slot.map(|index| self.slots[index]), None);
@@ -100,7 +101,7 @@ impl Host {
         }
     }
 
-    /// Returns whether it depends on the hour when it may be asked.
+    /// Returns whether the earliest time depends on the time of day.
     pub(crate) fn is_timed(&self, politeness: &Politeness) -> bool {
         let rates = self
             .pace
@@ -109,13 +110,13 @@ impl Host {
         rates || !politeness.quiet.is_empty() || self.backoff().limit.gap > 0
     }
 
-    /// The slot that comes next; `None`: one that was never used.
+    /// Returns the index of the slot to use next, or `None` for one never used.
     fn next_slot(&self, politeness: &Politeness, now: Tick) -> Option<usize> {
         let gap = self.gap(politeness).0;
         let slots = &self.slots;
         let ready = |index: &usize| slots[*index].ready(gap);
         if self.width(politeness, now) == 1 {
-            // One after the other: the gap counts from the latest end of all.
+            // Requests run one at a time, so the gap counts from the latest end of all slots.
             return (0..slots.len()).max_by_key(ready);
         }
         let used = slots.len() + self.in_flight as usize;
@@ -125,19 +126,18 @@ impl Host {
         (0..slots.len()).min_by_key(ready)
     }
 
-    /// The end from which gaps with hours of their own count.
+    /// Returns the end from which gaps limited to certain hours count.
     fn end_that_counts(&self, slot: Option<usize>) -> Option<Tick> {
         let slots = &self.slots;
         let slot = slots[slot?].last_end;
         match self.pace {
-            // The pace that a host names is one for all slots.
+            // All slots share the pace that a host sets.
             Some(_) => slots.iter().map(|slot| slot.last_end).max(),
             None => Some(slot),
         }
     }
 
-    /// The earliest moment by all that holds at any hour. Waits that ended by `base` are
-    /// past.
+    /// Returns the earliest time under rules that apply at any hour, ignoring waits over by `base`.
     fn floor(&self, politeness: &Politeness, slot: Option<Slot>, base: Option<Tick>) -> Moment {
         let mut floor = (Tick::ZERO, GapReason::First);
         let mut consider = |at: Tick, why: GapReason| {
@@ -163,8 +163,8 @@ impl Host {
         floor
     }
 
-    /// From `from` on, the first moment that no hour bars; `end` is that of the request
-    /// before.
+    /// Returns the first time at or after `from` that no hour forbids. `end` is when the previous
+    /// request ended.
     fn postpone(&self, politeness: &Politeness, end: Option<Tick>, from: Moment) -> Moment {
         let mut at = from;
         for _ in 0..MAX_POSTPONEMENTS {
@@ -187,7 +187,7 @@ impl Host {
         (NEVER, GapReason::QuietHours)
     }
 
-    /// The time to look again, where a gap that is asked for at this hour is not over.
+    /// Returns when to check again if a gap that applies at this hour is not over.
     fn too_soon(&self, end: Tick, at: Tick) -> Option<Moment> {
         let limit = self.backoff().limit;
         let over = end.after(limit.gap);
@@ -207,8 +207,8 @@ impl Host {
         rates.map(|(gap, _)| *gap).max().unwrap_or(0)
     }
 
-    /// Takes the next slot for a request that starts now: it, the gap that was asked for,
-    /// and why. Its pages were welcome from `opened` on.
+    /// Takes the next slot for a request that starts now. Returns the slot, the required gap and
+    /// its reason. `opened` is when the visit time for its pages began.
     pub(crate) fn take_slot(
         &mut self,
         politeness: &Politeness,
@@ -219,28 +219,28 @@ impl Host {
         let slot = index.map(|index| self.slots[index]);
         let latest = self.slots.iter().map(|slot| slot.last_end).max();
         let base = slot.map(|slot| slot.last_end).or(latest);
-        let mut asked = self.floor(politeness, slot, base);
+        let mut earliest = self.floor(politeness, slot, base);
         if self.is_timed(politeness) {
-            asked = self.postpone(politeness, self.end_that_counts(index), asked);
-            // What is asked for now may be more than what was asked for then.
+            earliest = self.postpone(politeness, self.end_that_counts(index), earliest);
+            // The gaps that apply now may be longer than those that applied at that time.
             for (over, why) in self.gaps_at(now, self.end_that_counts(index)) {
-                if over > asked.0 {
-                    asked = (over, why);
+                if over > earliest.0 {
+                    earliest = (over, why);
                 }
             }
         }
-        if opened > asked.0 && base.is_none_or(|base| opened > base) {
-            asked = (opened, GapReason::VisitTime);
+        if opened > earliest.0 && base.is_none_or(|base| opened > base) {
+            earliest = (opened, GapReason::VisitTime);
         }
         if let Some(index) = index {
             self.slots.swap_remove(index);
         }
         self.in_flight += 1;
-        let gap = base.map_or(Duration::ZERO, |base| asked.0.min(now).since(base));
-        (slot, gap, asked.1)
+        let gap = base.map_or(Duration::ZERO, |base| earliest.0.min(now).since(base));
+        (slot, gap, earliest.1)
     }
 
-    /// The ends of the gaps that are asked for at this hour.
+    /// Returns when the gaps that apply at this hour end.
     fn gaps_at(&self, now: Tick, end: Option<Tick>) -> Vec<Moment> {
         let Some(end) = end else {
             return Vec::new();
@@ -255,7 +255,7 @@ impl Host {
             .collect()
     }
 
-    /// A request of this host ended; `stretch` is a fraction of the gap to add.
+    /// Ends a request to this host. `stretch` lengthens the gap by a fraction.
     pub(crate) fn end_slot(&mut self, politeness: &Politeness, end: Tick, stretch: f64) {
         let (gap, why) = self.gap(politeness);
         let stretched = gap.saturating_add((gap as f64 * stretch) as u64);
@@ -265,12 +265,12 @@ impl Host {
             next_at: end.after(stretched),
             why,
         });
-        // There may be more where fewer are allowed than when they were taken.
+        // The limit may have been lowered since the slots were taken.
         self.drop_slots(politeness.per_host);
     }
 
-    /// When the first of its slots is free again by the stricter of two rules, whatever the hour;
-    /// `None`: none was used.
+    /// Returns when the host's first slot becomes free under the stricter of two politeness values,
+    /// ignoring hours. `None` if no slot was used.
     pub(crate) fn first_free(&self, one: &Politeness, other: &Politeness) -> Option<Moment> {
         let (other, reason) = self.gap(other);
         let (gap, why) = longer(self.gap(one), other, reason);
@@ -285,7 +285,7 @@ impl Slot {
     }
 }
 
-/// A moment that does not come.
+/// A time that never comes.
 const NEVER: Tick = Tick::from_micros(u64::MAX);
 
 fn longer(gap: (u64, GapReason), other: u64, why: GapReason) -> (u64, GapReason) {
@@ -296,7 +296,7 @@ fn min_pause(gap: u64) -> u64 {
     gap.saturating_mul(MIN_PAUSE_GAPS).max(micros(MIN_PAUSE))
 }
 
-/// In quiet hours: when these end.
+/// Returns the end of the quiet hours that contain `at`.
 fn quiet_until(politeness: &Politeness, at: Tick) -> Option<Tick> {
     let quiet = politeness.quiet.iter().find(|hours| hours.contain(at))?;
     Some(match quiet.is_whole_day() {

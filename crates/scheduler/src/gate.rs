@@ -1,4 +1,4 @@
-//! Gates: the limits that hosts share, one for each address and each site, and one for look-ups.
+//! Gates: limits shared by the hosts of an address or a site, and the limit on look-ups.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -13,12 +13,12 @@ use crate::ready_key::ReadyKey;
 use crate::slab::Slab;
 use crate::tick::Tick;
 
-/// The address or site that a gate limits.
+/// The key of a gate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum GateKey {
     Address(IpAddr),
     Site(Site),
-    /// Look-ups of hosts with an unknown address.
+    /// All look-ups of hosts with an unknown address.
     LookUps,
 }
 
@@ -31,30 +31,30 @@ pub(crate) struct Gate {
     pub(crate) held: u32,
     delay: Duration,
     pub(crate) rate: MaxRate,
-    /// Start or end of a request, whichever came last.
+    /// The latest start or end of a request.
     pub(crate) last: Tick,
-    /// A delay that was longer holds until then.
+    /// End of an earlier, longer delay that still applies.
     promised: Tick,
-    /// Hosts that belong to it.
+    /// Number of hosts that belong to the gate.
     hosts: u32,
-    /// Hosts that wait for it, each in its turn.
+    /// Hosts that wait at the gate, in order.
     pub(crate) queue: BTreeSet<(ReadyKey, u32)>,
-    /// Its place among those to come: it wakes the first that waits.
+    /// The gate's position in the ready queue, on behalf of its first waiting host.
     pub(crate) wake: Option<Wake>,
 }
 
-/// The position that a gate holds in the ready queue for the first host that waits for it.
+/// The position that a gate holds in the ready queue for its first waiting host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wake {
-    /// It is closed until then; the number orders it among equals.
+    /// Closed until this time. The number breaks ties.
     Later(Tick, u64),
-    /// It is open: it stands where that host would.
+    /// Open. The gate takes the position of its first host.
     Ready(ReadyKey),
 }
 
 impl Gate {
-    /// When it lets the next request through; `None`: when one in flight has ended, or one
-    /// that holds a place has begun.
+    /// Returns when the gate opens for the next request. `None` if a request in flight must end
+    /// first, or a held place must be used.
     pub(crate) fn opens_at(&self) -> Option<Tick> {
         let room = self.in_flight + self.held < self.limit;
         // Each start delays the next one, so a host that holds a place goes first.
@@ -67,8 +67,8 @@ impl Gate {
         self.opens_at().is_some_and(|at| at <= now)
     }
 
-    /// Returns whether a host that holds a place may be asked: its delay is over, and no lower
-    /// limit has taken the place away.
+    /// Returns whether a host that holds a place may be fetched from: the delay is over, and no
+    /// lowered limit has taken the place away.
     pub(crate) fn is_open_to_holder(&self, now: Tick) -> bool {
         self.in_flight < self.limit && self.is_rested(now)
     }
@@ -83,15 +83,15 @@ impl Gate {
     }
 }
 
-/// All gates that some host belongs to, or that must still be waited for.
+/// All gates with hosts, or with a delay still running.
 pub(crate) struct Gates {
     slab: Slab<Gate>,
     by_key: HashMap<GateKey, u32, RandomState>,
-    /// Gates without hosts that still keep their delay, by when it ends.
+    /// Gates without hosts whose delay is still running, by its end.
     fading: BTreeSet<(Tick, u32)>,
     address: Limits,
     clock: RateClock,
-    /// When the limits changed.
+    /// When the limits last changed.
     changed: Tick,
 }
 
@@ -107,7 +107,7 @@ impl Gates {
         }
     }
 
-    /// Creates the permanent gate of look-ups, and returns its number.
+    /// Creates the permanent gate of look-ups and returns its index.
     pub(crate) fn open_look_ups(&mut self, limit: u32) -> u32 {
         self.join(
             Tick::ZERO,
@@ -116,20 +116,19 @@ impl Gates {
         )
     }
 
-    /// The number of the gate of an address that one more host belongs to now.
+    /// Adds a host to the gate of its address and returns the gate's index.
     pub(crate) fn join_address(&mut self, now: Tick, address: IpAddr) -> u32 {
         self.join(now, GateKey::Address(address), self.address.at(address))
     }
 
-    /// The number of the gate of a site that one more host belongs to now: so many
-    /// requests in flight, so long between two.
+    /// Adds a host to the gate of its site and returns the gate's index.
     pub(crate) fn join_site(&mut self, now: Tick, site: Site, limits: Limits) -> u32 {
         self.join(now, GateKey::Site(site), limits)
     }
 
     fn join(&mut self, now: Tick, key: GateKey, limits: Limits) -> u32 {
-        // A gate that is new may have been let go of once its delay was over, or under limits that
-        // asked for a shorter one or counted nothing. So late its last request can have been.
+        // An earlier gate for this key may have been dropped after a shorter delay, or under limits
+        // that counted nothing. Its last request can't be later than this.
         let last = now.before(limits.delay).max(self.changed);
         let mut rate = MaxRate::with_clock(&self.clock, limits.rate);
         if self.changed > Tick::ZERO {
@@ -155,8 +154,8 @@ impl Gates {
         id
     }
 
-    /// Other limits hold from now on, but the delay under way ends no earlier. Gives the numbers of
-    /// the gates that there are: what waits at them may be due at another time.
+    /// Changes the limits. A delay under way ends no earlier. Returns the indices of all gates,
+    /// because hosts waiting at them may become ready at another time.
     pub(crate) fn set_limits(&mut self, now: Tick, politeness: &Politeness) -> Vec<u32> {
         self.changed = now;
         self.address = Limits::of_address(politeness);
@@ -167,11 +166,11 @@ impl Gates {
             let limits = match gate.key {
                 GateKey::Address(address) => Some(of_addresses.at(address)),
                 GateKey::Site(ref site) => politeness.site_limits(site),
-                // As many as when the scheduler was made, like `concurrency`.
+                // Fixed when the scheduler is created, like `concurrency`.
                 GateKey::LookUps => Some(Limits::of_number(gate.limit)),
             };
             gate.promised = gate.rested_at();
-            // A site without limits goes once its requests have ended.
+            // The gate of a site without limits is dropped once its requests have ended.
             let limits = limits.unwrap_or(Limits::of_number(u32::MAX));
             (gate.limit, gate.delay) = (limits.number, limits.delay);
             gate.rate.set(now, limits.rate);
@@ -182,26 +181,26 @@ impl Gates {
         ids
     }
 
-    /// One host fewer belongs to the gate; `now` tells whether its delay is over.
-    pub(crate) fn leave(&mut self, id: u32, now: Tick) {
+    /// Removes a host from the gate. Drops the gate if it is unused and its delay is over at `now`.
+    pub(crate) fn remove_host(&mut self, id: u32, now: Tick) {
         self.slab[id].hosts -= 1;
         self.drop_unused(id, now);
     }
 
-    /// A request ended that was counted here.
+    /// Ends a request that was counted at the gate.
     pub(crate) fn release(&mut self, id: u32, now: Tick) {
         self.slab[id].in_flight -= 1;
         self.drop_unused(id, now);
     }
 
-    /// Lets go of gates whose delay has ended meanwhile.
+    /// Drops gates without hosts whose delay has ended.
     pub(crate) fn fade(&mut self, now: Tick) {
         while let Some(&(at, id)) = self.fading.first() {
             if at > now {
                 return;
             }
             self.fading.pop_first();
-            // The number may stand for another gate by now, or hosts may have come back.
+            // The index may belong to another gate, or the gate may have hosts again.
             if self.slab.get(id).is_some() {
                 self.drop_unused(id, now);
             }
@@ -239,7 +238,7 @@ mod tests {
     use crate::tick::Tick;
 
     #[test]
-    fn ours_a_gate_without_hosts_stays_until_its_delay_is_over() {
+    fn a_gate_without_hosts_stays_until_its_delay_is_over() {
         let mut gates = Gates::new(&Politeness {
             address_delay: Duration::from_micros(50),
             ..Politeness::default()
@@ -250,8 +249,8 @@ mod tests {
         assert_eq!(gates.join_address(at(100), address), id);
         gates.get_mut(id).in_flight = 1;
         gates.get_mut(id).last = at(100);
-        gates.leave(id, at(100));
-        gates.leave(id, at(100));
+        gates.remove_host(id, at(100));
+        gates.remove_host(id, at(100));
         assert_eq!((gates.by_key.len(), gates.fading.len()), (1, 0));
         gates.release(id, at(120));
         for (now, left) in [(149, 1), (150, 0)] {
@@ -262,9 +261,9 @@ mod tests {
                 "{now}"
             );
         }
-        // One that is rested when its last host leaves goes at once.
+        // A rested gate is dropped with its last host.
         let id = gates.join_address(at(150), address);
-        gates.leave(id, at(150));
+        gates.remove_host(id, at(150));
         assert!(gates.by_key.is_empty() && gates.get(id).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! The state of one host, and its slots.
+//! The state of one host and its slots.
 
 mod ended_requests;
 
@@ -10,65 +10,65 @@ use crate::permit::Slot;
 use crate::robots_pace::Pace;
 use crate::tick::Tick;
 
-/// "No gate": the address is not known, or sites are not limited.
+/// No gate: the address is unknown, or sites are not limited.
 pub(crate) const NO_GATE: u32 = u32::MAX;
 
 pub(crate) struct Host {
     pub(crate) key: HostKey,
-    /// With the requests in flight never more than `per_host`; the rest of the slots have
-    /// never been used.
+    /// Used slots that are free. Together with `in_flight`, never more than `per_host`. The
+    /// remaining slots have never been used.
     pub(crate) slots: Vec<Slot>,
     pub(crate) origins: Vec<OriginEntry>,
-    /// The pace that the robots.txt files of its origins ask for; most ask for none.
+    /// The pace that the robots.txt files of its origins set. `None` for most hosts.
     pub(crate) pace: Option<Box<Pace>>,
-    /// The waits that it asked for, and its failures; most hosts have none.
+    /// Waits that the host requested, and its failures. `None` for most hosts.
     pub(crate) backoff: Option<Box<Backoff>>,
-    /// Smoothed response time in microseconds; 0: none known.
+    /// Smoothed response time in microseconds; 0 if unknown.
     pub(crate) smoothed: u64,
-    /// Ready at this moment, in this order among equals; only where it is placed.
+    /// When the host becomes ready. Meaningful only while it is queued, as is `order`, which breaks
+    /// ties.
     pub(crate) at: Tick,
     pub(crate) order: u64,
     pub(crate) in_flight: u32,
-    /// The part of `in_flight` that is set aside. Such a permit may be given back unused.
+    /// How many of the requests `in_flight` are set aside. Such a permit may be given back unused.
     pub(crate) set_aside: u32,
-    /// Origins with something to ask now; see [`OriginEntry::standing`].
+    /// Origins with a request to issue now; see [`OriginEntry::status`].
     pub(crate) due: u32,
-    /// Origins with urls waiting, or whose robots are being asked for.
+    /// Origins with pending URLs or a robots request under way.
     pub(crate) busy: u32,
     /// Requests queued by `queue_request`.
     pub(crate) queued_requests: u32,
-    /// The index of the origin that is asked next.
+    /// Index of the origin that is served next.
     pub(crate) turn: u32,
     pub(crate) address: u32,
     pub(crate) site: u32,
-    /// The number of the politeness that holds for it, among the scheduler's limits.
+    /// Index in the scheduler's limits of this host's politeness.
     pub(crate) limits: u32,
     pub(crate) position: QueuePosition,
-    /// 0 comes first among those that are ready since the same moment.
+    /// Orders hosts that became ready in the same millisecond; 0 comes first.
     pub(crate) priority: u8,
-    /// The number of times that it had its site's leave but not its address's since its last
-    /// permit.
+    /// How often its site's gate was open but its address's closed, since its last permit.
     pub(crate) bounces: u8,
-    /// It holds a place of its site while it waits for its address.
+    /// Whether it holds a place at its site's gate while it waits for its address.
     pub(crate) reserved: bool,
-    /// It is in the queue of idle hosts, which may leave memory.
+    /// Whether it is in the queue of idle hosts.
     pub(crate) is_in_idle_queue: bool,
-    /// Some origin of it has visit times.
+    /// Whether any of its origins has visit times.
     pub(crate) has_visit_times: bool,
-    /// The operator wants nothing asked of it.
+    /// Whether the operator parked it.
     pub(crate) is_parked: bool,
 }
 
-/// The queue that a host with work is in.
+/// The queue that holds a host with work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueuePosition {
-    /// In no queue: nothing to ask, or no slot free.
+    /// No queue: no work, or no free slot.
     NotQueued,
-    /// Its moment is still to come.
+    /// Not ready yet.
     Later,
-    /// Ready, and its turn is to come.
+    /// Ready, waiting for its turn.
     Ready,
-    /// At a gate that is closed.
+    /// Waiting at a closed gate, by index.
     AtGate(u32),
 }
 
@@ -102,45 +102,45 @@ impl Host {
         }
     }
 
-    /// A slot that was used is free. Most hosts have one alone, so there is no room for more.
+    /// Adds a used slot that is now free. Most hosts have one, so no spare capacity is reserved.
     pub(crate) fn free_slot(&mut self, slot: Slot) {
         self.slots.reserve_exact(1);
         self.slots.push(slot);
     }
 
-    /// Drops slots where there are more than `per_host`. The one that is free first goes, but no
-    /// end is forgotten that is later than another's. One stays in any case: were more allowed
-    /// again while requests are in flight, its gap is still to be kept.
+    /// Drops slots beyond `per_host`, those that become ready first, but keeps the latest end. At
+    /// least one slot stays: its gap still applies if the limit is raised while requests are in
+    /// flight.
     pub(crate) fn drop_slots(&mut self, per_host: u32) {
         let requests = self.in_flight - self.set_aside;
         let room = per_host.saturating_sub(requests).max(1);
         while self.slots.len() > room as usize {
             let slots = &self.slots;
             let first = (0..slots.len()).min_by_key(|index| slots[*index].next_at);
-            let gone = self.slots.swap_remove(first.unwrap_or(0));
+            let dropped = self.slots.swap_remove(first.unwrap_or(0));
             let oldest = self.slots.iter_mut().min_by_key(|slot| slot.last_end);
             if let Some(oldest) = oldest {
-                oldest.last_end = oldest.last_end.max(gone.last_end);
+                oldest.last_end = oldest.last_end.max(dropped.last_end);
             }
         }
     }
 
-    /// There is something to ask it, and the operator lets us.
+    /// Whether a request is due and the host is not parked.
     pub(crate) fn has_work(&self) -> bool {
         !self.is_parked && (self.due > 0 || self.queued_requests > 0)
     }
 
-    /// The number of its URLs that wait.
+    /// Number of pending URLs without a permit.
     pub(crate) fn waiting(&self) -> u64 {
         self.origins.iter().map(OriginEntry::left).sum()
     }
 
-    /// Nothing is asked of it, nothing waits, nothing is to come.
+    /// Whether nothing is in flight, pending or queued.
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight == 0 && self.busy == 0 && self.queued_requests == 0
     }
 
-    /// Its origins ask for another pace, or it has other origins.
+    /// Recomputes the pace after an origin was added or an origin's pace changed.
     pub(crate) fn learn_pace(&mut self) {
         let mut pace = Pace::default();
         self.has_visit_times = false;
@@ -161,10 +161,10 @@ mod tests {
     use crate::ready_key::Waiter;
     use crate::tick::Tick;
 
-    /// A host in memory with one origin: its entry, its origin, its place in line. Names,
-    /// maps and allocation come on top, about as much again.
+    /// A host in memory with one origin: its entry, its origin and its queue entry. Names, maps and
+    /// allocation overhead add about as much again.
     #[test]
-    fn ours_a_host_takes_few_bytes() {
+    fn a_host_takes_at_most_250_bytes() {
         let queued = size_of::<(Tick, u64, Waiter)>();
         let bytes = size_of::<Host>() + size_of::<OriginEntry>() + queued;
         assert!(bytes <= 250, "{bytes}");

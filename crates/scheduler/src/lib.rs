@@ -1,16 +1,20 @@
-//! When a host may next be asked.
+//! Decides when each host may next be fetched from.
 //!
-//! The scheduler knows hosts, origins and counts of waiting urls, and mints a [`Permit`]
-//! for each request at the earliest moment at which everybody agrees: the host (its
-//! delay, its smoothed response time, what its robots.txt and its rate-limit fields ask of
-//! our pace, what it asked us to wait, the hours in which it is not to be asked), the
-//! address that serves it, its site, and the crawl as a whole. Robots come first: the
-//! first permit of an origin is for its robots.txt, and no page permit exists until
-//! rules are in force.
+//! The scheduler tracks hosts, origins and numbers of pending URLs. It issues a [`Permit`] for each
+//! request as soon as every limit allows it:
 //!
-//! It never does I/O, never reads a clock, never knows a url: what time it is comes in as
-//! a [`Tick`], and what a request was like comes back as a [`RequestOutcome`]. The same seed and
-//! the same calls give the same permits. A decision costs O(log n) in the number of hosts.
+//! - the host: its delay, its smoothed response time, the pace set by its robots.txt and rate-limit
+//!   fields, any wait it requested, and quiet hours
+//! - the address that serves the host
+//! - the host's site
+//! - the crawl as a whole
+//!
+//! Robots come first: an origin's first permit is for its robots.txt, and no page permit is issued
+//! until rules are in force.
+//!
+//! The scheduler does no I/O, reads no clock and never sees a URL. Each call carries the time as a
+//! [`Tick`], and each request reports back as a [`RequestOutcome`]. The same seed and the same
+//! calls yield the same permits. A decision costs O(log n) in the number of hosts.
 //!
 //! ```
 //! use std::time::Duration;
@@ -39,7 +43,7 @@
 //! let learned = scheduler.done(end, permit.spend(), signal);
 //! assert_eq!(learned.next_at, end + Duration::from_secs(1));
 //!
-//! // Then a page, a gap after the end of that request.
+//! // Then a page, one gap after that request ended.
 //! let until = end + Duration::from_secs(86_400);
 //! scheduler.set_robots(end, &origin, RobotsState::InForce { pace: RobotsPace::default(), until });
 //! assert!(matches!(scheduler.poll(end), Poll::SleepUntil(at) if at == learned.next_at));

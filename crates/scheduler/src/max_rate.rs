@@ -1,7 +1,8 @@
-//! Limits on a rate: requests per second in all and to one address, and look-ups per second to one
-//! name server. governor enforces them, on our clock.
+//! Rate limits: requests per second in total and per address, and look-ups per second per name
+//! server. Enforced by governor on our clock.
 //!
-//! A rate never allows a burst, not even after a restart: it is a minimum time between two requests.
+//! A rate never allows a burst, not even after a restart: it is a minimum time between two
+//! requests.
 
 use std::num::NonZeroU32;
 use std::ops::Add;
@@ -25,7 +26,7 @@ const MAX_NANOS: u64 = 1 << 62;
 /// A maximum number of requests per second, evenly spaced.
 pub struct MaxRate {
     clock: RateClock,
-    /// The time from one request to the next; none without a limit.
+    /// Time between two requests; `None` without a limit.
     interval: Option<Duration>,
     /// Created at the first request.
     limiter: Option<Limiter>,
@@ -43,7 +44,7 @@ impl MaxRate {
         MaxRate::with_clock(&RateClock::default(), per_second)
     }
 
-    /// Does the same with a clock that several limits share.
+    /// Does the same with a clock shared by several limits.
     pub(crate) fn with_clock(clock: &RateClock, per_second: Option<f64>) -> MaxRate {
         MaxRate {
             clock: clock.clone(),
@@ -84,7 +85,7 @@ impl MaxRate {
         self.opens_at
     }
 
-    /// Counts a request that is sent now, and returns its sequence number.
+    /// Counts a request sent now and returns its sequence number.
     pub fn take(&mut self, now: Tick) -> u64 {
         let quota = self.interval.and_then(Quota::with_period);
         if let Some(quota) = quota {
@@ -115,7 +116,7 @@ impl MaxRate {
     }
 }
 
-/// The time from one request to the next; none without a limit.
+/// Returns the time between two requests, or `None` without a limit.
 fn interval(per_second: Option<f64>) -> Option<Duration> {
     let limit = per_second.filter(|rate| *rate > 0.0 && rate.is_finite())?;
     let interval = Duration::try_from_secs_f64(limit.recip()).unwrap_or(MAX_INTERVAL);
@@ -140,7 +141,7 @@ impl Clock for RateClock {
     }
 }
 
-/// A [`Tick`] as an instant of governor's.
+/// A [`Tick`] as a governor instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(Tick);
 
@@ -177,7 +178,7 @@ mod tests {
     use crate::tick::Tick;
 
     #[test]
-    fn ours_no_rate_no_limit() {
+    fn no_rate_means_no_limit() {
         for rate in [None, Some(0.0), Some(-1.0), Some(f64::NAN)] {
             let mut rate = MaxRate::new(rate);
             rate.take(Tick::from_micros(1_700_000_000_000_000));
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_requests_are_spaced_evenly() {
+    fn requests_are_spaced_evenly() {
         let mut rate = MaxRate::new(Some(3.0));
         let start = Tick::from_micros(1_700_000_000_000_000);
         let mut now = start;
@@ -197,14 +198,14 @@ mod tests {
         let took = now.since(start);
         assert!(took >= Duration::from_millis(299_000 / 3));
         assert!(took <= Duration::from_millis(299_000 / 3 + 2));
-        // Idleness saves nothing up.
+        // Idle time does not accumulate.
         now = now + Duration::from_secs(60);
         rate.take(now);
         assert!(rate.opens_at() > now);
     }
 
     #[test]
-    fn ours_only_the_last_request_comes_back() {
+    fn only_the_last_request_can_be_given_back() {
         let second = Duration::from_secs(1);
         let mut rate = MaxRate::new(Some(1.0));
         let first = rate.take(Tick::ZERO);
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_extremes_do_not_overflow() {
+    fn extremes_do_not_overflow() {
         for per_second in [f64::MIN_POSITIVE, 1e-12, 1e12, f64::MAX] {
             let mut rate = MaxRate::new(Some(per_second));
             rate.take(Tick::ZERO);

@@ -1,4 +1,4 @@
-//! Commands of the operator while the crawl runs, and what they see of it.
+//! Operator commands during a crawl, and the state they report.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,27 +17,28 @@ use crate::tick::Tick;
 pub struct HostWork {
     /// The host.
     pub host: HostKey,
-    /// Urls that wait and have no permit.
+    /// Pending URLs without a permit.
     pub waiting: u64,
-    /// When it may next be asked, as far as it goes itself; none while that depends on what is
-    /// in flight, or while it is parked.
+    /// When the host itself allows the next request. `None` if that depends on requests in flight,
+    /// or if the host is parked.
     pub next_at: Option<Tick>,
-    /// The gap between two of its requests at this moment.
+    /// The current gap between two requests.
     pub gap: Duration,
-    /// True if it is parked.
+    /// Whether the host is parked.
     pub is_parked: bool,
 }
 
 impl Scheduler {
-    /// No permit is issued for a host until [`Scheduler::unpark`], for its robots.txt neither.
-    /// A request in flight ends as ever. It need not be in memory, and may leave it.
+    /// Parks a host: no permit is issued for it, not even for robots.txt, until
+    /// [`Scheduler::unpark`]. Requests in flight end normally. The host need not be in memory and
+    /// may still be evicted.
     pub fn park(&mut self, now: Tick, host: &HostKey) {
         self.advance(now);
         self.parked.insert(host.clone());
         self.apply_parked(host);
     }
 
-    /// A parked host is asked again. Whether it was parked.
+    /// Unparks a host. Returns whether it was parked.
     pub fn unpark(&mut self, now: Tick, host: &HostKey) -> bool {
         self.advance(now);
         let was_parked = self.parked.remove(host);
@@ -51,16 +52,16 @@ impl Scheduler {
         self.parked.contains(host)
     }
 
-    /// The hosts that are parked, in the order of their text.
+    /// Returns the parked hosts, sorted by name.
     pub fn parked(&self) -> impl ExactSizeIterator<Item = &HostKey> {
         self.parked.iter()
     }
 
-    /// The operator's delay is another from now on: for one host, or for all, those with a delay
-    /// of their own too.
+    /// Sets the operator's delay for one host, or for all hosts including those with their own
+    /// delay.
     ///
-    /// It is one of the gaps of which the longest counts, so whatever a host asks for still holds.
-    /// A gap that was promised when a request ended is kept where this is shorter.
+    /// The longest gap applies, so a longer one set by the host stays in force. A gap promised when
+    /// a request ended is kept even if this one is shorter.
     pub fn set_delay(&mut self, now: Tick, host: Option<&HostKey>, delay: Duration) {
         self.advance(now);
         match host {
@@ -87,12 +88,11 @@ impl Scheduler {
         }
     }
 
-    /// The operator's politeness is another from now on, all but delays that were set by
-    /// [`Scheduler::set_delay`].
+    /// Replaces the operator's politeness, except delays set by [`Scheduler::set_delay`].
     ///
-    /// No wait that a host asked for ends earlier, and neither does a gap under way: it is kept by
-    /// the stricter of both rules. Requests in flight end as ever; where more are than may be now,
-    /// none follows until there is room. Walks over all hosts in memory.
+    /// No wait requested by a host ends earlier, and a gap under way keeps the stricter of both
+    /// rules. Requests in flight end normally. If they exceed the new limits, no request follows
+    /// until there is room. Visits all hosts in memory.
     pub fn set_politeness(&mut self, now: Tick, politeness: Politeness) {
         self.advance(now);
         let politeness = politeness.made_usable();
@@ -121,14 +121,14 @@ impl Scheduler {
         }
     }
 
-    /// Other politeness holds for a host than before.
+    /// Applies changed politeness to a host.
     fn take_over(&mut self, id: u32, before: &Politeness) {
         let number = self.limits_index(&self.hosts[id].key);
         let per_host = self.limits[number as usize].per_host;
         let host = &mut self.hosts[id];
         host.limits = number;
-        // A slot that there was not before would be free at once, though an earlier change may have
-        // taken it away within its gap.
+        // A newly allowed slot would be free at once, even if an earlier change had removed that
+        // slot within its gap.
         if per_host > before.per_host
             && let Some((until, why)) = host.first_free(before, &self.limits[number as usize])
             && until > self.now
@@ -146,25 +146,25 @@ impl Scheduler {
             (gate, None) => {
                 self.dequeue(id);
                 self.hosts[id].site = NO_GATE;
-                self.gates.leave(gate, self.now);
+                self.gates.remove_host(gate, self.now);
             }
         }
     }
 
-    /// Hosts whose delay was set by itself. Each takes some 200 bytes for as long as the crawl
-    /// runs.
+    /// Returns the number of hosts with their own delay. Each takes about 200 bytes until the crawl
+    /// ends.
     #[must_use]
     pub fn own_delays(&self) -> usize {
         self.host_limits.len()
     }
 
-    /// The hosts in memory, in no stated order.
+    /// Returns the hosts in memory, in no particular order.
     pub fn known_hosts(&self) -> impl Iterator<Item = &HostKey> {
         self.by_host.keys()
     }
 
-    /// The hosts with the most urls waiting, at most so many, the most first. Walks over all
-    /// hosts in memory.
+    /// Returns up to `most` hosts with the most pending URLs, busiest first. Visits all hosts in
+    /// memory.
     #[must_use]
     pub fn busiest(&self, now: Tick, most: usize) -> Vec<HostWork> {
         let now = self.now.max(now);
@@ -202,7 +202,7 @@ impl Scheduler {
         }
     }
 
-    /// The number of the limits that a host has to itself, made where it has none.
+    /// Returns the index of a host's own limits. Adds them if it has none.
     fn host_limits_index(&mut self, host: &HostKey) -> u32 {
         if let Some(number) = self.host_limits.get(host) {
             return *number;

@@ -1,4 +1,4 @@
-//! One origin of a host: the state of its robots.txt, and the number of its URLs that wait.
+//! One origin of a host: the state of its robots.txt and its number of pending URLs.
 
 use std::time::Duration;
 
@@ -7,28 +7,28 @@ use crawl_weburl::Origin;
 use crate::robots_pace::{OriginPace, RobotsPace};
 use crate::tick::Tick;
 
-/// No copy of a robots.txt is used for longer (RFC 9309 section 2.4).
+/// Maximum age of a robots.txt copy in use (RFC 9309 section 2.4).
 const MAX_ROBOTS_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The reason why the index of a host's origin fits in 32 bits.
+/// Why the index of an origin within its host fits in 32 bits.
 pub(crate) const FEW_ORIGINS: &str = "invariant: two schemes, 65,536 ports";
 
 /// The state of an origin's robots.txt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsState {
-    /// Not known: the next permit of the origin is for its robots.txt.
+    /// Unknown. The origin's next permit is for its robots.txt.
     Unknown,
     /// Rules are known, or it is known that there are none.
     InForce {
-        /// The pace that the group that applies asks for.
+        /// The pace set by the group that applies.
         pace: RobotsPace,
-        /// When the copy stops being fresh; robots are asked for again before the first
-        /// page after it.
+        /// When the copy stops being fresh. After that, robots.txt is fetched again before the next
+        /// page.
         until: Tick,
     },
-    /// Could not be fetched: no page (RFC 9309 section 2.3.1.4).
+    /// robots.txt could not be fetched, so no page may be either (RFC 9309 section 2.3.1.4).
     Unreachable {
-        /// When to ask for it again, if urls still wait.
+        /// When to fetch it again, if URLs are still pending.
         retry_at: Tick,
     },
 }
@@ -36,16 +36,16 @@ pub enum RobotsState {
 pub(crate) struct OriginEntry {
     pub(crate) origin: Origin,
     state: State,
-    /// The pace that was asked for last; it stands until other rules are in force.
+    /// The last pace set, in force until other rules are.
     pub(crate) pace: Option<Box<OriginPace>>,
-    /// Urls waiting, as last told.
+    /// Pending URLs, as last set.
     waiting: u64,
-    /// Page permits issued since then: they stand for as many of those urls.
+    /// Page permits issued since `waiting` was set. Each stands for one of those URLs.
     permits_out: u32,
-    /// A robots permit is out, or its answer has not been judged.
+    /// Whether a robots permit is out, or its answer has not been judged yet.
     asked: bool,
-    /// Until when the first page under the rules in force may be issued, though they are
-    /// no longer fresh: else a lifetime below the gap would ask for robots.txt for ever.
+    /// Until when the first page under the current rules may be issued, even if they are no longer
+    /// fresh. Otherwise a lifetime below the gap would mean fetching robots.txt forever.
     first_until: Tick,
 }
 
@@ -59,11 +59,11 @@ enum State {
 /// The part of an origin's state that its host counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OriginStatus {
-    /// There is something to ask now, robots or a page.
+    /// Whether a request can be issued now, for robots or a page.
     pub(crate) due: bool,
-    /// Urls wait, or robots are being asked for.
+    /// Whether URLs are pending or a robots request is under way.
     pub(crate) busy: bool,
-    /// Robots are to be asked for again then, or pages are welcome again.
+    /// When robots.txt is fetched again, or when visit times begin.
     pub(crate) retry_at: Option<Tick>,
 }
 
@@ -95,12 +95,12 @@ impl OriginEntry {
         }
     }
 
-    /// Urls that wait and have no permit.
+    /// Pending URLs without a permit.
     pub(crate) fn left(&self) -> u64 {
         self.waiting.saturating_sub(self.permits_out.into())
     }
 
-    /// Sets the number of urls that wait.
+    /// Sets the number of pending URLs.
     pub(crate) fn set_waiting(&mut self, urls: u64) {
         self.waiting = urls;
         self.permits_out = 0;
@@ -122,12 +122,13 @@ impl OriginEntry {
         };
     }
 
-    /// Takes in what is asked of our pace, and nothing else.
+    /// Applies the pace alone.
     pub(crate) fn heed(&mut self, pace: &RobotsPace) {
         self.pace = OriginPace::of(pace);
     }
 
-    /// The time has come to ask an unreachable robots.txt again, or for pages again.
+    /// Makes the origin due again: an unreachable robots.txt may be fetched again, or visit times
+    /// began.
     pub(crate) fn retry(&mut self) {
         match (&mut self.pace, self.state) {
             (_, State::Unreachable { .. }) => self.state = State::Unknown,
@@ -136,25 +137,25 @@ impl OriginEntry {
         }
     }
 
-    /// Its robots.txt can't be had.
+    /// Whether its robots.txt could not be fetched.
     pub(crate) fn is_unreachable(&self) -> bool {
         matches!(self.state, State::Unreachable { .. })
     }
 
-    /// A page is next, and it is not the hour for it.
+    /// Whether a page is next but it is outside visit times.
     pub(crate) fn is_outside_visit_time(&self, now: Tick) -> bool {
         let closed = self.pace.as_ref().is_some_and(|pace| !pace.is_open(now));
         closed && self.status().due && self.rules_in_force(now)
     }
 
-    /// Its pages wait for the next visit time.
+    /// Defers its pages to the next visit time.
     pub(crate) fn close(&mut self, now: Tick) {
         if let Some(pace) = &mut self.pace {
             pace.close(now);
         }
     }
 
-    /// The visit time that its pages waited for last; zero where they never did.
+    /// Returns the last visit time that its pages waited for, or zero if they never did.
     pub(crate) fn opened(&self) -> Tick {
         self.pace.as_ref().map_or(Tick::ZERO, |pace| pace.opens_at)
     }
@@ -164,7 +165,7 @@ impl OriginEntry {
         pace.closed.then_some(pace.opens_at)
     }
 
-    /// Returns whether a page may be asked for; otherwise robots come first.
+    /// Whether a page may be fetched. Otherwise robots come first.
     pub(crate) fn rules_in_force(&self, now: Tick) -> bool {
         matches!(self.state, State::InForce { until } if now < until || now < self.first_until)
     }
@@ -174,8 +175,7 @@ impl OriginEntry {
         self.first_until = Tick::ZERO;
     }
 
-    /// The page permit came back unused. Where the number of urls was told meanwhile, that
-    /// number stands.
+    /// Returns an unused page permit. If the number of URLs was set since, that number stays.
     pub(crate) fn page_given_back(&mut self) {
         self.permits_out = self.permits_out.saturating_sub(1);
     }

@@ -10,51 +10,50 @@ use foldhash::fast::RandomState;
 use crate::daily_hours::DailyHours;
 use crate::overrides::{PolitenessOverride, PolitenessOverrides};
 
-/// The operator's limits and gaps. The defaults are the command line's.
+/// The operator's limits and gaps. The defaults match the command line's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Politeness {
-    /// Least gap between two requests to one host, from the end of one to the start of the
-    /// next.
+    /// Minimum gap between two requests to one host, from the end of one to the start of the next.
     pub delay: Duration,
-    /// The gap is at least this many times the smoothed response time; 0 turns it off.
+    /// Minimum gap as a multiple of the smoothed response time; 0 disables it.
     pub delay_factor: f64,
-    /// Requests in flight per host; each of these slots keeps the gap. Where a host states
-    /// a crawl delay, one slot serves.
+    /// Maximum requests in flight per host. Each of these slots keeps the gap. If the host sets a
+    /// crawl delay, only one slot is used.
     pub per_host: u32,
-    /// Requests in flight per address.
+    /// Maximum requests in flight per address.
     pub per_address: u32,
-    /// Least time between two requests to one address: from the start and from the end of
-    /// any to the start of the next.
+    /// Minimum time between two requests to one address, from both the start and the end of one to
+    /// the start of the next.
     pub address_delay: Duration,
-    /// Requests a second to one address that is not a loopback address, evenly spaced; `None` or 0:
-    /// no limit.
+    /// Maximum requests per second to one address, evenly spaced. Loopback addresses are exempt.
+    /// `None` or 0 means no limit.
     pub address_rate: Option<f64>,
-    /// Requests in flight per site, never less than `per_host`; `None`: no limit.
+    /// Maximum requests in flight per site, at least `per_host`. `None` means no limit.
     pub per_site: Option<u32>,
-    /// Least time between two requests to one site; counts where `per_site` or this is set.
+    /// Minimum time between two requests to one site.
     pub site_delay: Duration,
-    /// Requests a second in all, evenly spaced; `None` or 0: no limit.
+    /// Maximum requests per second in total, evenly spaced. `None` or 0 means no limit.
     pub max_rate: Option<f64>,
-    /// Requests in flight in all.
+    /// Maximum requests in flight in total.
     pub concurrency: u32,
-    /// Maximum permits waiting for a look-up, not counted in `concurrency`. 0: no look-up before the
-    /// request.
+    /// Maximum permits waiting for a look-up, not counted in `concurrency`. With 0, nothing is
+    /// looked up before the request.
     pub look_ups: u32,
-    /// A longer Retry-After is cut to this, and so is what rate-limit fields ask for.
+    /// Upper bound for Retry-After and for waits from rate-limit fields.
     pub max_retry_after: Duration,
-    /// The first wait where a host answers 429 or 503 without a Retry-After.
+    /// The first wait after a 429 or 503 without a Retry-After. Doubles each time.
     pub wait_first: Duration,
-    /// The longest wait that the doubling comes to.
+    /// Upper bound for the doubled wait.
     pub wait_max: Duration,
-    /// The doubling is forgotten once a host was quiet for this long after its last wait.
+    /// The wait stops doubling and starts over after this much time without another one.
     pub wait_forget: Duration,
-    /// Failures of so many different urls with no answer between are the host's fault.
+    /// Failures of this many different URLs without an answer in between pause the host.
     pub fails_in_a_row: u32,
-    /// Lengthens each gap by a drawn fraction of it, at most this; never above 0.01.
+    /// Maximum random fraction to lengthen each gap by; at most 0.01.
     pub jitter: f64,
-    /// Hours in which nothing is asked at all, robots.txt neither.
+    /// Hours without any requests, even for robots.txt.
     pub quiet: Vec<DailyHours>,
-    /// Hosts for which some of this is other.
+    /// Overrides for some hosts.
     pub sites: PolitenessOverrides,
 }
 
@@ -85,19 +84,19 @@ impl Default for Politeness {
 }
 
 impl Politeness {
-    /// Values that would stop the crawl or mean nothing become the nearest that do.
+    /// Replaces values that are meaningless or would stop the crawl with the nearest usable ones.
     pub(crate) fn made_usable(mut self) -> Politeness {
         self.per_host = self.per_host.max(1);
         self.per_address = self.per_address.max(1);
         self.concurrency = self.concurrency.max(1);
         self.fails_in_a_row = self.fails_in_a_row.max(1);
-        // `max` takes the other side where one is NaN; `clamp` would keep it.
+        // `max` returns the other operand if one is NaN; `clamp` would keep NaN.
         self.delay_factor = self.delay_factor.max(0.0);
         self.jitter = self.jitter.max(0.0).clamp(0.0, 0.01);
         self
     }
 
-    /// As it is for the hosts of one pattern.
+    /// Returns the politeness with the overrides of one pattern.
     pub(crate) fn with(&self, limits: &PolitenessOverride) -> Politeness {
         let quiet = limits.quiet.as_ref().unwrap_or(&self.quiet);
         Politeness {
@@ -113,13 +112,13 @@ impl Politeness {
         .made_usable()
     }
 
-    /// As it is for every host, and then for the hosts of each pattern, in their order.
+    /// Returns the general politeness, then that of each pattern in order.
     pub(crate) fn of_all_patterns(&self) -> Vec<Politeness> {
         let of_patterns = self.sites.iter().map(|(_, limits)| self.with(limits));
         std::iter::once(self.clone()).chain(of_patterns).collect()
     }
 
-    /// The place of each pattern there.
+    /// Maps each pattern to its index in `of_all_patterns`.
     pub(crate) fn by_pattern(&self) -> HashMap<Box<str>, u32, RandomState> {
         let patterns = self.sites.iter().zip(1..);
         patterns
@@ -127,7 +126,7 @@ impl Politeness {
             .collect()
     }
 
-    /// Returns whether requests to any site are bounded at all.
+    /// Returns whether any site is limited.
     pub(crate) fn limits_sites(&self) -> bool {
         let limits = |politeness: &Politeness| {
             politeness.per_site.is_some() || !politeness.site_delay.is_zero()
@@ -135,12 +134,12 @@ impl Politeness {
         limits(self) || self.sites.iter().any(|(_, own)| limits(&self.with(own)))
     }
 
-    /// The limits of a site: requests in flight, and the time between two.
+    /// Returns the limits of a site, or `None` if it is not limited.
     pub(crate) fn site_limits(&self, site: &Site) -> Option<Limits> {
         let own = self.sites.find_name(site.as_str(), None);
         let own = own.map(|(_, limits)| self.with(limits));
         let politeness = own.as_ref().unwrap_or(self);
-        // Never less than one host of the site is given.
+        // A site may have at least as many requests in flight as one of its hosts.
         let per_site = politeness.per_site;
         let per_site = per_site.map(|limit| limit.max(politeness.per_host));
         let limited = per_site.is_some() || !politeness.site_delay.is_zero();
@@ -152,14 +151,14 @@ impl Politeness {
     }
 }
 
-/// The limits that all hosts at one address, or all hosts of one site, share.
+/// Limits shared by all hosts at one address or of one site.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Limits {
     /// Maximum requests in flight.
     pub(crate) number: u32,
     /// Minimum time from the start or end of any request to the start of the next.
     pub(crate) delay: Duration,
-    /// Maximum requests per second; `None` or 0: no limit.
+    /// Maximum requests per second. `None` or 0 means no limit.
     pub(crate) rate: Option<f64>,
 }
 
@@ -172,7 +171,7 @@ impl Limits {
         }
     }
 
-    /// The limits for this address. A loopback address has no rate.
+    /// Returns the limits for an address. Loopback addresses have no rate limit.
     pub(crate) fn at(self, address: IpAddr) -> Limits {
         Limits {
             rate: self.rate.filter(|_| !address.is_loopback()),
@@ -180,7 +179,7 @@ impl Limits {
         }
     }
 
-    /// A limit on requests in flight alone.
+    /// Limits only the requests in flight.
     pub(crate) fn of_number(number: u32) -> Limits {
         Limits {
             number,

@@ -1,4 +1,4 @@
-//! The scheduler's only source of chance: seeded, so a run can be replayed.
+//! The scheduler's only source of randomness, seeded so that a run can be replayed.
 
 /// SplitMix64, after Steele, Lea and Flood, "Fast splittable pseudorandom number
 /// generators" (2014). Good enough to spread requests, not for secrets.
@@ -9,7 +9,7 @@ impl SplitMix64 {
         SplitMix64(seed)
     }
 
-    /// A fraction in 0..1.
+    /// Returns a fraction in 0..1.
     pub(crate) fn fraction(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -25,9 +25,9 @@ impl SplitMix64 {
 mod tests {
     use super::SplitMix64;
 
-    /// The first numbers of the seed 0, as the authors' program prints them.
+    /// The first outputs for seed 0, as printed by the authors' program.
     #[test]
-    fn splitmix64_draws_what_it_is_known_to_draw() {
+    fn splitmix64_matches_the_reference_output() {
         let mut source = SplitMix64::new(0);
         for number in [
             0xE220_A839_7B1D_CDAF,

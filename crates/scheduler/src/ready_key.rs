@@ -1,13 +1,12 @@
-//! The places of the ready queue: who waits there, and in which order.
+//! The entries of the ready queue and their order.
 
 use crate::host::Host;
 
-/// The order of hosts in the ready queue: by the millisecond since which a host is ready, then
-/// by its priority, then by the order in which hosts entered the queue.
+/// The order of hosts in the ready queue: by the millisecond in which the host became ready, then
+/// by priority, then by order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReadyKey {
-    // Milliseconds, with the priority in the lowest byte: 64 bits hold both up to the
-    // last tick there is.
+    // Milliseconds, with the priority in the lowest byte. 64 bits suffice up to the last tick.
     since: u64,
     order: u64,
 }
@@ -21,7 +20,7 @@ impl ReadyKey {
     }
 }
 
-/// A host, or a gate on behalf of the first host that waits for it.
+/// A host, or a gate on behalf of the first host that waits at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Waiter {
     Host(u32),

@@ -1,11 +1,11 @@
-//! Ready queue: hosts ordered by the time at which they may next be asked.
+//! Ready queue: hosts ordered by when they may next be fetched from.
 //!
-//! A host with work is in exactly one queue. Until it is ready it is in `later`, ordered by
-//! the moment at which it will be; from then on it is in `ready`, ordered by its
-//! [`ReadyKey`]. Where a gate (address, site, look-ups) is closed when a host's turn comes, the host
-//! moves to the queue of that gate, and the gate takes its position: in `later` until it
-//! opens, then in `ready` with the key of its first host. So no decision walks over hosts
-//! that can't be asked, and a host that waited at a gate keeps its turn.
+//! A host with work is in exactly one queue. Before it is ready it is in `later`, ordered by when
+//! it will be. After that it is in `ready`, ordered by its [`ReadyKey`]. If a gate (address, site,
+//! look-ups) is closed when a host's turn comes, the host moves to the gate's queue and the gate
+//! takes the host's position: in `later` until it opens, then in `ready` with the key of its first
+//! host. So no decision iterates over blocked hosts, and a host that waited at a gate keeps its
+//! turn.
 
 use crate::gate::{Gate, Wake};
 use crate::host::{NO_GATE, QueuePosition};
@@ -15,14 +15,14 @@ use crate::ready_key::{ReadyKey, Waiter};
 use crate::scheduler::Scheduler;
 use crate::tick::Tick;
 
-/// A host whose site let it through so often while its address did not holds a place of
-/// its site from then on: otherwise two busy gates could pass it to and fro for ever. Only
-/// a site's place is ever held while waiting for an address, never the other way round, so
-/// no two wait for each other.
+/// How often a host may find its site's gate open but its address's closed before it holds a place
+/// at its site. Without this limit, two busy gates could pass it back and forth forever. Only a
+/// site's place is ever held while waiting for an address, never the reverse, so no two hosts
+/// deadlock.
 const BOUNCES_BEFORE_RESERVING: u8 = 4;
 
 impl Scheduler {
-    /// Moves the clock to `now`, and does all that was due until then.
+    /// Advances the clock to `now` and handles everything due by then.
     pub(crate) fn advance(&mut self, now: Tick) {
         self.now = self.now.max(now);
         while let Some(&(at, id, index)) = self.retries.first() {
@@ -48,7 +48,7 @@ impl Scheduler {
         self.gates.fade(self.now);
     }
 
-    /// The permit that is due now.
+    /// Returns the permit that is due now.
     pub(crate) fn next_permit(&mut self) -> Option<Permit> {
         let is_full = self.in_flight >= self.politeness().concurrency;
         while !is_full && self.rate.opens_at() <= self.now {
@@ -70,7 +70,7 @@ impl Scheduler {
         self.next_look_up()
     }
 
-    /// Issues a permit for a look-up, which needs no room among the requests in flight.
+    /// Issues a permit for a look-up. Look-ups don't count against the concurrency.
     fn next_look_up(&mut self) -> Option<Permit> {
         let number = self.look_ups;
         loop {
@@ -86,14 +86,14 @@ impl Scheduler {
         }
     }
 
-    /// Returns the next moment at which a permit may be due, if nothing is learned meanwhile.
+    /// Returns the next time when a permit may be due if nothing changes before then.
     pub(crate) fn soonest(&self) -> Option<Tick> {
         if self.in_flight >= self.politeness().concurrency {
             return None;
         }
         let ready = self.ready.first().map(|_| self.now);
         let later = self.later.first().map(|(at, ..)| *at);
-        // What is asked for again of a parked host waits with it.
+        // Retries of a parked host wait until it is unparked.
         let mut retries = self.retries.iter();
         let retry = retries.find(|(_, id, _)| !self.hosts[*id].is_parked);
         let retry = retry.map(|(at, ..)| *at);
@@ -101,7 +101,7 @@ impl Scheduler {
         soonest.map(|at| at.max(self.rate.opens_at()))
     }
 
-    /// Moves a host to the queue where it belongs after anything about it changed.
+    /// Moves a host to the queue where it belongs after its state changed.
     pub(crate) fn refresh(&mut self, id: u32) {
         let host = &mut self.hosts[id];
         let opens_at = match host.has_work() {
@@ -117,7 +117,7 @@ impl Scheduler {
             self.dequeue(id);
             return;
         };
-        // One that is ready keeps its place: it has been waiting since.
+        // A host that is already ready keeps its place.
         let keeps = at == stands_at || (at <= now && stands_at <= now);
         if place == QueuePosition::NotQueued || !keeps {
             self.dequeue(id);
@@ -130,7 +130,7 @@ impl Scheduler {
         }
     }
 
-    /// Puts a host into `later`, or into `ready` where its moment has come.
+    /// Puts a host into `later`, or into `ready` if its time has come.
     pub(crate) fn enqueue(&mut self, id: u32) {
         let host = &mut self.hosts[id];
         if host.at > self.now {
@@ -154,7 +154,7 @@ impl Scheduler {
         self.requeue_gate(number);
     }
 
-    /// Takes a host out of the queue it is in, be it that of a gate.
+    /// Removes a host from its queue, including the queue of a gate.
     pub(crate) fn dequeue(&mut self, id: u32) {
         let host = &mut self.hosts[id];
         let place = std::mem::replace(&mut host.position, QueuePosition::NotQueued);
@@ -175,7 +175,7 @@ impl Scheduler {
         self.unreserve(id);
     }
 
-    /// Queues a gate for the moment at which it lets the next waiting host through.
+    /// Queues a gate for the time when it lets the next waiting host through.
     pub(crate) fn requeue_gate(&mut self, number: u32) {
         let Some(gate) = self.gates.get(number) else {
             return;
@@ -210,7 +210,7 @@ impl Scheduler {
         self.gates.get_mut(number).wake = wake;
     }
 
-    /// Takes the host that waited longest at a gate whose turn has come.
+    /// Takes the host that has waited longest at a gate whose turn has come.
     fn wake(&mut self, number: u32) -> Option<u32> {
         let now = self.now;
         let gate = self.gates.get_mut(number);
@@ -221,9 +221,9 @@ impl Scheduler {
         gate.queue.pop_first().map(|(_, id)| id)
     }
 
-    /// Issues a permit to a ready host that was taken from its place, unless the hour bars it or
-    /// a gate is closed: then it waits for its hour, or queues there. After a look-up (`is_looked_up`)
-    /// an unknown address is no obstacle.
+    /// Issues a permit to a ready host that was just dequeued. If the hour forbids it, the host
+    /// waits for its hour. If a gate is closed, the host queues there. After a look-up
+    /// (`is_looked_up`) an unknown address does not block it.
     pub(crate) fn attempt(&mut self, id: u32, is_looked_up: bool) -> Option<Permit> {
         self.hosts[id].position = QueuePosition::NotQueued;
         if !self.is_hour(id) {
@@ -241,8 +241,8 @@ impl Scheduler {
         Some(self.issue(id, look_up))
     }
 
-    /// Returns whether a host that was ready still is, now that its turn has come: visit times,
-    /// rates and quiet hours may have begun or ended meanwhile.
+    /// Returns whether a ready host still is, now that its turn has come. Visit times, rates and
+    /// quiet hours may have begun or ended since it was queued.
     fn is_hour(&mut self, id: u32) -> bool {
         if self.hosts[id].has_visit_times {
             let now = self.now;
@@ -258,7 +258,8 @@ impl Scheduler {
         host.has_work() && (!host.is_timed(limits) || host.earliest(limits, self.now).0 <= self.now)
     }
 
-    /// The gate that a ready host must wait for. `look_up` takes the place of an unknown address's gate.
+    /// Returns the gate that a ready host must wait for. `look_up` replaces the gate of an unknown
+    /// address.
     fn closed_gate(&mut self, id: u32, look_up: u32) -> Option<u32> {
         let host = &self.hosts[id];
         let (site, address, reserved) = (host.site, host.address, host.reserved);
@@ -349,13 +350,13 @@ impl Scheduler {
         })
     }
 
-    /// The purpose of a host's next request: one that was queued, then its origins in turn. And
-    /// whether it was queued, and the visit time that was waited for.
+    /// Returns the purpose of a host's next request: a queued one first, then its origins in turn.
+    /// Also returns whether it was queued, and the visit time it waited for.
     fn next_purpose(&mut self, id: u32) -> (Purpose, bool, Tick) {
-        if let Some(pace) = self.queued_requests.get_mut(&id)
-            && let Some(purpose) = pace.pop_front()
+        if let Some(queued) = self.queued_requests.get_mut(&id)
+            && let Some(purpose) = queued.pop_front()
         {
-            if pace.is_empty() {
+            if queued.is_empty() {
                 self.queued_requests.remove(&id);
             }
             self.hosts[id].queued_requests -= 1;

@@ -1,67 +1,70 @@
-//! The pace that a robots.txt asks for, besides the pages that it disallows.
+//! The pace set by a robots.txt, apart from the pages that it disallows.
 
 use std::time::Duration;
 
 use crate::daily_hours::DailyHours;
 use crate::tick::{Tick, micros};
 
-/// Rates with hours of their own that are kept; what goes beyond counts at any hour.
+/// Maximum rates with their own hours to keep. Any further rate applies at all hours.
+/// Beyond the limit: the strictest of the others applies at any hour.
 const MAX_RATES: usize = 16;
-/// Spans that are kept; a span less means fewer visits.
+/// Maximum spans to keep. Dropping a span means fewer visits.
+/// Beyond the limit: ignored, so the host is visited less.
 const MAX_VISIT_TIMES: usize = 64;
 
-/// The pace that a robots.txt asks for; by default none.
+/// The pace set by a robots.txt. The default is none.
 ///
-/// None of it is in RFC 9309: `Crawl-delay` is common use, `Request-rate` and `Visit-time`
-/// are from the draft "An Extended Standard for Robot Exclusion" (Conner, 1996).
+/// None of this is in RFC 9309: `Crawl-delay` is common practice, and `Request-rate` and
+/// `Visit-time` are from the draft "An Extended Standard for Robot Exclusion" (Conner, 1996).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RobotsPace {
-    /// `Crawl-delay`: the least gap.
+    /// `Crawl-delay`: the minimum gap.
     pub crawl_delay: Option<Duration>,
-    /// `Request-rate`: each asks for a gap of `per / requests` while its hours last.
+    /// `Request-rate`: each sets a gap of `per / requests` during its hours.
     pub request_rates: Vec<PaceRate>,
-    /// `Visit-time`: outside of all these spans no page is asked for; robots.txt may be.
-    /// Empty: at any time.
+    /// `Visit-time`: pages are fetched only within these spans; robots.txt is exempt. Empty means
+    /// at any time.
     pub visit_times: Vec<DailyHours>,
 }
 
-/// So many requests in so long a time.
+/// A maximum number of requests in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaceRate {
     /// Requests; 0 counts as 1.
     pub requests: u32,
-    /// The time in which they may be made.
+    /// The period.
     pub per: Duration,
-    /// The hours for which this speaks; `None`: always.
+    /// The hours to which the rate applies; `None` for always.
     pub during: Option<DailyHours>,
 }
 
 impl PaceRate {
-    /// The gap that it comes to.
+    /// Returns the gap equivalent to the rate.
     #[must_use]
     pub fn gap(&self) -> Duration {
         self.per / self.requests.max(1)
     }
 }
 
-/// The pace that a host is asked for, by all its origins together.
+/// The pace of a host, combined from all its origins.
 #[derive(Default)]
 pub(crate) struct Pace {
-    /// The longest crawl delay, in microseconds; 0: none.
+    /// The longest crawl delay, in microseconds; 0 for none.
     pub(crate) crawl_delay: u64,
-    /// The longest gap of a request rate that speaks at any hour; 0: none.
+    /// The longest gap of a request rate without hours, in microseconds; 0 for none.
     pub(crate) rate: u64,
-    /// Gaps that are asked for during some hours only.
+    /// Gaps that apply only during some hours.
     pub(crate) rates: Vec<(u64, DailyHours)>,
 }
 
-/// The pace that one origin asks for.
+/// The pace of one origin.
 pub(crate) struct OriginPace {
     pub(crate) pace: Pace,
     pub(crate) visits: Vec<DailyHours>,
-    /// No page before this: the next moment of a visit time; past or zero: none waited for.
+    /// When the next visit time begins, and no page before then. Zero or past if none is waited
+    /// for.
     pub(crate) opens_at: Tick,
-    /// Its pages wait for `opens_at`.
+    /// Whether its pages wait for `opens_at`.
     pub(crate) closed: bool,
 }
 
@@ -70,7 +73,7 @@ impl Pace {
         self.crawl_delay == 0 && self.rate == 0 && self.rates.is_empty()
     }
 
-    /// Adds what another origin asks for: of each rule the stricter one.
+    /// Adds another origin's pace, keeping the stricter value of each rule.
     pub(crate) fn join(&mut self, other: &Pace) {
         self.crawl_delay = self.crawl_delay.max(other.crawl_delay);
         self.rate = self.rate.max(other.rate);
@@ -89,7 +92,7 @@ impl Pace {
 }
 
 impl OriginPace {
-    /// `None`: nothing is asked for.
+    /// Returns `None` if no pace is set.
     pub(crate) fn of(asked: &RobotsPace) -> Option<Box<OriginPace>> {
         let mut pace = Pace {
             crawl_delay: asked.crawl_delay.map_or(0, micros),
@@ -116,12 +119,12 @@ impl OriginPace {
         }))
     }
 
-    /// Returns whether pages may be asked for at this hour.
+    /// Returns whether pages may be fetched at this hour.
     pub(crate) fn is_open(&self, at: Tick) -> bool {
         self.visits.is_empty() || self.visits.iter().any(|hours| hours.contain(at))
     }
 
-    /// No page until the next visit time.
+    /// Bars pages until the next visit time.
     pub(crate) fn close(&mut self, now: Tick) {
         let opens = self.visits.iter().map(|hours| hours.begins_after(now));
         self.opens_at = opens.min().unwrap_or(now);

@@ -1,4 +1,4 @@
-//! The scheduler as its caller sees it.
+//! The scheduler's public interface.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
@@ -20,53 +20,57 @@ use crate::robots_pace::RobotsPace;
 use crate::slab::Slab;
 use crate::tick::Tick;
 
-/// Decides when which host may be asked, and for what.
+/// Decides which host may be fetched from, when, and for what purpose.
 ///
-/// Calls carry `now`; where a call comes late and its `now` is behind an earlier one, the
-/// earlier one stands.
+/// Report work with [`Scheduler::set_pending`], [`Scheduler::set_robots`] and
+/// [`Scheduler::queue_request`], take permits with [`Scheduler::poll`], and end each one with
+/// [`Scheduler::done`] or [`Scheduler::give_back`].
+///
+/// Every call takes `now`. A `now` earlier than that of a previous call is ignored: time never runs
+/// backwards.
 pub struct Scheduler {
-    /// The limits for every host, then for those of each pattern, then for single hosts.
+    /// The limits of every host, then of each pattern, then of single hosts.
     pub(crate) limits: Vec<Politeness>,
-    /// The number among the limits of each pattern.
+    /// Index of each pattern in `limits`.
     pub(crate) by_pattern: HashMap<Box<str>, u32, RandomState>,
     pub(crate) now: Tick,
     pub(crate) hosts: Slab<Host>,
     pub(crate) by_host: HashMap<HostKey, u32, RandomState>,
-    /// The host's number and the origin's place in it.
+    /// Index of the host, and of the origin within it.
     pub(crate) by_origin: HashMap<Origin, (u32, u32), RandomState>,
     pub(crate) gates: Gates,
-    /// Number of the gate of look-ups.
+    /// Index of the gate that limits look-ups.
     pub(crate) look_ups: u32,
-    /// Whether hosts with an unknown address wait there.
+    /// Whether hosts with an unknown address wait at the look-up gate.
     pub(crate) looks_up_first: bool,
-    /// Hosts by the moment they will be ready, and closed gates by the moment they open.
+    /// Hosts by the time they become ready, and closed gates by the time they open.
     pub(crate) later: BTreeSet<(Tick, u64, Waiter)>,
-    /// The hosts and gates that are ready, in the order in which they are served.
+    /// Ready hosts and gates, in the order in which they are served.
     pub(crate) ready: BTreeSet<(ReadyKey, Waiter)>,
-    /// Counts places taken: who came first among equals.
+    /// Counts queue entries, to break ties by order of arrival.
     pub(crate) order: u64,
-    /// When to ask an unreachable robots.txt again, and when visit times begin: host and
-    /// origin.
+    /// When to retry an unreachable robots.txt or when visit times begin, with the index of the
+    /// host and of its origin.
     pub(crate) retries: BTreeSet<(Tick, u32, u32)>,
     /// Requests queued by `queue_request`, per host. Most hosts have none.
     pub(crate) queued_requests: HashMap<u32, VecDeque<Purpose>, RandomState>,
-    /// Hosts that may leave memory; looked at again when they do.
+    /// Hosts that may be evicted. Checked again before eviction.
     pub(crate) idle: VecDeque<u32>,
     pub(crate) rate: MaxRate,
     pub(crate) in_flight: u32,
-    /// Hosts of which the operator wants nothing asked, in memory or not.
+    /// Hosts parked by the operator, in memory or not.
     pub(crate) parked: BTreeSet<HostKey>,
-    /// The number among the limits of each host whose delay was set while the crawl ran.
+    /// Index in `limits` of each host whose delay was set during the crawl.
     pub(crate) host_limits: HashMap<HostKey, u32, RandomState>,
-    /// The delay that was set for every host while the crawl ran.
+    /// The delay set for all hosts during the crawl.
     pub(crate) set_delay: Option<Duration>,
-    /// Some site is limited.
+    /// Whether any site is limited.
     pub(crate) limits_sites: bool,
     jitter_source: SplitMix64,
 }
 
 impl Scheduler {
-    /// A scheduler that knows no host. `seed` draws the jitter.
+    /// Creates a scheduler without hosts. `seed` determines the jitter.
     #[must_use]
     pub fn new(politeness: Politeness, seed: u64) -> Scheduler {
         let politeness = politeness.made_usable();
@@ -98,10 +102,10 @@ impl Scheduler {
         }
     }
 
-    /// Sets how many URLs of this origin are pending and not leased; 0: no page permit.
+    /// Sets the number of pending, unleased URLs of an origin. With 0, no page permit is issued.
     ///
-    /// Page permits issued afterwards are counted against the number. A new origin starts
-    /// with its robots unknown.
+    /// Page permits issued afterwards count against that number. A new origin starts with its
+    /// robots unknown.
     pub fn set_pending(&mut self, now: Tick, origin: &Origin, urls: u64) {
         self.advance(now);
         if urls == 0 && !self.by_origin.contains_key(origin) {
@@ -112,8 +116,8 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Sets the state of an origin's robots.txt. Ends the wait that its robots permit
-    /// began.
+    /// Sets the state of an origin's robots.txt. Pages may follow the robots permit only after this
+    /// call.
     pub fn set_robots(&mut self, now: Tick, origin: &Origin, state: RobotsState) {
         self.advance(now);
         let (id, index) = self.origin_index(origin);
@@ -122,8 +126,8 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Sets the pace that an origin's robots.txt asks for, where its pages are not to be asked for
-    /// yet: other requests to its host keep to it from now on.
+    /// Applies the pace in an origin's robots.txt before the origin's pages may be fetched. Other
+    /// requests to its host keep that pace from now on.
     pub fn set_robots_pace(&mut self, now: Tick, origin: &Origin, pace: &RobotsPace) {
         self.advance(now);
         let (id, index) = self.origin_index(origin);
@@ -132,14 +136,14 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Returns whether nothing of a host waits and nothing is in flight.
+    /// Returns whether a host has no pending work and nothing in flight.
     #[must_use]
     pub fn is_idle(&self, host: &HostKey) -> bool {
         let id = self.by_host.get(host);
         id.is_none_or(|id| self.hosts[*id].is_idle())
     }
 
-    /// The host of an origin that is in memory.
+    /// Returns the host of an origin, if it is in memory.
     #[must_use]
     pub fn host_of(&self, origin: &Origin) -> Option<&HostKey> {
         let (id, _) = self.by_origin.get(origin)?;
@@ -152,12 +156,12 @@ impl Scheduler {
         self.by_host.contains_key(host)
     }
 
-    /// Sets how much a host matters: 0, as a new one has it, comes first.
+    /// Sets the priority of a host. The default, 0, is served first.
     ///
-    /// It decides among hosts that are ready since the same millisecond, and nothing else:
-    /// a host that waits longer goes first whatever its priority, so none starves. So it
-    /// counts where many hosts become ready at once (a start, a commit that finds many new
-    /// hosts) and fewer requests may be in flight. A host that comes back to memory is new.
+    /// Priority only orders hosts that became ready in the same millisecond. A host that has waited
+    /// longer always goes first, so none starves. Priority therefore matters only if many hosts
+    /// become ready at once (at the start, or after a commit that adds many hosts) and not all of
+    /// them may be in flight. An evicted host loses its priority.
     pub fn prioritize(&mut self, now: Tick, host: &HostKey, priority: u8) {
         self.advance(now);
         let id = self.host_index(host);
@@ -171,10 +175,10 @@ impl Scheduler {
         }
     }
 
-    /// Queues a request that no waiting url stands for: a redirect hop of a robots request,
-    /// or the robots.txt of an origin without urls. It goes before the host's pages.
+    /// Queues a request that has no pending URL: a redirect hop of a robots request, or the
+    /// robots.txt of an origin without URLs. It is issued before the host's pages.
     ///
-    /// A page can't be asked for this way, since robots come first: nothing happens.
+    /// Page purposes are ignored, because robots come first.
     pub fn queue_request(&mut self, now: Tick, host: &HostKey, purpose: Purpose) {
         self.advance(now);
         if matches!(purpose, Purpose::Page { .. }) {
@@ -189,7 +193,7 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Takes back what [`Scheduler::queue_request`] queued for `host` and is not issued yet.
+    /// Cancels a request for `host` from [`Scheduler::queue_request`] if it is not issued yet.
     pub fn cancel_request(&mut self, now: Tick, host: &HostKey, purpose: &Purpose) {
         self.advance(now);
         let Some(&id) = self.by_host.get(host) else {
@@ -206,8 +210,8 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Sets a permit aside during a look-up: until [`Scheduler::admit`] it counts as a look-up, not as a
-    /// request in flight.
+    /// Sets a permit aside during a look-up. Until [`Scheduler::admit`] it counts as a look-up, not
+    /// as a request in flight.
     pub fn set_aside(&mut self, now: Tick, mut permit: Permit) -> Permit {
         self.advance(now);
         if permit.0.look_up.is_none() {
@@ -221,11 +225,11 @@ impl Scheduler {
         permit
     }
 
-    /// Exchanges a permit that was set aside for one to use now. `address` is the look-up's result; this
-    /// and later requests of the host count there.
+    /// Exchanges a permit that was set aside for one to use now. `address` is the look-up's result:
+    /// this request and later ones to the host count at that address.
     ///
-    /// Every rule is checked again, because time has passed. The new permit may be for another request
-    /// of the host.
+    /// Every limit is checked again, because time has passed. The new permit may be for another
+    /// request to the host.
     pub fn admit(&mut self, now: Tick, permit: Permit, address: Option<IpAddr>) -> Admission {
         self.advance(now);
         if permit.0.look_up.is_none() {
@@ -269,15 +273,15 @@ impl Scheduler {
         Admission::GivenBack
     }
 
-    /// Returns whether it is known at which address a host is asked.
+    /// Returns whether a host's address is known.
     #[must_use]
     pub fn has_address(&self, host: &HostKey) -> bool {
         let id = self.by_host.get(host);
         id.is_some_and(|id| self.hosts[*id].address != NO_GATE)
     }
 
-    /// The host's name leads to this address: its next request counts there. Without this call the
-    /// address is learned by [`Scheduler::admit`] or from a [`RequestOutcome`].
+    /// Sets the address that a host resolves to. Its next request counts there. Without this call,
+    /// the address is learned from [`Scheduler::admit`] or from a [`RequestOutcome`].
     pub fn set_address(&mut self, now: Tick, host: &HostKey, address: IpAddr) {
         self.advance(now);
         let id = self.host_index(host);
@@ -285,11 +289,11 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// The next request that may be sent, or when to ask again.
+    /// Returns the next permit, or when to poll again.
     ///
-    /// Call it in a loop until it issues nothing, and again after each call that could
-    /// change the answer. Among those that are ready the one ready longest comes first, and
-    /// among those ready since the same millisecond the one of the first priority.
+    /// Call it in a loop until it issues nothing, and again after each call that could change the
+    /// result. Of the hosts that are ready, the one that has been ready longest comes first. Hosts
+    /// that became ready in the same millisecond are ordered by priority.
     pub fn poll(&mut self, now: Tick) -> Poll {
         self.advance(now);
         match self.next_permit() {
@@ -298,9 +302,9 @@ impl Scheduler {
         }
     }
 
-    /// As [`Scheduler::poll`], for this host alone, whoever is ready beside it: for a caller that
-    /// knows whose turn it is. Where the host waits for a slot at its address or site, the moment
-    /// is not known, and the answer is [`Poll::Idle`].
+    /// Does the same as [`Scheduler::poll`] for one host only, ignoring other ready hosts. For
+    /// callers that decide themselves whose turn it is. Returns [`Poll::Idle`] if the host waits
+    /// for a slot at its address or site, because the time is not known then.
     pub fn poll_host(&mut self, now: Tick, host: &HostKey) -> Poll {
         self.advance(now);
         let Some(&id) = self.by_host.get(host) else {
@@ -333,7 +337,7 @@ impl Scheduler {
         }
     }
 
-    /// A request ended: its slot is free, and its host has taught us something.
+    /// Ends a request: frees its slot and updates its host from the outcome.
     pub fn done(&mut self, now: Tick, spent: Spent, signal: RequestOutcome) -> HostWait {
         self.advance(now);
         let data = *spent.0;
@@ -364,11 +368,11 @@ impl Scheduler {
         learned
     }
 
-    /// Nothing was sent: everything is as if the permit had never been issued.
+    /// Returns an unused permit, as if it had never been issued.
     ///
-    /// Where no url was left for it, call [`Scheduler::set_pending`] with 0 first, and for a
-    /// request that came from [`Scheduler::queue_request`] call [`Scheduler::cancel_request`]
-    /// afterwards; otherwise the next poll issues the same again.
+    /// If no URL was left for it, call [`Scheduler::set_pending`] with 0 first. If it came from
+    /// [`Scheduler::queue_request`], call [`Scheduler::cancel_request`] afterwards. Otherwise the
+    /// next poll issues the same request again.
     pub fn give_back(&mut self, now: Tick, permit: Permit) {
         self.advance(now);
         let data = *permit.0;
@@ -408,7 +412,7 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Issues no permit for a host before `until`, since another crawl is asking it.
+    /// Issues no permit for a host before `until`, because another crawl is fetching from it.
     pub fn wait_for_other_crawl(&mut self, now: Tick, host: &HostKey, until: Tick) {
         self.advance(now);
         let id = self.host_index(host);
@@ -417,13 +421,13 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Requests in flight: permits issued and neither done, given back nor set aside.
+    /// Returns the number of permits that are neither done, given back nor set aside.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// Number of permits set aside.
+    /// Returns the number of permits set aside.
     #[must_use]
     pub fn look_ups(&self) -> u32 {
         self.gates
@@ -431,24 +435,24 @@ impl Scheduler {
             .map_or(0, |gate| gate.in_flight)
     }
 
-    /// The politeness in force.
+    /// Returns the politeness in force.
     #[must_use]
     pub fn politeness(&self) -> &Politeness {
         &self.limits[0]
     }
 
-    /// The politeness in force for a host.
+    /// Returns the politeness in force for a host.
     pub(crate) fn limits_of(&self, host: &Host) -> &Politeness {
         &self.limits[host.limits as usize]
     }
 
-    /// Hosts in memory.
+    /// Returns the number of hosts in memory.
     #[must_use]
     pub fn hosts(&self) -> usize {
         self.by_host.len()
     }
 
-    /// The number of a host, made where it is new.
+    /// Returns the index of a host. Adds the host if it is new.
     pub(crate) fn host_index(&mut self, key: &HostKey) -> u32 {
         if let Some(&id) = self.by_host.get(key) {
             return id;
@@ -464,7 +468,7 @@ impl Scheduler {
         id
     }
 
-    /// The site of a host, and its limits, where it has any.
+    /// Returns the site of a host and its limits, or `None` if the site is not limited.
     pub(crate) fn site_limits(&self, key: &HostKey) -> Option<(Site, Limits)> {
         if !self.limits_sites {
             return None;
@@ -475,7 +479,7 @@ impl Scheduler {
         Some((site, limits))
     }
 
-    /// The number of the politeness that holds for a host.
+    /// Returns the index in `limits` of the politeness for a host.
     pub(crate) fn limits_index(&self, key: &HostKey) -> u32 {
         let usual = || {
             let (pattern, _) = self.limits[0].sites.find(key)?;
@@ -508,8 +512,8 @@ impl Scheduler {
         }
     }
 
-    /// Changes an origin, and what its host counts of it. The host may be ready at another
-    /// time then: `refresh` follows.
+    /// Changes an origin and updates its host's counts. The host may become ready at another time,
+    /// so call `refresh` afterwards.
     pub(crate) fn update_origin(
         &mut self,
         id: u32,
@@ -535,7 +539,7 @@ impl Scheduler {
 
     /// Moves a host to the gate of its address.
     pub(crate) fn join_address_gate(&mut self, id: u32, address: IpAddr) {
-        // One machine, whichever way it is written.
+        // The IPv4-mapped form of an address is the same machine.
         let address = address.to_canonical();
         let key = GateKey::Address(address);
         let old = self.hosts[id].address;
@@ -545,11 +549,11 @@ impl Scheduler {
         self.dequeue(id);
         self.hosts[id].address = self.gates.join_address(self.now, address);
         if old != NO_GATE {
-            self.gates.leave(old, self.now);
+            self.gates.remove_host(old, self.now);
         }
     }
 
-    /// A request touched a gate at `at`, whether it was counted there or not.
+    /// Records that a request used a gate at `at`, even if it was not counted there.
     pub(crate) fn used(&mut self, number: u32, at: Tick) {
         if number != NO_GATE {
             let gate = self.gates.get_mut(number);
@@ -558,7 +562,7 @@ impl Scheduler {
         }
     }
 
-    /// A request that was counted at a gate ended, or was never sent.
+    /// Releases a gate after a request ended, or was never sent (`end` is `None`).
     fn release(&mut self, charge: Option<GateCharge>, end: Option<Tick>) {
         let Some(GateCharge {
             gate: number,

@@ -1,9 +1,9 @@
-//! Items by small stable numbers: for hosts and gates. Places are used again.
+//! Items with small stable indices, for hosts and gates. Indices are reused.
 
 use std::ops::{Index, IndexMut};
 
-/// Items of a part. A slab grows part by part, so it never moves what it holds, nor
-/// doubles the memory of millions of hosts.
+/// Items per part. A slab grows part by part, so it never moves its items or doubles the memory of
+/// millions of hosts.
 const PART: usize = 1024;
 
 pub(crate) struct Slab<T> {
@@ -28,7 +28,7 @@ impl<T> Slab<T> {
             return id;
         }
         if self.parts.last().is_none_or(|part| part.len() == PART) {
-            // The first part grows, since most crawls have few hosts.
+            // The first part grows, because most crawls have few hosts.
             let capacity = if self.parts.is_empty() { 0 } else { PART };
             self.parts.push(Vec::with_capacity(capacity));
         }
@@ -50,12 +50,12 @@ impl<T> Slab<T> {
         self.parts.get(part)?.get(place)?.as_ref()
     }
 
-    /// In the order of their numbers.
+    /// Returns the items in order of their indices.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.parts.iter().flatten().flatten()
     }
 
-    /// The numbers that are given out, in their order.
+    /// Returns the indices in use, in order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = u32> {
         let places = self.parts.iter().flatten().zip(0..);
         places.filter_map(|(item, id)| item.is_some().then_some(id))
@@ -96,7 +96,7 @@ mod tests {
     use super::{PART, Slab};
 
     #[test]
-    fn ours_each_number_leads_to_its_item_also_beyond_the_first_part() {
+    fn each_index_leads_to_its_item_beyond_the_first_part_too() {
         let count = 2 * PART + 10;
         let mut slab = Slab::new();
         let numbers: Vec<u32> = (0..count).map(|item| slab.insert(item)).collect();
@@ -105,7 +105,7 @@ mod tests {
             assert_eq!(slab[*number], item);
         }
         assert!(slab.iter().copied().eq(0..count));
-        // A place that is free again is taken first.
+        // A freed index is reused first.
         let freed = numbers[PART + 1];
         assert_eq!(slab.remove(freed), Some(PART + 1));
         assert_eq!(slab.get(freed), None);

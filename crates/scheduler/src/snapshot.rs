@@ -1,4 +1,4 @@
-//! Snapshots of a host: they outlive the process, and stand in for idle hosts that left memory.
+//! Snapshots of hosts: they outlive the process, and restore idle hosts that were evicted.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,68 +13,66 @@ use crate::scheduler::Scheduler;
 use crate::snapshot_format::HostSnapshot;
 use crate::tick::{Tick, micros};
 
-/// The event after which a snapshot is read again.
+/// Why a snapshot is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartKind {
-    /// The process ended, or the host was evicted: what was stored is what was.
+    /// The process ended or the host was evicted. The stored state is complete.
     AfterKill,
-    /// The machine went down: the last writes may be lost, so the host waits a full gap
-    /// first.
+    /// The machine went down. The last writes may be lost, so the host waits a full gap first.
     AfterPowerLoss,
 }
 
-/// A host that left memory.
+/// A host that was evicted from memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evicted {
     /// The host.
     pub host: HostKey,
-    /// Its origins that were known.
+    /// Known origins of the host.
     pub origins: Vec<Origin>,
-    /// When it may be asked next.
+    /// When it may next be fetched from.
     pub wake: Tick,
-    /// For [`Scheduler::restore`].
+    /// The host's state, for [`Scheduler::restore`].
     pub bytes: Vec<u8>,
 }
 
-/// The address at which a host was asked last, from the bytes of its [`Scheduler::snapshot`].
+/// Returns the last known address of a host from the bytes of its [`Scheduler::snapshot`].
 #[must_use]
 pub fn stored_address(bytes: &[u8]) -> Option<IpAddr> {
     HostSnapshot::decode(bytes)?.address
 }
 
 impl Scheduler {
-    /// The state of this host that must outlive the process, and when it may be asked next as far
-    /// as it goes itself. Opaque bytes for [`Scheduler::restore`]; `None`: nothing known.
+    /// Returns the time at which the host itself allows the next request, and its state as opaque
+    /// bytes for [`Scheduler::restore`]. `None` if nothing is known of the host.
     ///
-    /// Kept are the ends and gaps of its slots, what it asked us to wait, what its
-    /// rate-limit fields ask for, back-off levels, failures, the smoothed response time and
-    /// the address. Robots are not: their copies live elsewhere, and what they ask for
-    /// comes from there.
+    /// The state holds the ends and gaps of its slots, the waits it requested, its rate-limit
+    /// fields, back-off levels, failures, the smoothed response time and the address. It excludes
+    /// robots, whose copies are stored elsewhere and supply their pace again.
     #[must_use]
     pub fn snapshot(&self, host: &HostKey) -> Option<(Tick, Vec<u8>)> {
         let (wake, state) = self.host_state(host)?;
         Some((wake, state.encode()))
     }
 
-    /// As [`Scheduler::snapshot`], not in bytes yet: of many states of a host the newest alone may
-    /// be worth them.
+    /// Does the same as [`Scheduler::snapshot`], but without encoding. Of several states of a host,
+    /// only the newest may be worth encoding.
     #[must_use]
     pub fn host_state(&self, host: &HostKey) -> Option<(Tick, HostSnapshot)> {
         let id = *self.by_host.get(host)?;
         Some(self.stored(&self.hosts[id]))
     }
 
-    /// Takes back what [`Scheduler::snapshot`] or [`Scheduler::evict`] gave.
+    /// Restores the state from [`Scheduler::snapshot`] or [`Scheduler::evict`].
     ///
-    /// A slot that was in flight counts as ended now. Bytes that are not ours count as
-    /// nothing known, and a full gap is waited. What is known of the host already stays:
-    /// the longer wait stands. No wait is believed that could not have been asked for, so
-    /// a clock that was wrong once blocks nobody for years.
+    /// A slot that was in flight counts as ended now. Invalid bytes count as nothing known, and the
+    /// host waits a full gap. The state merges into what is already known of the host, and the
+    /// longer wait wins. Waits are capped at the longest one possible, so a wrong clock can't block
+    /// a host for years.
     pub fn restore(&mut self, now: Tick, host: &HostKey, bytes: &[u8], rest: RestartKind) {
         self.advance(now);
         let id = self.host_index(host);
         let stored = HostSnapshot::decode(bytes);
-        let known = stored.is_some();
+        let is_valid = stored.is_some();
         let delay = micros(self.limits_of(&self.hosts[id]).delay);
         let stored = stored.unwrap_or_default();
         let gap = Duration::from_micros(stored.gap.max(delay));
@@ -84,16 +82,16 @@ impl Scheduler {
             self.join_address_gate(id, address);
         }
         self.merge(id, &stored);
-        if !known || rest == RestartKind::AfterPowerLoss {
+        if !is_valid || rest == RestartKind::AfterPowerLoss {
             let until = self.now + gap;
             self.hosts[id].backoff_mut().hold(until, GapReason::Restart);
         }
         self.refresh(id);
     }
 
-    /// A request of an earlier run, from its record: the gap after it is kept, and the wait
-    /// that was asked for. Before or after [`Scheduler::restore`]; a request that is noted
-    /// more than once takes a slot more of a host that has several, for one gap.
+    /// Applies a request of an earlier run, from its record: the gap after it and the wait that it
+    /// requested. May be called before or after [`Scheduler::restore`]. Noting a request twice
+    /// costs a host with several slots one more slot, for one gap.
     pub fn note_past_request(
         &mut self,
         now: Tick,
@@ -120,9 +118,10 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Takes an idle host out of memory: nothing waits for it, nothing is in flight.
+    /// Evicts a host with no pending work and nothing in flight.
     ///
-    /// Its robots state is forgotten with it: say it again when its urls wait again.
+    /// Its robots state is lost: call [`Scheduler::set_robots`] again once its URLs are pending
+    /// again.
     pub fn evict(&mut self) -> Option<Evicted> {
         while let Some(id) = self.idle.pop_front() {
             let host = &mut self.hosts[id];
@@ -138,7 +137,7 @@ impl Scheduler {
             }
             for gate in [host.address, host.site] {
                 if gate != NO_GATE {
-                    self.gates.leave(gate, self.now);
+                    self.gates.remove_host(gate, self.now);
                 }
             }
             return Some(Evicted {
@@ -151,9 +150,9 @@ impl Scheduler {
         None
     }
 
-    /// Takes a host out of memory for good, with all that waits for it: somebody else asks it from
-    /// now on. Gives its origins; none while something is in flight, and then nothing more is issued
-    /// for it.
+    /// Removes a host and all its pending work for good, because another worker owns it now.
+    /// Returns its origins. Returns `None` while requests are in flight; after that, no permit is
+    /// issued for it.
     pub fn hand_over(&mut self, now: Tick, host: &HostKey) -> Option<Vec<Origin>> {
         self.advance(now);
         let Some(&id) = self.by_host.get(host) else {
@@ -179,13 +178,13 @@ impl Scheduler {
         }
         for gate in [host.address, host.site] {
             if gate != NO_GATE {
-                self.gates.leave(gate, self.now);
+                self.gates.remove_host(gate, self.now);
             }
         }
         Some(host.origins.into_iter().map(|entry| entry.origin).collect())
     }
 
-    /// No host can have asked us to wait any longer.
+    /// Returns the latest possible end of a wait that a host requested.
     fn longest_wait(&self) -> Tick {
         let politeness = self.politeness();
         self.now + politeness.max_retry_after.max(politeness.wait_max)
@@ -212,16 +211,15 @@ impl Scheduler {
         let now = self.now;
         let gap = Duration::from_micros(stored.gap);
         for slot in &stored.slots {
-            // Nothing ended later than now; its gap stays as long as it was promised.
+            // No request can have ended later than now. The gap keeps its length.
             let last_end = slot.last_end.min(now);
             let next_at = slot.next_at.min(now + slot.next_at.since(slot.last_end));
-            let why = slot.why;
             self.add_slot(
                 id,
                 Slot {
                     last_end,
                     next_at,
-                    why,
+                    why: slot.why,
                 },
             );
         }
@@ -235,10 +233,11 @@ impl Scheduler {
             self.add_slot(id, ended);
         }
         let longest_wait = self.longest_wait();
-        // Where requests ended later than now a clock was ahead, and all it dated is as much ahead.
+        // Ends later than now mean that the clock was ahead, so all stored times are ahead by as
+        // much.
         let ends = stored.slots.iter().map(|slot| slot.last_end);
         let ahead = ends.max().unwrap_or(Tick::ZERO).since(now);
-        let meant = |until: Tick, longest: Tick| until.before(ahead).min(longest);
+        let adjusted = |until: Tick, longest: Tick| until.before(ahead).min(longest);
         let host = &mut self.hosts[id];
         if host.smoothed == 0 {
             host.smoothed = stored.smoothed;
@@ -248,9 +247,9 @@ impl Scheduler {
             return;
         }
         let backoff = host.backoff_mut();
-        backoff.hold(meant(old.hold_until, longest_wait), old.hold_why);
+        backoff.hold(adjusted(old.hold_until, longest_wait), old.hold_why);
         backoff.hold_level = backoff.hold_level.max(old.hold_level);
-        let pause_until = meant(old.trip_until, now + MAX_PAUSE);
+        let pause_until = adjusted(old.trip_until, now + MAX_PAUSE);
         backoff.trip_until = backoff.trip_until.max(pause_until);
         backoff.trip_level = backoff.trip_level.max(old.trip_level);
         backoff.ease = match (backoff.ease, old.ease) {
@@ -268,15 +267,15 @@ impl Scheduler {
             limit.gap = old.limit.gap;
             limit.gap_until = limit
                 .gap_until
-                .max(meant(old.limit.gap_until, longest_wait));
+                .max(adjusted(old.limit.gap_until, longest_wait));
         }
         limit.wait_until = limit
             .wait_until
-            .max(meant(old.limit.wait_until, longest_wait));
+            .max(adjusted(old.limit.wait_until, longest_wait));
     }
 
-    /// Adds a used slot. Where there would be more than the host has, the one free first
-    /// goes, but no end is forgotten that is later than another's.
+    /// Adds a used slot. If the host then has too many, drops the one that becomes ready first but
+    /// keeps the latest end.
     fn add_slot(&mut self, id: u32, slot: Slot) {
         let (address, site) = (self.hosts[id].address, self.hosts[id].site);
         if address != NO_GATE {
@@ -309,7 +308,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const HOUR: i64 = 3600;
 
-    /// So many seconds from now.
+    /// Returns the time this many seconds from now.
     fn at(seconds: i64) -> Tick {
         Tick::from_micros(1_700_000_000_000_000_u64.saturating_add_signed(seconds * 1_000_000))
     }
@@ -322,7 +321,7 @@ mod tests {
         }
     }
 
-    /// The stored form of a host after it was restored from these, one after the other.
+    /// Returns the state of a host after restoring these snapshots in order.
     fn restored(politeness: Politeness, stored: &[&HostSnapshot]) -> HostSnapshot {
         let mut scheduler = Scheduler::new(politeness, 1);
         let host = HostKey::parse("a.example").unwrap();
@@ -340,8 +339,8 @@ mod tests {
         }
     }
 
-    /// A host in trouble, in all its parts.
-    fn known() -> HostSnapshot {
+    /// A host in trouble, with every field set.
+    fn troubled() -> HostSnapshot {
         HostSnapshot {
             smoothed: 700_000,
             // Ten times twice the response time, halved by two answers.
@@ -371,13 +370,13 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_host_comes_back_in_all_its_parts() {
-        assert_eq!(restored(three_slots(), &[&known()]), known());
+    fn a_host_is_restored_completely() {
+        assert_eq!(restored(three_slots(), &[&troubled()]), troubled());
     }
 
     #[test]
-    fn ours_of_two_accounts_of_a_host_the_stricter_holds() {
-        let other = HostSnapshot {
+    fn the_stricter_of_two_snapshots_wins() {
+        let newer = HostSnapshot {
             smoothed: 1,
             address: Some("192.0.2.2".parse().unwrap()),
             backoff: Backoff {
@@ -415,26 +414,26 @@ mod tests {
         let expected = HostSnapshot {
             gap: 7_000_000,
             backoff: both(100, &[1, 2, 3]),
-            ..known()
+            ..troubled()
         };
-        assert_eq!(restored(three_slots(), &[&known(), &other]), expected);
-        // The response time and the address are those that came first.
+        assert_eq!(restored(three_slots(), &[&troubled(), &newer]), expected);
+        // The response time and the address of the first snapshot win.
         let expected = HostSnapshot {
             smoothed: 1,
             gap: 5_000_000,
-            slots: known().slots,
-            address: other.address,
+            slots: troubled().slots,
+            address: newer.address,
             backoff: both(200, &[2, 3, 1]),
             ..HostSnapshot::default()
         };
-        assert_eq!(restored(three_slots(), &[&other, &known()]), expected);
-        // A host without trouble takes none away.
+        assert_eq!(restored(three_slots(), &[&newer, &troubled()]), expected);
+        // A host without trouble does not clear it.
         let calm = HostSnapshot::default();
-        assert_eq!(restored(three_slots(), &[&known(), &calm]), known());
+        assert_eq!(restored(three_slots(), &[&troubled(), &calm]), troubled());
     }
 
     #[test]
-    fn ours_no_wait_is_longer_than_one_that_could_be_asked_for() {
+    fn no_wait_exceeds_the_longest_possible_one() {
         let stored = HostSnapshot {
             backoff: Backoff {
                 hold_until: at(100 * HOUR),
@@ -455,25 +454,25 @@ mod tests {
                 wait_max: 3600 * wait * SECOND,
                 ..Politeness::default()
             };
-            let found = restored(politeness, &[&stored]).backoff;
-            assert_eq!(found.hold_until, at(longest * HOUR));
-            assert_eq!(found.trip_until, at(24 * HOUR));
-            assert_eq!(found.limit.gap_until, at(longest * HOUR));
-            assert_eq!(found.limit.wait_until, at(longest * HOUR));
+            let backoff = restored(politeness, &[&stored]).backoff;
+            assert_eq!(backoff.hold_until, at(longest * HOUR));
+            assert_eq!(backoff.trip_until, at(24 * HOUR));
+            assert_eq!(backoff.limit.gap_until, at(longest * HOUR));
+            assert_eq!(backoff.limit.wait_until, at(longest * HOUR));
         }
     }
 
     #[test]
-    fn ours_times_of_a_clock_that_was_ahead_count_from_now() {
-        let mut ahead = known();
+    fn times_of_a_clock_that_was_ahead_count_from_now() {
+        let mut ahead = troubled();
         ahead.slots = vec![
             slot(90, 95, GapReason::Delay),
             slot(100, 108, GapReason::Wait),
         ];
-        let found = restored(three_slots(), &[&ahead]);
+        let snapshot = restored(three_slots(), &[&ahead]);
         let slots = [slot(0, 5, GapReason::Delay), slot(0, 8, GapReason::Wait)];
-        assert_eq!(found.slots, slots);
-        let backoff = found.backoff;
+        assert_eq!(snapshot.slots, slots);
+        let backoff = snapshot.backoff;
         assert_eq!(backoff.hold_until, at(-50));
         assert_eq!(backoff.trip_until, at(-80));
         assert_eq!(backoff.limit.gap_until, at(0));
@@ -481,20 +480,20 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_was_in_flight_ends_now_in_as_many_slots_as_there_are() {
+    fn requests_in_flight_end_now_within_the_slots_there_are() {
         for (in_flight, slots) in [(0, 0), (1, 1), (3, 3), (9, 3)] {
             let stored = HostSnapshot {
                 gap: 2_000_000,
                 in_flight,
                 ..HostSnapshot::default()
             };
-            let found = restored(three_slots(), &[&stored]).slots;
-            assert_eq!(found, vec![slot(0, 2, GapReason::Restart); slots]);
+            let restored_slots = restored(three_slots(), &[&stored]).slots;
+            assert_eq!(restored_slots, vec![slot(0, 2, GapReason::Restart); slots]);
         }
     }
 
     #[test]
-    fn ours_the_slot_that_is_free_first_goes_and_the_latest_end_stays() {
+    fn the_slot_that_is_ready_first_is_dropped_and_the_latest_end_stays() {
         let stored = HostSnapshot {
             slots: vec![
                 slot(-1, 0, GapReason::Delay),

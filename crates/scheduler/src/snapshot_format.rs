@@ -1,7 +1,7 @@
-//! The durable form of a host's politeness: bytes that only this crate reads.
+//! The durable form of a host's politeness, read only by this crate.
 //!
-//! Little-endian, version first, a checksum last, so that bytes of another version or a
-//! torn write are told apart from ours.
+//! Little-endian, with a version first and a checksum last, to detect other versions and torn
+//! writes.
 
 use std::net::IpAddr;
 
@@ -37,7 +37,7 @@ impl Default for HostSnapshot {
 }
 
 impl HostSnapshot {
-    /// Opaque bytes, for [`Scheduler::restore`](crate::Scheduler::restore).
+    /// Returns the state as opaque bytes, for [`Scheduler::restore`](crate::Scheduler::restore).
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(120 + self.slots.len() * 17);
@@ -94,7 +94,7 @@ impl HostSnapshot {
         bytes
     }
 
-    /// `None`: not bytes of ours.
+    /// Returns `None` if the bytes are not valid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<HostSnapshot> {
         let (body, sum) = bytes.split_last_chunk::<4>()?;
         if checksum(body) != u32::from_le_bytes(*sum) {
@@ -119,7 +119,7 @@ impl HostSnapshot {
             ..Backoff::NONE
         };
         stored.in_flight = rest.u32()?;
-        // No capacity is reserved on the word of a number that was read.
+        // Don't reserve capacity for a count from untrusted bytes.
         for _ in 0..rest.u32()? {
             stored.slots.push(Slot {
                 last_end: rest.tick()?,
@@ -146,7 +146,7 @@ impl HostSnapshot {
     }
 }
 
-/// The bytes that are left to read.
+/// The bytes not read yet.
 struct ByteReader<'a>(&'a [u8]);
 
 impl ByteReader<'_> {
@@ -177,7 +177,7 @@ impl ByteReader<'_> {
     }
 }
 
-/// FNV-1a, 32 bits: against tears and other versions, not against anyone's ill will.
+/// FNV-1a, 32 bits. Detects torn writes and other versions, not tampering.
 fn checksum(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811C_9DC5, |sum, byte| {
         (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
@@ -196,7 +196,7 @@ mod tests {
     use crate::tick::Tick;
 
     #[test]
-    fn ours_numbers_of_reasons_stay() {
+    fn discriminants_of_reasons_are_stable() {
         let names = GapReason::VARIANTS.iter().map(ToString::to_string);
         assert_eq!(
             names.collect::<Vec<_>>().join(" "),
@@ -207,7 +207,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ours_bytes_round_trip(
+        fn bytes_round_trip(
             numbers in proptest::array::uniform5(any::<u64>()),
             levels in any::<(u8, u8, u32, u32)>(),
             slots in proptest::collection::vec((any::<u64>(), any::<u64>(), 0..GapReason::VARIANTS.len()), 0..5),
@@ -249,7 +249,7 @@ mod tests {
         }
 
         #[test]
-        fn ours_garbage_is_nothing_known(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn garbage_decodes_to_nothing(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             prop_assert_eq!(HostSnapshot::decode(&bytes), None);
         }
     }

@@ -1,4 +1,4 @@
-//! A summary of all hosts: ready, waiting for their gap, paused, parked.
+//! A summary of all hosts: ready, waiting for their gap, paused or parked.
 
 use crawl_weburl::HostKey;
 
@@ -7,62 +7,61 @@ use crate::permit::GapReason;
 use crate::scheduler::Scheduler;
 use crate::tick::Tick;
 
-/// The scheduler's hosts with something to ask, by what they wait for.
+/// Hosts with pending work, grouped by what they wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostSummary {
     /// Requests in flight.
     pub in_flight: u32,
-    /// Hosts with a request in flight in each of their slots.
+    /// Hosts with every slot in flight.
     pub asked_hosts: u32,
-    /// Hosts that are ready, though an address, a site, the rate or the concurrency may
-    /// hold them up.
+    /// Hosts that are ready, though an address, a site, the rate or the concurrency may delay them.
     pub ready: u32,
     /// Hosts that wait for their gap.
     pub waiting_hosts: u32,
-    /// Hosts that rest: nothing may be asked before their time.
+    /// Hosts without requests before some time.
     pub paused: Vec<PausedHost>,
-    /// Hosts with something to ask that are parked ([`Scheduler::park`]).
+    /// Parked hosts with pending work ([`Scheduler::park`]).
     pub parked: Vec<HostKey>,
-    /// The soonest moment at which anything could be issued with nothing learned meanwhile;
-    /// `None`: not before a `done` or `robots`, or never.
+    /// The earliest time when a permit could be issued if nothing changes before then. `None`
+    /// if a `done` or `set_robots` must come first, or if there is no such time.
     pub soonest: Option<Tick>,
 }
 
-/// A host that rests with urls waiting.
+/// A paused host with pending URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PausedHost {
     /// The host.
     pub host: HostKey,
-    /// Until when.
+    /// When the pause ends.
     pub until: Tick,
     /// The rule that pauses it.
     pub why: PauseReason,
 }
 
-/// The reason why a host is paused.
+/// Why a host is paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseReason {
-    /// It sent a Retry-After.
+    /// The host sent a Retry-After.
     RetryAfter,
-    /// It asked us to wait without saying how long.
+    /// The host sent a 429 or 503 without a Retry-After.
     Wait,
-    /// No connection could be made, or too many requests failed in a row: so many since
-    /// the last answer.
+    /// No connection could be made, or too many requests failed in a row: the number of failures
+    /// since the last answer.
     Failures(u32),
-    /// The robots.txt of all its origins with urls waiting can't be fetched.
+    /// The robots.txt of every origin with pending URLs is unreachable.
     Robots,
-    /// The Visit-time of its robots.txt begins then.
+    /// The Visit-time in its robots.txt has not begun.
     VisitTime,
-    /// Its rate-limit fields said that nothing is left until then.
+    /// The host's rate-limit fields reported a used-up quota.
     RateLimit,
-    /// The operator's quiet hours last until then.
+    /// The operator's quiet hours.
     QuietHours,
-    /// Another crawl is asking it.
+    /// Another crawl is fetching from it.
     OtherCrawl,
 }
 
 impl PauseReason {
-    /// All names that [`PauseReason::name`] gives.
+    /// All names that [`PauseReason::name`] returns.
     pub const NAMES: [&str; 8] = [
         "retry_after",
         "wait",
@@ -74,7 +73,7 @@ impl PauseReason {
         "other_crawl",
     ];
 
-    /// Its name, without the number of failures.
+    /// Returns the name, without the number of failures.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -91,8 +90,8 @@ impl PauseReason {
 }
 
 impl Scheduler {
-    /// The summary of all hosts at `now`. Walks over all hosts in memory: for progress and for
-    /// the end of a crawl, not for each request.
+    /// Returns the summary of all hosts at `now`. Visits all hosts in memory, so use it for
+    /// progress and for the end of a crawl, not for each request.
     #[must_use]
     pub fn host_summary(&self, now: Tick) -> HostSummary {
         let now = self.now.max(now);
@@ -137,21 +136,24 @@ impl Scheduler {
         }
         if !host.has_work() {
             let retries = host.origins.iter().filter_map(|entry| {
-                let why = match entry.is_unreachable() {
+                let reason = match entry.is_unreachable() {
                     true => PauseReason::Robots,
                     false => PauseReason::VisitTime,
                 };
-                Some((entry.status().retry_at?, why))
+                Some((entry.status().retry_at?, reason))
             });
-            let (until, why) = retries.min_by_key(|(until, _)| *until)?;
-            return paused(until.max(host.earliest(self.limits_of(host), now).0), why);
+            let (until, reason) = retries.min_by_key(|(until, _)| *until)?;
+            return paused(
+                until.max(host.earliest(self.limits_of(host), now).0),
+                reason,
+            );
         }
-        let (until, why) = host.earliest(self.limits_of(host), now);
+        let (until, gap_reason) = host.earliest(self.limits_of(host), now);
         if until <= now {
             return None;
         }
         let backoff = host.backoff();
-        let why = match why {
+        let reason = match gap_reason {
             _ if until == backoff.trip_until => PauseReason::Failures(backoff.fails),
             GapReason::RetryAfter => PauseReason::RetryAfter,
             GapReason::Wait => PauseReason::Wait,
@@ -160,6 +162,6 @@ impl Scheduler {
             GapReason::RateLimit if until == backoff.limit.wait_until => PauseReason::RateLimit,
             _ => return None,
         };
-        paused(until, why)
+        paused(until, reason)
     }
 }

@@ -1,36 +1,36 @@
-//! The moment of a call, as the scheduler is told it.
+//! The time of a call, passed in by the caller.
 
 use std::fmt;
 use std::ops::Add;
 use std::time::Duration;
 
-/// Microseconds since the Unix epoch; never goes backwards within a run.
+/// A time in microseconds since the Unix epoch. Never decreases within a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(u64);
 
 impl Tick {
-    /// The epoch itself, used for "long ago".
+    /// The epoch itself, for "long ago".
     pub const ZERO: Tick = Tick(0);
 
-    /// A tick of `micros` microseconds since the Unix epoch.
+    /// Creates a tick from microseconds since the Unix epoch.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Tick {
         Tick(micros)
     }
 
-    /// Microseconds since the Unix epoch.
+    /// Returns microseconds since the Unix epoch.
     #[must_use]
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 
-    /// Whole milliseconds since the Unix epoch.
+    /// Returns whole milliseconds since the Unix epoch.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0 / 1000
     }
 
-    /// The time from `earlier` to this tick; zero where `earlier` is not earlier.
+    /// Returns the time from `earlier` to this tick, or zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Tick) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
@@ -38,18 +38,18 @@ impl Tick {
 }
 
 impl Tick {
-    /// So many microseconds later; saturating.
+    /// Adds microseconds, saturating.
     pub(crate) const fn after(self, micros: u64) -> Tick {
         Tick(self.0.saturating_add(micros))
     }
 
-    /// So much earlier; the epoch at the earliest.
+    /// Subtracts a duration, down to the epoch.
     pub(crate) fn before(self, time: Duration) -> Tick {
         Tick(self.0.saturating_sub(micros(time)))
     }
 }
 
-/// Saturating; a fraction of a microsecond is rounded up, so a wait is never shortened.
+/// Saturates. Rounds a fraction of a microsecond up, so a wait is never shortened.
 impl Add<Duration> for Tick {
     type Output = Tick;
 
@@ -64,7 +64,7 @@ impl fmt::Display for Tick {
     }
 }
 
-/// Microseconds of a duration, rounded up, saturating.
+/// Converts a duration to microseconds, rounding up and saturating.
 pub(crate) fn micros(duration: Duration) -> u64 {
     let seconds = duration.as_secs().saturating_mul(1_000_000);
     seconds.saturating_add(u64::from(duration.subsec_nanos().div_ceil(1000)))
@@ -77,7 +77,7 @@ mod tests {
     use super::Tick;
 
     #[test]
-    fn ours_a_wait_is_never_shortened() {
+    fn a_wait_is_never_shortened() {
         let tick = Tick::from_micros(5);
         assert_eq!(tick + Duration::from_nanos(1), Tick::from_micros(6));
         assert_eq!(tick + Duration::MAX, Tick::from_micros(u64::MAX));

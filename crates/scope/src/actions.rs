@@ -1,13 +1,13 @@
-//! URLs that look as if asking for them did something.
+//! URLs that look as if requesting them had a side effect.
 //!
-//! The standard of 1994 was made to keep robots from "scripts with side effects (such as
-//! voting)". GET is safe by RFC 9110 section 9.2.1, but not every site knows that.
+//! The robots.txt standard of 1994 was made to keep robots from "scripts with side effects (such as
+//! voting)". GET is safe by RFC 9110 section 9.2.1, but not every site respects that.
 
 use std::fmt;
 
 use crawl_weburl::CanonicalUrl;
 
-/// Last names of paths that stand for a deed, in lower case.
+/// Last path segments that name an action, in lower case.
 const ACTION_WORDS: [&str; 30] = [
     "add-to-cart",
     "add_to_cart",
@@ -41,30 +41,30 @@ const ACTION_WORDS: [&str; 30] = [
     "vote",
 ];
 
-/// Parameters whose value says what is to be done.
+/// Parameters whose value names an action.
 const VERBS: [&str; 9] = [
     "action", "act", "do", "op", "cmd", "command", "task", "method", "func",
 ];
 
-/// Such values, in lower case, beside those of paths.
+/// Values of such parameters, in lower case, in addition to `ACTION_WORDS`.
 const VALUES: [&str; 16] = [
     "add", "addcart", "buy_now", "create", "edit", "insert", "logout", "markread", "move", "new",
     "post", "reply", "save", "submit", "update", "watch",
 ];
 
-/// Endings of programs. A file of another kind that is called `delete.html` tells of a deed.
+/// Extensions of programs. A file with another one, such as `delete.html`, is a page about deleting.
 const PROGRAMS: [&str; 11] = [
     "php", "cgi", "pl", "asp", "aspx", "jsp", "jspx", "do", "action", "cfm", "py",
 ];
 
-/// The sign by which a URL looks as if asking for it did something.
+/// The sign that requesting a URL may have a side effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The last name of its path.
+    /// The last segment of the path.
     Path(String),
     /// A parameter, as written.
     Parameter(String),
-    /// A program under cgi-bin that is told something.
+    /// A program under cgi-bin that is passed a query.
     Cgi,
 }
 
@@ -78,15 +78,15 @@ impl fmt::Display for Action {
     }
 }
 
-/// Returns whether a URL looks as if asking for it did something, and by what.
+/// Returns the sign that requesting a URL may have a side effect. `None` if there is none.
 ///
 /// ```
 /// use crawl_scope::action;
 /// use crawl_weburl::canonicalize;
 ///
 /// let url = |text| canonicalize(None, text).unwrap();
-/// let found = action(&url("http://a.example/wiki/Home?action=edit")).unwrap();
-/// assert_eq!(found.to_string(), "parameter action=edit");
+/// let edit = action(&url("http://a.example/wiki/Home?action=edit")).unwrap();
+/// assert_eq!(edit.to_string(), "parameter action=edit");
 /// assert_eq!(action(&url("http://a.example/sql/delete.html")), None);
 /// ```
 #[must_use]
@@ -109,12 +109,13 @@ pub fn action(url: &CanonicalUrl) -> Option<Action> {
         return Some(Action::Path(last.to_owned()));
     }
     url.parameters().find_map(|(name, value)| {
-        let (lower, told) = (name.to_ascii_lowercase(), value.to_ascii_lowercase());
-        let is_deed = ACTION_WORDS.contains(&told.as_str()) || VALUES.contains(&told.as_str());
-        let verb = VERBS.contains(&lower.as_str()) && is_deed;
-        // `?delete=7`, `?add-to-cart=7`; a search for votes has another name for it.
-        let deed = ACTION_WORDS.contains(&lower.as_str());
-        (verb || deed).then(|| Action::Parameter(format!("{name}={value}")))
+        let (name_lower, value_lower) = (name.to_ascii_lowercase(), value.to_ascii_lowercase());
+        let is_action =
+            ACTION_WORDS.contains(&value_lower.as_str()) || VALUES.contains(&value_lower.as_str());
+        let is_verb = VERBS.contains(&name_lower.as_str()) && is_action;
+        // `?delete=7`, `?add-to-cart=7`. A search for votes uses another parameter name.
+        let is_action_name = ACTION_WORDS.contains(&name_lower.as_str());
+        (is_verb || is_action_name).then(|| Action::Parameter(format!("{name}={value}")))
     })
 }
 
@@ -131,12 +132,12 @@ mod tests {
     )]
     fn check(path: &str, expect: Expect) {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
-        let found = action(&url).map_or("-".to_owned(), |action| action.to_string());
-        expect.assert_eq(&found);
+        let actual = action(&url).map_or("-".to_owned(), |action| action.to_string());
+        expect.assert_eq(&actual);
     }
 
     #[test]
-    fn ours_action_words() {
+    fn action_words_are_signs() {
         check("/account/logout", expect!["path ends in logout"]);
         check("/account/Logout.php", expect!["path ends in Logout.php"]);
         check("/poll/3/vote/", expect!["path ends in vote"]);
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_pages_about_actions_are_none() {
+    fn pages_about_actions_are_not_signs() {
         for path in [
             "/sql/delete.html",
             "/docs/vote.txt",

@@ -1,9 +1,9 @@
-//! Which documents the operator wants, by what they are: type, size, language.
+//! Which documents the operator wants, by type, size and language.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The operator's filter on answers; the default wants all.
+/// The operator's filter on responses. The default accepts every document.
 ///
 /// ```
 /// use crawl_scope::ContentFilter;
@@ -21,37 +21,37 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContentFilter {
-    /// Where any are given, the type is one of them.
+    /// If not empty, the media type must match an entry.
     pub types: Vec<MediaRange>,
-    /// Bytes of a body, at least.
+    /// Minimum size of a body, in bytes.
     pub min_size: u64,
-    /// Bytes of a body, at most.
+    /// Maximum size of a body, in bytes.
     pub max_size: Option<u64>,
-    /// Where any are given, the language of a page is one of them.
+    /// If not empty, a page's language must match an entry.
     pub languages: Vec<LanguageRange>,
 }
 
-/// The reason why a document is unwanted; `Display` writes it as rows have it.
+/// The reason why a document is unwanted. `Display` writes it as rows contain it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unwanted {
-    /// Its type, which is none of those asked for.
+    /// The media type, which matches none of [`ContentFilter::types`].
     Type(String),
-    /// It is shorter than this.
+    /// The body is shorter than this number of bytes.
     TooShort(u64),
-    /// It is longer than this.
+    /// The body is longer than this number of bytes.
     TooLong(u64),
-    /// Its language, which is none of those asked for.
+    /// The language, which matches none of [`ContentFilter::languages`].
     Language(String),
 }
 
 impl ContentFilter {
-    /// Returns whether it wants all documents.
+    /// Returns whether the filter accepts every document.
     #[must_use]
     pub fn wants_all(&self) -> bool {
         *self == ContentFilter::default()
     }
 
-    /// Judges a type as `Content-Type` writes it; its parameters do not count.
+    /// Judges the value of a `Content-Type` field, ignoring its parameters.
     #[must_use]
     pub fn of_type(&self, content_type: &str) -> Option<Unwanted> {
         let essence = content_type.split(';').next().unwrap_or_default().trim();
@@ -60,17 +60,17 @@ impl ContentFilter {
         (!is_wanted).then(|| Unwanted::Type(essence.to_ascii_lowercase()))
     }
 
-    /// Judges the length of a whole body.
+    /// Judges the length of a complete body.
     #[must_use]
     pub fn too_short(&self, bytes: u64) -> Option<Unwanted> {
         (bytes < self.min_size).then_some(Unwanted::TooShort(self.min_size))
     }
 
-    /// Judges the length of a body, or of what is known of it so far.
+    /// Judges the length of a body, or of the part received so far.
     #[must_use]
     pub fn too_long(&self, bytes: u64) -> Option<Unwanted> {
-        let most = self.max_size.filter(|most| bytes > *most)?;
-        Some(Unwanted::TooLong(most))
+        let max = self.max_size.filter(|max| bytes > *max)?;
+        Some(Unwanted::TooLong(max))
     }
 
     /// Judges a language tag (BCP 47).
@@ -85,24 +85,24 @@ impl ContentFilter {
 impl fmt::Display for Unwanted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unwanted::Type(found) => write!(f, "content-type {found}"),
-            Unwanted::TooShort(least) => write!(f, "min-size {least}"),
-            Unwanted::TooLong(most) => write!(f, "max-size {most}"),
-            Unwanted::Language(found) => write!(f, "language {found}"),
+            Unwanted::Type(essence) => write!(f, "content-type {essence}"),
+            Unwanted::TooShort(min) => write!(f, "min-size {min}"),
+            Unwanted::TooLong(max) => write!(f, "max-size {max}"),
+            Unwanted::Language(tag) => write!(f, "language {tag}"),
         }
     }
 }
 
-/// A type, or all types of a kind, as `Accept` writes them: `text/html`, `image/*`, `*/*`
-/// (RFC 9110 section 12.5.1). Capitals do not count.
+/// A media type, or all types of a kind, as `Accept` writes them: `text/html`, `image/*`, `*/*`
+/// (RFC 9110 section 12.5.1). Case-insensitive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaRange {
     kind: String,
-    /// None: all of the kind.
+    /// `None` matches every subtype.
     subtype: Option<String>,
 }
 
-/// The text is no type and no range of them.
+/// The text is neither a media type nor a range of media types.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no media type")]
 pub struct BadMediaRange(pub String);
@@ -120,7 +120,7 @@ impl FromStr for MediaRange {
     type Err = BadMediaRange;
 
     fn from_str(text: &str) -> Result<MediaRange, BadMediaRange> {
-        // RFC 9110 section 5.6.2, without the `*` of a range.
+        // A token of RFC 9110 section 5.6.2, without the `*` of a range.
         let is_token = |text: &str| {
             let is_byte = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&b);
             !text.is_empty() && text.bytes().all(is_byte)
@@ -150,18 +150,18 @@ impl fmt::Display for MediaRange {
     }
 }
 
-/// A basic language range (RFC 4647 section 2.1): `de` holds `de`, `de-AT` and `de-Latn-DE`; `*`
-/// holds all. Capitals do not count.
+/// A basic language range (RFC 4647 section 2.1): `de` matches `de`, `de-AT` and `de-Latn-DE`; `*`
+/// matches every tag. Case-insensitive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LanguageRange(String);
 
-/// The text is no language range.
+/// The text is not a language range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no language range")]
 pub struct BadLanguageRange(pub String);
 
 impl LanguageRange {
-    /// Basic filtering, RFC 4647 section 3.3.1.
+    /// Matches a tag by basic filtering (RFC 4647 section 3.3.1).
     fn holds(&self, tag: &str) -> bool {
         let range = self.0.as_str();
         let Some((head, rest)) = tag.split_at_checked(range.len()) else {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc4647_3_3_1_a_range_holds_itself_and_what_begins_with_it_and_a_hyphen() {
+    fn rfc4647_3_3_1_a_range_matches_itself_and_tags_that_extend_it_by_a_hyphen() {
         for (range, tags) in [
             ("de", "+de +de-DE +DE-at +de-Latn-DE-1996 -deu -d -den-x -"),
             ("de-de", "+de-DE +de-DE-1996 -de-Deva -de-Latn-DE -de"),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_size_at_a_bound_is_wanted() {
+    fn a_size_at_a_bound_is_wanted() {
         let filter = ContentFilter {
             min_size: 10,
             max_size: Some(20),

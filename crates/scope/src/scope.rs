@@ -1,4 +1,4 @@
-//! The operator's scope: which hosts, which patterns, how deep.
+//! The operator's scope: hosts, patterns and depth.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use regex::RegexSet;
 use crate::seed_areas::{AreaKind, AreaTaken, SeedAreas, SeedTerms, folder};
 use crate::surt_prefix::SurtPrefix;
 
-/// The distance from the seeds that a crawl may go.
+/// How far from the seeds a crawl may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "lowercase")]
 pub enum ScopeMode {
-    /// The hosts of the seeds; http and https alike, on loopback the port counts.
+    /// The hosts of the seeds. http and https are one host; on loopback the port counts.
     #[default]
     Host,
     /// The registrable domains of the seeds.
     Domain,
-    /// The folders of the seeds: their host, and their path up to its last `/`; `/products` is a folder
-    /// itself.
+    /// The folders of the seeds: the host, and the path up to its last `/`. A seed `/products` is a
+    /// folder itself.
     Prefix,
-    /// Everywhere.
+    /// Every URL.
     Any,
 }
 
 impl ScopeMode {
-    /// The area of a seed that says nothing of it.
+    /// Returns the area of a seed that sets no scope.
     #[must_use]
     pub fn area(self) -> AreaKind {
         match self {
@@ -38,46 +38,49 @@ impl ScopeMode {
     }
 }
 
-/// A pattern that is no regular expression.
+/// A pattern that is not a regular expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{pattern}` is no regular expression: {why}")]
 pub struct BadScopePattern {
     /// The pattern as given.
     pub pattern: String,
-    /// The defect.
+    /// The defect of the pattern.
     pub why: String,
 }
 
-/// The operator's scope, grown by the seeds.
+/// The operator's scope, extended by the seeds.
+///
+/// Build it with [`Scope::new`], then add seeds, hosts and prefixes (`add_*`). [`Scope::judge`]
+/// decides about a URL; [`Scope::judge_at`] also allows for hops off the scope.
 #[derive(Clone, Debug)]
 pub struct Scope {
     mode: ScopeMode,
     include: Patterns,
     exclude: Patterns,
     max_depth: Option<u32>,
-    /// Links that may be followed outside, from a page within.
+    /// Maximum number of consecutive links outside the scope.
     hops_off: u8,
     seeds: HashSet<CanonicalUrl>,
     hosts: HashSet<HostKey>,
     sites: HashSet<Site>,
-    // Folders by host; each begins and ends with `/`.
+    // Folders by host. Each begins and ends with `/`.
     folders: HashMap<HostKey, Vec<String>>,
     prefixes: Vec<SurtPrefix>,
     excluded_hosts: HostTable<()>,
     areas: Arc<SeedAreas>,
 }
 
-/// Is a URL wanted?
+/// Whether a URL is in scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScopeVerdict {
-    /// It is.
+    /// The URL is in scope.
     In,
-    /// It is not.
+    /// The URL is out of scope.
     Out {
-        /// Scope, or depth alone: a URL that is too deep may be met again on a shorter way.
+        /// Why: a URL that is only too deep may be found again on a shorter path.
         reason: OutReason,
-        /// The test that it failed: `host`, `domain`, `prefix`, `include`, `exclude RE`,
-        /// `exclude-host NAME`, `max-depth N`, `depth N of seed URL`.
+        /// The test that failed: `host`, `domain`, `prefix`, `include`, `exclude RE`, `exclude-host
+        /// NAME`, `max-depth N`, `depth N of seed URL`.
         rule: String,
     },
 }
@@ -86,21 +89,21 @@ pub enum ScopeVerdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OutReason {
-    /// Outside whatever the way to it.
+    /// Out of scope by any path.
     Scope,
-    /// Outside, but wanted where few enough links lead there from a page within.
+    /// Out of scope, but allowed within the permitted number of hops off the scope.
     Beyond,
     /// Too many links from the seeds.
     Depth,
 }
 
 impl Scope {
-    /// A scope without seeds. Patterns are regular expressions and match anywhere in the
-    /// whole URL. Where includes are given, one of them must match; an exclude that matches
-    /// wins over all else. `max_depth` counts links from a seed.
+    /// Creates a scope without seeds. Patterns are regular expressions that match anywhere in the
+    /// URL. If there are includes, at least one must match. An exclude that matches overrides
+    /// everything else. `max_depth` counts links from a seed.
     ///
     /// # Errors
-    /// [`BadScopePattern`] names the first pattern that is no regular expression.
+    /// [`BadScopePattern`] names the first pattern that is not a regular expression.
     pub fn new(
         mode: ScopeMode,
         include: &[String],
@@ -123,10 +126,10 @@ impl Scope {
         })
     }
 
-    /// Other patterns hold from now on, and other hosts are taken out; what was taken in stays.
+    /// Replaces the patterns and the excluded hosts. Seeds, hosts and prefixes stay.
     ///
     /// # Errors
-    /// [`BadScopePattern`]; nothing is changed then.
+    /// [`BadScopePattern`], and nothing is changed.
     pub fn set_exclusions(
         &mut self,
         include: &[String],
@@ -139,38 +142,38 @@ impl Scope {
         Ok(())
     }
 
-    /// Takes in what lies in a SURT prefix, whatever the distance from the seeds may be.
+    /// Adds the URLs of a SURT prefix to the scope, in every mode.
     pub fn add_prefix(&mut self, prefix: SurtPrefix) {
         self.prefixes.push(prefix);
     }
 
-    /// Takes a host in, as that of a seed: where domains count its own joins, and where folders
-    /// count the whole host does.
+    /// Adds a host to the scope as if it were the host of a seed: in mode `domain` its domain
+    /// joins, and in mode `prefix` the whole host.
     pub fn add_host(&mut self, host: &HostKey) {
-        // A host that was read once is read again.
+        // A `HostKey` parses again as a URL's host.
         if let Ok(root) = canonicalize(None, &format!("http://{host}/")) {
             self.add_place(&root);
         }
     }
 
-    /// Takes in pages up to so many links outside: those of pages within lead to the first of them.
+    /// Allows this many consecutive links outside the scope, the first of them from a page within.
     pub fn allow_hops_off(&mut self, hops: u8) {
         self.hops_off = hops;
     }
 
-    /// The links that may be followed outside, one behind the other.
+    /// Maximum number of consecutive links outside the scope.
     #[must_use]
     pub fn hops_off(&self) -> u8 {
         self.hops_off
     }
 
-    /// Takes these hosts out with their subdomains, whatever says that they belong to the scope.
+    /// Excludes hosts and their subdomains, overriding everything that includes them.
     pub fn exclude_hosts(&mut self, hosts: HostTable<()>) {
         self.excluded_hosts = hosts;
     }
 
-    /// Takes a seed in: its host joins the scope, and itself needs no include. Of one that carries
-    /// a scope of its own the area has joined, and nothing else does.
+    /// Adds a seed. The seed's host, domain or folder joins the scope, and the seed itself needs no
+    /// include. A seed that sets a scope adds only its area.
     pub fn add_seed(&mut self, url: &CanonicalUrl) {
         let own = self.areas.of_seed(url).and_then(|area| area.terms.scope);
         if own.is_none() {
@@ -179,10 +182,10 @@ impl Scope {
         self.seeds.insert(url.clone());
     }
 
-    /// Takes a seed in that carries settings of its own.
+    /// Adds a seed with settings of its own.
     ///
     /// # Errors
-    /// [`AreaTaken`] where another seed says something else of the same area.
+    /// [`AreaTaken`] if another seed has different settings for the same area.
     pub fn add_seed_with(
         &mut self,
         url: &CanonicalUrl,
@@ -193,25 +196,25 @@ impl Scope {
         Ok(())
     }
 
-    /// Takes in the target that a seed, or such a target, redirects to, with what the seed carries.
+    /// Adds the redirect target of a seed, or of such a target, with the seed's settings.
     pub fn add_target(&mut self, from: &CanonicalUrl, target: &CanonicalUrl) {
         SeedAreas::follow(&mut self.areas, from, target);
         self.add_seed(target);
     }
 
-    /// Returns whether a URL is a seed, or the target of one, that was taken in.
+    /// Returns whether a URL was added as a seed or as a seed's redirect target.
     #[must_use]
     pub fn is_seed(&self, url: &CanonicalUrl) -> bool {
         self.seeds.contains(url)
     }
 
-    /// The terms of the seed in whose area a URL lies; none where it lies in no area.
+    /// Returns the terms of the seed whose area contains a URL. `None` if no area does.
     #[must_use]
     pub fn terms(&self, url: &CanonicalUrl) -> Option<&SeedTerms> {
         self.areas.find(url).map(|area| &area.terms)
     }
 
-    /// The areas of the seeds that carry settings of their own.
+    /// The areas of the seeds with settings of their own.
     #[must_use]
     pub fn areas(&self) -> &Arc<SeedAreas> {
         &self.areas
@@ -221,14 +224,14 @@ impl Scope {
         let host = url.host_key();
         let folder = folder(url.path());
         let folders = self.folders.entry(host.clone()).or_default();
-        if !folders.iter().any(|known| *known == folder) {
+        if !folders.iter().any(|other| *other == folder) {
             folders.push(folder.into_owned());
         }
         self.hosts.insert(host);
         self.sites.insert(url.site());
     }
 
-    /// Is a URL wanted that was found `depth` links from a seed?
+    /// Decides whether a URL `depth` links from a seed is in scope.
     #[must_use]
     pub fn judge(&self, url: &CanonicalUrl, depth: u32) -> ScopeVerdict {
         if let Some(rule) = self.excluded(url) {
@@ -256,7 +259,7 @@ impl Scope {
         }
     }
 
-    /// The same for a URL to which so many links lead since the scope was left, 0 where it was not.
+    /// Judges a URL `hops_off` links outside the scope; 0 if its path never left the scope.
     #[must_use]
     pub fn judge_at(&self, url: &CanonicalUrl, depth: u32, hops_off: u8) -> ScopeVerdict {
         match self.judge(url, depth) {
@@ -271,13 +274,13 @@ impl Scope {
         }
     }
 
-    /// Returns whether a URL lies within, whatever patterns and depth say of it.
+    /// Returns whether a URL is within the scope, ignoring patterns and depth.
     #[must_use]
     pub fn holds(&self, url: &CanonicalUrl) -> bool {
         self.seeds.contains(url) || self.reaches(url)
     }
 
-    /// Returns whether a URL lies within, or something else of its host does.
+    /// Returns whether the scope contains a URL or another URL of its host.
     #[must_use]
     pub fn holds_some_of_host(&self, url: &CanonicalUrl) -> bool {
         let host = url.host_key();
@@ -285,16 +288,16 @@ impl Scope {
         self.hosts.contains(&host) || self.reaches(url) || seeds.any(|seed| seed.host_key() == host)
     }
 
-    /// The greatest depth at which a URL is wanted that is no seed; none: any. Up to it a verdict
-    /// does not depend on the depth.
+    /// Returns the maximum depth of a URL other than a seed; `None` for no limit. Up to this depth
+    /// a verdict doesn't depend on the depth.
     #[must_use]
     pub fn max_depth(&self, url: &CanonicalUrl) -> Option<u32> {
         let own = self.areas.find(url).and_then(|area| area.terms.max_depth);
         own.or(self.max_depth)
     }
 
-    /// The exclude that bars a URL, as [`ScopeVerdict::Out`] names it. For URLs that are
-    /// asked for beside the scope, such as a host's sitemaps.
+    /// Returns the exclude that matches a URL, as [`ScopeVerdict::Out`] names it. For URLs fetched
+    /// outside the scope, such as a host's sitemaps.
     #[must_use]
     pub fn excluded(&self, url: &CanonicalUrl) -> Option<String> {
         if !self.excluded_hosts.is_empty()
@@ -306,8 +309,8 @@ impl Scope {
         Some(format!("exclude {pattern}"))
     }
 
-    /// The part of it that bars a whole host. For URLs that no pattern of URLs is about, such as
-    /// those of a robots.txt.
+    /// Returns the exclude that matches a whole host. For URLs that patterns don't apply to, such
+    /// as robots.txt.
     #[must_use]
     pub fn excluded_host(&self, host: &HostKey) -> Option<String> {
         let (name, ()) = self.excluded_hosts.find(host)?;
@@ -331,12 +334,12 @@ impl Scope {
     }
 }
 
-/// Returns whether a path is below a folder, which ends in `/`, or is the folder without that.
+/// Returns whether a path is below a folder, which ends in `/`, or is the folder without its `/`.
 fn is_in_folder(path: &str, folder: &str) -> bool {
     path.starts_with(folder) || folder.strip_suffix('/') == Some(path) && !path.is_empty()
 }
 
-/// Regular expressions that are tried together.
+/// Regular expressions that are matched together.
 #[derive(Clone, Debug)]
 struct Patterns(RegexSet);
 
@@ -367,7 +370,8 @@ impl Patterns {
     }
 }
 
-/// The parser's errors draw the pattern over several lines; the last says what is wrong.
+/// Returns the message of a parser error. The parser draws the pattern over several lines; the last
+/// line says what is wrong.
 fn last_line(why: &str) -> String {
     let line = why.lines().last().unwrap_or_default().trim();
     line.strip_prefix("error: ").unwrap_or(line).to_owned()

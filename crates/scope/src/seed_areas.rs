@@ -1,5 +1,5 @@
-//! The terms of single seeds, by place: a seed rules over an area, and the smallest area
-//! that holds a URL decides.
+//! The settings of single seeds by place: each seed's settings apply to an area, and the smallest
+//! area that contains a URL decides.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,59 +9,61 @@ use std::sync::Arc;
 
 use crawl_weburl::{CanonicalUrl, HostKey, Site};
 
-/// The part of the web that a seed rules over.
+/// The part of the web that a seed's settings apply to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum AreaKind {
     /// The seed alone.
     Page,
-    /// Its host, and its path up to the last `/`. `/products`, directly below the root, is a folder itself.
+    /// The host, and the path up to its last `/`. A seed `/products`, directly below the root, is a
+    /// folder itself.
     Prefix,
-    /// Its host; http and https alike, on loopback the port counts.
+    /// The host. http and https are one host; on loopback the port counts.
     Host,
-    /// Its registrable domain.
+    /// The registrable domain.
     Domain,
 }
 
-/// The settings that a seed carries of its own; what is left out is as for the whole crawl.
+/// A seed's own settings. A setting that is `None` is as for the whole crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeedTerms {
-    /// Its scope; none: its area is what the crawl's scope makes of a seed.
+    /// The scope of the seed. If `None`, [`ScopeMode::area`](crate::ScopeMode::area) gives its
+    /// area.
     pub scope: Option<AreaKind>,
-    /// The number of links from a seed at which a URL of its area may lie.
+    /// Maximum depth of the area's URLs, in links from a seed.
     pub max_depth: Option<u32>,
-    /// The name of the group that pages of its area belong to.
+    /// The name of the group that the area's pages belong to.
     pub label: Option<Arc<str>>,
 }
 
 impl SeedTerms {
-    /// Returns whether it says nothing, as of a seed that is a URL alone.
+    /// Returns whether the seed has no settings of its own.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == SeedTerms::default()
     }
 }
 
-/// The error where two seeds rule over the same area, and say different things of it.
+/// Two seeds have different settings for the same area.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{seed}` and `{other}` rule over the same {area}, and differ in depth, label or scope")]
 pub struct AreaTaken {
     /// The seed that was refused.
     pub seed: CanonicalUrl,
-    /// The one that was there before.
+    /// The seed that was added before.
     pub other: CanonicalUrl,
-    /// The area in words, such as `host www.example.org`.
+    /// A description of the area, such as `host www.example.org`.
     pub area: String,
 }
 
-/// The areas of seeds that carry settings of their own.
+/// The areas of seeds with settings of their own.
 ///
-/// The smallest that holds a URL decides, and it alone: the seed itself, then the longest folder,
-/// the host, the domain. So a URL's settings follow from the URL, however it was met.
+/// The smallest area that contains a URL decides alone: the seed itself, then the longest folder,
+/// the host, the domain. So a URL's settings depend only on the URL, not on how it was found.
 #[derive(Clone, Debug, Default)]
 pub struct SeedAreas {
     areas: Vec<SeedArea>,
-    // Places in `areas`.
+    // Indices into `areas`.
     pages: HashMap<CanonicalUrl, usize>,
     // By host and folder, which begins and ends with `/`.
     folders: HashMap<HostKey, HashMap<Box<str>, usize>>,
@@ -72,11 +74,11 @@ pub struct SeedAreas {
 /// The area of one seed.
 #[derive(Clone, Debug)]
 pub struct SeedArea {
-    /// The seed, or the target of its redirect.
+    /// The seed, or its redirect target.
     pub seed: CanonicalUrl,
-    /// Its terms.
+    /// The settings of the seed.
     pub terms: SeedTerms,
-    /// How far the area reaches.
+    /// The extent of the area.
     pub kind: AreaKind,
 }
 
@@ -93,11 +95,11 @@ impl fmt::Display for SeedArea {
 }
 
 impl SeedAreas {
-    /// Adds the area of a seed, which reaches as far as its own scope says, or else `usual`. A seed
-    /// that says nothing has none.
+    /// Adds the area of a seed: its own scope, or else `usual`. A seed without settings has no
+    /// area.
     ///
     /// # Errors
-    /// [`AreaTaken`] where another says something else of the same area.
+    /// [`AreaTaken`] if another seed has different settings for the same area.
     pub fn add(
         &mut self,
         seed: &CanonicalUrl,
@@ -112,53 +114,52 @@ impl SeedAreas {
             terms: terms.clone(),
             kind: terms.scope.unwrap_or(usual),
         };
-        let taken = |other: &SeedArea, area: String| AreaTaken {
+        let conflict = |other: &SeedArea, area: String| AreaTaken {
             seed: seed.clone(),
             other: other.seed.clone(),
             area,
         };
         let place = self.areas.len();
         match self.pages.entry(seed.clone()) {
-            Entry::Occupied(known) if self.areas[*known.get()].terms == *terms => return Ok(()),
-            Entry::Occupied(known) => {
-                return Err(taken(&self.areas[*known.get()], format!("page {seed}")));
+            Entry::Occupied(entry) if self.areas[*entry.get()].terms == *terms => return Ok(()),
+            Entry::Occupied(entry) => {
+                return Err(conflict(&self.areas[*entry.get()], format!("page {seed}")));
             }
             Entry::Vacant(vacant) => vacant.insert(place),
         };
-        let before = self.hold(&area, place);
+        let before = self.register(&area, place);
         let of_other = before.map(|before| &self.areas[before]);
-        let says = |terms: &SeedTerms| (terms.max_depth, terms.label.clone());
-        let differs = of_other.filter(|other| says(&other.terms) != says(terms));
-        let refusal = differs.map(|other| taken(other, area.to_string()));
+        let settings = |terms: &SeedTerms| (terms.max_depth, terms.label.clone());
+        let differs = of_other.filter(|other| settings(&other.terms) != settings(terms));
+        let refusal = differs.map(|other| conflict(other, area.to_string()));
         self.areas.push(area);
         refusal.map_or(Ok(()), Err)
     }
 
-    /// Adds the area of the target that a seed, or such a target, redirects to: of the same kind,
-    /// with the same settings, where no seed rules over it already.
-    /// Areas that others hold too are copied for it.
+    /// Adds the area of a seed's redirect target, or of such a target's: the same kind and
+    /// settings, unless another seed already has that area. Clones the areas if they are shared.
     pub fn follow(areas: &mut Arc<SeedAreas>, from: &CanonicalUrl, target: &CanonicalUrl) {
-        let Some(&known) = areas.pages.get(from) else {
+        let Some(&origin) = areas.pages.get(from) else {
             return;
         };
         let areas = Arc::make_mut(areas);
         let area = SeedArea {
             seed: target.clone(),
-            ..areas.areas[known].clone()
+            ..areas.areas[origin].clone()
         };
         let place = areas.areas.len();
         areas.pages.entry(target.clone()).or_insert(place);
-        areas.hold(&area, place);
+        areas.register(&area, place);
         areas.areas.push(area);
     }
 
-    /// The area that a seed, or the target of its redirect, has by itself.
+    /// Returns the area of a seed or of its redirect target.
     #[must_use]
     pub fn of_seed(&self, seed: &CanonicalUrl) -> Option<&SeedArea> {
         self.areas.get(*self.pages.get(seed)?)
     }
 
-    /// The area that decides over a URL.
+    /// Returns the area whose settings apply to a URL.
     #[must_use]
     pub fn find(&self, url: &CanonicalUrl) -> Option<&SeedArea> {
         if self.areas.is_empty() {
@@ -169,7 +170,7 @@ impl SeedAreas {
         self.areas.get(place)
     }
 
-    /// The smallest area, other than a page, that holds a URL.
+    /// Returns the smallest area, other than a page, that contains a URL.
     fn place_around(&self, url: &CanonicalUrl) -> Option<usize> {
         if !self.folders.is_empty() || !self.hosts.is_empty() {
             let host = url.host_key();
@@ -189,9 +190,9 @@ impl SeedAreas {
         }
     }
 
-    /// Puts an area at its place, where none is yet; gives the one that is.
-    fn hold(&mut self, area: &SeedArea, place: usize) -> Option<usize> {
-        let found = match area.kind {
+    /// Registers an area at `place`. Returns the place of the area that is already there, if any.
+    fn register(&mut self, area: &SeedArea, place: usize) -> Option<usize> {
+        let holder = match area.kind {
             AreaKind::Page => return None,
             AreaKind::Prefix => {
                 let folders = self.folders.entry(area.seed.host_key()).or_default();
@@ -202,12 +203,13 @@ impl SeedAreas {
             AreaKind::Host => *self.hosts.entry(area.seed.host_key()).or_insert(place),
             AreaKind::Domain => *self.sites.entry(area.seed.site()).or_insert(place),
         };
-        (found != place).then_some(found)
+        (holder != place).then_some(holder)
     }
 }
 
-/// Returns the folder of a seed's path: the path up to its last `/`. A seed right below the root whose name
-/// has no dot, such as `/products`, is a folder itself, as its folder would be the whole host.
+/// Returns the folder of a seed's path: the path up to its last `/`. A seed directly below the root
+/// whose name has no dot, such as `/products`, is a folder itself: the folder it is in would be the
+/// whole host.
 pub(crate) fn folder(path: &str) -> Cow<'_, str> {
     match path.rfind('/') {
         Some(0) if path.len() > 1 && !path.contains('.') => Cow::Owned(format!("{path}/")),
@@ -246,13 +248,13 @@ mod tests {
 
     #[track_caller]
     fn check(areas: &SeedAreas, at: &str, label: &str) {
-        let found = areas.find(&url(at));
-        let found = found.and_then(|area| area.terms.label.as_deref());
-        assert_eq!(found.unwrap_or("none"), label, "{at}");
+        let area = areas.find(&url(at));
+        let actual = area.and_then(|area| area.terms.label.as_deref());
+        assert_eq!(actual.unwrap_or("none"), label, "{at}");
     }
 
     #[test]
-    fn ours_the_smallest_area_that_holds_a_url_decides() {
+    fn the_smallest_area_that_contains_a_url_decides() {
         use AreaKind::{Domain, Page, Prefix};
         let areas = areas(&[
             ("https://example.org/", Some(Domain), "domain"),
@@ -274,7 +276,7 @@ mod tests {
             ("https://www.example.org/news/x?id=1", "one"),
             ("https://www.example.org/news/x?id=2", "two"),
             ("https://www.example.org/news/x?id=3", "news"),
-            // A seed belongs to itself.
+            // A seed is in its own area.
             ("https://www.example.org/start", "host"),
             ("http://elsewhere.example/", "none"),
         ] {
@@ -288,19 +290,19 @@ mod tests {
     }
 
     #[test]
-    fn ours_two_seeds_that_say_different_things_of_one_area_are_refused() {
+    fn seeds_with_different_settings_for_one_area_are_refused() {
         let seed = url("http://a.example/x");
-        let other = url("http://a.example/y");
+        let second = url("http://a.example/y");
         let mut areas = areas(&[("http://a.example/x", None, "one")]);
-        // The same is no contradiction, and neither is a seed that says nothing, or a smaller area.
+        // Equal settings don't conflict, nor does a seed without settings or with a smaller area.
         areas
             .add(&seed, &terms(None, "one"), AreaKind::Host)
             .unwrap();
         areas
-            .add(&other, &SeedTerms::default(), AreaKind::Host)
+            .add(&second, &SeedTerms::default(), AreaKind::Host)
             .unwrap();
         areas
-            .add(&other, &terms(None, "one"), AreaKind::Host)
+            .add(&second, &terms(None, "one"), AreaKind::Host)
             .unwrap();
         let third = url("http://a.example/z");
         let page = terms(Some(AreaKind::Page), "two");
@@ -331,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_target_of_a_redirect_has_what_its_seed_says_where_no_other_rules() {
+    fn a_redirect_target_has_its_seeds_settings_unless_another_seed_has_that_area() {
         let areas = areas(&[
             ("http://a.example/", None, "one"),
             ("http://b.example/x", None, "two"),
@@ -340,7 +342,7 @@ mod tests {
         let mut follow = |from, target| SeedAreas::follow(&mut areas, &url(from), &url(target));
         follow("http://a.example/", "https://www.a.example/");
         follow("https://www.a.example/", "https://www.a.example/en");
-        // The host of another seed stays that one's.
+        // Another seed keeps its host.
         follow("http://a.example/", "http://b.example/y");
         follow("http://a.example/", "http://b.example/x");
         follow("http://c.example/", "http://d.example/");
@@ -356,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_ten_thousand_seeds_are_looked_up_by_their_place() {
+    fn ten_thousand_seeds_are_looked_up_by_place() {
         let mut areas = SeedAreas::default();
         for n in 0..10_000 {
             let seed = url(&format!("http://h{}.example/{n}/", n % 100));

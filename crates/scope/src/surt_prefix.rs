@@ -1,4 +1,4 @@
-//! Prefixes of SURTs: parts of the web as archives name them.
+//! Prefixes of SURTs: parts of the web in the notation of web archives.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,11 +6,11 @@ use std::str::FromStr;
 
 use crawl_weburl::CanonicalUrl;
 
-/// The beginning of a SURT: a domain with all below it (`org,example,`), or one host and the
+/// The beginning of a SURT: a domain with everything below it (`org,example,`), or one host and the
 /// beginning of a path (`org,example,www)/docs/`).
 ///
-/// As Heritrix has it, `http://(` or `https://(` may stand before; http and https are alike. A
-/// label is a whole one, `www` too. A port holds where it is given.
+/// As in Heritrix, `http://(` or `https://(` may precede it; both match http and https. A label
+/// matches only a whole label, `www` too. A port must match if it is given.
 ///
 /// ```
 /// use crawl_scope::SurtPrefix;
@@ -20,33 +20,33 @@ use crawl_weburl::CanonicalUrl;
 /// let folder: SurtPrefix = "org,example,www)/docs/".parse()?;
 /// let page = canonicalize(None, "https://www.example.org/docs/a").unwrap();
 /// assert!(domain.holds(&page) && folder.holds(&page));
-/// let other = canonicalize(None, "https://www.example.org/blog").unwrap();
-/// assert!(domain.holds(&other) && !folder.holds(&other));
+/// let blog = canonicalize(None, "https://www.example.org/blog").unwrap();
+/// assert!(domain.holds(&blog) && !folder.holds(&blog));
 /// # Ok::<(), crawl_scope::BadSurtPrefix>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurtPrefix {
     /// As given.
     text: String,
-    /// The labels of the host, the last one first; an address is one label.
+    /// The labels of the host, last one first. An IP address is one label.
     labels: Vec<String>,
     port: Option<u16>,
-    /// The beginning of the path and query; none where hosts below are meant as well.
+    /// The beginning of the path and query. `None` if hosts below also match.
     path: Option<String>,
 }
 
-/// A text that is no SURT prefix.
+/// A text that is not a SURT prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no SURT prefix: {why}")]
 pub struct BadSurtPrefix {
     /// The text as given.
     pub text: String,
-    /// The defect.
+    /// The defect of the text.
     pub why: &'static str,
 }
 
 impl SurtPrefix {
-    /// Returns whether a URL lies in it.
+    /// Returns whether a URL begins with this prefix.
     #[must_use]
     pub fn holds(&self, url: &CanonicalUrl) -> bool {
         if self.port.is_some_and(|port| port != url.port()) {
@@ -90,13 +90,13 @@ impl FromStr for SurtPrefix {
             _ => (host, None),
         };
         let host = host.strip_suffix(',').unwrap_or(host).to_ascii_lowercase();
-        let labels: Vec<String> = match address(&host) {
+        let labels: Vec<String> = match is_address(&host) {
             true => vec![host],
             false => host.split(',').map(str::to_owned).collect(),
         };
         let is_label = |label: &String| {
             let is_name = !label.is_empty() && !label.contains(['.', ':', '/', '(', ' ']);
-            is_name || address(label)
+            is_name || is_address(label)
         };
         if !labels.iter().all(is_label) {
             return Err(bad(
@@ -118,9 +118,9 @@ impl fmt::Display for SurtPrefix {
     }
 }
 
-/// The labels of a host, the last one first; an address is one.
+/// Returns the labels of a host, last one first. An IP address is one label.
 fn labels_of(host: &str) -> Vec<String> {
-    match address(host) {
+    match is_address(host) {
         true => vec![host.to_owned()],
         false => host
             .trim_end_matches('.')
@@ -130,7 +130,7 @@ fn labels_of(host: &str) -> Vec<String> {
     }
 }
 
-fn address(host: &str) -> bool {
+fn is_address(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare.parse::<IpAddr>().is_ok()
 }
@@ -142,7 +142,7 @@ mod tests {
     use super::SurtPrefix;
 
     #[test]
-    fn ours_a_prefix_holds_whole_labels_and_the_beginning_of_a_path() {
+    fn a_prefix_matches_whole_labels_and_the_beginning_of_a_path() {
         for (prefix, held, others) in [
             (
                 "org,example,",
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_could_mean_a_part_of_a_label_is_refused() {
+    fn a_prefix_that_could_end_within_a_label_is_refused() {
         for prefix in [
             "",
             ",",

@@ -1,5 +1,5 @@
-//! Fills shared frontiers with 1, 2 and 4 workers as a crawl does, and one on disk beside them;
-//! prints a table. `cargo xtask bench shared` runs it.
+//! Fills shared frontiers with 1, 2 and 4 workers as a crawl does, and a frontier on disk for
+//! comparison, and prints a table. `cargo xtask bench shared` runs it.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -43,7 +43,7 @@ const SETTINGS: [&str; 6] = [
 ];
 
 fn main() {
-    // `cargo test --all-targets` starts it too.
+    // `cargo test --all-targets` also starts this program.
     if !std::env::args().any(|arg| arg == "--bench") {
         return;
     }
@@ -99,8 +99,8 @@ fn on_engine(workers: u64) {
         }
     });
     let elapsed = start.elapsed();
-    let known = number(&url, "SELECT count(*) FROM crawl_frontier.url");
-    let row = Row::new(elapsed, before, known as u64);
+    let known_urls = number(&url, "SELECT count(*) FROM crawl_frontier.url");
+    let row = Row::new(elapsed, before, known_urls as u64);
     let sizes = "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class
         WHERE relnamespace = 'crawl_frontier'::regnamespace AND relkind = 'r'";
     let calls = |what: &str| {
@@ -111,15 +111,15 @@ fn on_engine(workers: u64) {
     };
     let wal = number(&url, position) - wal;
     let engine = OfEngine {
-        wal: wal as f64 / known as f64,
-        table: number(&url, sizes) as f64 / known as f64,
+        wal: wal as f64 / known_urls as f64,
+        table: number(&url, sizes) as f64 / known_urls as f64,
         statements: calls("NOT LIKE"),
         commits: calls("LIKE"),
     };
     row.print(&format!("engine, {workers} workers"), Some(&engine));
 }
 
-/// Workers that live at once, each with its share of the buckets.
+/// Opens workers that live at the same time, each with its share of the buckets.
 fn open(url: &str, workers: u64) -> Vec<SharedFrontier> {
     let share = 1_024_u64.div_ceil(workers);
     let worker = |number: u64| {
@@ -166,7 +166,7 @@ fn fill<'a>(
         let mut transaction = begin();
         for _ in 0..PAGES_PER_COMMIT.min(pages - done) {
             let page = web.page(is_own);
-            // All of its host that wait may have been met since the last commit.
+            // All of the host's URLs may be too new for the committed queue.
             let Some(lease) = frontier.lease(&page.origin).unwrap() else {
                 continue;
             };
@@ -183,7 +183,7 @@ fn fill<'a>(
 /// The cost of one run.
 struct Row {
     elapsed: Duration,
-    /// Seconds of the processor, of all workers and not of the engine.
+    /// Processor seconds of all workers, without the engine.
     processor: f64,
     known: u64,
 }
@@ -208,9 +208,9 @@ impl Row {
         let seconds = self.elapsed.as_secs_f64();
         let of_engine = match engine {
             None => "- | - | - | -".to_owned(),
-            Some(it) => format!(
+            Some(engine) => format!(
                 "{:.0} | {:.0} | {:.2} | {:.3}",
-                it.wal, it.table, it.statements, it.commits
+                engine.wal, engine.table, engine.statements, engine.commits
             ),
         };
         println!(

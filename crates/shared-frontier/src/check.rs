@@ -1,4 +1,4 @@
-//! Whether an engine does what a shared frontier needs of it.
+//! Checks whether an engine works as a shared frontier requires.
 
 use crawl_frontier::conformance::{Bench, broken_clauses};
 use crawl_frontier::shared::WorkerFrontier as _;
@@ -10,26 +10,26 @@ use crate::frontier::SharedFrontier;
 use crate::options::Options;
 use crate::overview::remove;
 
-/// Holds the clauses of the contract of frontiers against the engine at a connection string, each
-/// with crawls that are removed afterwards. Gives the number of clauses, and those that are broken.
+/// Checks the clauses of the frontier contract on the engine at `url`, with crawls that are removed
+/// afterwards. Returns the number of clauses and the names of the broken ones.
 ///
 /// # Errors
-/// [`OpenError`] says what stands in the way.
+/// [`OpenError`] gives the reason.
 pub fn check_engine(
     url: &str,
     credentials: &Credentials,
 ) -> Result<(usize, Vec<&'static str>), OpenError> {
-    // What stands in the way of the first stands in the way of all.
+    // If the first can't be opened, none can.
     OnEngine::new(url, credentials)?;
     let (clauses, broken) = broken_clauses(&|| match OnEngine::new(url, credentials) {
         Ok(bench) => Box::new(bench),
-        // A clause that can't be tried is broken.
+        // A clause that can't be tried counts as broken.
         Err(why) => std::panic::panic_any(why.to_string()),
     });
     Ok((clauses, broken))
 }
 
-/// A crawl of its own, whose one worker can die and start again.
+/// A separate crawl, whose one worker can crash and restart.
 struct OnEngine {
     url: String,
     options: Options,
@@ -41,7 +41,7 @@ impl OnEngine {
         let crawl = format!("crawl frontier check {}", uuid::Uuid::new_v4());
         let options = Options {
             buckets: 4,
-            // So few that those of the clauses are enough to go beyond them.
+            // So few that the clauses exceed them.
             head_entries: 0,
             recent_urls: 4,
             credentials: credentials.clone(),
@@ -71,7 +71,7 @@ impl Bench for OnEngine {
     }
 
     fn die(&mut self) {
-        // What a death leaves, and the end of its leases at once.
+        // Leaves what a crash would, and ends the leases at once.
         let ended = self.give_up();
         let opened = ended.map_err(OpenError::from);
         let opened = opened.and_then(|()| SharedFrontier::open(&self.url, &self.options));

@@ -1,4 +1,4 @@
-//! What a commit sends, in one round trip.
+//! The statements of a commit, sent in one round trip.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use crate::ownership::Ownership;
 use crate::rows::{BucketToReopen, LinkKey, UrlKey, flags_of, is_settled, place_of, state_columns};
 use crate::sql::Sql;
 
-/// The beginning of the names of what is kept of the whole crawl, whichever worker keeps it.
+/// The prefix of names of values that belong to the crawl, not to one worker.
 pub(crate) const CRAWL_META: &str = "crawl ";
 
 /// The rows of a transaction, as a list for each column.
 #[derive(Default)]
 pub(crate) struct CommitBatch {
-    /// The number of the commit among those of this worker.
+    /// The commit's number among the commits of this worker.
     pub(crate) number: i64,
-    /// Rows and bytes of all lives of the worker, where they changed.
+    /// Pages and bytes over all lives of the worker, if they changed.
     pages: Option<i64>,
     bytes: Option<i64>,
     fence: FenceColumns,
@@ -31,11 +31,11 @@ pub(crate) struct CommitBatch {
     wakes: Vec<i64>,
     visits: VisitColumns,
     links: LinkColumns,
-    /// Those to hosts that other groups serve, by group. They are sent ahead of the commit.
+    /// Links to hosts that other groups serve, by group. Sent before the commit.
     ahead: BTreeMap<i32, LinkColumns>,
     taken: LinkKeyColumns,
     dropped_visits: KeyColumns,
-    /// Of origins without a copy of robots.txt any more.
+    /// Origins whose copy of robots.txt is removed.
     dropped_robots: NumberColumns,
     to_reopen: BucketToReopenColumns,
     looked_through: BucketToReopenColumns,
@@ -89,7 +89,7 @@ struct OriginColumns {
     name: Vec<String>,
 }
 
-/// What is kept of origins or hosts.
+/// Stored bytes of origins or hosts.
 #[derive(Default)]
 struct KeptColumns {
     b: Vec<i32>,
@@ -131,7 +131,7 @@ struct LinkColumns {
     note: Vec<Option<String>>,
 }
 
-/// Links of other workers that were admitted.
+/// Keys of admitted links of other workers.
 #[derive(Default)]
 struct LinkKeyColumns {
     b: Vec<i32>,
@@ -154,18 +154,18 @@ struct NumberColumns {
     number: Vec<i64>,
 }
 
-/// How far buckets were looked at for URLs that are to be reopened.
+/// The progress of reopening in buckets.
 #[derive(Default)]
 struct BucketToReopenColumns {
     worker: Vec<i32>,
     last: KeyColumns,
 }
 
-/// How many URLs came to each state, or left it, by the number of the state.
+/// The change of the number of URLs in each state, indexed by the state's number.
 pub(crate) type StateChanges = [i64; 5];
 
 impl CommitBatch {
-    /// An empty one, with its number among the commits of this worker.
+    /// Creates an empty batch, with its number among the commits of this worker.
     pub(crate) fn new(number: i64, spent: Option<(u64, u64)>) -> CommitBatch {
         CommitBatch {
             number,
@@ -175,7 +175,7 @@ impl CommitBatch {
         }
     }
 
-    /// True if there is nothing to commit.
+    /// Whether there is nothing to commit.
     pub(crate) fn is_empty(&self) -> bool {
         self.fence.b.is_empty()
             && self.links.b.is_empty()
@@ -185,7 +185,7 @@ impl CommitBatch {
             && self.crawl_meta.name.is_empty()
     }
 
-    /// Commits only where these buckets have these epochs, and counts what changes in them.
+    /// Makes the commit conditional on the epochs of these buckets, and counts their changes.
     pub(crate) fn fence(
         &mut self,
         buckets: BTreeMap<i32, StateChanges>,
@@ -195,7 +195,7 @@ impl CommitBatch {
         for (b, changes) in buckets {
             let fence = &mut self.fence;
             fence.b.push(b);
-            // No bucket has this epoch: the fence stands in the way where one is not owned.
+            // No bucket has epoch -1, so the fence fails for a bucket that is not owned.
             fence.epoch.push(owned.epoch(b).unwrap_or(-1));
             fence.seq.push(seq as i64);
             for (state, change) in fence.states.iter_mut().zip(changes) {
@@ -204,7 +204,7 @@ impl CommitBatch {
         }
     }
 
-    /// Puts a record. If it is settled, it is so by the worker of this number.
+    /// Adds a record. A settled one is assigned to the worker with this number.
     pub(crate) fn record(
         &mut self,
         key: UrlKey,
@@ -274,18 +274,18 @@ impl CommitBatch {
         columns.kept.push(stored.visit.bytes.clone());
     }
 
-    /// Removes what is kept of the visit of a URL.
+    /// Removes the stored visit of a URL.
     pub(crate) fn drop_visit(&mut self, key: UrlKey) {
         self.dropped_visits.push(key);
     }
 
-    /// Removes the copy of an origin's robots.txt, unless this commit puts one.
+    /// Removes the copy of an origin's robots.txt, unless this commit stores one.
     pub(crate) fn drop_robots(&mut self, b: i32, number: i64) {
         self.dropped_robots.b.push(b);
         self.dropped_robots.number.push(number);
     }
 
-    /// Notes how far a bucket was looked at.
+    /// Stores the progress of reopening in a bucket.
     pub(crate) fn bucket_to_reopen(&mut self, bucket: BucketToReopen) {
         let columns = match bucket.is_over {
             true => &mut self.looked_through,
@@ -295,8 +295,8 @@ impl CommitBatch {
         columns.last.push(bucket.last);
     }
 
-    /// Sends a link to the owner of its host, in another group where one is named. The number is the
-    /// sender's.
+    /// Sends a link to the owner of its host, which is in the group `elsewhere` if given. The
+    /// sender numbers its links.
     pub(crate) fn link(
         &mut self,
         elsewhere: Option<i32>,
@@ -346,13 +346,13 @@ impl CommitBatch {
         columns.value.push(value);
     }
 
-    /// Returns whether it has anything for another group than that of the worker.
+    /// Whether the batch has anything for a group other than the worker's.
     pub(crate) fn is_for(&self, group: i32) -> bool {
         !self.crawl_meta.name.is_empty() || self.ahead.contains_key(&group)
     }
 
-    /// Sends what it has for another group, where the crawl has this number. Each statement is a
-    /// transaction, and does nothing the second time.
+    /// Sends what the batch has for another group, in which the crawl has this number. Each
+    /// statement is a separate, idempotent transaction.
     pub(crate) async fn send_ahead(
         &self,
         session: &Session,
@@ -364,7 +364,7 @@ impl CommitBatch {
         let links = self.ahead.get(&group).unwrap_or(&none);
         session.prepared(Sql::PutMeta).await?;
         session.prepared(Sql::PutLinks).await?;
-        // In this order on the wire: whoever finds a link finds the redirect that brought it.
+        // Sent in this order: whoever sees a link also sees the redirect that led to it.
         let (kept, linked) = tokio::join!(
             biased;
             self.put_crawl_meta(session, crawl),
@@ -380,8 +380,8 @@ impl CommitBatch {
         put(session, Sql::PutMeta, meta.name.len(), &params).await
     }
 
-    /// Sends all statements at once, and waits for their answers. Where one fails, the engine
-    /// refuses those behind it, the commit too.
+    /// Sends all statements at once, and waits for the replies. If one fails, the engine refuses
+    /// those after it, including the commit.
     pub(crate) async fn send(&self, session: &Session, owned: &Ownership) -> Answer<()> {
         let client = session.client();
         let (fence, links, taken) = (&self.fence, &self.links, &self.taken);
@@ -391,7 +391,7 @@ impl CommitBatch {
         let put = async |sql: Sql, rows: usize, params: Vec<&(dyn ToSql + Sync)>| {
             put(session, sql, rows, &params).await
         };
-        // In this order on the wire: each is sent when it is first asked, and that is biased.
+        // Sent in this order: each statement is sent when first polled, and the polling is biased.
         let answers = tokio::join!(
             biased;
             client.batch_execute("BEGIN"),
@@ -420,14 +420,14 @@ impl CommitBatch {
             client.batch_execute("COMMIT"),
         );
         let (a, b, c, d, e, f, g, h, i, j, k, l) = answers;
-        // The first that failed says why; the others that the transaction is over.
+        // The first failure has the cause. Later ones only report the aborted transaction.
         for answer in [a, b, c, d, e, f, g, h, i, j, k, l] {
             answer?;
         }
         Ok(())
     }
 
-    /// Sends the statements for what is known of URLs, origins and hosts at once.
+    /// Sends the statements for URLs, origins and hosts at once.
     async fn put_rows(&self, session: &Session, crawl: i32) -> Answer<()> {
         let (records, visits) = (&self.records, &self.visits);
         let (dropped, no_robots) = (&self.dropped_visits, &self.dropped_robots);
@@ -473,7 +473,7 @@ impl CommitBatch {
         Ok(())
     }
 
-    /// Commits what is known of URLs, origins and hosts of a crawl that has no worker.
+    /// Commits URLs, origins and hosts of a crawl that has no worker.
     pub(crate) async fn send_ownerless(&self, session: &Session, crawl: i32) -> Answer<()> {
         let client = session.client();
         let answers = tokio::join!(
@@ -539,7 +539,7 @@ fn text(via: Option<&CanonicalUrl>) -> Option<String> {
     via.map(|via| via.as_str().to_owned())
 }
 
-/// The engine's text holds no NUL; a rule of a robots.txt may.
+/// The engine's text type can't contain NUL, but a rule of a robots.txt may.
 fn note(text: Option<&str>) -> Option<String> {
     text.map(|text| text.replace('\0', "\u{fffd}"))
 }

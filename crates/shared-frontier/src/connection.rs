@@ -23,27 +23,28 @@ use crate::message_guard::GuardedConnect;
 use crate::sql::Sql;
 use crate::tls::connector;
 
-/// Time in which a host has to accept a connection and let the user in, unless the connection string says
-/// otherwise (`connect_timeout`). After it the next host is tried.
+/// The time for a host to accept a connection and log the user in, unless the connection string
+/// sets `connect_timeout`. After that, the next host is tried.
+/// Beyond the limit: the next host is tried.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long what was sent may stay without a sign that it arrived, and the pause between two
-/// questions whether the engine's machine is there, unless the connection string says otherwise.
+/// The maximum time that sent data may stay unacknowledged, and the interval between keepalives,
+/// unless the connection string sets them.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// All statements find rows by their keys. While a table is new the engine knows nothing of it, and
-/// would read all of it for each commit.
+/// All statements find rows by key. But as long as the engine has no statistics of a new table, it
+/// would read the whole table for each commit.
 const PLANS: &str =
     "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;";
 
-/// The pause before the engine is asked for a connection again.
+/// The pause before another attempt to connect.
 pub(crate) const RECONNECT_INTERVAL: Duration = Duration::from_millis(200);
 
-/// A value that a statement is given.
+/// A parameter of a statement.
 pub(crate) type Param = Box<dyn ToSql + Sync + Send>;
 
-/// The values of a statement, in the order of their numbers.
+/// The parameters of a statement, in order.
 macro_rules! params {
     ($($value:expr),* $(,)?) => {
         vec![$(Box::new($value) as crate::connection::Param),*]
@@ -54,10 +55,10 @@ pub(crate) use params;
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub(crate) type Answer<T> = Result<T, tokio_postgres::Error>;
 
-/// How connections to an engine are made.
+/// The configuration of connections to an engine.
 #[derive(Clone)]
 pub(crate) struct EngineConfig {
-    /// One for each host of the connection string, in their order.
+    /// A configuration for each host of the connection string, in order.
     hosts: Vec<Config>,
     guarded: GuardedConnect,
 }
@@ -89,12 +90,12 @@ impl EngineConfig {
         })
     }
 
-    /// Sets what the connection string leaves open.
+    /// Sets the options that the connection string does not set.
     fn complete(config: &mut Config, is_plain: bool) {
         if config.get_connect_timeout().is_none_or(Duration::is_zero) {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
-        // Without these a connection that a machine on the way forgot is waited for, for hours.
+        // Otherwise a connection that a middlebox forgot would be waited for, for hours.
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(MAX_SILENCE);
         }
@@ -107,39 +108,40 @@ impl EngineConfig {
         config.application_name("crawl");
         let is_socket = |host: &Host| matches!(host, Host::Unix(_));
         if is_plain && !config.get_hosts().iter().any(is_socket) {
-            // Has the driver pass the stream through `GuardedConnect`, which encrypts nothing then.
+            // Makes the driver pass the stream through `GuardedConnect`, which then does not
+            // encrypt.
             config.ssl_mode(SslMode::Require);
             config.ssl_negotiation(SslNegotiation::Direct);
         }
     }
 
-    /// Time for a connection, and for the first answers over it.
+    /// Returns the time limit for a connection and for the first replies over it.
     pub(crate) fn time_limit(&self) -> Duration {
         let timeouts = self.hosts.iter().filter_map(Config::get_connect_timeout);
         timeouts.max().copied().unwrap_or(CONNECT_TIMEOUT)
     }
 }
 
-/// Ends work that takes longer than `limit`.
+/// Runs work with a time limit.
 pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = Answer<T>>) -> Answer<T> {
     let answered = tokio::time::timeout(limit, work).await;
     answered.unwrap_or_else(|_| Err(tokio_postgres::Error::__private_api_timeout()))
 }
 
-/// A connection, with its statements.
+/// A connection with its prepared statements.
 pub(crate) struct Session {
     client: Client,
     statements: Vec<OnceCell<Statement>>,
 }
 
-/// The thread that all connections of a frontier are served by.
+/// The thread that serves all connections of a frontier.
 ///
-/// Callers are threads of any kind, those of another runtime among them, so they hand their work
-/// over and wait for the answer.
+/// Callers may be threads of any kind, including those of another runtime, so they hand over their
+/// work and block until it is done.
 pub(crate) struct EngineThread {
-    /// None once it is dropped.
+    /// `None` once it is dropped.
     runtime: Option<Runtime>,
-    /// The engine, without a password, as messages name it.
+    /// The engine's address without a password, for messages.
     pub(crate) address: String,
 }
 
@@ -160,7 +162,7 @@ impl EngineThread {
         self.runtime.as_ref().map(Runtime::handle)
     }
 
-    /// Has the thread do some work, and waits for the answer.
+    /// Runs work on the thread, and waits for the result.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Answer<T>> + Send + 'static,
@@ -168,27 +170,27 @@ impl EngineThread {
         self.try_run(work).map_err(|why| self.failed(why))
     }
 
-    /// As [`EngineThread::run`]; none where the thread ended before it answered.
+    /// Like [`EngineThread::run`], but with the error `None` if the thread ended first.
     pub(crate) fn try_run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Answer<T>> + Send + 'static,
     ) -> Result<T, Option<tokio_postgres::Error>> {
-        self.ask(work).answer()
+        self.spawn(work).answer()
     }
 
-    /// Has the thread do some work, and does not wait.
-    pub(crate) fn ask<T: Send + 'static>(
+    /// Runs work on the thread, without waiting.
+    pub(crate) fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = Answer<T>> + Send + 'static,
-    ) -> Asked<T> {
-        let (answer, answered) = mpsc::channel();
+    ) -> Request<T> {
+        let (answer, receiver) = mpsc::channel();
         if let Some(handle) = self.handle() {
             handle.spawn(async move {
-                // Nobody hears it where the caller is gone.
+                // The receiver is gone if the caller is.
                 let _ = answer.send(work.await);
             });
         }
-        Asked(answered)
+        Request(receiver)
     }
 
     pub(crate) fn failed(&self, why: Option<tokio_postgres::Error>) -> FrontierError {
@@ -208,11 +210,11 @@ impl EngineThread {
     }
 }
 
-/// Work that the thread was asked for.
-pub(crate) struct Asked<T>(mpsc::Receiver<Answer<T>>);
+/// Work running on the thread.
+pub(crate) struct Request<T>(mpsc::Receiver<Answer<T>>);
 
-impl<T> Asked<T> {
-    /// Waits for the answer; none where the thread ended before.
+impl<T> Request<T> {
+    /// Waits for the result. The error is `None` if the thread ended first.
     pub(crate) fn answer(self) -> Result<T, Option<tokio_postgres::Error>> {
         match self.0.recv() {
             Ok(answered) => answered.map_err(Some),
@@ -223,14 +225,14 @@ impl<T> Asked<T> {
 
 impl Drop for EngineThread {
     fn drop(&mut self) {
-        // A frontier may be dropped by a thread of another runtime, which must not wait.
+        // A thread of another runtime may drop a frontier, and must not block.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// Connects to the first host that answers in time, and serves the connection until it is closed.
+/// Connects to the first host that responds in time, and serves the connection until it is closed.
 pub(crate) async fn connect(engine: &EngineConfig) -> Answer<Client> {
     let mut failed = None;
     for host in &engine.hosts {
@@ -247,7 +249,7 @@ pub(crate) async fn connect(engine: &EngineConfig) -> Answer<Client> {
     Err(failed.unwrap_or_else(tokio_postgres::Error::__private_api_timeout))
 }
 
-/// Connects for statements that find rows by their keys.
+/// Connects for statements that find rows by key.
 pub(crate) async fn connect_for_rows(engine: &EngineConfig) -> Answer<Client> {
     let client = connect(engine).await?;
     client.batch_execute(PLANS).await?;
@@ -263,21 +265,21 @@ fn serve<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(connection: Connect
 }
 
 impl Session {
-    /// Connects, and prepares all statements.
+    /// Connects and prepares all statements.
     pub(crate) async fn open(config: &EngineConfig) -> Answer<Arc<Session>> {
         let session = Session::open_lazily(config).await?;
-        // Sent at once: an engine that is far away is waited for once.
+        // Sent at once, so that a distant engine is waited for only once.
         let client = &session.client;
         let statements = Sql::TEXTS.iter().map(|text| client.prepare(text));
         let prepared = try_join_all(statements).await?;
         for (statement, prepared) in session.statements.iter().zip(prepared) {
-            // Nobody else has this session yet.
+            // No other caller has this session yet.
             let _ = statement.set(prepared);
         }
         Ok(session)
     }
 
-    /// Connects. Each statement is prepared when it is used first.
+    /// Connects. Each statement is prepared on first use.
     pub(crate) async fn open_lazily(config: &EngineConfig) -> Answer<Arc<Session>> {
         let client = connect_for_rows(config).await?;
         let statements = Sql::TEXTS.iter().map(|_| OnceCell::new()).collect();
@@ -296,8 +298,8 @@ impl Session {
         self.client.execute(self.prepared(sql).await?, params).await
     }
 
-    /// A statement, prepared. Statements that are used at once go on the wire in their order only if
-    /// all were prepared before.
+    /// Returns a prepared statement. Statements executed at once are sent in order only if all were
+    /// prepared before.
     pub(crate) async fn prepared(&self, sql: Sql) -> Answer<&Statement> {
         let at = sql as usize;
         let prepare = || self.client.prepare(Sql::TEXTS[at]);
@@ -305,13 +307,14 @@ impl Session {
     }
 }
 
-/// True if the engine said nothing, or that it ends: what was sent may have taken effect.
+/// Whether the connection broke or the engine is shutting down, so that the request may have taken
+/// effect.
 pub(crate) fn is_cut(why: Option<&tokio_postgres::Error>) -> bool {
     let Some(why) = why else { return true };
     match why.code() {
-        // Class 57P: the engine is shut down, or ends its connections.
+        // Class 57P: the engine is shutting down or closing connections.
         Some(code) => code.code().starts_with("57P"),
-        // Whatever else went wrong goes wrong again over another connection.
+        // Any other error would occur again over another connection.
         None => why.is_closed() || why.source().is_some_and(<dyn Error>::is::<std::io::Error>),
     }
 }
@@ -327,7 +330,7 @@ mod tests {
     use crate::connection_string::ConnectionString;
     use crate::credentials::Credentials;
 
-    /// Serves connections by `phase` on a port of loopback, until the test ends.
+    /// Handles connections with `phase` on a loopback port until the test ends.
     fn server(phase: fn(TcpStream)) -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -363,7 +366,7 @@ mod tests {
         let url = ConnectionString::parse(&url).unwrap();
         let mut config = EngineConfig::new(&url, &Credentials::default()).unwrap();
         for (number, host) in config.hosts.iter_mut().enumerate() {
-            // Hosts that answer get time enough for a loaded machine.
+            // Gives responsive hosts enough time on a loaded machine.
             let is_silent = number == 0 && parameters.contains("first_is_silent");
             host.connect_timeout(match is_silent {
                 true => Duration::from_millis(100),
@@ -388,7 +391,7 @@ mod tests {
         let lets_in = server(|taken| answer(taken, &[OK, READY].concat()));
         for silent in [
             server(stay_silent),
-            // Silent after it let the user in, and in the midst of a message.
+            // Silent after logging the user in, and in the middle of a message.
             server(|taken| answer(taken, OK)),
             server(|taken| answer(taken, &OK[..6])),
         ] {
@@ -403,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_gets_neither_memory_nor_a_password_for_the_asking() {
+    fn long_messages_and_cleartext_passwords_are_refused() {
         let long = server(|taken| answer(taken, &[b'S', 0x7f, 0xff, 0xff, 0xff, 0]));
         let refused = outcome(&[long], "").unwrap_err();
         assert!(refused.contains("2147483647 bytes"), "{refused}");

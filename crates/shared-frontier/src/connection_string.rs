@@ -1,4 +1,4 @@
-//! Connection strings: where an engine is, who asks, and whether the connection is encrypted.
+//! Connection strings: the engine's address, the user, and the encryption of the connection.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,37 +11,39 @@ use tokio_postgres::config::{Host, SslMode};
 
 use crate::error::OpenError;
 
-/// How the schemes of a connection string are written.
+/// The schemes of a connection string.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
-/// A connection string of PostgreSQL, as a URL: `postgres://crawler@db.example.org/crawl`.
+/// A PostgreSQL connection string in URL form: `postgres://crawler@db.example.org/crawl`.
 ///
-/// It may name several hosts, of which the first one that answers is used, and the parameters of
-/// libpq that the driver knows. Three of them are read here: `sslmode`, which is `verify-full` where a
-/// host is not on this machine, and may be `disable`; `sslrootcert`, a PEM file with the
-/// certificates of those who sign for the engine, instead of the system's; and `require_auth=password`,
-/// which lets the engine ask for the password in clear text without TLS. A password in it is in no
-/// text that this type shows.
+/// The string may name several hosts (the first that responds is used), and the libpq parameters
+/// that the driver knows. Three parameters are handled here:
+///
+/// - `sslmode`: `verify-full` (the default if a host is not on this machine) or `disable`;
+/// - `sslrootcert`: a PEM file with root certificates, instead of the system's;
+/// - `require_auth=password`: lets the engine request the password in clear text without TLS.
+///
+/// No output of this type shows a password.
 #[derive(Clone)]
 pub struct ConnectionString {
     config: Config,
-    /// The same for each of its hosts alone.
+    /// A configuration for each host alone.
     each_host: Vec<Config>,
     encryption: Encryption,
     allows_cleartext: bool,
-    /// Its text without a password.
+    /// The text without a password.
     shown: String,
 }
 
-/// Whether connections to an engine are encrypted, and by whom it is vouched for.
+/// Whether connections to an engine are encrypted, and how the engine is verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Encryption {
     None,
-    /// The engine's certificate is checked, and its name.
+    /// The engine's certificate and its name are verified.
     Verified(Roots),
 }
 
-/// Those who are trusted to sign for an engine.
+/// The trusted root certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Roots {
     System,
@@ -50,11 +52,11 @@ pub(crate) enum Roots {
 }
 
 impl ConnectionString {
-    /// Reads a connection string.
+    /// Parses a connection string.
     ///
     /// # Errors
-    /// [`OpenError::ConnectionString`], which does not show it; [`OpenError::WeakEncryption`] for an
-    /// `sslmode` that encrypts without a check of who answers.
+    /// [`OpenError::ConnectionString`], which does not show the string, or
+    /// [`OpenError::WeakEncryption`] for an `sslmode` that encrypts without verifying the engine.
     pub fn parse(text: &str) -> Result<ConnectionString, OpenError> {
         let bad = |what: &str| OpenError::ConnectionString {
             source: what.to_owned().into(),
@@ -63,19 +65,19 @@ impl ConnectionString {
         let scheme = scheme.ok_or_else(|| bad("it does not begin with postgres://"))?;
         let rest = &text[scheme.len()..];
         let (body, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (asker, place) = match body.split_once('@') {
-            Some((asker, place)) => (asker, place),
+        let (credentials, place) = match body.split_once('@') {
+            Some((credentials, place)) => (credentials, place),
             None => ("", body),
         };
-        // The driver would take what stands before the first one for the name and the password.
-        if place.contains('@') || asker.contains('/') || query.contains('@') {
+        // The driver would take everything before the first one as the name and password.
+        if place.contains('@') || credentials.contains('/') || query.contains('@') {
             return Err(bad(
                 "`@`, `/` and `?` in a name or a password are written %40, %2F and %3F",
             ));
         }
-        let (user, mut password) = match asker.split_once(':') {
+        let (user, mut password) = match credentials.split_once(':') {
             Some((user, password)) => (user, Some(decoded(password))),
-            None => (asker, None),
+            None => (credentials, None),
         };
         let (mut mode, mut roots, mut others) = (None, None, Vec::new());
         let mut allows_cleartext = false;
@@ -124,12 +126,12 @@ impl ConnectionString {
         }
         let mode = mode.map(|mode| format!("sslmode={mode}"));
         let roots = roots.map(|roots| format!("sslrootcert={roots}"));
-        let said = others.iter().copied();
-        let said = said.chain(mode.as_deref()).chain(roots.as_deref());
+        let parameters = others.iter().copied();
+        let parameters = parameters.chain(mode.as_deref()).chain(roots.as_deref());
         let cleartext = allows_cleartext.then_some("require_auth=password");
-        let said = said.chain(cleartext);
+        let parameters = parameters.chain(cleartext);
         Ok(ConnectionString {
-            shown: plain(&said.collect::<Vec<_>>()),
+            shown: plain(&parameters.collect::<Vec<_>>()),
             each_host,
             allows_cleartext,
             config,
@@ -137,19 +139,19 @@ impl ConnectionString {
         })
     }
 
-    /// Returns whether it holds a password: then whoever sees it may connect.
+    /// Whether the string contains a password, so that anyone who sees it can connect.
     #[must_use]
     pub fn has_password(&self) -> bool {
         self.config.get_password().is_some()
     }
 
-    /// The same text without the password, as it may be shown and stored.
+    /// Returns the text without the password, for display and storage.
     #[must_use]
     pub fn without_password(&self) -> &str {
         &self.shown
     }
 
-    /// The engine as messages name it: hosts, ports and the database, without who asks.
+    /// Returns the engine as messages name it: hosts, ports and database, without the user.
     #[must_use]
     pub fn address(&self) -> String {
         let hosts = self
@@ -164,12 +166,12 @@ impl ConnectionString {
         &self.config
     }
 
-    /// Returns the configuration of each host alone, in the order of the hosts.
+    /// Returns a configuration for each host alone, in order.
     pub(crate) fn config_of_each_host(&self) -> Vec<Config> {
         self.each_host.clone()
     }
 
-    /// Returns whether the engine may ask for the password in clear text without TLS.
+    /// Whether the engine may request the password in clear text without TLS.
     pub(crate) fn allows_cleartext(&self) -> bool {
         self.allows_cleartext
     }
@@ -178,7 +180,7 @@ impl ConnectionString {
         &self.encryption
     }
 
-    /// Each host with its port, in their order.
+    /// Returns each host with its port, in order.
     pub(crate) fn hosts_and_ports(&self) -> impl Iterator<Item = (Cow<'_, str>, u16)> {
         let ports = self.config.get_ports();
         let hosts = self.config.get_hosts().iter().enumerate();
@@ -208,8 +210,8 @@ impl fmt::Debug for ConnectionString {
     }
 }
 
-/// Splits `HOST:PORT,HOST:PORT/DATABASE` into one such text for each host. Hosts that are listed by
-/// parameters stay together.
+/// Splits `HOST:PORT,HOST:PORT/DATABASE` into one such text for each host. Hosts given as
+/// parameters are not split.
 fn places(place: &str, parameters: &[&str]) -> Vec<String> {
     let lists = ["host=", "hostaddr=", "port=", "load_balance_hosts="];
     let is_listed = |parameter: &&str| lists.iter().any(|list| parameter.starts_with(list));
@@ -237,7 +239,7 @@ fn encryption(
         None | Some("system") => Roots::System,
         Some(file) => Roots::File(file.into()),
     };
-    // A host may be reached at another address than its own.
+    // `hostaddr` may lead a host name to another address.
     let is_here = config.get_hosts().iter().all(is_local)
         && config
             .get_hostaddrs()
@@ -272,24 +274,27 @@ mod tests {
     }
 
     #[test]
-    fn ours_connections_off_loopback_are_encrypted_and_checked_unless_told_otherwise() {
+    fn connections_off_loopback_are_encrypted_and_verified_by_default() {
         let check = |text: &str, expected: Encryption| {
             let parsed = ConnectionString::parse(text).unwrap();
             assert_eq!(*parsed.encryption(), expected, "{text}");
         };
-        for here in [
+        for local in [
             "127.0.0.1",
             "localhost:5433",
             "[::1]:5432,127.0.0.1",
             "%2Frun%2Fpostgresql",
         ] {
             check(
-                &format!("postgres://crawler@{here}/crawl"),
+                &format!("postgres://crawler@{local}/crawl"),
                 Encryption::None,
             );
         }
-        for there in ["db.example.org", "192.0.2.7", "127.0.0.1,db.example.org"] {
-            check(&format!("postgres://crawler@{there}/crawl"), verified(None));
+        for remote in ["db.example.org", "192.0.2.7", "127.0.0.1,db.example.org"] {
+            check(
+                &format!("postgres://crawler@{remote}/crawl"),
+                verified(None),
+            );
         }
         let on_loopback = "postgres://127.0.0.1/crawl?";
         check(&format!("{on_loopback}sslmode=verify-full"), verified(None));
@@ -318,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_password_is_in_no_text() {
+    fn a_password_is_never_shown() {
         for text in [
             "postgres://me:s3cr%40t@db.example.org:5433/crawl?target_session_attrs=read-write",
             "postgresql://me@db.example.org:5433/crawl?password=s3cr%40t&target_session_attrs=read-write",
@@ -339,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_can_not_be_read_is_refused_without_showing_it() {
+    fn a_malformed_string_is_refused_without_showing_it() {
         for text in [
             "host=db.example.org password=s3cret",
             "https://me:s3cret@db.example.org/",
@@ -350,9 +355,9 @@ mod tests {
             "postgres://me:s3cret@db.example.org/crawl?sslcert=s3cret",
             "postgres://me@db.example.org/crawl?s3cret",
         ] {
-            let refused = ConnectionString::parse(text).unwrap_err();
-            let mut shown = format!("{refused} {refused:?}");
-            let mut source = std::error::Error::source(&refused);
+            let error = ConnectionString::parse(text).unwrap_err();
+            let mut shown = format!("{error} {error:?}");
+            let mut source = std::error::Error::source(&error);
             while let Some(why) = source {
                 shown += &format!(" {why}");
                 source = why.source();

@@ -1,4 +1,4 @@
-//! The password with which an engine is asked: given by the caller, or a line of a password file.
+//! The password for an engine: given by the caller, or from a password file.
 
 use std::fmt;
 use std::fs::File;
@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use crate::connection_string::ConnectionString;
 use crate::error::OpenError;
 
-/// A longer file is none of passwords. Bytes.
+/// Maximum size of a password file, in bytes.
 const MAX_PASSWORD_FILE_BYTES: u64 = 1 << 20;
-/// The bits of a mode by which others than its user may read or write a file.
+/// The mode bits for access by other users.
 const OTHERS: u32 = 0o077;
 
-/// A password. It is shown nowhere.
+/// A password. Never shown in any output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(Vec<u8>);
 
 impl Password {
-    /// A password as it is typed.
+    /// Creates a password from its bytes.
     #[must_use]
     pub fn new(bytes: impl Into<Vec<u8>>) -> Password {
         Password(bytes.into())
@@ -36,17 +36,17 @@ impl fmt::Debug for Password {
     }
 }
 
-/// Where the password for a connection string comes from that has none.
+/// The sources of the password for a connection string that has none.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
     /// The password.
     pub password: Option<Password>,
-    /// The file in which one is looked for where there is none yet, in libpq's format. Its user
-    /// alone may be able to read it.
+    /// The password file (in libpq's format) to search if `password` is `None`. Only its owner may
+    /// have access to it.
     pub password_file: Option<PathBuf>,
 }
 
-/// The password for an engine whose connection string has none; none where none is found.
+/// Returns the password for an engine whose connection string has none, or `None` if none is found.
 pub(crate) fn password(
     url: &ConnectionString,
     credentials: &Credentials,
@@ -68,30 +68,30 @@ pub(crate) fn password(
     let config = url.config();
     let user = config.get_user().unwrap_or_default();
     let database = config.get_dbname().unwrap_or(user);
-    let mut found: Vec<Option<Password>> = url
+    let mut passwords: Vec<Option<Password>> = url
         .hosts_and_ports()
         .map(|(host, port)| find(&text, [&*host, &*port.to_string(), database, user]))
         .collect();
-    found.dedup();
-    match found.len() {
+    passwords.dedup();
+    match passwords.len() {
         0 => Ok(None),
-        1 => Ok(found.pop().flatten()),
+        1 => Ok(passwords.pop().flatten()),
         _ => Err(failed(
             "it has not one password for all hosts of the connection string".to_owned(),
         )),
     }
 }
 
-/// Reads a password file, which its user alone may read.
+/// Reads a password file, which only its owner may access.
 fn read(path: &Path) -> io::Result<String> {
     let file = File::open(path)?;
-    let found = file.metadata()?;
+    let metadata = file.metadata()?;
     let invalid = |what: String| io::Error::new(ErrorKind::InvalidData, what);
-    if !found.is_file() {
+    if !metadata.is_file() {
         return Err(invalid("it is no regular file".to_owned()));
     }
-    if found.mode() & OTHERS != 0 {
-        let mode = found.mode() & 0o777;
+    if metadata.mode() & OTHERS != 0 {
+        let mode = metadata.mode() & 0o777;
         return Err(invalid(format!(
             "its mode is {mode:04o}, so others may read it"
         )));
@@ -106,21 +106,21 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// The password of the first line that fits host, port, database and user, as libpq reads it:
-/// `host:port:database:user:password`, where `*` fits anything and a backslash takes the meaning
-/// from the character behind it.
-fn find(text: &str, asked: [&str; 4]) -> Option<Password> {
+/// Returns the password of the first line that matches host, port, database and user, as libpq
+/// does. Lines are `host:port:database:user:password`, where `*` matches anything and a backslash
+/// escapes the next character.
+fn find(text: &str, target: [&str; 4]) -> Option<Password> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(fields).find_map(|(pattern, password)| {
-        let fits = |(pattern, asked): (&Field, &&str)| pattern.is_any || pattern.text == **asked;
-        // A socket in the usual folder is `localhost` there.
-        let is_socket = asked[0].starts_with('/') && pattern[0].text == "localhost";
-        let is_it = pattern
+        let fits = |(pattern, target): (&Field, &&str)| pattern.is_any || pattern.text == **target;
+        // A socket in the default folder is called `localhost` in the file.
+        let is_socket = target[0].starts_with('/') && pattern[0].text == "localhost";
+        let is_match = pattern
             .iter()
-            .zip(&asked)
+            .zip(&target)
             .enumerate()
             .all(|(at, pair)| fits(pair) || at == 0 && is_socket);
-        is_it.then_some(password)
+        is_match.then_some(password)
     })
 }
 
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_password_file_that_others_may_read_is_refused() {
+    fn a_password_file_that_others_may_read_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pgpass");
         let url = ConnectionString::parse("postgres://me@a.example,b.example/crawl").unwrap();
@@ -213,18 +213,18 @@ mod tests {
             "{refused}"
         );
         written("*:*:*:me:s3cret\n", 0o600);
-        let found = of_file().unwrap();
-        assert!(found == Some(Password::new("s3cret")));
-        assert!(!format!("{found:?}").contains("s3cret"));
+        let found_password = of_file().unwrap();
+        assert!(found_password == Some(Password::new("s3cret")));
+        assert!(!format!("{found_password:?}").contains("s3cret"));
         written("a.example:*:*:me:s3cret\n", 0o600);
         let refused = of_file().unwrap_err().to_string();
         assert!(
             refused.contains("not one password for all hosts"),
             "{refused}"
         );
-        let given = Password::new("other");
-        credentials.password = Some(given.clone());
-        let found = password(&url, &credentials).unwrap();
-        assert!(found == Some(given));
+        let explicit = Password::new("other");
+        credentials.password = Some(explicit.clone());
+        let found_password = password(&url, &credentials).unwrap();
+        assert!(found_password == Some(explicit));
     }
 }

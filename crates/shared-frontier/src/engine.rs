@@ -1,4 +1,4 @@
-//! An engine: what it must be able to do, and the tables that are made there.
+//! An engine: its requirements, and the creation of the tables.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -14,26 +14,28 @@ use crate::credentials::Credentials;
 use crate::error::OpenError;
 use crate::tls::not_connected;
 
-/// The layout of the tables that this program makes and reads.
+/// The layout of the tables that this program creates and reads.
 const LAYOUT: i32 = 3;
 
-/// The oldest PostgreSQL that will do, as `server_version_num`: the oldest that tests run.
+/// The oldest supported PostgreSQL, as `server_version_num`: the oldest one that the tests run.
 const OLDEST_ENGINE: i32 = 150_000;
 
-/// The clocks of engine and worker may be so far apart without a word.
+/// The tolerated difference between the clocks of engine and worker.
 const MAX_SKEW: Duration = Duration::from_secs(2);
 
-/// An engine that takes longer to answer is told of.
+/// A slower reply is logged as a warning.
 const MAX_USUAL_ANSWER: Duration = Duration::from_secs(1);
 
-/// How often an engine is asked that does not answer at once: one answer may be late by chance.
+/// The number of measurements of an engine that does not reply at once: a single late reply may be
+/// chance.
 const MAX_QUESTIONS: usize = 3;
 const QUICK_ANSWER: Duration = Duration::from_millis(20);
 
-/// How often making the tables is tried while others make them too.
+/// The number of attempts to create the tables while others create them too.
 const MAX_TRIES: usize = 10;
 
-/// How connections to the engine at a connection string are made, and a thread for them.
+/// Returns the configuration of connections to the engine at a connection string, and a thread for
+/// them.
 pub(crate) fn engine_at(
     url: &str,
     credentials: &Credentials,
@@ -49,8 +51,8 @@ pub(crate) fn engine_at(
     Ok((thread, config))
 }
 
-/// A connection to an engine that will do, with tables of this layout, and the time that it takes to
-/// answer.
+/// Connects to an engine, and checks that it is usable and has tables of this layout. Returns the
+/// connection and the engine's response time.
 pub(crate) fn judged(
     thread: &EngineThread,
     config: &EngineConfig,
@@ -63,11 +65,11 @@ pub(crate) fn judged(
         None => thread.failed(None).into(),
     })?;
     let client = Arc::new(client);
-    let asked = Arc::clone(&client);
+    let facts_client = Arc::clone(&client);
     let limit = config.time_limit();
-    let facts = thread.run(async move { within(limit, facts(&asked)).await })?;
-    for said in clock_warnings(facts.ahead, facts.took) {
-        tracing::warn!("the frontier at {}: {said}", thread.address);
+    let facts = thread.run(async move { within(limit, facts(&facts_client)).await })?;
+    for warning in clock_warnings(facts.ahead, facts.took) {
+        tracing::warn!("the frontier at {}: {warning}", thread.address);
     }
     if facts.version < OLDEST_ENGINE {
         return Err(OpenError::TooOld {
@@ -79,26 +81,26 @@ pub(crate) fn judged(
     if facts.is_read_only {
         return Err(OpenError::ReadOnly { address: address() });
     }
-    let asked = Arc::clone(&client);
-    let found = thread.run(async move { layout(&asked).await })?;
-    if found != LAYOUT {
+    let layout_client = Arc::clone(&client);
+    let version = thread.run(async move { layout(&layout_client).await })?;
+    if version != LAYOUT {
         return Err(OpenError::Layout {
             address: address(),
-            found,
+            found: version,
             known: LAYOUT,
         });
     }
     Ok((client, facts.took))
 }
 
-/// An engine's account of itself.
+/// Facts that an engine reports.
 #[derive(Default)]
 struct EngineFacts {
     version: i32,
     is_read_only: bool,
-    /// How far its clock is ahead of this machine's, in seconds.
+    /// How far the engine's clock is ahead of this machine's, in seconds.
     ahead: f64,
-    /// How long it took to answer.
+    /// The response time.
     took: Duration,
 }
 
@@ -109,9 +111,9 @@ async fn facts(client: &Client) -> Answer<EngineFacts> {
     let statement = client.prepare(text).await?;
     let mut facts = EngineFacts::default();
     for question in 0..MAX_QUESTIONS {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         let row = client.query_one(&statement, &[]).await?;
-        let took = asked.elapsed();
+        let took = sent_at.elapsed();
         let own = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let own = own.unwrap_or_default().as_secs_f64();
         if question == 0 || took < facts.took {
@@ -119,7 +121,7 @@ async fn facts(client: &Client) -> Answer<EngineFacts> {
             facts = EngineFacts {
                 version: row.try_get(0)?,
                 is_read_only: row.try_get(1)?,
-                // It read its clock somewhere between question and answer.
+                // The engine read its clock at some time between request and reply.
                 ahead: engines - (own - took.as_secs_f64() / 2.0),
                 took,
             };
@@ -131,45 +133,46 @@ async fn facts(client: &Client) -> Answer<EngineFacts> {
     Ok(facts)
 }
 
-/// Warnings about an engine whose clock is `ahead` seconds ahead, and that took so long to answer.
+/// Returns warnings about an engine whose clock is `ahead` seconds ahead and whose response time is
+/// `took`.
 fn clock_warnings(ahead: f64, took: Duration) -> Vec<String> {
-    let mut said = Vec::new();
-    // How far it is ahead is known no better than to half of the time that an answer takes.
+    let mut warnings = Vec::new();
+    // The difference is known only to within half of the response time.
     if ahead.abs() > MAX_SKEW.as_secs_f64() + took.as_secs_f64() / 2.0 {
-        let way = if ahead > 0.0 { "ahead of" } else { "behind" };
-        said.push(format!(
-            "its clock is {:.1} s {way} this machine's; hint: leases go by its clock alone, rows \
+        let direction = if ahead > 0.0 { "ahead of" } else { "behind" };
+        warnings.push(format!(
+            "its clock is {:.1} s {direction} this machine's; hint: leases go by its clock alone, rows \
              have the times of this machine, so have both set by NTP",
             ahead.abs()
         ));
     }
     if took > MAX_USUAL_ANSWER {
-        said.push(format!(
+        warnings.push(format!(
             "it took {:.1} s to answer; hint: each page waits for answers, and a lease has to be \
              several times as long (--frontier-lease): use an engine that is nearer",
             took.as_secs_f64()
         ));
     }
-    said
+    warnings
 }
 
-/// Makes the tables where there are none; says which layout they have.
+/// Creates the tables if they are missing, and returns their layout.
 async fn layout(client: &Client) -> Answer<i32> {
     let mut tries = 0;
     loop {
-        let found = client
+        let exists = client
             .query_one(
                 "SELECT to_regclass('crawl_frontier.layout') IS NOT NULL",
                 &[],
             )
             .await?;
-        if found.try_get(0)? {
+        if exists.try_get(0)? {
             let text = "SELECT version FROM crawl_frontier.layout";
             return client.query_one(text, &[]).await?.try_get(0);
         }
         tries += 1;
         match make_tables(client).await {
-            // Another worker made them at the same time.
+            // Another worker created them at the same time.
             Err(why) if tries < MAX_TRIES && is_duplicate(&why) => {}
             made => made?,
         }
@@ -178,9 +181,9 @@ async fn layout(client: &Client) -> Answer<i32> {
 
 async fn make_tables(client: &Client) -> Answer<()> {
     let schema = include_str!("schema.sql");
-    // A user that may not make it was given one.
-    let asked = "SELECT to_regnamespace('crawl_frontier') IS NOT NULL";
-    let namespace = match client.query_one(asked, &[]).await?.try_get(0)? {
+    // A user without the privilege to create the namespace was given one.
+    let exists = "SELECT to_regnamespace('crawl_frontier') IS NOT NULL";
+    let namespace = match client.query_one(exists, &[]).await?.try_get(0)? {
         true => "",
         false => "CREATE SCHEMA crawl_frontier;",
     };
@@ -208,14 +211,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_a_wrong_clock_and_a_late_answer_are_told() {
-        let told = |ahead, millis| clock_warnings(ahead, Duration::from_millis(millis)).join("\n");
-        assert_eq!(told(1.9, 20), "");
-        assert_eq!(told(-1.9, 900), "");
-        assert!(told(3600.0, 20).contains("is 3600.0 s ahead of"));
-        assert!(told(-5.0, 20).contains("is 5.0 s behind"));
-        // So late an answer says little of the clock.
-        let late = told(6.0, 10_000);
+    fn a_wrong_clock_and_a_late_reply_are_reported() {
+        let warnings =
+            |ahead, millis| clock_warnings(ahead, Duration::from_millis(millis)).join("\n");
+        assert_eq!(warnings(1.9, 20), "");
+        assert_eq!(warnings(-1.9, 900), "");
+        assert!(warnings(3600.0, 20).contains("is 3600.0 s ahead of"));
+        assert!(warnings(-5.0, 20).contains("is 5.0 s behind"));
+        // Such a late reply gives little information about the clock.
+        let late = warnings(6.0, 10_000);
         assert!(
             late.contains("took 10.0 s") && !late.contains("clock is"),
             "{late}"

@@ -1,4 +1,4 @@
-//! The tables as one crawl reads and commits them.
+//! The tables of one crawl: reads and commits.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,9 +25,9 @@ pub(crate) struct EngineTables {
     pub(crate) keys: Keys,
     pub(crate) owned: Arc<Ownership>,
     pub(crate) groups: Groups,
-    /// Readers share it; statements of several are under way at once.
+    /// Shared by readers, whose statements may be in flight at once.
     reader: Mutex<Arc<Session>>,
-    /// Of commits alone, so that no read waits for one.
+    /// Used by commits only, so that no read waits for one.
     writer: Mutex<Arc<Session>>,
 }
 
@@ -51,7 +51,7 @@ impl EngineTables {
         }
     }
 
-    /// Reads rows; over a new connection where the last one was closed.
+    /// Reads rows, over a new connection if the last one was closed.
     pub(crate) fn read(&self, sql: Sql, params: Vec<Param>) -> Result<Vec<Row>, FrontierError> {
         let params = Arc::new(params);
         let session = current(&self.reader);
@@ -65,8 +65,7 @@ impl EngineTables {
         }
     }
 
-    /// Reads rows of a group by its number, which is the first value of the statement; changes some
-    /// by one statement.
+    /// Executes one statement, whose first parameter is the crawl's number, in the group `group`.
     pub(crate) fn read_in(
         &self,
         group: i32,
@@ -100,7 +99,7 @@ impl EngineTables {
         Ok(session)
     }
 
-    /// The connection of commits, or a new one where it was closed.
+    /// Returns the connection for commits, or a new one if it was closed.
     pub(crate) fn writing_session(&self) -> Result<Arc<Session>, FrontierError> {
         let session = current(&self.writer);
         match session.client().is_closed() {
@@ -109,7 +108,7 @@ impl EngineTables {
         }
     }
 
-    /// Asks for a new connection until the leases end.
+    /// Retries to connect until the leases expire.
     fn reconnect_in_time(&self) -> Result<Arc<Session>, FrontierError> {
         loop {
             match self.reconnect(&self.writer) {
@@ -122,7 +121,8 @@ impl EngineTables {
         }
     }
 
-    /// Commits; where the connection is cut meanwhile it is sent again, unless it took effect.
+    /// Commits a batch. If the connection is cut in the meantime, sends it again unless it took
+    /// effect.
     pub(crate) fn commit(&self, batch: CommitBatch) -> Result<(), FrontierError> {
         self.owned.check(Instant::now())?;
         let number = batch.number;
@@ -136,15 +136,15 @@ impl EngineTables {
                 self.thread
                     .try_run(async move { batch.send(&session, &owned).await })
             };
-            let why = match sent {
+            let error = match sent {
                 Ok(()) => return Ok(()),
-                Err(why) => why,
+                Err(error) => error,
             };
-            let is_fenced = is_fenced(why.as_ref());
-            if is_cut(why.as_ref()) {
+            let is_fenced = is_fenced(error.as_ref());
+            if is_cut(error.as_ref()) {
                 session = self.reconnect_in_time()?;
             } else if !is_fenced {
-                return Err(self.thread.failed(why));
+                return Err(self.thread.failed(error));
             }
             if self.commits(&session)? == Some(number) {
                 return Ok(());
@@ -155,7 +155,7 @@ impl EngineTables {
         }
     }
 
-    /// The number of the last commit of this life; none where the name is another life's.
+    /// Returns the number of this life's last commit, or `None` if another life has the name.
     fn commits(&self, session: &Arc<Session>) -> Result<Option<i64>, FrontierError> {
         let (session, owned) = (Arc::clone(session), Arc::clone(&self.owned));
         let rows = self.thread.run(async move {
@@ -166,20 +166,20 @@ impl EngineTables {
         commits.map_err(|why| self.thread.failed(Some(why)))
     }
 
-    /// The records of URLs, each at the place of its key.
+    /// Returns the records of URLs, in the order of their keys.
     pub(crate) fn records(&self, keys: &[UrlKey]) -> Result<Vec<Option<UrlRecord>>, FrontierError> {
         self.records_in(self.groups.own, keys)
     }
 
-    /// The same as a group has them.
+    /// Like [`EngineTables::records`], but as stored in the given group.
     pub(crate) fn records_in(
         &self,
         group: i32,
         keys: &[UrlKey],
     ) -> Result<Vec<Option<UrlRecord>>, FrontierError> {
-        let mut found = vec![None; keys.len()];
+        let mut records = vec![None; keys.len()];
         if keys.is_empty() {
-            return Ok(found);
+            return Ok(records);
         }
         let b: Vec<i32> = keys.iter().map(|key| key.b).collect();
         let origins: Vec<i64> = keys.iter().map(|key| key.origin).collect();
@@ -188,16 +188,16 @@ impl EngineTables {
         for row in self.read_in(group, Sql::Records, of)? {
             let mut reader = Reader::new(&row);
             let at: Option<i64> = reader.next();
-            let place = at.and_then(|at| found.get_mut((at - 1) as usize));
+            let place = at.and_then(|at| records.get_mut((at - 1) as usize));
             match (place, reader.record()) {
                 (Some(place), Some(record)) => *place = Some(record),
                 _ => return Err(self.corrupt("url")),
             }
         }
-        Ok(found)
+        Ok(records)
     }
 
-    /// The number of buckets that the home of this worker serves.
+    /// Returns the number of buckets that this worker's home serves.
     pub(crate) fn served_buckets(&self) -> u64 {
         match self.groups.count() {
             1 => u64::try_from(self.keys.buckets).unwrap_or(1),
@@ -208,19 +208,19 @@ impl EngineTables {
         }
     }
 
-    /// The bucket of a URL's host, if another worker owns it, or none.
+    /// Returns the bucket of a URL's host if this worker does not own it.
     pub(crate) fn owner_elsewhere(&self, url: &CanonicalUrl) -> Option<i32> {
         let b = self.keys.bucket(&url.site());
         self.owned.epoch(b).is_none().then_some(b)
     }
 
-    /// A row is not what this program writes.
+    /// Returns the error for a row that this program would not write.
     pub(crate) fn corrupt(&self, table: &str) -> FrontierError {
         self.thread
             .corrupt(&format!("a row of crawl_frontier.{table}"))
     }
 
-    /// Gives up all leases: others may take the buckets at once.
+    /// Gives up all leases, so that others may take the buckets at once.
     pub(crate) fn end_leases(&self) -> Result<(), FrontierError> {
         let (session, owned) = (self.writing_session()?, Arc::clone(&self.owned));
         let ended = self.thread.run(async move {
@@ -249,7 +249,7 @@ fn current(place: &Mutex<Arc<Session>>) -> Arc<Session> {
     Arc::clone(&place.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// True if a fence stood in the way: its division by zero.
+/// Whether a fence failed, by its division by zero.
 fn is_fenced(why: Option<&tokio_postgres::Error>) -> bool {
     use tokio_postgres::error::SqlState;
     why.and_then(tokio_postgres::Error::code) == Some(&SqlState::DIVISION_BY_ZERO)
@@ -267,8 +267,8 @@ impl QueueReader for EngineTables {
         leased: &BTreeSet<Rank>,
         wanted: usize,
     ) -> Result<QueuePart, FrontierError> {
-        // Those that are leased stand among the first.
-        let most = wanted + leased.len();
+        // Leased entries are among the first.
+        let limit = wanted + leased.len();
         let (place, seq) = after.map_or((-1, -1), place_of);
         let b = self.keys.bucket(&queue.origin.site());
         let params = params![
@@ -277,7 +277,7 @@ impl QueueReader for EngineTables {
             queue.id as i64,
             place,
             seq,
-            most as i64
+            limit as i64
         ];
         let rows = self.read(Sql::Queue, params)?;
         let mut part = QueuePart::default();
@@ -289,7 +289,7 @@ impl QueueReader for EngineTables {
                 part.entries.push((rank, queued));
             }
         }
-        if rows.len() < most {
+        if rows.len() < limit {
             part.last = None;
         }
         Ok(part)

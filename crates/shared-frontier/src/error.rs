@@ -1,4 +1,4 @@
-//! The reasons why a shared frontier can't be opened.
+//! The errors of opening a shared frontier.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -11,7 +11,8 @@ use crawl_frontier::parts::Totals;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The connection string can't be read. Its text is left out, since it may hold a password.
+    /// The connection string can't be parsed. The error leaves out the string, which may contain a
+    /// password.
     #[error(
         "the connection string of the frontier can't be read\nhint: such as postgres://crawler@db.example.org/crawl"
     )]
@@ -19,22 +20,22 @@ pub enum OpenError {
         /// The fault.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A connection was to be encrypted without a check of who answers.
+    /// The connection string requests encryption without verifying the engine.
     #[error(
         "sslmode={mode} does not check who answers in the name of the frontier\nhint: leave it out, or say sslmode=verify-full; sslmode=disable encrypts nothing, for a network that is yours alone"
     )]
     WeakEncryption {
-        /// The mode that was asked for.
+        /// The requested mode.
         mode: String,
     },
-    /// There is nobody who is trusted to sign for the engine.
+    /// No root certificates were found to verify the engine.
     #[error(
         "no root certificates from {place}: {what}\nhint: name a PEM file with the certificate of those who sign for the engine: sslrootcert=FILE"
     )]
     Roots {
-        /// Where they were looked for.
+        /// The place searched for root certificates.
         place: String,
-        /// The fault there.
+        /// The failure there.
         what: String,
     },
     /// The password file can't be used.
@@ -55,7 +56,7 @@ pub enum OpenError {
         /// The engine's address.
         address: String,
     },
-    /// Nobody who is trusted signed the engine's certificate.
+    /// The engine's certificate is not signed by a trusted authority.
     #[error(
         "the certificate of the frontier at {address} is signed by nobody who is trusted\nhint: name the certificate of those who signed it: sslrootcert=FILE"
     )]
@@ -75,7 +76,7 @@ pub enum OpenError {
         /// The error of the connection.
         source: tokio_postgres::Error,
     },
-    /// The engine's certificate is not valid for another reason.
+    /// The engine's certificate is invalid for another reason.
     #[error(
         "the certificate of the frontier at {address} is not valid: {what}\nhint: give the engine another one"
     )]
@@ -87,7 +88,7 @@ pub enum OpenError {
         /// The error of the connection.
         source: tokio_postgres::Error,
     },
-    /// The engine does not take the user, or the password.
+    /// The engine rejects the user or the password.
     #[error(
         "the frontier at {address} does not take the user or the password\nhint: the password is read from PGPASSWORD, or a line in ~/.pgpass; the user stands in the connection string"
     )]
@@ -97,7 +98,7 @@ pub enum OpenError {
         /// The error of the connection.
         source: tokio_postgres::Error,
     },
-    /// The engine can't be reached, or refuses the user.
+    /// The engine can't be reached, or refuses the connection.
     #[error(
         "can't connect to the frontier at {address}\nhint: is PostgreSQL running there, and may this user connect to it?"
     )]
@@ -114,12 +115,12 @@ pub enum OpenError {
     TooOld {
         /// The engine's address.
         address: String,
-        /// Its `server_version_num`.
+        /// The engine's `server_version_num`.
         found: i32,
-        /// The least that will do.
+        /// The oldest supported version.
         least: i32,
     },
-    /// The engine takes no changes.
+    /// The engine accepts no changes.
     #[error(
         "the frontier at {address} is read-only\nhint: it may be a standby; name the primary, or several hosts and target_session_attrs=read-write"
     )]
@@ -127,19 +128,19 @@ pub enum OpenError {
         /// The engine's address.
         address: String,
     },
-    /// The engine answers so late that leases would end meanwhile.
+    /// The engine replies so slowly that leases would expire in the meantime.
     #[error(
         "the frontier at {address} took {:.1} s to answer, which is more than a tenth of a lease of {:.1} s\nhint: use an engine that is nearer, or longer leases (--frontier-lease)", took.as_secs_f64(), lease.as_secs_f64()
     )]
     TooSlow {
         /// The engine's address.
         address: String,
-        /// The least time of a few answers.
+        /// The shortest measured response time.
         took: Duration,
-        /// The lease that was asked for.
+        /// The requested duration of a lease.
         lease: Duration,
     },
-    /// The tables were made by a version of the program that this one can't read.
+    /// The tables were created by a version of the program that this one can't read.
     #[error(
         "the frontier at {address} has layout {found}, this program reads layout {known}\nhint: use the version of the program that began it"
     )]
@@ -148,10 +149,10 @@ pub enum OpenError {
         address: String,
         /// The layout of the tables.
         found: i32,
-        /// The layout that is read here.
+        /// The layout that this program reads.
         known: i32,
     },
-    /// Another process, or a life of this one that died a moment ago, works under this name.
+    /// Another process, or a life of this worker that ended a moment ago, holds this name.
     #[error(
         "a worker named `{worker}` is at work on crawl `{crawl}`\nhint: take another name, or wait until its lease ends if it died"
     )]
@@ -161,7 +162,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// A worker is named that a crawl does not have.
+    /// The named worker does not exist in the crawl.
     #[error(
         "the frontier at {address} has no worker `{worker}` of a crawl `{crawl}`\nhint: `crawl frontier status` lists the crawls and their workers"
     )]
@@ -173,7 +174,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// A crawl is named that an engine does not have, or not whole.
+    /// The engine does not have the named crawl, or not completely.
     #[error(
         "the frontier at {address} has no crawl `{crawl}`\nhint: `crawl frontier status` lists those that there are; a crawl whose first start was cut short is begun by starting a worker again"
     )]
@@ -190,7 +191,7 @@ pub enum OpenError {
     TooManyGroups {
         /// The number of groups.
         found: usize,
-        /// The most that there may be.
+        /// The maximum number of groups.
         most: usize,
     },
     /// Two connection strings name one group.
@@ -203,19 +204,19 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// A group of the crawl is not among those that are named.
+    /// A group of the crawl is not named.
     #[error(
         "crawl `{crawl}` has {groups} groups of engines, and group {number} is none of those that are named\nhint: name all of them: a --frontier URL for each, or `frontier = [\"URL\", \"URL\"]`"
     )]
     GroupMissing {
         /// The name of the crawl.
         crawl: String,
-        /// The number of the first group that is missing, from 0.
+        /// The number of the first missing group, from 0.
         number: i32,
         /// The number of groups.
         groups: i32,
     },
-    /// A group of the crawl is that of another crawl of the same name.
+    /// A group has another crawl of the same name.
     #[error(
         "the crawl `{crawl}` of the frontier at {address} is another than that of the first group: {what}\nhint: all workers name the groups in one order where a crawl begins; give --crawl another name to begin anew"
     )]
@@ -227,7 +228,7 @@ pub enum OpenError {
         /// The difference.
         what: &'static str,
     },
-    /// Buckets are to be moved to a group that the crawl does not have.
+    /// The target of a move is not a group of the crawl.
     #[error(
         "crawl `{crawl}` has no group {group}\nhint: `crawl frontier status` lists its groups; a further one joins where a worker is started that names it"
     )]
@@ -237,17 +238,17 @@ pub enum OpenError {
         /// The number of the group, or the address that was named.
         group: String,
     },
-    /// A bucket is named that the crawl does not have.
+    /// The named bucket does not exist in the crawl.
     #[error("crawl `{crawl}` has no bucket {bucket}\nhint: its buckets are 0 to {last}")]
     NoSuchBucket {
         /// The name of the crawl.
         crawl: String,
         /// The bucket.
         bucket: i32,
-        /// The last one that it has.
+        /// The last bucket of the crawl.
         last: i32,
     },
-    /// Buckets are being moved from one group to another, which has to end before.
+    /// Buckets are being moved between groups, which has to finish first.
     #[error(
         "buckets of crawl `{crawl}` are being moved to another group\nhint: wait until `crawl frontier move` has ended; where it was cut short, give it again as before"
     )]
@@ -255,17 +256,17 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// Buckets are being moved already, to another group or by another command.
+    /// A bucket is already being moved, to another group or by another command.
     #[error(
         "bucket {bucket} is being moved by another command{}\nhint: wait until that has ended, or give it again where it was cut short; `crawl frontier status` shows it", to.map(|to| format!(", to group {to}")).unwrap_or_default()
     )]
     BucketMoves {
         /// The bucket.
         bucket: i32,
-        /// The group that it is being moved to, where that is another.
+        /// The group that the bucket is being moved to, if it is another one.
         to: Option<i32>,
     },
-    /// A bucket has other rows where it was moved to than where it was.
+    /// A moved bucket has different rows at its target than at its source.
     #[error(
         "bucket {bucket} has {found} in group {to}, and {expected} were to be moved\nhint: it stays where it was; `crawl frontier move {bucket} --to {from}` has it served there again"
     )]
@@ -276,12 +277,12 @@ pub enum OpenError {
         from: i32,
         /// The group that it was moved to.
         to: i32,
-        /// The URLs in each state that it has.
+        /// The number of URLs in each state at the source.
         expected: Totals,
-        /// Those that came to be in the other group.
+        /// The number of URLs in each state at the target.
         found: Totals,
     },
-    /// The URLs of a worker are to be reopened while its lease holds.
+    /// A worker's URLs can't be reopened while its lease is valid.
     #[error(
         "worker `{worker}` is at work on crawl `{crawl}`, so its disk is not lost\nhint: if it died, wait until its lease ends; `crawl frontier drain {worker}` ends one that runs"
     )]
@@ -291,7 +292,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// A crawl is to be moved into a directory while a worker's lease holds.
+    /// A crawl can't be moved into a directory while a worker's lease is valid.
     #[error(
         "worker `{worker}` is at work on crawl `{crawl}`, which can't be moved meanwhile\nhint: end all workers by Ctrl-C, or by `crawl frontier drain {worker}`; start one that died again, and end it so"
     )]
@@ -301,7 +302,7 @@ pub enum OpenError {
         /// The name of the worker.
         worker: String,
     },
-    /// A crawl is to be moved into a directory before its owners looked for URLs to fetch again.
+    /// A crawl can't be moved into a directory before its lost URLs were reopened.
     #[error(
         "crawl `{crawl}` has {buckets} buckets that are to be looked at for URLs whose records are lost\nhint: start a worker, which looks at them, and end it once `crawl frontier status` shows none"
     )]
@@ -311,7 +312,7 @@ pub enum OpenError {
         /// The number of buckets.
         buckets: u64,
     },
-    /// Somebody worked on a crawl while it was moved into a directory.
+    /// The crawl changed while it was being moved into a directory.
     #[error(
         "a worker began on crawl `{crawl}`, or it was moved elsewhere, while it was moved into a directory\nhint: nothing was moved; end all workers, and give the same command again"
     )]
@@ -319,7 +320,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// The crawl lies in a directory by now.
+    /// The crawl was moved into a directory.
     #[error(
         "crawl `{crawl}` was moved to `{to}` by `crawl frontier export`\nhint: go on there with `crawl --output {to}`; where it is not there, give the same `crawl frontier export` again; docs/shared-frontier.md says how workers go on instead"
     )]
@@ -329,7 +330,7 @@ pub enum OpenError {
         /// The directory.
         to: String,
     },
-    /// A crawl is to be imported under a name that one has.
+    /// A crawl can't be imported under an existing name.
     #[error(
         "the frontier at {address} has a crawl `{crawl}` already\nhint: give --crawl another name; `crawl frontier status` lists those that there are"
     )]
@@ -339,36 +340,36 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// Not all of a crawl came to be in the engine.
+    /// Some of the crawl's URLs are missing in the engine.
     #[error(
         "{found} are in the frontier, and {expected} were to be imported\nhint: nothing was imported; settled URLs are known by their rows, so none of those may be missing"
     )]
     Incomplete {
-        /// The URLs in each state that the crawl has.
+        /// The number of URLs in each state in the crawl.
         expected: Totals,
-        /// Those that came to be in the engine.
+        /// The number of URLs in each state in the engine.
         found: Totals,
     },
-    /// Other workers of the crawl are at work by another version of the program.
+    /// Other workers of the crawl run another program version.
     #[error(
         "the other workers of crawl `{crawl}` run version {found}, this one is {own}\nhint: run the same version everywhere; a crawl whose workers have all ended goes on with another"
     )]
     OtherProgram {
         /// The name of the crawl.
         crawl: String,
-        /// The version that began it, or went on with it last.
+        /// The version that the other workers run.
         found: String,
         /// The version of this program.
         own: String,
     },
-    /// Other workers of the crawl are at work by other settings.
+    /// Other workers of the crawl have other settings.
     #[error(
         "the other workers of crawl `{crawl}` have other settings (theirs -, this one's +):{differences}\nhint: give all workers the same settings; a crawl whose workers have all ended goes on with others"
     )]
     OtherSettings {
         /// The name of the crawl.
         crawl: String,
-        /// The lines in which they differ.
+        /// The lines that differ.
         differences: String,
     },
     /// The engine failed.

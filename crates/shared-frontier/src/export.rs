@@ -1,4 +1,4 @@
-//! A crawl that workers shared, shown part by part to one that moves it into a directory.
+//! Exports a shared crawl part by part, to be moved into a directory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,51 +17,51 @@ use crate::open_groups::{Group, find_groups};
 use crate::rows::{LinkKey, Reader, sum, url_at};
 use crate::sql::export;
 
-/// The name under which each group of a crawl keeps where it was moved to. No worker goes on with
-/// it.
+/// The name under which each group stores where the crawl was moved to. No worker continues a crawl
+/// with this note.
 pub(crate) const EXPORTED: &str = "exported";
 
-/// A worker's own notes on what it listed, which say nothing to anyone else.
+/// The name of a worker's own record of listed buckets, which is useless elsewhere.
 pub(crate) const LISTED: &str = "listed";
 
-/// A crawl that is moved out of its engines. Nobody works on it meanwhile: [`Export::finish`] fails
-/// where somebody did.
+/// A crawl that is being moved out of its engines. Nothing may work on it in the meantime;
+/// otherwise [`Export::finish`] fails.
 pub struct Export {
     groups: Vec<ExportGroup>,
     name: String,
-    /// The directory that it is moved to.
+    /// The directory that the crawl is moved to.
     to: String,
     workers: Vec<ExportedWorker>,
 }
 
 /// A group of the crawl.
 struct ExportGroup {
-    /// The crawl's number there.
+    /// The crawl's number in this group.
     crawl: i32,
     thread: EngineThread,
     client: Arc<Client>,
     /// The group's number.
     number: i32,
-    /// The URLs in the buckets that it serves.
+    /// The URLs in the buckets that the group serves.
     totals: Totals,
     facts: GroupFacts,
 }
 
-/// The outcome of noting where a crawl was moved to.
+/// The outcome of storing the note about where a crawl was moved to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Noted {
+enum NoteOutcome {
     Now,
     Before,
-    /// It was not noted: something was done meanwhile.
+    /// Not stored, because something changed in the meantime.
     Changed,
 }
 
-/// The numbers by which it is known whether anything was done in a group.
+/// Numbers that change whenever anything is done in a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct GroupFacts {
     /// Commits of all workers.
     commits: i64,
-    /// Workers, by the numbers that they were given.
+    /// The last number assigned to a worker.
     workers: i64,
     /// Changes of the map of buckets.
     map: i64,
@@ -71,11 +71,12 @@ struct GroupFacts {
 }
 
 impl Export {
-    /// Begins to move a crawl out of its engines, all of which are named, into the directory `to`.
+    /// Begins moving a crawl out of its engines, all of which must be named, into the directory
+    /// `to`.
     ///
     /// # Errors
-    /// [`OpenError`] says what stands in the way: a worker that is at work, a bucket that is being
-    /// moved, URLs that are to be reopened, or that it was moved to another directory before.
+    /// [`OpenError`] gives the reason: a living worker, a bucket that is being moved, URLs to be
+    /// reopened, or an earlier move to another directory.
     pub fn begin(
         urls: &[String],
         credentials: &Credentials,
@@ -118,20 +119,20 @@ impl Export {
         Ok(export)
     }
 
-    /// Notes that the crawl lies in its new directory from now on: no worker goes on with it.
+    /// Records that the crawl is in its new directory now, so that no worker continues it.
     ///
     /// # Errors
-    /// [`OpenError::WentOn`] where somebody worked on it meanwhile, or moved it elsewhere, and those of
-    /// the engines. Then workers may go on with it.
+    /// [`OpenError::WentOn`] if the crawl was changed or moved elsewhere in the meantime, and
+    /// errors of the engines. Workers may then continue the crawl.
     pub fn finish(&self) -> Result<(), OpenError> {
         let mut noted = Vec::new();
         for group in &self.groups {
             let done = group.note(&self.to);
             match done {
-                Ok(Noted::Now) => noted.push(group),
-                // By the same command, which was cut short behind it.
-                Ok(Noted::Before) => {}
-                Ok(Noted::Changed) | Err(_) => {
+                Ok(NoteOutcome::Now) => noted.push(group),
+                // Stored by an earlier, interrupted run of this command.
+                Ok(NoteOutcome::Before) => {}
+                Ok(NoteOutcome::Changed) | Err(_) => {
                     for group in noted {
                         group.remove_note(&self.to)?;
                     }
@@ -145,10 +146,10 @@ impl Export {
         Ok(())
     }
 
-    /// Lets workers go on with the crawl after all: its new directory could not be given its name.
+    /// Lets workers continue the crawl, because its new directory could not be given its name.
     ///
     /// # Errors
-    /// Those of the engines.
+    /// Errors of the engines.
     pub fn take_back(&self) -> Result<(), OpenError> {
         for group in &self.groups {
             group.remove_note(&self.to)?;
@@ -244,7 +245,7 @@ impl ExportGroup {
             totals: Totals::default(),
             facts: GroupFacts::default(),
         };
-        // First: whatever is done from here on changes them.
+        // Read first: anything done from here on changes these numbers.
         let client = Arc::clone(&group.client);
         group.facts = group
             .thread
@@ -294,18 +295,18 @@ impl ExportGroup {
         workers.collect()
     }
 
-    /// The values that a worker kept.
+    /// Returns the values that a worker stored.
     fn meta(&self, worker: &str) -> Result<Vec<(String, Vec<u8>)>, FrontierError> {
         let rows = self.query(export::META, params![self.crawl, worker.to_owned()])?;
-        let kept = rows.iter().map(|row| {
+        let meta = rows.iter().map(|row| {
             let mut reader = Reader::new(row);
             reader.next().zip(reader.next())
         });
-        let kept: Option<Vec<_>> = kept.collect();
-        kept.ok_or_else(|| self.corrupt("meta"))
+        let meta: Option<Vec<_>> = meta.collect();
+        meta.ok_or_else(|| self.corrupt("meta"))
     }
 
-    /// A worker that lives.
+    /// Returns a living worker.
     fn living(&self) -> Result<Option<String>, FrontierError> {
         let rows = self.query(export::LIVING, params![self.crawl])?;
         let worker = rows.first().map(|row| Reader::new(row).next());
@@ -314,7 +315,7 @@ impl ExportGroup {
         })
     }
 
-    /// The directory that the crawl was moved to.
+    /// Returns the directory that the crawl was moved to.
     fn exported_to(&self) -> Result<Option<String>, FrontierError> {
         let rows = self.query(export::NOTED, params![self.crawl, EXPORTED])?;
         let to: Option<Vec<u8>> = match rows.first() {
@@ -328,8 +329,8 @@ impl ExportGroup {
         Ok(to.map(|to| String::from_utf8_lossy(&to).into_owned()))
     }
 
-    /// Shows rows in the order of their keys. `show` reads what stands behind the key; none where
-    /// that can't be read.
+    /// Passes rows to `show` in key order. `show` reads the columns after the key, and returns
+    /// `None` if they can't be read.
     fn each_row<E: From<FrontierError>>(
         &self,
         part: &export::Part,
@@ -369,38 +370,38 @@ impl ExportGroup {
         }
     }
 
-    /// Notes where the crawl was moved to, if nothing was done since the export began.
-    fn note(&self, to: &str) -> Result<Noted, FrontierError> {
+    /// Stores where the crawl was moved to, if nothing was done since the export began.
+    fn note(&self, to: &str) -> Result<NoteOutcome, FrontierError> {
         let (client, crawl, before) = (Arc::clone(&self.client), self.crawl, self.facts);
         let to = to.as_bytes().to_vec();
         self.thread.run(async move {
             client.batch_execute("BEGIN").await?;
-            // A worker that takes its name now waits, and finds the note then.
+            // A worker that takes its name now waits, and then finds the note.
             for text in export::LOCKS {
                 client.query(text, &[&crawl]).await?;
             }
             let living = client.query(export::LIVING, &[&crawl]).await?;
             let is_as_before = living.is_empty() && facts(&client, crawl).await? == before;
-            let found = client
+            let stored_note = client
                 .query_opt(export::NOTED, &[&crawl, &EXPORTED])
                 .await?;
-            let found: Option<Vec<u8>> = found.map(|row| row.try_get(0)).transpose()?;
-            let noted = match found {
-                Some(found) if found == to => Noted::Before,
+            let stored_note: Option<Vec<u8>> = stored_note.map(|row| row.try_get(0)).transpose()?;
+            let noted = match stored_note {
+                Some(stored_note) if stored_note == to => NoteOutcome::Before,
                 None if is_as_before => {
                     let params: [&(dyn ToSql + Sync); 3] = [&crawl, &EXPORTED, &to];
                     client.execute(export::NOTE, &params).await?;
                     client.execute(export::END_LIVES, &[&crawl]).await?;
-                    Noted::Now
+                    NoteOutcome::Now
                 }
-                _ => Noted::Changed,
+                _ => NoteOutcome::Changed,
             };
             client.batch_execute("COMMIT").await?;
             Ok(noted)
         })
     }
 
-    /// Lets workers go on with the crawl.
+    /// Lets workers continue the crawl.
     fn remove_note(&self, to: &str) -> Result<(), FrontierError> {
         let (client, crawl, to) = (Arc::clone(&self.client), self.crawl, to.as_bytes().to_vec());
         let removed = self.thread.run(async move {

@@ -1,4 +1,4 @@
-//! The frontier: reading and leasing.
+//! The frontier: reads and leases.
 
 mod sharing;
 mod transaction;
@@ -29,34 +29,34 @@ use crate::recent::RecentUrls;
 use crate::rows::{Reader, url_at};
 use crate::sql::Sql;
 
-/// The URLs that are read at a time where all of a kind are shown.
+/// The number of URLs read at a time when all of a kind are listed.
 const PAGE_ROWS: usize = 1_000;
 
-/// A [`Frontier`] whose state lies in PostgreSQL, of the hosts that this worker owns.
+/// A [`Frontier`] with its state in PostgreSQL, for the hosts that this worker owns.
 ///
-/// It keeps the contract for those hosts. What it holds in memory: the origins with pending URLs,
-/// the heads of their queues, and the states of URLs that were met lately.
+/// In memory it has the origins with pending URLs, the heads of their queues, and the states of
+/// recently seen URLs.
 pub struct SharedFrontier {
     pub(crate) tables: EngineTables,
-    /// Held by the one transaction that is open. Taken before `memory`.
+    /// Held by the open transaction. Acquired before `memory`.
     writer: Mutex<Writer>,
-    /// Taken for a moment only; a lease may read under it, a commit is not sent under it.
+    /// Held only briefly. A lease may read under it; a commit is never sent under it.
     memory: Mutex<Memory>,
     /// See [`Frontier::reopenings`].
     pub(crate) reopenings: AtomicU64,
 }
 
-/// What the one writer needs alone, as committed.
+/// State that only the writer needs, as committed.
 pub(crate) struct Writer {
-    /// The last number that orders URLs by their admission.
+    /// The last admission number.
     pub(crate) seq: u64,
     /// Commits of this worker.
     pub(crate) commits: i64,
-    /// Links that were sent to other workers in this life.
+    /// Links sent to other workers in this life.
     pub(crate) links: i64,
     pub(crate) totals: Totals,
-    /// URLs of a commit that is under way, for the memory of recent ones.
-    pub(crate) met: Vec<(Fingerprint, CurrentState)>,
+    /// The URLs of a commit in progress, for the memory of recent URLs.
+    pub(crate) changed_states: Vec<(Fingerprint, CurrentState)>,
 }
 
 pub(crate) struct Memory {
@@ -74,33 +74,33 @@ impl SharedFrontier {
         }
     }
 
-    /// How long this worker may go on asking its hosts, unless a heartbeat comes before: until its
-    /// leases end by the engine's clock, or sooner.
+    /// Returns how long this worker may send requests to its hosts unless a heartbeat extends it:
+    /// until its leases expire by the engine's clock, or a little less.
     #[must_use]
     pub fn held_for(&self) -> Duration {
         let until = self.tables.owned.until();
         until.saturating_duration_since(Instant::now())
     }
 
-    /// The number of buckets that this worker owns.
+    /// Returns the number of buckets that this worker owns.
     #[must_use]
     pub fn buckets(&self) -> usize {
         self.tables.owned.count()
     }
 
-    /// Sends a heartbeat now, beside those that are sent at intervals.
+    /// Sends a heartbeat now, in addition to the periodic ones.
     ///
     /// # Errors
-    /// [`FrontierError`] where the engine can't be reached.
+    /// [`FrontierError`] if the engine can't be reached.
     pub fn renew(&self) -> Result<(), FrontierError> {
         self.tables.renew()
     }
 
-    /// Admits links to hosts of this worker that other workers met, `most` of them at most, and as
-    /// many URLs that are to be reopened. Says what a commit says.
+    /// Admits up to `most` links that other workers found to hosts of this worker, and reopens up
+    /// to `most` lost URLs. Returns the result of the commit.
     ///
     /// # Errors
-    /// [`FrontierError`] where the engine fails.
+    /// [`FrontierError`] if the engine fails.
     pub fn take_links(&self, most: usize) -> Result<CommitResult, FrontierError> {
         let mut transaction = self.transaction()?;
         let links = transaction.take_links(most)?;
@@ -111,18 +111,19 @@ impl SharedFrontier {
 
     fn transaction(&self) -> Result<SharedTransaction<'_>, FrontierError> {
         self.tables.owned.check(Instant::now())?;
-        // It changes only after a commit, in one step: no panic leaves it torn.
+        // The writer's state changes only after a commit, in one step, so a panic leaves it
+        // consistent.
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(SharedTransaction::new(self, writer))
     }
 
-    /// A panic elsewhere leaves it whole enough: at worst a lease is noted that nobody holds, and
-    /// its URL waits for the next life.
+    /// Locks the memory. A panic elsewhere can't corrupt it: in the worst case a lease is recorded
+    /// that nobody holds, and its URL waits for the next life.
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The visit of a URL that was kept last, and the number of the state that the URL is in.
+    /// Returns the last visit of a URL, and the number of the URL's state.
     pub(crate) fn stored_visit(
         &self,
         url: &CanonicalUrl,
@@ -139,13 +140,13 @@ impl SharedFrontier {
         Ok((stored.url == *url).then_some((stored, state)))
     }
 
-    /// Reads rows of the buckets that are owned.
+    /// Reads rows of the owned buckets.
     fn read_owned(&self, sql: Sql) -> Result<Vec<Row>, FrontierError> {
         let owned = &self.tables.owned;
         self.tables.read(sql, params![owned.crawl, owned.buckets()])
     }
 
-    /// Shows the pending URLs of one origin.
+    /// Passes the pending URLs of one origin to `visit`.
     fn each_of_origin(
         &self,
         queue: QueueId<'_>,
@@ -199,9 +200,9 @@ impl Frontier for SharedFrontier {
 
     fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrl>, FrontierError> {
         let key = self.tables.fingerprint(url);
-        let found = self.tables.records(&[self.tables.keys.url(url, key)])?;
+        let records = self.tables.records(&[self.tables.keys.url(url, key)])?;
         let is_leased = self.memory().leases.is_leased(key);
-        Ok(found
+        Ok(records
             .first()
             .and_then(Option::as_ref)
             .map(|record| record.known(is_leased)))
@@ -267,12 +268,12 @@ impl Frontier for SharedFrontier {
             keys.number(host.as_str())
         ];
         let rows = self.tables.read(Sql::Host, params)?;
-        let kept = |row| {
+        let host_state = |row| {
             let mut reader = Reader::new(row);
             let wake: i64 = reader.next()?;
             Some((wake as u64, reader.next()?))
         };
-        Ok(rows.first().and_then(kept))
+        Ok(rows.first().and_then(host_state))
     }
 
     fn hosts(&self) -> Result<Vec<(HostKey, u64, Vec<u8>)>, FrontierError> {
@@ -282,8 +283,8 @@ impl Frontier for SharedFrontier {
             let host = reader
                 .next()
                 .and_then(|name: &str| HostKey::parse(name).ok());
-            let kept: (Option<i64>, Option<Vec<u8>>) = (reader.next(), reader.next());
-            let (Some(host), (Some(wake), Some(bytes))) = (host, kept) else {
+            let host_state: (Option<i64>, Option<Vec<u8>>) = (reader.next(), reader.next());
+            let (Some(host), (Some(wake), Some(bytes))) = (host, host_state) else {
                 return Err(self.tables.corrupt("host"));
             };
             hosts.push((host, wake as u64, bytes));
@@ -326,8 +327,8 @@ impl Frontier for SharedFrontier {
         loop {
             let (b, origin, fingerprint) = after;
             let buckets = owned.buckets();
-            let most = PAGE_ROWS as i64;
-            let params = params![owned.crawl, buckets, b, origin, fingerprint, most];
+            let limit = PAGE_ROWS as i64;
+            let params = params![owned.crawl, buckets, b, origin, fingerprint, limit];
             let rows = self.tables.read(Sql::Deferred, params)?;
             for row in &rows {
                 let mut reader = Reader::new(row);

@@ -1,4 +1,4 @@
-//! The groups of engines that a crawl lies in, as a worker of one of them sees them.
+//! The groups of engines of a crawl, as a worker of one of them sees them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -10,30 +10,32 @@ use tokio_postgres::types::ToSql;
 
 use crate::commit::CommitBatch;
 use crate::connection::{
-    Asked, EngineConfig, EngineThread, Param, RECONNECT_INTERVAL, Session, is_cut,
+    EngineConfig, EngineThread, Param, RECONNECT_INTERVAL, Request, Session, is_cut,
 };
 use crate::ownership::Ownership;
 use crate::sql::Sql;
 
-/// The most groups of a crawl. The number of a worker is a multiple of it, and its group's number:
-/// so it is unique over all groups.
+/// Maximum number of groups of a crawl. A worker's number is a multiple of it plus the number of
+/// the worker's group, so it is unique over all groups.
+/// Beyond the limit: refused.
 pub(crate) const MAX_GROUPS: usize = 64;
 
 /// The groups of a crawl.
 pub(crate) struct Groups {
-    /// The number of the group that this worker works in: its home.
+    /// The number of this worker's home group.
     pub(crate) own: i32,
-    /// All others, in the order of their numbers.
+    /// All other groups, sorted by number.
     pub(crate) others: Vec<OtherGroup>,
     map: RwLock<Arc<BucketMap>>,
 }
 
-/// The groups that serve the buckets, as the home of this worker has it: another may know better.
+/// The groups that serve the buckets, as this worker's home has it. Another group may know a newer
+/// version.
 #[derive(Debug, Default)]
 pub(crate) struct BucketMap {
-    /// How often it changed.
+    /// How often the map changed.
     pub(crate) version: i64,
-    /// By bucket. Empty where there is one group.
+    /// By bucket. Empty if there is only one group.
     homes: Vec<i32>,
 }
 
@@ -42,12 +44,12 @@ impl BucketMap {
         BucketMap { version, homes }
     }
 
-    /// The group that serves a bucket; none where there is one group.
+    /// Returns the group that serves a bucket, or `None` if there is only one group.
     fn home(&self, b: i32) -> Option<i32> {
         self.homes.get(usize::try_from(b).ok()?).copied()
     }
 
-    /// The number of buckets that each group serves.
+    /// Returns the number of buckets that each group serves.
     pub(crate) fn served(&self) -> BTreeMap<i32, u64> {
         let mut served = BTreeMap::new();
         for home in &self.homes {
@@ -56,7 +58,7 @@ impl BucketMap {
         served
     }
 
-    /// The buckets that other groups serve than this one.
+    /// Returns the buckets that groups other than `group` serve.
     pub(crate) fn foreign_to(&self, group: i32) -> Vec<i32> {
         let all = (0..).zip(&self.homes);
         let foreign = all.filter(|(_, home)| **home != group);
@@ -73,17 +75,18 @@ impl Groups {
         }
     }
 
-    /// The number of groups.
+    /// Returns the number of groups.
     pub(crate) fn count(&self) -> usize {
         self.others.len() + 1
     }
 
-    /// Another group than the home, by its number.
+    /// Returns a group other than the home, by its number.
     pub(crate) fn other(&self, number: i32) -> Option<&OtherGroup> {
         self.others.iter().find(|group| group.number == number)
     }
 
-    /// The other group that serves a bucket; none where it is the home, or one that is not known.
+    /// Returns the other group that serves a bucket. `None` if that is the home or an unknown
+    /// group.
     pub(crate) fn elsewhere(&self, b: i32) -> Option<i32> {
         let home = self.map().home(b)?;
         self.other(home).map(|group| group.number)
@@ -97,24 +100,27 @@ impl Groups {
         *self.map.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(map);
     }
 
-    /// Puts the links of a commit into the groups that serve their hosts, and what is kept of the
-    /// crawl into all. It is done before the commit: a worker that dies between does it again, and a
-    /// link that is admitted twice is known the second time.
+    /// Sends the links of a commit to the groups that serve their hosts, and the crawl values of a
+    /// commit to all groups. This happens before the commit: a worker that dies in between repeats
+    /// it, and a link admitted twice is known the second time.
     ///
-    /// A group that can't be reached is asked again for as long as a lease lasts.
+    /// Retries a group that can't be reached for the duration of a lease.
     pub(crate) fn send_ahead(
         &self,
         batch: &Arc<CommitBatch>,
         owned: &Arc<Ownership>,
     ) -> Result<(), FrontierError> {
-        let groups = self.others.iter().filter(|it| batch.is_for(it.number));
-        // All at once: the slowest alone is waited for.
-        let asked: Vec<_> = groups
+        let groups = self
+            .others
+            .iter()
+            .filter(|group| batch.is_for(group.number));
+        // Sent to all at once, so that only the slowest is waited for.
+        let requests: Vec<_> = groups
             .map(|group| (group, group.put(batch, owned)))
             .collect();
-        for (group, mut asked) in asked {
+        for (group, mut request) in requests {
             let ends_at = Instant::now() + owned.term;
-            while let Err(why) = group.answer(asked) {
+            while let Err(why) = group.answer(request) {
                 let is_cut = is_cut(why.as_ref());
                 let error = group.thread.failed(why);
                 if !is_cut || Instant::now() >= ends_at {
@@ -123,27 +129,27 @@ impl Groups {
                 tracing::warn!(%error, "links wait for another group of the frontier");
                 std::thread::sleep(RECONNECT_INTERVAL);
                 owned.check(Instant::now())?;
-                asked = group.put(batch, owned);
+                request = group.put(batch, owned);
             }
         }
         Ok(())
     }
 }
 
-/// A group that is not the home of this worker.
+/// A group that is not this worker's home.
 pub(crate) struct OtherGroup {
     pub(crate) number: i32,
-    /// The crawl's number there.
+    /// The crawl's number in that group.
     pub(crate) crawl: i32,
     pub(crate) thread: EngineThread,
     config: EngineConfig,
-    /// None where it was closed. Each statement is a transaction of its own, so several callers
-    /// share it.
+    /// `None` if the connection was closed. Each statement is a separate transaction, so callers
+    /// can share the session.
     session: Mutex<Option<Arc<Session>>>,
 }
 
-/// A question on its way, and the connection that it was asked over.
-pub(crate) type AskedOver<T> = Asked<(Arc<Session>, T)>;
+/// A request in flight, and the connection that it was sent over.
+pub(crate) type SessionRequest<T> = Request<(Arc<Session>, T)>;
 
 impl OtherGroup {
     pub(crate) fn new(
@@ -161,37 +167,37 @@ impl OtherGroup {
         }
     }
 
-    /// The thread and the settings of its connections.
+    /// Splits off the thread and the configuration of its connections.
     pub(crate) fn into_parts(self) -> (EngineThread, EngineConfig) {
         (self.thread, self.config)
     }
 
-    /// Reads rows, or changes some, by one statement; over a new connection where the last one was
+    /// Executes one statement that reads or changes rows, over a new connection if the last one was
     /// closed. The statement may be sent twice.
     pub(crate) fn read(&self, sql: Sql, params: Vec<Param>) -> Result<Vec<Row>, FrontierError> {
         let params = Arc::new(params);
         self.wait(self.query(sql, &params), sql, &params)
     }
 
-    /// Waits for rows that were asked for; asks once more where the connection was closed.
+    /// Waits for requested rows. Sends the request once more if the connection was closed.
     pub(crate) fn wait(
         &self,
-        asked: AskedOver<Vec<Row>>,
+        request: SessionRequest<Vec<Row>>,
         sql: Sql,
         params: &Arc<Vec<Param>>,
     ) -> Result<Vec<Row>, FrontierError> {
-        let mut rows = self.answer(asked);
+        let mut rows = self.answer(request);
         if rows.as_ref().is_err_and(|why| is_cut(why.as_ref())) {
             rows = self.answer(self.query(sql, params));
         }
         rows.map_err(|why| self.thread.failed(why))
     }
 
-    /// Asks without waiting for the answer.
-    pub(crate) fn query(&self, sql: Sql, params: &Arc<Vec<Param>>) -> AskedOver<Vec<Row>> {
+    /// Sends a request without waiting for the reply.
+    pub(crate) fn query(&self, sql: Sql, params: &Arc<Vec<Param>>) -> SessionRequest<Vec<Row>> {
         let (session, config) = (self.current(), self.config.clone());
         let params = Arc::clone(params);
-        self.thread.ask(async move {
+        self.thread.spawn(async move {
             let session = open(session, &config).await?;
             let refs = params.iter().map(|value| &**value as &(dyn ToSql + Sync));
             let rows = session.query(sql, &refs.collect::<Vec<_>>()).await?;
@@ -199,21 +205,21 @@ impl OtherGroup {
         })
     }
 
-    /// Puts what a commit has for this group, without waiting for the answer.
-    fn put(&self, batch: &Arc<CommitBatch>, owned: &Arc<Ownership>) -> AskedOver<()> {
+    /// Sends what a commit has for this group, without waiting for the reply.
+    fn put(&self, batch: &Arc<CommitBatch>, owned: &Arc<Ownership>) -> SessionRequest<()> {
         let (session, config) = (self.current(), self.config.clone());
         let (batch, owned) = (Arc::clone(batch), Arc::clone(owned));
         let (group, crawl) = (self.number, self.crawl);
-        self.thread.ask(async move {
+        self.thread.spawn(async move {
             let session = open(session, &config).await?;
             batch.send_ahead(&session, group, crawl, &owned).await?;
             Ok((session, ()))
         })
     }
 
-    /// Waits for an answer. A connection that was closed is used no more.
-    fn answer<T>(&self, asked: AskedOver<T>) -> Result<T, Option<tokio_postgres::Error>> {
-        let answer = asked.answer();
+    /// Waits for a reply. A closed connection is dropped.
+    fn answer<T>(&self, request: SessionRequest<T>) -> Result<T, Option<tokio_postgres::Error>> {
+        let answer = request.answer();
         let (session, answer) = match answer {
             Ok((session, answer)) => (Some(session), Ok(answer)),
             Err(why) if is_cut(why.as_ref()) => (None, Err(why)),
@@ -225,7 +231,9 @@ impl OtherGroup {
 
     fn current(&self) -> Option<Arc<Session>> {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        session.clone().filter(|it| !it.client().is_closed())
+        session
+            .clone()
+            .filter(|session| !session.client().is_closed())
     }
 }
 
@@ -244,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_map_tells_who_serves_what() {
+    fn the_map_has_the_home_of_each_bucket() {
         let map = BucketMap::new(3, vec![0, 1, 0, 2, 1]);
         let served: Vec<_> = map.served().into_iter().collect();
         assert_eq!(served, [(0, 2), (1, 2), (2, 1)]);

@@ -1,4 +1,4 @@
-//! A crawl that was begun in a frontier of its own, moved into an engine.
+//! Imports a crawl from another frontier into an engine.
 
 use std::sync::Arc;
 
@@ -21,16 +21,16 @@ use crate::options::DEFAULT_BUCKETS;
 use crate::overview::remove;
 use crate::rows::{Keys, Reader, UrlKey};
 
-/// URLs, and other rows, that are sent in one transaction.
+/// The number of URLs and other rows sent in one transaction.
 const BATCH_ROWS: usize = 2_000;
 
-/// The number of the worker that an import makes: the first of the first group.
+/// The number of the worker that an import creates: the first of the first group.
 const IMPORTER: i32 = MAX_GROUPS as i32;
 
-/// Moves a crawl into an engine.
+/// A crawl that is being moved into an engine.
 ///
-/// It lies there under another name until it is whole, so no worker finds half of it. What a death
-/// leaves is removed by the next import under the same name.
+/// Until it is complete, the crawl is stored under another name, so no worker finds part of it. The
+/// next import under the same name removes what a crash leaves.
 struct Import {
     thread: EngineThread,
     config: EngineConfig,
@@ -42,27 +42,27 @@ struct Import {
     keys: Keys,
     batch: CommitBatch,
     rows: usize,
-    /// The URLs of the batch: a statement may not put a row twice.
+    /// The URLs of the batch: a statement must not write a row twice.
     urls: HashSet<UrlKey>,
-    /// Origins with a row: their bucket and number.
+    /// Origins with a row, by bucket and number.
     origins: HashSet<(i32, i64)>,
     seq: u64,
     meta: Vec<(String, Vec<u8>)>,
 }
 
 impl Import {
-    /// Begins to move a crawl into the engine at a connection string, where there is none of that
-    /// name.
+    /// Begins moving a crawl into the engine at a connection string, which must not have a crawl of
+    /// that name.
     fn begin(url: &str, credentials: &Credentials, name: &str) -> Result<Import, OpenError> {
         let (thread, config) = engine_at(url, credentials)?;
         let (client, _) = judged(&thread, &config)?;
         let wanted = name.to_owned();
-        let taken = thread.run(async move {
+        let existing = thread.run(async move {
             let text = "SELECT 1 FROM crawl_frontier.crawl WHERE name = $1";
             Ok((client.query_opt(text, &[&wanted]).await?, client))
         });
-        let (taken, client) = taken?;
-        if taken.is_some() {
+        let (existing, client) = existing?;
+        if existing.is_some() {
             return Err(OpenError::CrawlExists {
                 address: thread.address.clone(),
                 crawl: name.to_owned(),
@@ -112,32 +112,35 @@ impl Import {
             .run(async move { batch.send_ownerless(&session, crawl).await })
     }
 
-    /// Gives the crawl its name, where the engine has as many URLs in each state as were expected.
-    /// A worker goes on with it: by its name and its last life, as it died.
+    /// Gives the crawl its name, if the engine has as many URLs in each state as expected. A worker
+    /// then resumes the crawl by its name and its last life, as after a crash.
     fn finish(mut self, worker: ImportedWorker, expected: Totals) -> Result<(), OpenError> {
         self.send()?;
         let (config, crawl, name) = (self.config.clone(), self.crawl, self.name.clone());
         let meta = std::mem::take(&mut self.meta);
-        let found = self.thread.run(async move {
+        let totals = self.thread.run(async move {
             let client = connect(&config).await?;
             client.batch_execute("BEGIN").await?;
-            let found = count(&client, crawl).await?;
-            if found != Some(expected) {
+            let totals = count(&client, crawl).await?;
+            if totals != Some(expected) {
                 client.batch_execute("ROLLBACK").await?;
-                return Ok(found);
+                return Ok(totals);
             }
             put_worker(&client, crawl, &worker, &meta).await?;
             let text = "UPDATE crawl_frontier.crawl SET name = $2 WHERE number = $1";
             client.execute(text, &[&crawl, &name]).await?;
             client.batch_execute("COMMIT").await?;
-            Ok(found)
+            Ok(totals)
         })?;
-        let found = found.ok_or_else(|| self.thread.corrupt("a row of crawl_frontier.bucket"))?;
-        if found == expected {
+        let totals = totals.ok_or_else(|| self.thread.corrupt("a row of crawl_frontier.bucket"))?;
+        if totals == expected {
             return Ok(());
         }
         self.give_up()?;
-        Err(OpenError::Incomplete { expected, found })
+        Err(OpenError::Incomplete {
+            expected,
+            found: totals,
+        })
     }
 
     /// Removes what was imported so far.
@@ -196,14 +199,14 @@ impl MovedIn for Import {
     }
 }
 
-/// A crawl's name in an engine, for a crawl that is moved there.
+/// The target of an import: an engine, and the crawl's name there.
 #[derive(Clone, Debug)]
 pub struct ImportTarget {
     /// The connection string of the engine.
     pub url: String,
     /// The source of the password.
     pub credentials: Credentials,
-    /// The name of the crawl there.
+    /// The name of the crawl in the engine.
     pub crawl: String,
 }
 
@@ -216,12 +219,12 @@ impl MoveTarget for ImportTarget {
         let (thread, config) = engine_at(&self.url, &self.credentials)?;
         let (client, _) = judged(&thread, &config)?;
         let (crawl, life) = (self.crawl.clone(), life.to_owned());
-        let there = thread.run(async move {
+        let row = thread.run(async move {
             let text = "SELECT 1 FROM crawl_frontier.worker w
             JOIN crawl_frontier.crawl c ON c.number = w.crawl WHERE c.name = $1 AND w.owner = $2";
             Ok(client.query_opt(text, &[&crawl, &life]).await?.is_some())
         });
-        Ok(there.map_err(OpenError::from)?)
+        Ok(row.map_err(OpenError::from)?)
     }
 
     fn begin(&self) -> Result<Box<dyn MovedIn>, BoxError> {
@@ -230,7 +233,7 @@ impl MoveTarget for ImportTarget {
     }
 }
 
-/// The name of a crawl that is being imported.
+/// Returns the temporary name of a crawl that is being imported.
 fn hidden(name: &str) -> String {
     format!("import of {name}, not whole")
 }
@@ -260,7 +263,7 @@ async fn count(client: &Client, crawl: i32) -> Answer<Option<Totals>> {
     Ok(Reader::new(&row).totals())
 }
 
-/// Puts a worker whose life is over, the lengths of its files, and what is kept under names.
+/// Stores a worker whose life is over, the lengths of its files, and its named values.
 async fn put_worker(
     client: &Client,
     crawl: i32,

@@ -1,20 +1,21 @@
 //! A frontier that several workers share: the states of a crawl's URLs in PostgreSQL.
 //!
 //! Sites are divided into buckets by a keyed hash. A worker owns buckets for as long as its
-//! heartbeats reach the engine, by the engine's clock; it alone changes what is stored of their
-//! hosts. [`SharedFrontier`] keeps the contract of [`Frontier`](crawl_frontier::Frontier) for the
-//! hosts of its buckets, and that of [`WorkerFrontier`](crawl_frontier::shared::WorkerFrontier): what is leased next is known in memory, and a commit is one round trip
-//! and one transaction. Each commit is fenced, within the transaction: where another worker took a
-//! bucket over, nothing of the commit takes effect.
+//! heartbeats reach the engine, by the engine's clock. Only the owner changes what is stored about
+//! the hosts of a bucket. [`SharedFrontier`] implements [`Frontier`](crawl_frontier::Frontier) and
+//! [`WorkerFrontier`](crawl_frontier::shared::WorkerFrontier) for the hosts of its buckets. The
+//! next URLs to lease are in memory, and a commit is one round trip and one transaction. Each
+//! commit is fenced inside its transaction: if another worker took a bucket over, the whole commit
+//! fails.
 //!
-//! A crawl may lie in several groups of engines, each of which serves some of the buckets. A worker
-//! works in one of them, and no transaction spans two ([`SharedFrontier::open_groups`],
+//! A crawl may be spread over several groups of engines, each of which serves some of the buckets.
+//! A worker works in one group, and no transaction spans two ([`SharedFrontier::open_groups`],
 //! [`move_buckets`]).
 //!
-//! The crate never asks a host and knows nothing of politeness. It waits on threads of its callers
-//! and serves its connections on one of its own, so it can be used within a runtime or without.
-//! Connections off loopback are encrypted, and the engine's certificate is checked. It reads no
-//! environment: a password comes in by [`Options`].
+//! The crate never contacts a host and knows nothing about politeness. Calls block; connections are
+//! served on a separate thread, so callers need no async runtime but may have one. Connections off
+//! loopback are encrypted, and the engine's certificate is verified. The crate reads no environment
+//! variables: the password is in [`Options`].
 
 mod check;
 mod commit;

@@ -1,5 +1,5 @@
-//! Bounds on what an engine may send: the driver would allocate any length that a message claims, and
-//! would answer any request for a password.
+//! Limits on what an engine may send. Without them the driver would allocate any length that a
+//! message claims, and answer any request for a password.
 
 use std::future::Future;
 use std::io::{self, ErrorKind};
@@ -11,13 +11,15 @@ use tokio_postgres::Socket;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Maximum length of a message from the engine, in bytes. The longest that the engine has reason to send
-/// is the answer to one statement's row.
+/// Maximum length of a message from the engine, in bytes. The longest legitimate message is the
+/// reply with one row.
+/// Beyond the limit: the connection is closed.
 const MAX_MESSAGE_BYTES: u32 = 64 << 20;
 
-/// Bytes of a message that are looked at: its kind, its length, and which authentication it asks for.
+/// The inspected bytes of a message: its kind, its length, and the authentication method it
+/// requests.
 const HEAD_BYTES: usize = 9;
-/// The kind of a message that asks for authentication, and the method "password in clear text"
+/// The kind of a message that requests authentication, and the method "password in clear text"
 /// (PostgreSQL, "Message Formats", `AuthenticationCleartextPassword`).
 const AUTHENTICATION: u8 = b'R';
 const CLEARTEXT_PASSWORD: u32 = 3;
@@ -27,11 +29,11 @@ type EncryptedSocket = <Encrypting as MakeTlsConnect<Socket>>::Stream;
 type EncryptingConnect = <Encrypting as MakeTlsConnect<Socket>>::TlsConnect;
 type EncryptError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Makes guarded streams: encrypted ones, or plain ones where `tls` is `None`.
+/// Creates guarded streams: encrypted ones, or plain ones if `tls` is `None`.
 #[derive(Clone)]
 pub(crate) struct GuardedConnect {
     pub(crate) tls: Option<Encrypting>,
-    /// Whether the engine may ask for the password in clear text over a connection without TLS.
+    /// Whether the engine may request the password in clear text over a connection without TLS.
     pub(crate) allows_cleartext: bool,
 }
 
@@ -58,7 +60,7 @@ impl MakeTlsConnect<Socket> for GuardedConnect {
     }
 }
 
-/// Makes one guarded stream.
+/// Creates one guarded stream.
 pub(crate) struct GuardedConnector {
     tls: Option<EncryptingConnect>,
     guard: MessageGuard,
@@ -147,22 +149,22 @@ impl AsyncWrite for GuardedStream {
     }
 }
 
-/// Reads the heads of messages as their bytes pass.
+/// Reads the headers of messages as their bytes pass.
 #[derive(Default)]
 struct MessageGuard {
     allows_cleartext: bool,
     head: [u8; HEAD_BYTES],
-    /// Bytes of the head that are there.
+    /// Bytes of the header received so far.
     filled: usize,
-    /// Bytes of the current message that are still to come, its head aside.
+    /// Remaining bytes of the current message, without its header.
     rest: usize,
 }
 
 impl MessageGuard {
-    /// Takes the next bytes of the stream.
+    /// Checks the next bytes of the stream.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidData`] for a message that is too long or shorter than its own head, or
+    /// [`ErrorKind::InvalidData`] for a message that is too long or shorter than its own header, or
     /// [`ErrorKind::PermissionDenied`] for a request for the password in clear text.
     fn check(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
@@ -188,12 +190,12 @@ impl MessageGuard {
         if self.filled < 5 {
             return Ok(());
         }
-        // The length counts itself, but not the kind.
+        // The length includes itself, but not the kind.
         let length = number(1);
         if !(4..=MAX_MESSAGE_BYTES).contains(&length) {
-            let what =
+            let message =
                 format!("the engine sent a message of {length} bytes, {MAX_MESSAGE_BYTES} at most");
-            return Err(io::Error::new(ErrorKind::InvalidData, what));
+            return Err(io::Error::new(ErrorKind::InvalidData, message));
         }
         let is_authentication = self.head[0] == AUTHENTICATION && length >= 8;
         if is_authentication && self.filled < HEAD_BYTES {
@@ -221,7 +223,7 @@ mod tests {
         [&[kind], &length[..], body].concat()
     }
 
-    /// The outcome for a stream that comes in pieces of each size.
+    /// Returns the outcome for a stream that arrives in pieces of each size.
     fn check(stream: &[u8], allows_cleartext: bool) -> bool {
         let outcomes = [1, 2, 3, 5, 7, 1000].map(|size| {
             let mut guard = MessageGuard {

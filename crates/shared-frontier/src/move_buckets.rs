@@ -1,21 +1,23 @@
-//! Moving buckets from one group of a crawl to another, while the crawl runs.
+//! Moves buckets from one group of a crawl to another while the crawl runs.
 //!
-//! Each step is a transaction of one group, and each may be the last of a command that is cut: the
-//! same command goes on from there.
+//! Each step is a transaction in one group, and a command may be interrupted after any step: the
+//! same command continues from there.
 //!
-//! 1. At the source the bucket is marked as moving, so its owner hands it over, and nobody takes it.
-//! 2. Once it is free the mover becomes its owner there: no commit of an owner before can take effect.
-//!    Its epoch stays: it must not come to the one by which another mover has the target serve it.
-//! 3. At the target the mover claims the bucket's row, then looks whether the source is as it was,
-//!    removes what an earlier try left, and copies the rows, part by part. It writes only while the
-//!    row is its own, so of two movers the one that claimed last is heard.
-//! 4. At the target the bucket gets its counts, an epoch above both, and the target as home: from
-//!    here on it is served there.
-//! 5. All other groups learn of that, the rows at the source are removed, and links that came there
-//!    meanwhile are sent on.
+//! 1. At the source the bucket is marked as moving, so its owner hands it over and no other worker
+//!    takes it.
+//! 2. Once the bucket is free, the mover becomes its owner there, so that no commit of an earlier
+//!    owner can take effect. The epoch stays the same: it must not reach the one with which another
+//!    mover makes the target serve the bucket.
+//! 3. At the target the mover claims the bucket's row. Then it checks that the source is unchanged,
+//!    removes rows of earlier attempts, and copies the rows part by part. The mover writes only
+//!    while it has the claim, so of two movers the last to claim wins.
+//! 4. At the target the bucket gets its counts, an epoch above both, and the target as its home.
+//!    From here on the target serves it.
+//! 5. All other groups record the new home, the rows at the source are removed, and links that
+//!    arrived there in the meantime are forwarded.
 //!
-//! Where groups contradict each other, the one that says of itself that it serves the bucket, with
-//! the highest epoch, is right.
+//! If groups contradict each other, the bucket's home is the group with the highest epoch that
+//! considers itself the home.
 
 mod copied_tables;
 mod move_group;
@@ -33,84 +35,84 @@ use crate::error::OpenError;
 use crate::open::new_life;
 use crate::open_groups::find_groups;
 
-/// Buckets that are moved at a time: nobody asks their hosts meanwhile.
+/// The number of buckets moved at a time. Their hosts get no requests in the meantime.
 const BUCKETS_AT_ONCE: usize = 64;
 
-/// How often it is looked whether the owners handed their buckets over, and how often it is told
-/// that they did not.
+/// The interval between checks whether owners have handed over their buckets, and between reports
+/// that they have not.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
-const TELL_INTERVAL: Duration = Duration::from_secs(10);
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How often groups are asked again who serves a bucket.
+/// The number of attempts to find the group that serves a bucket.
 const MAX_LOOKS: usize = 10;
 
-/// Stands for a group in `moving_to` where a move is being taken back.
+/// The value of `moving_to` while a move is being undone.
 const TAKEN_BACK: i32 = -1;
 
-/// The buckets that are to be moved.
+/// The buckets to move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BucketChoice {
-    /// Those of these numbers.
+    /// Buckets by number.
     Numbers(BTreeSet<i32>),
-    /// All that a group serves.
+    /// All buckets that a group serves.
     AllOf(GroupName),
 }
 
 /// A group of a crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GroupName {
-    /// By its number, from 0.
+    /// The group's number, from 0.
     Number(i32),
-    /// By its connection string.
+    /// The group's connection string.
     Url(String),
 }
 
-/// The progress of a move.
+/// A step of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveStep {
-    /// So many buckets were marked at their source.
+    /// This many buckets were marked at their source.
     Marked(usize),
-    /// So many are waited for, since their owners have not handed them over.
+    /// Waiting for the owners of this many buckets to hand them over.
     Waiting(usize),
     /// A bucket was taken from its source.
     Taken(i32),
-    /// Its rows are at the target, and nobody serves them.
+    /// The bucket's rows are at the target; no group serves it.
     Copied(i32),
-    /// It is served at the target, and the others do not know yet.
+    /// The target serves the bucket, but the other groups don't know yet.
     Served(i32),
-    /// It was moved.
+    /// The bucket was moved.
     Moved {
-        /// Its number.
+        /// The bucket's number.
         bucket: i32,
-        /// Its URLs.
+        /// The bucket's URLs.
         urls: u64,
     },
 }
 
-/// Counts of a move.
+/// The result of a move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MovedBuckets {
-    /// The number of the group that they were moved to.
+    /// The number of the target group.
     pub to: i32,
-    /// Buckets that were moved.
+    /// The number of moved buckets.
     pub moved: u64,
-    /// Buckets that were there already.
+    /// The number of buckets that were already at the target.
     pub were_there: u64,
-    /// URLs of those that were moved.
+    /// The number of URLs in the moved buckets.
     pub urls: u64,
 }
 
-/// Moves buckets of a crawl to another of its groups; all of these are named. `told` hears of each
-/// step, and may have the move end there: the same call goes on with it.
+/// Moves buckets of a crawl to another of its groups, all of which must be named. Calls `on_step`
+/// for each step, which can stop the move there; the same call then continues it.
 ///
 /// # Errors
-/// [`OpenError`] says what stands in the way. What was moved until then stays so.
+/// [`OpenError`] gives the reason. Buckets moved so far stay at the target.
 pub fn move_buckets(
     urls: &[String],
     credentials: &Credentials,
     crawl: &str,
     (wanted, to): (&BucketChoice, &GroupName),
-    told: &mut dyn FnMut(MoveStep) -> ControlFlow<()>,
+    on_step: &mut dyn FnMut(MoveStep) -> ControlFlow<()>,
 ) -> Result<MovedBuckets, OpenError> {
     let groups = find_groups(urls, credentials, crawl)?;
     let buckets = groups.first().map_or(0, |group| group.crawl.buckets);
@@ -121,7 +123,7 @@ pub fn move_buckets(
         life: new_life("crawl frontier move"),
         groups,
         to,
-        told,
+        on_step,
         moved: MovedBuckets {
             to,
             ..MovedBuckets::default()
@@ -137,15 +139,17 @@ pub fn move_buckets(
 }
 
 fn number_of(groups: &[MoveGroup], name: &GroupName, crawl: &str) -> Result<i32, OpenError> {
-    let found = match name {
-        GroupName::Number(number) => groups.iter().find(|it| it.number == *number),
+    let group = match name {
+        GroupName::Number(number) => groups.iter().find(|candidate| candidate.number == *number),
         GroupName::Url(url) => {
             let address = ConnectionString::parse(url)?.address();
-            groups.iter().find(|it| *it.address() == address)
+            groups
+                .iter()
+                .find(|candidate| *candidate.address() == address)
         }
     };
-    found
-        .map(|it| it.number)
+    group
+        .map(|candidate| candidate.number)
         .ok_or_else(|| OpenError::NoSuchGroup {
             crawl: crawl.to_owned(),
             group: match name {
@@ -158,11 +162,11 @@ fn number_of(groups: &[MoveGroup], name: &GroupName, crawl: &str) -> Result<i32,
 }
 
 struct Mover<'a> {
-    /// Nobody else has it.
+    /// The id of this move, which no other has.
     life: String,
     groups: Vec<MoveGroup>,
     to: i32,
-    told: &'a mut dyn FnMut(MoveStep) -> ControlFlow<()>,
+    on_step: &'a mut dyn FnMut(MoveStep) -> ControlFlow<()>,
     moved: MovedBuckets,
 }
 
@@ -171,18 +175,18 @@ type Rows = BTreeMap<i32, BucketRow>;
 
 impl Mover<'_> {
     fn group(&self, number: i32) -> Result<&MoveGroup, OpenError> {
-        let found = self.groups.iter().find(|it| it.number == number);
-        found.ok_or_else(|| OpenError::NoSuchGroup {
+        let group = self.groups.iter().find(|group| group.number == number);
+        group.ok_or_else(|| OpenError::NoSuchGroup {
             crawl: String::new(),
             group: number.to_string(),
         })
     }
 
-    fn tell(&mut self, step: MoveStep) -> ControlFlow<()> {
-        (self.told)(step)
+    fn report(&mut self, step: MoveStep) -> ControlFlow<()> {
+        (self.on_step)(step)
     }
 
-    /// The rows of buckets in all groups.
+    /// Returns the rows of buckets in all groups.
     fn rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, OpenError> {
         let mut all: BTreeMap<i32, Rows> = BTreeMap::new();
         for group in &self.groups {
@@ -193,8 +197,8 @@ impl Mover<'_> {
         Ok(all)
     }
 
-    /// The same, read anew where no group says that it serves a bucket: groups are asked one after
-    /// the other, and it may have been moved between.
+    /// Like [`Mover::rows`], but reads again if no group serves a bucket: groups are read one after
+    /// the other, and the bucket may have been moved in between.
     fn settled_rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, OpenError> {
         let mut rows = self.rows(buckets)?;
         for _ in 0..MAX_LOOKS {
@@ -207,7 +211,7 @@ impl Mover<'_> {
         Ok(rows)
     }
 
-    /// The buckets that are meant, in their order.
+    /// Returns the chosen buckets, in ascending order.
     fn wanted(
         &self,
         wanted: &BucketChoice,
@@ -230,7 +234,7 @@ impl Mover<'_> {
                 let group = number_of(&self.groups, group, crawl)?;
                 let all: Vec<i32> = (0..buckets).collect();
                 let rows = self.rows(&all)?;
-                // Those too that were moved, where this group does not know it yet.
+                // Includes buckets that were moved away without this group's knowledge.
                 let its = |rows: &Rows| rows.get(&group).is_some_and(|row| row.home == group);
                 let its = rows.into_iter().filter(|(_, rows)| its(rows));
                 Ok(its.map(|(b, _)| b).collect())
@@ -248,13 +252,13 @@ impl Mover<'_> {
             };
             let is_known = rows.values().all(|row| row.home == home);
             if !is_known || home == self.to {
-                // A move before was cut short, or this one was.
+                // An earlier move was interrupted, maybe of this command.
                 self.finish(b, home, epoch)?;
             }
             let moving_to = rows.get(&home).and_then(|row| row.moving_to);
             if home != self.to {
                 if moving_to == Some(TAKEN_BACK) {
-                    // That was cut short.
+                    // Undoing the move was interrupted.
                     self.take_back(b, home)?;
                 }
                 of_sources.entry(home).or_default().push(b);
@@ -275,25 +279,25 @@ impl Mover<'_> {
 
     fn move_from(&mut self, from: i32, buckets: &[i32]) -> Result<ControlFlow<()>, OpenError> {
         self.group(from)?.mark(buckets, self.to)?;
-        if self.tell(MoveStep::Marked(buckets.len())).is_break() {
+        if self.report(MoveStep::Marked(buckets.len())).is_break() {
             return Ok(ControlFlow::Break(()));
         }
-        let mut left: Vec<i32> = buckets.to_vec();
-        let mut told_at: Option<Instant> = None;
-        while !left.is_empty() {
-            let taken = self.group(from)?.take(&left, self.to, &self.life)?;
-            left.retain(|b| taken.iter().all(|it| it.b != *b));
-            if taken.is_empty() {
-                self.group(from)?.check_marked(&left, self.to)?;
-                if told_at.is_none_or(|at| at.elapsed() >= TELL_INTERVAL) {
-                    told_at = Some(Instant::now());
-                    if self.tell(MoveStep::Waiting(left.len())).is_break() {
+        let mut waiting_for: Vec<i32> = buckets.to_vec();
+        let mut reported_at: Option<Instant> = None;
+        while !waiting_for.is_empty() {
+            let taken_buckets = self.group(from)?.take(&waiting_for, self.to, &self.life)?;
+            waiting_for.retain(|b| taken_buckets.iter().all(|bucket| bucket.b != *b));
+            if taken_buckets.is_empty() {
+                self.group(from)?.check_marked(&waiting_for, self.to)?;
+                if reported_at.is_none_or(|at| at.elapsed() >= REPORT_INTERVAL) {
+                    reported_at = Some(Instant::now());
+                    if self.report(MoveStep::Waiting(waiting_for.len())).is_break() {
                         return Ok(ControlFlow::Break(()));
                     }
                 }
                 std::thread::sleep(LOOK_INTERVAL);
             }
-            for bucket in taken {
+            for bucket in taken_buckets {
                 if self.move_one(from, &bucket)?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
@@ -305,7 +309,7 @@ impl Mover<'_> {
     /// Moves a bucket that was taken from its source.
     fn move_one(&mut self, from: i32, bucket: &Taken) -> Result<ControlFlow<()>, OpenError> {
         let (b, to) = (bucket.b, self.to);
-        if self.tell(MoveStep::Taken(b)).is_break() {
+        if self.report(MoveStep::Taken(b)).is_break() {
             return Ok(ControlFlow::Break(()));
         }
         let (source, target) = (self.group(from)?, self.group(to)?);
@@ -317,24 +321,24 @@ impl Mover<'_> {
         }
         target.remove_rows(b, &self.life)?;
         source.copy_rows(target, b, &self.life)?;
-        let found = target.count(b)?;
-        if found != bucket.totals && !target.is_claimed(b, &self.life)? {
-            // Another claimed it meanwhile, so nothing was copied.
+        let copied = target.count(b)?;
+        if copied != bucket.totals && !target.is_claimed(b, &self.life)? {
+            // Another mover claimed the row in the meantime, so nothing was copied.
             return Err(OpenError::BucketMoves {
                 bucket: b,
                 to: None,
             });
         }
-        if found != bucket.totals {
+        if copied != bucket.totals {
             return Err(OpenError::BucketDiffers {
                 bucket: b,
                 from,
                 to,
                 expected: bucket.totals,
-                found,
+                found: copied,
             });
         }
-        if self.tell(MoveStep::Copied(b)).is_break() {
+        if self.report(MoveStep::Copied(b)).is_break() {
             return Ok(ControlFlow::Break(()));
         }
         let served = self.group(to)?.serve(bucket, &self.life)?;
@@ -344,36 +348,40 @@ impl Mover<'_> {
                 to: None,
             });
         };
-        if self.tell(MoveStep::Served(b)).is_break() {
+        if self.report(MoveStep::Served(b)).is_break() {
             return Ok(ControlFlow::Break(()));
         }
         self.finish(b, to, epoch)?;
         let urls = sum_of(bucket.totals);
         self.moved.moved += 1;
         self.moved.urls += urls;
-        Ok(self.tell(MoveStep::Moved { bucket: b, urls }))
+        Ok(self.report(MoveStep::Moved { bucket: b, urls }))
     }
 
-    /// Has all groups know who serves a bucket, and none keep rows of it but that one.
+    /// Records in all groups which one serves a bucket, and removes its rows from the others.
     fn finish(&self, b: i32, home: i32, epoch: i64) -> Result<(), OpenError> {
-        for group in self.groups.iter().filter(|it| it.number != home) {
+        for group in self.groups.iter().filter(|group| group.number != home) {
             group.learn_home(b, home, epoch)?;
         }
         let target = self.group(home)?;
-        for group in self.groups.iter().filter(|it| it.number != home) {
+        for group in self.groups.iter().filter(|group| group.number != home) {
             group.remove_rows(b, "")?;
             group.forward_links(b, target)?;
         }
         Ok(())
     }
 
-    /// Has a bucket stay where it is, that was to be moved away from there.
+    /// Undoes a move, so that the bucket stays at its source.
     fn take_back(&self, b: i32, home: i32) -> Result<(), OpenError> {
         let home = self.group(home)?;
-        // First the mark, then the claims: a mover that claims later finds the mark, and one that
-        // claimed before has lost its claim.
+        // Mark first, then claim: a mover that claims later sees the mark, and one that claimed
+        // before has lost its claim.
         home.mark_back(b)?;
-        for group in self.groups.iter().filter(|it| it.number != home.number) {
+        for group in self
+            .groups
+            .iter()
+            .filter(|group| group.number != home.number)
+        {
             if !group.claim(b, &self.life)? {
                 return Err(OpenError::BucketMoves {
                     bucket: b,
@@ -387,7 +395,7 @@ impl Mover<'_> {
     }
 }
 
-/// The group that serves a bucket, and the epoch by which it does.
+/// Returns the group that serves a bucket, with its epoch.
 fn served_by(rows: &Rows) -> Option<(i32, i64)> {
     let serving = rows.iter().filter(|(group, row)| row.home == **group);
     let serving = serving.max_by_key(|(_, row)| row.epoch)?;
@@ -416,12 +424,12 @@ mod tests {
     }
 
     #[test]
-    fn of_groups_that_contradict_each_other_the_one_of_the_highest_epoch_serves() {
+    fn of_contradicting_groups_the_one_with_the_highest_epoch_serves() {
         for (found, expected) in [
             (vec![(0, 0, 3), (1, 0, 1)], Some((0, 3))),
-            // It was moved from 0 to 1, which 0 does not know.
+            // Moved from 0 to 1, which 0 does not know.
             (vec![(0, 0, 3), (1, 1, 4)], Some((1, 4))),
-            // And back to 0, which 1 does not know.
+            // Moved back to 0, which 1 does not know.
             (vec![(0, 0, 8), (1, 1, 7), (2, 1, 4)], Some((0, 8))),
             (vec![(0, 1, 8), (1, 0, 7)], None),
         ] {

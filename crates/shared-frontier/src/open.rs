@@ -1,4 +1,4 @@
-//! Opening a shared frontier: the groups of its crawl, the worker's name, the buckets.
+//! Opens a shared frontier: finds the groups of the crawl, takes the worker's name and buckets.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,26 +22,26 @@ use crate::rows::{Keys, Reader, sum};
 use crate::sql::Sql;
 use crate::worker_homes::{FIRST_GROUP, Home, find_home, is_anybody_elsewhere};
 
-/// A lease has to last for so many answers: a start waits for five of them before its first heartbeat,
-/// which comes after a third of the lease.
+/// A lease must last for at least this many replies: a start waits for five before its first
+/// heartbeat, which is sent after a third of the lease.
 const ANSWERS_PER_LEASE: u32 = 10;
 
 impl SharedFrontier {
-    /// Opens the frontier of a crawl at `url`, a connection string of PostgreSQL, and takes buckets
-    /// that no worker owns. Tables and crawl are made where there are none.
+    /// Opens the frontier of a crawl at `url`, a PostgreSQL connection string, and takes free
+    /// buckets. Creates the tables and the crawl if they are missing.
     ///
     /// # Errors
-    /// [`OpenError`] says what stands in the way.
+    /// [`OpenError`] gives the reason.
     pub fn open(url: &str, options: &Options) -> Result<SharedFrontier, OpenError> {
         SharedFrontier::open_groups(&[url.to_owned()], options)
     }
 
-    /// Opens the frontier of a crawl that lies in some groups of engines, a connection string for
-    /// each. The worker works in one of them, its home: that of its name, or else the one that has
-    /// the fewest workers for the buckets that it serves.
+    /// Opens the frontier of a crawl that is spread over groups of engines, with a connection
+    /// string for each. The worker works in one group, its home: the home stored for its name, or
+    /// else the group with the fewest workers per bucket.
     ///
     /// # Errors
-    /// [`OpenError`] says what stands in the way.
+    /// [`OpenError`] gives the reason.
     pub fn open_groups(urls: &[String], options: &Options) -> Result<SharedFrontier, OpenError> {
         let Home {
             crawl,
@@ -60,18 +60,18 @@ impl SharedFrontier {
         let tables = EngineTables::new(thread, config, keys, owned, groups, sessions);
         let begun = refuse_exported(&tables, options);
         if let Err(refusal) = begun.and_then(|()| take_settings(&tables, options)) {
-            // Its name is free at once.
+            // Frees the name at once.
             tables.end_leases()?;
             return Err(refusal);
         }
         let fair = fair_share(&tables)?.min(options.most_buckets.into());
         let TakenBuckets {
             buckets,
-            asked,
+            sent_at,
             seq,
             totals,
         } = take_buckets(&tables, fair)?;
-        tables.owned.add(buckets, asked);
+        tables.owned.add(buckets, sent_at);
         let queues = origins_of(&tables, tables.owned.buckets())?;
         if let Some(handle) = tables.thread.handle() {
             let owned = Arc::downgrade(&tables.owned);
@@ -87,7 +87,7 @@ impl SharedFrontier {
             commits,
             links: 0,
             totals,
-            met: Vec::new(),
+            changed_states: Vec::new(),
         };
         let (limit, least) = (options.head_entries, options.read_ahead);
         let memory = Memory {
@@ -98,16 +98,16 @@ impl SharedFrontier {
     }
 }
 
-/// Buckets that were taken, by a message that was sent at `asked`.
+/// Buckets that were taken by a message sent at `sent_at`.
 pub(crate) struct TakenBuckets {
     pub(crate) buckets: HashMap<i32, OwnedBucket>,
-    pub(crate) asked: Instant,
-    /// The last number of an admission in them.
+    pub(crate) sent_at: Instant,
+    /// The last admission number in the buckets.
     pub(crate) seq: u64,
     pub(crate) totals: Totals,
 }
 
-/// Judges the engines, and finds or begins the crawl.
+/// Checks the engines, and finds or creates the crawl.
 fn begin(urls: &[String], options: &Options) -> Result<Vec<Group>, OpenError> {
     let is_quick = |engine: &Engine| match engine.took * ANSWERS_PER_LEASE > options.lease {
         false => Ok(()),
@@ -121,7 +121,7 @@ fn begin(urls: &[String], options: &Options) -> Result<Vec<Group>, OpenError> {
     begin_groups(urls, &options.credentials, crawl, buckets, is_quick)
 }
 
-/// A connection for readers, and one for commits.
+/// Opens a connection for reads and one for commits.
 fn sessions(thread: &EngineThread, config: &EngineConfig) -> Result<[Arc<Session>; 2], OpenError> {
     let config = config.clone();
     let opened = thread.run(async move {
@@ -131,13 +131,13 @@ fn sessions(thread: &EngineThread, config: &EngineConfig) -> Result<[Arc<Session
     Ok(opened?)
 }
 
-/// An id for one life of a worker, which no other life has.
+/// Returns an id for one life of a worker, which no other life has.
 #[must_use]
 pub(crate) fn new_life(worker: &str) -> String {
     format!("{worker} {}", uuid::Uuid::new_v4())
 }
 
-/// Takes the worker's name. Gives what is owned by it, no bucket yet, and the number of commits.
+/// Takes the worker's name. Returns its ownership, without buckets, and the number of its commits.
 fn take_name(
     thread: &EngineThread,
     session: &Arc<Session>,
@@ -147,7 +147,7 @@ fn take_name(
     let owner = new_life(&options.worker);
     let (number, worker) = (crawl.number, options.worker.clone());
     let term = i64::try_from(options.lease.as_millis()).unwrap_or(i64::MAX);
-    let asked = Instant::now();
+    let sent_at = Instant::now();
     let (session, life) = (Arc::clone(session), owner.clone());
     let last = options.last_life.clone();
     let name = thread.run(async move {
@@ -174,12 +174,12 @@ fn take_name(
         owner,
         number: settler,
     };
-    let owned = Ownership::new(number, life, options.lease, asked);
+    let owned = Ownership::new(number, life, options.lease, sent_at);
     Ok((Arc::new(owned), commits))
 }
 
-/// Refuses a crawl that was moved into a directory. It is asked after the name was taken: so either
-/// who moves it finds that this worker lives, or this worker finds the note.
+/// Refuses a crawl that was moved into a directory. Checked after the name was taken, so that
+/// either the mover sees this worker alive, or this worker sees the note.
 fn refuse_exported(tables: &EngineTables, options: &Options) -> Result<(), OpenError> {
     let of = |crawl: i32| params![crawl, String::new(), EXPORTED.to_owned()];
     let mut rows = tables.read(Sql::Meta, of(tables.owned.crawl))?;
@@ -198,26 +198,27 @@ fn refuse_exported(tables: &EngineTables, options: &Options) -> Result<(), OpenE
     })
 }
 
-/// Goes on with a crawl, unless other workers are at work on it by another version of the program or
-/// by other settings. The first group has them for all.
+/// Continues a crawl, unless other workers run it with another program version or other settings.
+/// The first group stores both.
 fn take_settings(tables: &EngineTables, options: &Options) -> Result<(), OpenError> {
     let owned = &tables.owned;
     let (program, settings) = (options.program.clone(), options.settings.clone());
-    // After its name was taken: of two that begin at once, one sees the other.
+    // Checked after the name was taken, so that of two workers starting at once, one sees the
+    // other.
     let others_live = is_anybody_elsewhere(tables)?;
     let life = owned.owner.clone();
-    let taken = tables.read_in(FIRST_GROUP, Sql::TakeSettings, |crawl| {
+    let updated = tables.read_in(FIRST_GROUP, Sql::TakeSettings, |crawl| {
         params![crawl, life, program, settings, others_live]
     })?;
-    if !taken.is_empty() {
+    if !updated.is_empty() {
         return Ok(());
     }
     let rows = tables.read_in(FIRST_GROUP, Sql::Settings, |crawl| params![crawl])?;
-    let found = rows.first().and_then(|row| {
+    let stored = rows.first().and_then(|row| {
         let mut reader = Reader::new(row);
         Some((reader.next::<String>()?, reader.next::<String>()?))
     });
-    let (program, settings) = found.ok_or_else(|| tables.corrupt("crawl"))?;
+    let (program, settings) = stored.ok_or_else(|| tables.corrupt("crawl"))?;
     let crawl = options.crawl.clone();
     Err(match program == options.program {
         false => OpenError::OtherProgram {
@@ -232,11 +233,11 @@ fn take_settings(tables: &EngineTables, options: &Options) -> Result<(), OpenErr
     })
 }
 
-/// The lines that two texts do not have in common, those of the first before a `-`.
+/// Returns the lines that only one of two texts has, with a `-` before those of the first.
 fn differences(theirs: &str, own: &str) -> String {
     let without = |of: &str, other: &str, sign: char| {
-        let other: HashSet<&str> = other.lines().collect();
-        let lines = of.lines().filter(|line| !other.contains(line));
+        let other_lines: HashSet<&str> = other.lines().collect();
+        let lines = of.lines().filter(|line| !other_lines.contains(line));
         lines
             .map(|line| format!("\n  {sign} {line}"))
             .collect::<Vec<_>>()
@@ -245,21 +246,21 @@ fn differences(theirs: &str, own: &str) -> String {
     lines.concat()
 }
 
-/// The number of buckets that each worker may have that lives in this group.
+/// Returns the fair number of buckets for each living worker of this group.
 fn fair_share(tables: &EngineTables) -> Result<u64, FrontierError> {
     let rows = tables.read(Sql::Living, params![tables.owned.crawl])?;
-    let living = rows.first().and_then(|row| Reader::new(row).count());
-    let living = living.ok_or_else(|| tables.corrupt("worker"))?;
-    Ok(tables.served_buckets().div_ceil(living.max(1)))
+    let living_count = rows.first().and_then(|row| Reader::new(row).count());
+    let living_count = living_count.ok_or_else(|| tables.corrupt("worker"))?;
+    Ok(tables.served_buckets().div_ceil(living_count.max(1)))
 }
 
-/// Takes buckets that nobody owns, `most` at most.
+/// Takes up to `most` buckets without an owner.
 pub(crate) fn take_buckets(
     tables: &EngineTables,
     most: u64,
 ) -> Result<TakenBuckets, FrontierError> {
     let owned = &tables.owned;
-    let asked = Instant::now();
+    let sent_at = Instant::now();
     let (term, most) = (
         owned.term.as_millis() as i64,
         i64::try_from(most).unwrap_or(i64::MAX),
@@ -267,10 +268,10 @@ pub(crate) fn take_buckets(
     let group = tables.groups.own;
     let params = params![owned.crawl, owned.owner.clone(), term, most, group];
     let rows = tables.read(Sql::TakeBuckets, params)?;
-    let known = Instant::now();
-    let mut taken = TakenBuckets {
+    let now = Instant::now();
+    let mut result = TakenBuckets {
         buckets: HashMap::with_capacity(rows.len()),
-        asked,
+        sent_at,
         seq: 0,
         totals: Totals::default(),
     };
@@ -280,17 +281,18 @@ pub(crate) fn take_buckets(
         let (b, epoch) = key;
         let bucket = OwnedBucket {
             epoch,
-            asked,
-            taken: known,
+            sent_at,
+            taken: now,
         };
-        taken.buckets.insert(b, bucket);
-        taken.seq = taken.seq.max(seq);
-        taken.totals = sum(taken.totals, totals);
+        result.buckets.insert(b, bucket);
+        result.seq = result.seq.max(seq);
+        result.totals = sum(result.totals, totals);
     }
-    Ok(taken)
+    Ok(result)
 }
 
-/// The origins with pending URLs in some buckets: each with its number, and how many.
+/// Returns the origins with pending URLs in some buckets, each with its number and the number of
+/// its pending URLs.
 pub(crate) fn origins_of(
     tables: &EngineTables,
     buckets: Vec<i32>,

@@ -1,8 +1,8 @@
-//! The groups of a crawl: those that are there, and those that are begun.
+//! The groups of a crawl: finds existing ones and creates new ones.
 //!
-//! Each engine has a row of the crawl with the number of its group, and how many groups there are.
-//! At the first start they are numbered as they are named. They count once all of them were made: a
-//! start that is cut before is begun again, and one that finds a group missing is refused.
+//! Each engine has a row of the crawl with the number of its group and the number of groups. The
+//! first start numbers the groups as they are named. The groups become valid once all were created:
+//! an interrupted start is repeated, and a start that finds a group missing is refused.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::engine::{engine_at, judged};
 use crate::error::OpenError;
 use crate::groups::MAX_GROUPS;
 
-/// An engine, before it is known what it has.
+/// An engine whose contents are not known yet.
 pub(crate) struct Engine {
     pub(crate) thread: EngineThread,
     pub(crate) config: EngineConfig,
     client: Arc<Client>,
-    /// The time that it takes to answer.
+    /// The response time.
     pub(crate) took: Duration,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Group {
     pub(crate) crawl: CrawlRow,
 }
 
-/// A crawl as an engine has it.
+/// A crawl as stored in an engine.
 #[derive(Clone, Debug)]
 pub(crate) struct CrawlRow {
     pub(crate) number: i32,
@@ -45,9 +45,9 @@ pub(crate) struct CrawlRow {
     is_whole: bool,
 }
 
-/// A group that is to be begun.
+/// A group to be created.
 pub(crate) struct NewCrawl {
-    /// None where one is to be drawn.
+    /// `None` to draw a key.
     key: Option<FingerprintKey>,
     group: i32,
     groups: i32,
@@ -57,12 +57,12 @@ pub(crate) struct NewCrawl {
 }
 
 impl NewCrawl {
-    /// A crawl of one group, with so many buckets.
+    /// Describes a crawl of one group with this number of buckets.
     pub(crate) fn alone(buckets: u16) -> NewCrawl {
         NewCrawl::one_of(1, buckets.max(1).into())
     }
 
-    /// The first of some groups, which have a like share of the buckets each.
+    /// Describes the first of some groups, which share the buckets equally.
     fn one_of(groups: i32, buckets: i32) -> NewCrawl {
         NewCrawl {
             key: None,
@@ -105,14 +105,14 @@ impl Engine {
         self.thread.run(async move { find(&client, &name).await })
     }
 
-    /// The crawl of that name; begun where there is none.
+    /// Returns the crawl of that name, creating it if it is missing.
     fn begin(&self, name: &str, new: NewCrawl) -> Result<CrawlRow, FrontierError> {
         let (client, name) = (Arc::clone(&self.client), name.to_owned());
         self.thread
             .run(async move { crawl(&client, &name, &new).await })
     }
 
-    /// Executes a statement about a crawl, whose number is the first value, and another.
+    /// Executes a statement with two parameters: the crawl's number and `value`.
     fn execute(&self, crawl: i32, value: i32, text: &'static str) -> Result<(), FrontierError> {
         let client = Arc::clone(&self.client);
         self.thread
@@ -130,7 +130,8 @@ impl Engine {
     }
 }
 
-/// The groups of a crawl at some connection strings, by their numbers; begun where there are none.
+/// Returns the groups of a crawl at some connection strings, sorted by number. Creates missing
+/// ones.
 pub(crate) fn begin_groups(
     urls: &[String],
     credentials: &Credentials,
@@ -141,18 +142,18 @@ pub(crate) fn begin_groups(
     refuse_twice(urls, name)?;
     let engines = reach(urls, credentials)?;
     engines.iter().try_for_each(judge)?;
-    let found = engines.iter().map(|engine| engine.find(name));
-    let found = found.collect::<Result<Vec<_>, _>>()?;
-    let has_begun = found.iter().flatten().any(|row| row.is_whole);
+    let crawl_rows = engines.iter().map(|engine| engine.find(name));
+    let crawl_rows = crawl_rows.collect::<Result<Vec<_>, _>>()?;
+    let has_begun = crawl_rows.iter().flatten().any(|row| row.is_whole);
     let mut groups = match has_begun {
-        true => go_on(engines, found, name)?,
+        true => go_on(engines, crawl_rows, name)?,
         false => first_start(engines, name, buckets.max(1).into())?,
     };
     groups.sort_by_key(|group| group.crawl.group);
     Ok(groups)
 }
 
-/// The groups of a crawl that is there, by their numbers.
+/// Returns the groups of an existing crawl, sorted by number.
 pub(crate) fn find_groups(
     urls: &[String],
     credentials: &Credentials,
@@ -160,8 +161,8 @@ pub(crate) fn find_groups(
 ) -> Result<Vec<Group>, OpenError> {
     refuse_twice(urls, name)?;
     let groups = reach(urls, credentials)?.into_iter().map(|engine| {
-        let found = engine.find(name)?.filter(|row| row.is_whole);
-        let crawl = found.ok_or_else(|| OpenError::NoSuchCrawl {
+        let row = engine.find(name)?.filter(|row| row.is_whole);
+        let crawl = row.ok_or_else(|| OpenError::NoSuchCrawl {
             address: engine.address(),
             crawl: name.to_owned(),
         })?;
@@ -185,8 +186,8 @@ fn refuse_twice(urls: &[String], crawl: &str) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Begins all groups of a crawl, numbered as they were named. Those that a start made that was cut
-/// short are taken.
+/// Creates all groups of a crawl, numbered as they are named. Reuses groups of an interrupted
+/// start.
 fn first_start(engines: Vec<Engine>, name: &str, buckets: i32) -> Result<Vec<Group>, OpenError> {
     let count = number_of(engines.len());
     let mut groups: Vec<Group> = Vec::with_capacity(engines.len());
@@ -202,7 +203,7 @@ fn first_start(engines: Vec<Engine>, name: &str, buckets: i32) -> Result<Vec<Gro
         let crawl = engine.begin(name, new)?;
         if crawl.group != number {
             return Err(
-                match groups.iter().any(|it| it.crawl.group == crawl.group) {
+                match groups.iter().any(|group| group.crawl.group == crawl.group) {
                     true => OpenError::GroupTwice {
                         address: engine.address(),
                         crawl: name.to_owned(),
@@ -220,14 +221,14 @@ fn first_start(engines: Vec<Engine>, name: &str, buckets: i32) -> Result<Vec<Gro
     Ok(groups)
 }
 
-/// Goes on with a crawl that has begun. Engines without it join as further groups.
+/// Continues an existing crawl. Engines without it join as additional groups.
 fn go_on(
     engines: Vec<Engine>,
-    found: Vec<Option<CrawlRow>>,
+    crawl_rows: Vec<Option<CrawlRow>>,
     name: &str,
 ) -> Result<Vec<Group>, OpenError> {
     let (mut groups, mut new) = (Vec::new(), Vec::new());
-    for (engine, crawl) in engines.into_iter().zip(found) {
+    for (engine, crawl) in engines.into_iter().zip(crawl_rows) {
         match crawl {
             Some(crawl) => groups.push(Group { engine, crawl }),
             None => new.push(engine),
@@ -265,7 +266,7 @@ fn go_on(
     Ok(groups)
 }
 
-/// Notes that all groups of a crawl were made; from then on its buckets have homes.
+/// Records that all groups of a crawl were created, and assigns the homes of its buckets.
 fn make_whole(group: &mut Group, groups: i32) -> Result<(), FrontierError> {
     if group.crawl.is_whole {
         return Ok(());
@@ -280,7 +281,7 @@ fn make_whole(group: &mut Group, groups: i32) -> Result<(), FrontierError> {
     Ok(())
 }
 
-/// Refuses groups that are not those of one crawl, or not all of them.
+/// Refuses groups of different crawls, and incomplete or duplicate groups.
 fn check(groups: &[Group], name: &str) -> Result<(), OpenError> {
     check_alike(groups, name)?;
     let mut missing: BTreeSet<i32> = (0..count_of(groups)).collect();
@@ -310,8 +311,8 @@ fn check_alike(groups: &[Group], name: &str) -> Result<(), OpenError> {
     };
     for group in groups {
         if group.crawl.key.bytes() != first.crawl.key.bytes() {
-            let what = "its URLs have other fingerprints";
-            return Err(differs(&group.engine, name, what));
+            let difference = "its URLs have other fingerprints";
+            return Err(differs(&group.engine, name, difference));
         }
         if group.crawl.buckets != first.crawl.buckets {
             return Err(differs(&group.engine, name, "it has other buckets"));
@@ -328,7 +329,7 @@ fn differs(engine: &Engine, crawl: &str, what: &'static str) -> OpenError {
     }
 }
 
-/// The number of groups, as those say that have it.
+/// Returns the number of groups, as recorded in the groups that know it.
 fn count_of(groups: &[Group]) -> i32 {
     let whole = groups.iter().filter(|group| group.crawl.is_whole);
     whole.map(|group| group.crawl.groups).max().unwrap_or(0)
@@ -346,8 +347,8 @@ async fn find(client: &Client, name: &str) -> Answer<Option<CrawlRow>> {
     };
     let key: Vec<u8> = row.try_get(2)?;
     let mut bytes = [0; 16];
-    for (byte, kept) in bytes.iter_mut().zip(key) {
-        *byte = kept;
+    for (byte, stored) in bytes.iter_mut().zip(key) {
+        *byte = stored;
     }
     Ok(Some(CrawlRow {
         number: row.try_get(0)?,
@@ -359,13 +360,14 @@ async fn find(client: &Client, name: &str) -> Answer<Option<CrawlRow>> {
     }))
 }
 
-/// The crawl of that name; begun where there is none.
+/// Returns the crawl of that name, creating it if it is missing.
 pub(crate) async fn crawl(client: &Client, name: &str, new: &NewCrawl) -> Answer<CrawlRow> {
     loop {
         if let Some(row) = find(client, name).await? {
             return Ok(row);
         }
-        // Whoever comes second finds the row of the first, or that number taken, and reads again.
+        // The second of two concurrent callers finds the row of the first, or its number in use,
+        // and reads again.
         let begin = "WITH begun AS (
                 INSERT INTO crawl_frontier.crawl (map, homes, number, buckets, workers,
                     group_number, groups, name, is_whole, fingerprint_key, program, settings)

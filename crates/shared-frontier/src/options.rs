@@ -1,49 +1,49 @@
-//! What a shared frontier is opened with.
+//! The options of a shared frontier.
 
 use std::time::Duration;
 
 use crate::credentials::Credentials;
 
-/// The number of buckets of a crawl, unless another was asked for.
+/// The default number of buckets of a crawl.
 pub(crate) const DEFAULT_BUCKETS: u16 = 1_024;
 
-/// What a shared frontier is opened with.
+/// The options of a shared frontier.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The name of the crawl, by which crawls of one engine are told apart.
+    /// The name of the crawl, unique within an engine.
     pub crawl: String,
-    /// The name of this worker. One process at a time has it.
+    /// The name of this worker. Only one process at a time can use it.
     pub worker: String,
-    /// The version of the program, which all workers of a crawl have alike.
+    /// The program version, which must be the same for all workers of a crawl.
     pub program: String,
-    /// The settings that all workers of a crawl have alike, a line each.
+    /// The settings that must be the same for all workers of a crawl, one per line.
     pub settings: String,
-    /// The id of the last life of this worker ([`SharedFrontier::life`]), where it is known to be
-    /// over: its leases are ended, and need not be waited for.
+    /// The id of this worker's last life ([`SharedFrontier::life`]), if that life is known to be
+    /// over. Opening then ends that life's leases instead of waiting for them to expire.
     ///
     /// [`SharedFrontier::life`]: crawl_frontier::shared::WorkerFrontier::life
     pub last_life: Option<String>,
-    /// The number of buckets that sites are divided into, when the crawl is begun. Later it is
-    /// what it was.
+    /// The number of buckets that sites are divided into. Fixed when the crawl begins, and ignored
+    /// later.
     pub buckets: u16,
-    /// The most buckets that this worker takes.
+    /// Maximum number of buckets that this worker takes.
     pub most_buckets: u16,
-    /// How long a lease is after each heartbeat: a worker that died is missed after it.
+    /// The duration of a lease after each heartbeat. A dead worker is detected after this time.
     pub lease: Duration,
-    /// The pause between two heartbeats.
+    /// The interval between heartbeats.
     pub heartbeat: Duration,
-    /// Pending URLs held in memory, over all origins.
+    /// Maximum number of pending URLs held in memory, over all origins.
     pub head_entries: usize,
-    /// Pending URLs of an origin that are read at a time, where `head_entries` has room.
+    /// The number of pending URLs of an origin that are read at a time, if `head_entries` has room.
     pub read_ahead: usize,
-    /// URLs whose state is held in memory.
+    /// Maximum number of URLs whose states are held in memory.
     pub recent_urls: usize,
-    /// The password for a connection string that has none.
+    /// The password, if the connection string has none.
     pub credentials: Credentials,
 }
 
 impl Options {
-    /// The usual ones, for a crawl and a worker.
+    /// Returns the default options for a crawl and a worker.
     #[must_use]
     pub fn new(crawl: &str, worker: &str) -> Options {
         Options {

@@ -1,4 +1,4 @@
-//! A look at the crawls of engines, by somebody who is no worker.
+//! An overview of the crawls of engines, for callers that are not workers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,94 +11,94 @@ use crate::engine::{engine_at, judged};
 use crate::error::OpenError;
 use crate::export::EXPORTED;
 
-/// A crawl that workers share, at one moment.
+/// A shared crawl at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrawlOverview {
-    /// Its name.
+    /// The crawl's name.
     pub name: String,
-    /// The version of the program that its workers run.
+    /// The program version that its workers run.
     pub program: String,
-    /// The number of buckets that its sites are divided into.
+    /// The number of buckets that the crawl's sites are divided into.
     pub buckets: u64,
-    /// Those that nobody owns.
+    /// Buckets without an owner.
     pub free_buckets: u64,
     /// URLs that are pending or leased.
     pub pending: u64,
-    /// URLs that were put aside.
+    /// Deferred URLs.
     pub deferred: u64,
-    /// URLs that were answered.
+    /// URLs with a response.
     pub fetched: u64,
     /// URLs without an answer.
     pub failed: u64,
-    /// URLs that are not asked for.
+    /// URLs that are not fetched.
     pub excluded: u64,
     /// Links that their owners have not taken yet.
     pub links_waiting: u64,
-    /// Buckets whose owners have yet to look for URLs that are to be fetched again ([`reopen`]).
+    /// Buckets whose owners still have to look for URLs to be fetched again ([`reopen`]).
     ///
     /// [`reopen`]: crate::reopen
     pub buckets_to_reopen: u64,
-    /// The directory that it was moved to: no worker goes on with it.
+    /// The directory that the crawl was moved to. No worker continues it.
     pub exported_to: Option<String>,
-    /// The number of groups of engines that it has.
+    /// The number of the crawl's groups of engines.
     pub group_count: u64,
-    /// Those of them that were asked, in the order of their numbers.
+    /// The queried groups, sorted by number.
     pub groups: Vec<GroupOverview>,
-    /// Its workers, in the order of their names.
+    /// The crawl's workers, sorted by name.
     pub workers: Vec<WorkerOverview>,
 }
 
-/// A group of engines of a crawl, at one moment.
+/// A group of engines of a crawl at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupOverview {
-    /// Its number, from 0.
+    /// The group's number, from 0.
     pub number: i32,
-    /// Its address, without a password.
+    /// The group's address, without a password.
     pub address: String,
-    /// Buckets that it serves.
+    /// Buckets that the group serves.
     pub buckets: u64,
-    /// Those of them that are being moved to another group.
+    /// Buckets of the group that are being moved to another.
     pub moving: u64,
-    /// Workers that work in it, and live.
+    /// Living workers of the group.
     pub workers: u64,
-    /// URLs pending in its buckets.
+    /// Pending URLs in the group's buckets.
     pub pending: u64,
 }
 
-/// A worker of a crawl, at one moment.
+/// A worker of a crawl at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerOverview {
-    /// Its name.
+    /// The worker's name.
     pub name: String,
-    /// The number of the group that it works in.
+    /// The number of the worker's home group.
     pub group: i32,
-    /// True if its lease holds.
+    /// Whether the worker's lease is valid.
     pub is_alive: bool,
-    /// True if it has nothing to do until something comes.
+    /// Whether the worker is idle until new links arrive.
     pub rests: bool,
-    /// True if it was asked to hand its hosts over, and to end.
+    /// Whether the worker has to hand over its hosts and stop.
     pub is_drained: bool,
-    /// The time since it was heard of last.
+    /// The time since the worker's last heartbeat.
     pub heard: Duration,
-    /// The time since its life began.
+    /// The time since the worker's current life began.
     pub age: Duration,
-    /// Buckets that it owns.
+    /// Buckets that the worker owns.
     pub buckets: u64,
-    /// URLs pending in them.
+    /// Pending URLs in these buckets.
     pub pending: u64,
-    /// Rows of `pages.jsonl`, over all its lives.
+    /// Rows of `pages.jsonl` over all lives of the worker.
     pub pages: u64,
-    /// Those of this life.
+    /// Rows of `pages.jsonl` of the current life.
     pub pages_of_life: u64,
-    /// Bytes of bodies, over all its lives.
+    /// Bytes of bodies over all lives of the worker.
     pub bytes: u64,
 }
 
-/// The crawls of some engines, or the one of this name, in the order of their names. What the groups
-/// of a crawl have is summed up, of those that are named.
+/// Returns the crawls of some engines, or the one with this name, sorted by name. Sums up the named
+/// groups of each crawl.
 ///
 /// # Errors
-/// [`OpenError`] says what stands in the way.
+/// [`OpenError`] gives the reason.
 pub fn overview(
     urls: &[String],
     credentials: &Credentials,
@@ -131,7 +131,11 @@ fn overview_of_engine(
             crawl.workers = workers_of(&client, number).await?;
             for group in &mut crawl.groups {
                 group.address.clone_from(&address);
-                group.workers = crawl.workers.iter().filter(|it| it.is_alive).count() as u64;
+                group.workers = crawl
+                    .workers
+                    .iter()
+                    .filter(|worker| worker.is_alive)
+                    .count() as u64;
             }
             crawls.push(crawl);
         }
@@ -140,7 +144,7 @@ fn overview_of_engine(
 }
 
 impl CrawlOverview {
-    /// Adds what another group has.
+    /// Adds the counts of another group.
     fn add(&mut self, part: CrawlOverview) {
         self.free_buckets += part.free_buckets;
         self.pending += part.pending;
@@ -158,15 +162,15 @@ impl CrawlOverview {
         self.groups.extend(part.groups);
         self.groups.sort_by_key(|group| group.number);
         self.workers.extend(part.workers);
-        self.workers.sort_by(|one, other| one.name.cmp(&other.name));
+        self.workers.sort_by(|a, b| a.name.cmp(&b.name));
     }
 }
 
-/// Asks a worker to hand its hosts over to the others, and to end. Returns whether there is one of
-/// that name that lives, in one of the groups that are named.
+/// Makes a worker hand its hosts over to the others and stop. Returns whether a living worker of
+/// that name was found in the named groups.
 ///
 /// # Errors
-/// [`OpenError`] says what stands in the way.
+/// [`OpenError`] gives the reason.
 pub fn drain(
     urls: &[String],
     credentials: &Credentials,
@@ -176,7 +180,7 @@ pub fn drain(
     for url in urls {
         let (thread, config) = begin(url, credentials)?;
         let (crawl, worker) = (crawl.to_owned(), worker.to_owned());
-        let asked = thread.run(async move {
+        let updated = thread.run(async move {
             let client = connect(&config).await?;
             let text = "UPDATE crawl_frontier.worker w SET drained = true
                 FROM crawl_frontier.crawl c
@@ -184,14 +188,14 @@ pub fn drain(
                     AND w.lease_until > clock_timestamp()";
             client.execute(text, &[&crawl, &worker]).await
         })?;
-        if asked > 0 {
+        if updated > 0 {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// Removes a crawl with all that is stored of it. No worker is at work on it.
+/// Removes a crawl with everything stored for it. No worker may be working on it.
 pub(crate) fn remove(url: &str, credentials: &Credentials, crawl: &str) -> Result<(), OpenError> {
     let (thread, config) = begin(url, credentials)?;
     let crawl = crawl.to_owned();
@@ -222,7 +226,8 @@ pub(crate) fn remove(url: &str, credentials: &Credentials, crawl: &str) -> Resul
     Ok(())
 }
 
-/// The engine at a connection string, with the tables that this program reads.
+/// Checks the engine at a connection string, and returns a thread and a configuration for
+/// connections to it.
 pub(crate) fn begin(
     url: &str,
     credentials: &Credentials,

@@ -1,4 +1,4 @@
-//! Which buckets this life of the process owns, and until when.
+//! The buckets that this life of the process owns, and until when.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
@@ -12,35 +12,36 @@ use tokio_postgres::types::ToSql;
 use crate::connection::{Answer, EngineConfig, Session};
 use crate::sql::Sql;
 
-/// The buckets of one life of one process.
+/// The buckets owned by one life of one process.
 ///
-/// The engine's clock alone decides when a lease ends. Here the time is counted from before a
-/// heartbeat was sent, so this process takes its leases to be over no later than the engine does.
+/// Only the engine's clock decides when a lease expires. This process counts from before it sent a
+/// heartbeat, so it never considers its leases valid for longer than the engine does.
 pub(crate) struct Ownership {
     pub(crate) crawl: i32,
-    /// The worker's name, which other lives have too.
+    /// The worker's name, which its other lives share.
     pub(crate) worker: String,
-    /// No other life has it.
+    /// The id of this life, which no other life has.
     pub(crate) owner: String,
-    /// The number of the worker's directory: that of all URLs that it settles.
+    /// The number of the worker's directory, which is stored with each URL that it settles.
     pub(crate) number: i32,
-    /// How long a lease is after each heartbeat.
+    /// The duration of a lease after each heartbeat.
     pub(crate) term: Duration,
     held: Mutex<Held>,
-    /// Asked for each link, so it is apart from `held`. It is changed while no transaction is open.
+    /// Read for each link, so it is separate from `held`. Changes only while no transaction is
+    /// open.
     buckets: RwLock<HashMap<i32, OwnedBucket>>,
 }
 
-/// A bucket that is owned.
+/// An owned bucket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnedBucket {
     pub(crate) epoch: i64,
-    /// Before it was asked for, and when it was known to be taken.
-    pub(crate) asked: Instant,
+    /// When the bucket was requested, and when the reply arrived.
+    pub(crate) sent_at: Instant,
     pub(crate) taken: Instant,
 }
 
-/// One life of a worker.
+/// A life of a worker.
 pub(crate) struct WorkerLife {
     /// See [`Ownership::worker`].
     pub(crate) worker: String,
@@ -52,13 +53,14 @@ pub(crate) struct WorkerLife {
 
 struct Held {
     until: Instant,
-    /// How it is known that they are another's, or may be.
+    /// The evidence that the buckets belong, or may belong, to another worker.
     lost: Option<String>,
 }
 
 impl Ownership {
-    /// Owns the name of a worker and no bucket yet, by a message that was sent at `asked`.
-    pub(crate) fn new(crawl: i32, life: WorkerLife, term: Duration, asked: Instant) -> Ownership {
+    /// Creates an ownership of a worker's name without buckets, taken by a message sent at
+    /// `sent_at`.
+    pub(crate) fn new(crawl: i32, life: WorkerLife, term: Duration, sent_at: Instant) -> Ownership {
         Ownership {
             crawl,
             worker: life.worker,
@@ -66,22 +68,22 @@ impl Ownership {
             number: life.number,
             term,
             held: Mutex::new(Held {
-                until: asked + term,
+                until: sent_at + term,
                 lost: None,
             }),
             buckets: RwLock::default(),
         }
     }
 
-    /// Owns these buckets too, by a message that was sent at `asked`.
-    pub(crate) fn add(&self, taken: HashMap<i32, OwnedBucket>, asked: Instant) {
+    /// Adds buckets, taken by a message sent at `sent_at`.
+    pub(crate) fn add(&self, taken: HashMap<i32, OwnedBucket>, sent_at: Instant) {
         self.owned_mut().extend(taken);
         let mut held = self.held();
-        // A heartbeat that was sent meanwhile knew nothing of them.
-        held.until = held.until.min(asked + self.term);
+        // A heartbeat sent in the meantime did not cover the new buckets.
+        held.until = held.until.min(sent_at + self.term);
     }
 
-    /// Owns these buckets no longer.
+    /// Removes buckets.
     pub(crate) fn remove(&self, buckets: &[i32]) {
         let mut owned = self.owned_mut();
         for b in buckets {
@@ -89,52 +91,52 @@ impl Ownership {
         }
     }
 
-    /// The buckets that are owned, in their order.
+    /// Returns the owned buckets, in ascending order.
     pub(crate) fn buckets(&self) -> Vec<i32> {
         let mut buckets: Vec<i32> = self.owned().keys().copied().collect();
         buckets.sort_unstable();
         buckets
     }
 
-    /// The number of buckets that are owned.
+    /// Returns the number of owned buckets.
     pub(crate) fn count(&self) -> usize {
         self.owned().len()
     }
 
-    /// A bucket, if it is owned.
+    /// Returns a bucket, if it is owned.
     pub(crate) fn bucket(&self, b: i32) -> Option<OwnedBucket> {
         self.owned().get(&b).copied()
     }
 
-    /// The epoch of a bucket; none where it is not owned.
+    /// Returns the epoch of a bucket, or `None` if it is not owned.
     pub(crate) fn epoch(&self, b: i32) -> Option<i64> {
         self.bucket(b).map(|bucket| bucket.epoch)
     }
 
-    /// The moment at which the leases end, unless a heartbeat comes before.
+    /// Returns when the leases expire, unless a heartbeat extends them.
     pub(crate) fn until(&self) -> Instant {
         self.held().until
     }
 
-    /// Fails where the leases ended, or another took buckets over.
+    /// Fails if the leases expired or another worker took buckets over.
     pub(crate) fn check(&self, now: Instant) -> Result<(), FrontierError> {
         let held = self.held();
         let ended = || "no heartbeat reached the engine in time".to_owned();
-        let why = match &held.lost {
-            Some(why) => why.clone(),
+        let reason = match &held.lost {
+            Some(reason) => reason.clone(),
             None if now >= held.until => ended(),
             None => return Ok(()),
         };
         drop(held);
-        Err(self.lost(why))
+        Err(self.lost(reason))
     }
 
-    /// Returns whether buckets are known to be another's.
+    /// Whether buckets are known to belong to another worker.
     pub(crate) fn is_lost(&self) -> bool {
         self.held().lost.is_some()
     }
 
-    /// Notes that buckets are another's; the error to end with.
+    /// Records that buckets belong to another worker, and returns the error to end with.
     pub(crate) fn lose(&self, why: &str) -> FrontierError {
         self.held().lost.get_or_insert_with(|| why.to_owned());
         self.lost(why.to_owned())
@@ -145,9 +147,9 @@ impl Ownership {
         FrontierError::Shared(SharedError::LeaseLost { worker, why })
     }
 
-    /// Sends a heartbeat, and notes the answer.
+    /// Sends a heartbeat and records the reply.
     pub(crate) async fn renew(&self, session: &Session) -> Answer<()> {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         let term = self.term.as_millis() as i64;
         let owned: Vec<(i32, i64)> = {
             let owned = self.owned();
@@ -156,7 +158,7 @@ impl Ownership {
         let (buckets, epochs): (Vec<i32>, Vec<i64>) = owned.iter().copied().unzip();
         let names: [&(dyn ToSql + Sync); 4] = [&self.crawl, &self.worker, &self.owner, &term];
         let leases: [&(dyn ToSql + Sync); 5] = [&self.crawl, &self.owner, &term, &buckets, &epochs];
-        // Both at once: an engine that is far away answers late, and a lease is counted from here.
+        // Sent at once: a distant engine replies late, and the lease counts from here.
         let (name, renewed) = tokio::join!(
             biased;
             session.execute(Sql::RenewName, &names),
@@ -167,26 +169,26 @@ impl Ownership {
             .iter()
             .filter_map(|row| row.try_get(0).ok())
             .collect();
-        // Those that were handed over meanwhile are no loss.
-        let lost = owned
+        // Buckets handed over in the meantime are not lost.
+        let lost_count = owned
             .iter()
             .filter(|(b, epoch)| !renewed.contains(b) && self.epoch(*b) == Some(*epoch));
-        let lost = lost.count();
-        if name == 0 || lost > 0 {
+        let lost_count = lost_count.count();
+        if name == 0 || lost_count > 0 {
             let _ = self.lose(&format!(
-                "the leases of {lost} of {} buckets ended before a heartbeat came",
+                "the leases of {lost_count} of {} buckets ended before a heartbeat came",
                 buckets.len()
             ));
             return Ok(());
         }
         let renewed: HashSet<i32> = buckets.into_iter().collect();
         let mut held = self.held();
-        // The leases of buckets that came while this heartbeat was under way end sooner than it
-        // says. They are renewed by the next.
+        // The leases of buckets added while this heartbeat was in flight end earlier. The next
+        // heartbeat renews them.
         let owned = self.owned();
         let new = owned.iter().filter(|(b, _)| !renewed.contains(b));
-        let first = new.map(|(_, bucket)| bucket.asked).min();
-        held.until = first.map_or(asked, |first| first.min(asked)) + self.term;
+        let first = new.map(|(_, bucket)| bucket.sent_at).min();
+        held.until = first.map_or(sent_at, |first| first.min(sent_at)) + self.term;
         Ok(())
     }
 
@@ -203,12 +205,12 @@ impl Ownership {
     }
 }
 
-/// Sends heartbeats over a connection of their own, which waits for no commit, until the frontier is
-/// gone or its buckets are lost.
+/// Sends heartbeats over a separate connection, which never waits for a commit, until the frontier
+/// is dropped or its buckets are lost.
 pub(crate) async fn beat(owned: std::sync::Weak<Ownership>, config: EngineConfig, every: Duration) {
     let mut session: Option<Arc<Session>> = None;
     let mut ticks = tokio::time::interval(every);
-    // An engine that answers late is asked at the next moment of the same row, not a pause later.
+    // After a late reply, keep to the schedule instead of waiting a full interval.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     ticks.tick().await;
     loop {
@@ -245,29 +247,29 @@ mod tests {
 
     #[test]
     fn a_lease_is_over_when_no_heartbeat_came() {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         let life = WorkerLife {
             worker: "w1".to_owned(),
             owner: "w1-life".to_owned(),
             number: 1,
         };
         let term = Duration::from_secs(30);
-        let owned = Ownership::new(1, life, term, asked);
-        let bucket = |epoch, asked| OwnedBucket {
+        let owned = Ownership::new(1, life, term, sent_at);
+        let bucket = |epoch, sent_at| OwnedBucket {
             epoch,
-            asked,
-            taken: asked,
+            sent_at,
+            taken: sent_at,
         };
-        owned.add([(3, bucket(7, asked))].into_iter().collect(), asked);
+        owned.add([(3, bucket(7, sent_at))].into_iter().collect(), sent_at);
         assert_eq!((owned.epoch(3), owned.epoch(4)), (Some(7), None));
-        assert!(owned.check(asked).is_ok());
-        let over = owned.check(asked + term).unwrap_err().to_string();
+        assert!(owned.check(sent_at).is_ok());
+        let over = owned.check(sent_at + term).unwrap_err().to_string();
         assert!(
             over.contains("`w1`") && over.contains("no heartbeat"),
             "{over}"
         );
         let _ = owned.lose("another took bucket 3");
-        let lost = owned.check(asked).unwrap_err().to_string();
+        let lost = owned.check(sent_at).unwrap_err().to_string();
         assert!(lost.contains("another took bucket 3"), "{lost}");
     }
 }

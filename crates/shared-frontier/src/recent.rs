@@ -1,23 +1,23 @@
-//! Memory of the states of URLs that were met lately: most links of a page are among them.
+//! Memory of the states of recently seen URLs, which most links of a page lead to.
 
 use crawl_frontier::Fingerprint;
 use crawl_frontier::parts::CurrentState;
 use foldhash::{HashMap, HashMapExt};
 
-/// The states of URLs that were met lately, as committed, in bounded memory.
+/// The committed states of recently seen URLs, in bounded memory.
 ///
-/// Only the owner of a bucket changes what is stored of its URLs, so what stands here is never out
-/// of date.
+/// Only the owner of a bucket changes what is stored about its URLs, so these states are never
+/// stale.
 pub(crate) struct RecentUrls {
     newer: HashMap<Fingerprint, CurrentState>,
-    /// Dropped as a whole when there are as many newer ones.
+    /// Dropped as a whole once `newer` is full.
     older: HashMap<Fingerprint, CurrentState>,
-    /// The most of each.
+    /// Maximum number of entries in each map.
     limit: usize,
 }
 
 impl RecentUrls {
-    /// Holds `limit` at most.
+    /// Creates a memory of at most `limit` URLs.
     pub(crate) fn new(limit: usize) -> RecentUrls {
         RecentUrls {
             newer: HashMap::new(),
@@ -26,7 +26,7 @@ impl RecentUrls {
         }
     }
 
-    /// Forgets all of them.
+    /// Forgets all URLs.
     pub(crate) fn clear(&mut self) {
         self.newer.clear();
         self.older.clear();
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_met_lately_is_held_and_the_rest_is_not() {
+    fn recent_urls_are_held_and_older_ones_are_not() {
         let key = |n: usize| FingerprintKey::new([7; 16]).fingerprint(&url(&format!("/{n}")));
         let mut recent = RecentUrls::new(8);
         for n in 0..100 {

@@ -1,4 +1,4 @@
-//! A worker whose directory is lost: the URLs that it settled are to be fetched again.
+//! Reopens the URLs settled by a worker whose directory is lost.
 
 use std::time::Duration;
 
@@ -10,54 +10,54 @@ use crate::credentials::Credentials;
 use crate::error::OpenError;
 use crate::open_groups::{Group, find_groups};
 
-/// Counts of a worker whose directory is lost.
+/// A worker whose directory is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostWorker {
-    /// Rows of `pages.jsonl` that it had committed.
+    /// Committed rows of `pages.jsonl`.
     pub pages: u64,
     /// Bytes of bodies.
     pub bytes: u64,
-    /// Buckets of the crawl whose owners have yet to look for URLs that it settled.
+    /// Buckets of the crawl whose owners still have to look for URLs that the worker settled.
     pub buckets_to_reopen: u64,
 }
 
-/// The state in which an engine has a worker that is to be given up.
-enum Found {
+/// The outcome of an attempt to reopen a worker's URLs.
+enum Outcome {
     Nothing,
     Alive,
-    /// Buckets are moved to other groups, or were meanwhile.
+    /// Buckets are being moved between groups, or were in the meantime.
     Moves,
     Lost(LostWorker),
 }
 
-/// How often it is noted anew what is to be reopened while buckets are moved, and the pause before.
+/// The number of attempts while buckets are being moved, and the pause between them.
 const MAX_TRIES: usize = 10;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Has the URLs that a worker settled handed back, since its directory is lost: those that it
-/// fetched or gave up are pending again, those that it excluded get a row elsewhere. Its name is
-/// free for a worker with an empty directory, and its pages count against no budget of the crawl.
+/// Reopens the URLs that a worker settled, because its directory is lost: fetched and failed URLs
+/// become pending again, and excluded ones get a row elsewhere. The name becomes free for a worker
+/// with an empty directory, and the worker's pages no longer count against a budget of the crawl.
 ///
-/// In a crawl of one group all of that is one small transaction, which notes the buckets that may
-/// hold such URLs: their owners look for them, part by part, whoever owns them by then. In a crawl of
-/// several groups it is one in each, in that of the worker last. So the call may be repeated.
+/// For a crawl with one group, this is a small transaction that lists the buckets that may contain
+/// such URLs. Their owners, whoever that is by then, look for the URLs part by part. For several
+/// groups, it is a transaction in each, the worker's own group last, so the call can be repeated.
 ///
 /// # Errors
-/// [`OpenError::WorkerAlive`] while its lease holds, [`OpenError::NoSuchWorker`],
-/// [`OpenError::BucketsMove`], and those of the engines.
+/// [`OpenError::WorkerAlive`] while the worker's lease is valid, [`OpenError::NoSuchWorker`],
+/// [`OpenError::BucketsMove`], and errors of the engines.
 pub fn reopen(
     urls: &[String],
     credentials: &Credentials,
     crawl: &str,
     worker: &str,
 ) -> Result<LostWorker, OpenError> {
-    let nothing = |address: String| OpenError::NoSuchWorker {
+    let no_such_worker = |address: String| OpenError::NoSuchWorker {
         address,
         worker: worker.to_owned(),
         crawl: crawl.to_owned(),
     };
     let groups = find_groups(urls, credentials, crawl).map_err(|why| match why {
-        OpenError::NoSuchCrawl { address, .. } => nothing(address),
+        OpenError::NoSuchCrawl { address, .. } => no_such_worker(address),
         why => why,
     })?;
     let groups: Vec<LostGroup> = groups.into_iter().map(LostGroup::of).collect();
@@ -69,14 +69,14 @@ pub fn reopen(
     }
     let Some(home) = home else {
         let address = groups.first().map(|group| group.thread.address.clone());
-        return Err(nothing(address.unwrap_or_default()));
+        return Err(no_such_worker(address.unwrap_or_default()));
     };
     for _ in 0..MAX_TRIES {
         match reopen_in(&groups, home, worker)? {
-            Found::Lost(lost) => return Ok(lost),
-            Found::Moves => std::thread::sleep(PAUSE),
-            Found::Nothing => return Err(nothing(home.thread.address.clone())),
-            Found::Alive => {
+            Outcome::Lost(lost) => return Ok(lost),
+            Outcome::Moves => std::thread::sleep(PAUSE),
+            Outcome::Nothing => return Err(no_such_worker(home.thread.address.clone())),
+            Outcome::Alive => {
                 return Err(OpenError::WorkerAlive {
                     worker: worker.to_owned(),
                     crawl: crawl.to_owned(),
@@ -89,13 +89,13 @@ pub fn reopen(
     })
 }
 
-fn reopen_in(groups: &[LostGroup], home: &LostGroup, worker: &str) -> Result<Found, OpenError> {
+fn reopen_in(groups: &[LostGroup], home: &LostGroup, worker: &str) -> Result<Outcome, OpenError> {
     if groups.len() == 1 {
         return Ok(home.give_up(worker, None)?);
     }
-    // No commit of it takes effect from here on: what it settled is all that there is.
+    // From here on the worker can't commit, so it has settled all it ever will.
     let Some(number) = home.end_life(worker)? else {
-        return Ok(Found::Alive);
+        return Ok(Outcome::Alive);
     };
     let maps = || {
         groups
@@ -104,35 +104,35 @@ fn reopen_in(groups: &[LostGroup], home: &LostGroup, worker: &str) -> Result<Fou
             .collect::<Result<Vec<_>, _>>()
     };
     let before = maps()?;
-    let others = || groups.iter().filter(|it| it.group != home.group);
-    for other in others() {
+    let other_groups = || groups.iter().filter(|group| group.group != home.group);
+    for other in other_groups() {
         if !other.note(number)? {
-            return Ok(Found::Moves);
+            return Ok(Outcome::Moves);
         }
     }
-    // A bucket that was moved meanwhile may have been noted in neither group.
+    // A bucket moved in the meantime may be listed in neither group.
     if maps()? != before {
-        return Ok(Found::Moves);
+        return Ok(Outcome::Moves);
     }
-    let at = groups.iter().position(|it| it.group == home.group);
+    let at = groups.iter().position(|group| group.group == home.group);
     let map = at.and_then(|at| before.get(at).copied());
-    let mut found = home.give_up(worker, map)?;
-    if let Found::Lost(lost) = &mut found {
-        for other in others() {
+    let mut outcome = home.give_up(worker, map)?;
+    if let Outcome::Lost(lost) = &mut outcome {
+        for other in other_groups() {
             lost.buckets_to_reopen += other.buckets_to_reopen()?;
         }
         if let Some(first) = groups.first() {
-            // Its name may be used in any group.
+            // The name may be used in any group.
             first.forget_home(worker)?;
         }
     }
-    Ok(found)
+    Ok(outcome)
 }
 
-/// A group of the crawl of a worker that is lost.
+/// A group of the lost worker's crawl.
 struct LostGroup {
     group: i32,
-    /// The crawl's number there.
+    /// The crawl's number in this group.
     crawl: i32,
     thread: EngineThread,
     config: EngineConfig,
@@ -157,7 +157,8 @@ impl LostGroup {
         })
     }
 
-    /// Ends the life of a worker whose lease is over; gives its number. None where it lives.
+    /// Ends the life of a worker whose lease expired, and returns its number. `None` if the worker
+    /// is alive.
     fn end_life(&self, worker: &str) -> Result<Option<i32>, FrontierError> {
         let (config, crawl, worker) = (self.config.clone(), self.crawl, worker.to_owned());
         self.thread.run(async move {
@@ -170,7 +171,7 @@ impl LostGroup {
         })
     }
 
-    /// How often the map of buckets changed here.
+    /// Returns how often the map of buckets changed in this group.
     fn map(&self) -> Result<i64, FrontierError> {
         let (config, crawl) = (self.config.clone(), self.crawl);
         self.thread.run(async move {
@@ -180,8 +181,8 @@ impl LostGroup {
         })
     }
 
-    /// Notes the buckets that may hold URLs that the worker of this number settled. False where
-    /// buckets are being moved.
+    /// Lists the buckets that may contain URLs settled by the worker with this number. Returns
+    /// false if buckets are being moved.
     fn note(&self, number: i32) -> Result<bool, FrontierError> {
         let (config, crawl) = (self.config.clone(), self.crawl);
         self.thread.run(async move {
@@ -196,19 +197,19 @@ impl LostGroup {
         })
     }
 
-    /// Has the worker give up all that it settled. Fails where the map is not the one that is named.
-    fn give_up(&self, worker: &str, map: Option<i64>) -> Result<Found, FrontierError> {
+    /// Gives up a worker's settled URLs. Reports a move if the map changed from the given version.
+    fn give_up(&self, worker: &str, map: Option<i64>) -> Result<Outcome, FrontierError> {
         let (config, crawl, worker) = (self.config.clone(), self.crawl, worker.to_owned());
         self.thread.run(async move {
             let client = connect(&config).await?;
             client.batch_execute("BEGIN").await?;
-            // The crawl's row first, as where a name is taken.
-            let found = match lock_map(&client, crawl, map).await? {
+            // Locks the crawl's row first, as taking a name does.
+            let outcome = match lock_map(&client, crawl, map).await? {
                 true => give_up(&client, crawl, &worker).await?,
-                false => Found::Moves,
+                false => Outcome::Moves,
             };
             client.batch_execute("COMMIT").await?;
-            Ok(found)
+            Ok(outcome)
         })
     }
 
@@ -220,7 +221,7 @@ impl LostGroup {
         })
     }
 
-    /// Has a worker of that name work in any group from now on.
+    /// Lets a worker of that name work in any group.
     fn forget_home(&self, worker: &str) -> Result<(), FrontierError> {
         let (config, crawl, worker) = (self.config.clone(), self.crawl, worker.to_owned());
         let forgotten = self.thread.run(async move {
@@ -235,26 +236,27 @@ impl LostGroup {
     }
 }
 
-/// Locks the row of a crawl, so that no move of buckets begins. Returns whether none is under way, and
-/// the map changed as often as is named.
+/// Locks the row of a crawl, so that no move of buckets begins. Returns whether none is in progress
+/// and the map has the given version.
 async fn lock_map(client: &Client, crawl: i32, map: Option<i64>) -> Answer<bool> {
     let text = "SELECT map FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE";
-    let found: i64 = client.query_one(text, &[&crawl]).await?.try_get(0)?;
+    let current: i64 = client.query_one(text, &[&crawl]).await?.try_get(0)?;
     let text = "SELECT EXISTS (SELECT 1 FROM crawl_frontier.bucket
         WHERE crawl = $1 AND moving_to IS NOT NULL)";
     let is_moving: bool = client.query_one(text, &[&crawl]).await?.try_get(0)?;
-    Ok(!is_moving && map.is_none_or(|map| map == found))
+    Ok(!is_moving && map.is_none_or(|map| map == current))
 }
 
-/// Gives a worker up, within a transaction: a commit of it that is under way comes before, or fails.
-async fn give_up(client: &Client, crawl: i32, worker: &str) -> Answer<Found> {
+/// Gives up a worker within a transaction. A concurrent commit of the worker either comes first or
+/// fails.
+async fn give_up(client: &Client, crawl: i32, worker: &str) -> Answer<Outcome> {
     let text = "SELECT number, lease_until > clock_timestamp(), pages, bytes, commits
         FROM crawl_frontier.worker WHERE crawl = $1 AND name = $2 FOR UPDATE";
     let Some(row) = client.query_opt(text, &[&crawl, &worker]).await? else {
-        return Ok(Found::Nothing);
+        return Ok(Outcome::Nothing);
     };
     if row.try_get(1)? {
-        return Ok(Found::Alive);
+        return Ok(Outcome::Alive);
     }
     let count = |at: usize| {
         row.try_get(at)
@@ -262,9 +264,9 @@ async fn give_up(client: &Client, crawl: i32, worker: &str) -> Answer<Found> {
     };
     if count(4)? > 0 || has_files(client, crawl, worker).await? {
         note_buckets(client, crawl, row.try_get(0)?).await?;
-        begin_anew(client, crawl, worker).await?;
+        reset_worker(client, crawl, worker).await?;
     }
-    Ok(Found::Lost(LostWorker {
+    Ok(Outcome::Lost(LostWorker {
         pages: count(2)?,
         bytes: count(3)?,
         buckets_to_reopen: buckets_to_reopen(client, crawl).await?,
@@ -277,7 +279,7 @@ async fn buckets_to_reopen(client: &Client, crawl: i32) -> Answer<u64> {
     Ok(u64::try_from(buckets).unwrap_or(0))
 }
 
-/// Returns whether lengths of its files are known. One that was imported has no other commit.
+/// Whether lengths of the worker's files are stored. An imported worker has files but no commits.
 async fn has_files(client: &Client, crawl: i32, worker: &str) -> Answer<bool> {
     let text = "SELECT EXISTS (SELECT 1 FROM crawl_frontier.row_file
         WHERE crawl = $1 AND worker = $2)";
@@ -285,7 +287,7 @@ async fn has_files(client: &Client, crawl: i32, worker: &str) -> Answer<bool> {
     row.try_get(0)
 }
 
-/// Notes all buckets that may hold URLs that were settled by the worker of this number.
+/// Lists all buckets that may contain URLs settled by the worker with this number.
 async fn note_buckets(client: &Client, crawl: i32, number: i32) -> Answer<()> {
     let text = "INSERT INTO crawl_frontier.bucket_to_reopen (crawl, b, worker, origin, fingerprint)
         SELECT crawl, b, $2::int, $3::bigint, $3::bigint FROM crawl_frontier.bucket
@@ -296,9 +298,9 @@ async fn note_buckets(client: &Client, crawl: i32, number: i32) -> Answer<()> {
     Ok(())
 }
 
-/// Leaves of a worker its name alone, with another number.
-async fn begin_anew(client: &Client, crawl: i32, worker: &str) -> Answer<()> {
-    // A process that has the name still, by a lease that ended, is no life of it any more.
+/// Resets a worker to its name, with a new number.
+async fn reset_worker(client: &Client, crawl: i32, worker: &str) -> Answer<()> {
+    // A process that still uses the name by an expired lease is no longer a life of the worker.
     let text = "WITH numbered AS (
             UPDATE crawl_frontier.crawl SET workers = workers + 1 WHERE number = $1
             RETURNING workers * 64 + group_number AS given)

@@ -1,4 +1,4 @@
-//! Keys and rows: how URLs and their records stand in the tables.
+//! Keys and rows: how URLs and their records are stored in the tables.
 
 use crawl_frontier::parts::{
     QueuePlace, Queued, Rank, RecordState, StoredVisit, Totals, UrlRecord, depth_and_hops,
@@ -9,7 +9,7 @@ use crawl_frontier::{
 use crawl_weburl::{CanonicalUrl, Origin, Site, canonicalize};
 use tokio_postgres::Row;
 
-/// The bits of a place below its round: those of a priority and of a distance.
+/// The shifts of round and priority in a place; the distance is below them.
 const ROUND_SHIFT: u32 = 40;
 const PRIORITY_SHIFT: u32 = 32;
 
@@ -18,15 +18,15 @@ const RETRIED: i16 = 2;
 const PAGE: i16 = 4;
 const SITEMAP: i16 = 8;
 
-/// The numbers of the states in the column `state`.
+/// The values of the column `state`.
 pub(crate) const PENDING: i16 = 0;
 pub(crate) const DEFERRED: i16 = 1;
 const FETCHED: i16 = 2;
 const FAILED: i16 = 3;
 const EXCLUDED: i16 = 4;
 
-/// Makes the keys of rows. Whole sites lie in one bucket, with all their hosts and origins: so
-/// the limits of a site are kept by one worker, as those of a host are.
+/// Creates the keys of rows. A bucket contains whole sites, with all their hosts and origins, so
+/// that one worker enforces the limits of a site and its hosts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keys {
     pub(crate) key: FingerprintKey,
@@ -41,19 +41,19 @@ pub(crate) struct UrlKey {
     pub(crate) fingerprint: i64,
 }
 
-/// The key of a link that another worker met.
+/// The key of a link from another worker.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkKey {
     pub(crate) b: i32,
-    /// The life of the worker that met it.
+    /// The sender's life.
     pub(crate) sender: String,
-    /// Among those that were sent in that life.
+    /// The link's sequence number within that life.
     pub(crate) number: i64,
 }
 
-/// Links in one group to hosts that another serves.
+/// Links stored in one group for hosts that another group serves.
 pub(crate) struct ForeignLinks {
-    /// The number of the group that serves them.
+    /// The number of the group that serves the hosts.
     pub(crate) home: i32,
     pub(crate) json: String,
     pub(crate) b: Vec<i32>,
@@ -61,14 +61,14 @@ pub(crate) struct ForeignLinks {
     pub(crate) number: Vec<i64>,
 }
 
-/// A bucket with URLs that are to be reopened.
+/// A bucket with URLs to be reopened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BucketToReopen {
-    /// The number of the worker that settled them.
+    /// The number of the worker that settled the URLs.
     pub(crate) worker: i32,
-    /// The last URL that was looked at, in the order of keys.
+    /// The last URL that was checked, in key order.
     pub(crate) last: UrlKey,
-    /// None is left behind it.
+    /// Whether no URLs are left after that.
     pub(crate) is_over: bool,
 }
 
@@ -77,24 +77,24 @@ impl Keys {
         UrlKey {
             b: self.bucket(&url.site()),
             origin: self.number(url.origin_text()),
-            // The lowest bits: the URL as a whole decides them.
+            // The lowest bits, which depend on the whole URL.
             fingerprint: fingerprint.as_u128() as i64,
         }
     }
 
-    /// The bucket of a site: the highest bits of a keyed hash of its name.
+    /// Returns the bucket of a site, from the highest bits of a keyed hash of its name.
     pub(crate) fn bucket(&self, site: &Site) -> i32 {
         let hash = self.key.hash(site.as_str()) >> 96;
         ((hash * self.buckets.max(1) as u128) >> 32) as i32
     }
 
-    /// The number of an origin or a host, by its text.
+    /// Returns the number of an origin or a host, by its text.
     pub(crate) fn number(&self, text: &str) -> i64 {
         (self.key.hash(text) >> 64) as i64
     }
 }
 
-/// A rank as the columns `place` and `seq`, which sort as it does.
+/// Returns the columns `place` and `seq` of a rank, which sort like it.
 pub(crate) fn place_of(rank: Rank) -> (i64, i64) {
     let place = i64::from(rank.round) << ROUND_SHIFT
         | i64::from(rank.priority) << PRIORITY_SHIFT
@@ -121,12 +121,12 @@ fn kind_of(flags: i16) -> UrlKind {
     }
 }
 
-/// Returns whether a URL is settled that is in the state of this number.
+/// Whether a URL in the state with this number is settled.
 pub(crate) fn is_settled(state: i16) -> bool {
     !matches!(state, PENDING | DEFERRED)
 }
 
-/// The columns that tell a state from others.
+/// The columns that depend on the state.
 pub(crate) struct StateColumns<'a> {
     pub(crate) state: i16,
     pub(crate) attempt: i32,
@@ -172,7 +172,8 @@ impl<'a> StateColumns<'a> {
     }
 }
 
-/// Reads rows; none where one is not what this program writes.
+/// Reads the columns of a row in order. Methods return `None` if a value is not what this program
+/// writes.
 pub(crate) struct Reader<'r> {
     row: &'r Row,
     at: usize,
@@ -183,26 +184,26 @@ impl<'r> Reader<'r> {
         Reader { row, at: 0 }
     }
 
-    /// The next column.
+    /// Reads the next column.
     pub(crate) fn next<T: tokio_postgres::types::FromSql<'r>>(&mut self) -> Option<T> {
         let value = self.row.try_get(self.at).ok();
         self.at += 1;
         value
     }
 
-    /// The next column, a number that is none below zero.
+    /// Reads the next column, a nonnegative number.
     pub(crate) fn count(&mut self) -> Option<u64> {
         u64::try_from(self.next::<i64>()?).ok()
     }
 
-    /// The columns of a bucket: its number and epoch, the last number of an admission, and the
-    /// number of URLs in each state.
+    /// Reads the columns of a bucket: number and epoch, last admission number, and the number of
+    /// URLs in each state.
     pub(crate) fn bucket(&mut self) -> Option<((i32, i64), u64, Totals)> {
         let key = (self.next()?, self.next()?);
         Some((key, self.count()?, self.totals()?))
     }
 
-    /// The number of URLs in each state.
+    /// Reads the number of URLs in each state.
     pub(crate) fn totals(&mut self) -> Option<Totals> {
         Some(Totals {
             pending: self.count()?,
@@ -221,7 +222,7 @@ impl<'r> Reader<'r> {
         })
     }
 
-    /// The columns of a bucket that is looked at for URLs to reopen.
+    /// Reads the columns of a bucket with URLs to be reopened.
     pub(crate) fn bucket_to_reopen(&mut self) -> Option<BucketToReopen> {
         let (b, worker) = (self.next()?, self.next()?);
         let (origin, fingerprint) = (self.next()?, self.next()?);
@@ -236,7 +237,7 @@ impl<'r> Reader<'r> {
         })
     }
 
-    /// The columns of links to hosts that another group serves.
+    /// Reads the columns of links to hosts that another group serves.
     pub(crate) fn foreign_links(&mut self) -> Option<ForeignLinks> {
         Some(ForeignLinks {
             home: self.next()?,
@@ -253,7 +254,7 @@ impl<'r> Reader<'r> {
             .map_or(Some(None), |url| url.map(Some))
     }
 
-    /// The columns of a record.
+    /// Reads the columns of a record.
     pub(crate) fn record(&mut self) -> Option<UrlRecord> {
         let (state, seq, distance): (i16, i64, i32) = (self.next()?, self.next()?, self.next()?);
         let attempt: i32 = self.next()?;
@@ -282,7 +283,7 @@ impl<'r> Reader<'r> {
         Some(UrlRecord { state, place, via })
     }
 
-    /// A path and the columns of a record, as an entry of a queue.
+    /// Reads a path and the columns of a record as a queue entry.
     pub(crate) fn queued(&mut self, origin: &Origin) -> Option<(Rank, Queued)> {
         let url = url_at(origin, self.next()?)?;
         let record = self.record()?;
@@ -295,7 +296,7 @@ impl<'r> Reader<'r> {
         Some((record.rank()?, queued))
     }
 
-    /// A link that another worker met, and its key.
+    /// Reads a link from another worker, with its key.
     pub(crate) fn link(&mut self) -> Option<(LinkKey, Admission)> {
         let key = LinkKey {
             b: self.next()?,
@@ -331,7 +332,7 @@ impl<'r> Reader<'r> {
         Some((key, admission))
     }
 
-    /// The columns of a visit, and the number of the state that its URL is in.
+    /// Reads the columns of a visit, and the number of its URL's state.
     pub(crate) fn visit(&mut self) -> Option<(UrlKey, StoredVisit, i16)> {
         let key = self.url_key()?;
         let (at, due): (i64, i64) = (self.next()?, self.next()?);
@@ -361,14 +362,14 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// The sums of two buckets' totals, state by state.
-pub(crate) fn sum(one: Totals, other: Totals) -> Totals {
+/// Adds the totals of two buckets, state by state.
+pub(crate) fn sum(a: Totals, b: Totals) -> Totals {
     Totals {
-        pending: one.pending + other.pending,
-        deferred: one.deferred + other.deferred,
-        fetched: one.fetched + other.fetched,
-        failed: one.failed + other.failed,
-        excluded: one.excluded + other.excluded,
+        pending: a.pending + b.pending,
+        deferred: a.deferred + b.deferred,
+        fetched: a.fetched + b.fetched,
+        failed: a.failed + b.failed,
+        excluded: a.excluded + b.excluded,
     }
 }
 
@@ -380,7 +381,7 @@ fn exclusion(code: Option<i16>, line: Option<i32>, rule: Option<String>) -> Opti
     })
 }
 
-/// A place without its number.
+/// Returns a place without its sequence number.
 fn place(distance: i32, priority: i16, redirects: i16, flags: i16) -> QueuePlace {
     QueuePlace {
         retried: flags & RETRIED != 0,

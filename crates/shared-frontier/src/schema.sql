@@ -1,63 +1,63 @@
--- The tables of shared frontiers, in a namespace of their own that is there already. All keys but
--- those of a crawl and of a worker begin with (crawl, b): the crawl's number and a bucket. A bucket
--- holds whole hosts, and one worker at a time owns it, so nobody else writes its rows. Columns are
--- sorted by width, which saves what would be lost between them.
+-- The tables of shared frontiers, in an existing namespace. All keys except those of crawls and
+-- workers begin with (crawl, b): the crawl's number and a bucket. A bucket contains whole hosts and
+-- has one owner at a time, so no other worker writes its rows. Columns are sorted by width to avoid
+-- padding.
 
 CREATE TABLE crawl_frontier.layout (version int NOT NULL);
 
 CREATE TABLE crawl_frontier.crawl (
     -- How often the map of buckets changed in this group.
     map bigint NOT NULL,
-    -- Of the first group: how often `worker_home` changed.
+    -- In the first group: how often `worker_home` changed.
     homes bigint NOT NULL,
     number int NOT NULL PRIMARY KEY,
     buckets int NOT NULL,
-    -- The last number that a worker of this group was given. None is given twice.
+    -- The last number assigned to a worker of this group. Numbers are never reused.
     workers int NOT NULL,
-    -- This group's number among those of the crawl, from 0, and how many there are.
+    -- This group's number, from 0, and the number of groups of the crawl.
     group_number int NOT NULL,
     groups int NOT NULL,
     name text NOT NULL UNIQUE,
-    -- All its groups were made. No worker begins before.
+    -- Whether all groups were created. No worker starts before that.
     is_whole bool NOT NULL,
-    -- Of the fingerprints of its URLs.
+    -- The key of URL fingerprints.
     fingerprint_key bytea NOT NULL,
-    -- The version of the program and the settings that all its workers have alike.
+    -- The program version and settings, which are the same for all workers.
     program text NOT NULL,
     settings text NOT NULL
 );
 
--- One life of one process that has this name.
+-- A worker's name, with its current life.
 CREATE TABLE crawl_frontier.worker (
     commits bigint NOT NULL,
     lease_until timestamptz NOT NULL,
-    -- When this life began, and when it was heard of last.
+    -- When the current life began, and its last heartbeat.
     began timestamptz NOT NULL,
     heard timestamptz NOT NULL,
-    -- Rows of pages.jsonl and bytes of bodies, over all lives, and the rows when this one began.
+    -- Rows of pages.jsonl and bytes of bodies over all lives, and the rows when this life began.
     pages bigint NOT NULL,
     bytes bigint NOT NULL,
     pages_before bigint NOT NULL,
-    -- The most that `pages` may come to, of the pages that the crawl may have in all.
+    -- The maximum for `pages`, out of the crawl's budget.
     allowed bigint NOT NULL,
     crawl int NOT NULL,
-    -- Of the directory that its rows lie in: the name has another one once that is lost.
+    -- The number of the worker's directory. A name gets a new one if its directory is lost.
     number int NOT NULL,
-    -- It has nothing to do until something comes.
+    -- Whether the worker is idle until new links arrive.
     rests bool NOT NULL,
-    -- It was asked to hand its buckets over, and to end.
+    -- Whether the worker was told to hand over its buckets and stop.
     drained bool NOT NULL,
     name text NOT NULL,
     owner text NOT NULL,
     PRIMARY KEY (crawl, name)
 ) WITH (fillfactor = 50);
 
--- Of a crawl of several groups, in the first of them: the group of each worker, and the pages that
--- it may have. It is changed by compare-and-set on `homes` of the crawl.
+-- In the first group of a crawl of several groups: the group of each worker, and its page budget.
+-- Changed by compare-and-set on the crawl's `homes`.
 CREATE TABLE crawl_frontier.worker_home (
     since timestamptz NOT NULL,
-    -- The most that its pages may come to, of those that the crawl may have in all, and the life
-    -- that was allowed them.
+    -- The maximum for the worker's pages, out of the crawl's budget, and the life it was granted
+    -- to.
     allowed bigint NOT NULL,
     crawl int NOT NULL,
     home int NOT NULL,
@@ -66,8 +66,8 @@ CREATE TABLE crawl_frontier.worker_home (
     PRIMARY KEY (crawl, name)
 );
 
--- The owner, and the number of URLs in each state. All groups have a row for each bucket, which says
--- who serves it: of those that contradict each other the one of the highest epoch holds.
+-- The owner, and the number of URLs in each state. All groups have a row for each bucket with the
+-- group that serves it. If rows contradict each other, the one with the highest epoch is valid.
 CREATE TABLE crawl_frontier.bucket (
     epoch bigint NOT NULL,
     lease_until timestamptz NOT NULL,
@@ -80,9 +80,9 @@ CREATE TABLE crawl_frontier.bucket (
     excluded bigint NOT NULL,
     crawl int NOT NULL,
     b int NOT NULL,
-    -- The group that serves it.
+    -- The group that serves the bucket.
     home int NOT NULL,
-    -- The group that it is being moved to. -1 where the move is being taken back.
+    -- The group that the bucket is being moved to, or -1 while a move is being undone.
     moving_to int,
     owner text NOT NULL,
     PRIMARY KEY (crawl, b)
@@ -96,12 +96,13 @@ CREATE TABLE crawl_frontier.origin (
     name text NOT NULL,
     robots bytea,
     PRIMARY KEY (crawl, b, origin)
-    -- Each commit changes `pending`: with room in its page, and no index of it, a row is changed there.
+    -- Each commit changes `pending`. With free space in the page and no index on `pending`, rows
+    -- are updated in place (HOT).
 ) WITH (fillfactor = 70);
 
 CREATE TABLE crawl_frontier.host (
     host bigint NOT NULL,
-    -- Microseconds since 1970, as 64 bits without a sign.
+    -- Microseconds since 1970, as an unsigned 64-bit number.
     wake bigint NOT NULL,
     crawl int NOT NULL,
     b int NOT NULL,
@@ -120,21 +121,22 @@ CREATE TABLE crawl_frontier.url (
     b int NOT NULL,
     distance int NOT NULL,
     attempt int NOT NULL,
-    -- The line of the rule that excludes or defers it.
+    -- The line of the rule that excludes or defers the URL.
     line int,
-    -- The number of the worker that settled it, whose directory has its row. None before.
+    -- The number of the worker that settled the URL, whose directory has its row. Null if not
+    -- settled.
     settled_by int,
     -- 0 pending, 1 deferred, 2 fetched, 3 failed, 4 excluded.
     state smallint NOT NULL,
     priority smallint NOT NULL,
     redirects smallint NOT NULL,
-    -- 1 a seed, 2 tried before, 4 a page, 8 a sitemap.
+    -- Bits: 1 a seed, 2 tried before, 4 a page, 8 a sitemap.
     flags smallint NOT NULL,
-    -- The status of what was fetched, or the number of a reason.
+    -- The HTTP status of a fetched URL, or the number of a reason.
     code smallint,
     path text NOT NULL,
     via text,
-    -- Why it failed, or the rule that excludes or defers it.
+    -- Why the URL failed, or the rule that excludes or defers it.
     note text,
     PRIMARY KEY (crawl, b, origin, fingerprint)
 ) WITH (fillfactor = 90);
@@ -159,8 +161,8 @@ CREATE TABLE crawl_frontier.visit (
 );
 CREATE INDEX ON crawl_frontier.visit (crawl, b, due) WHERE is_settled;
 
--- Links to hosts of other workers, until their owner admits them. Each life of a worker numbers
--- those that it sends. A link to a bucket that another group serves is sent on to there.
+-- Links to hosts of other workers, until their owner admits them. Each life of a worker numbers the
+-- links that it sends. A link to a bucket that another group serves is forwarded to that group.
 CREATE TABLE crawl_frontier.link (
     number bigint NOT NULL,
     crawl int NOT NULL,
@@ -180,19 +182,19 @@ CREATE TABLE crawl_frontier.link (
     PRIMARY KEY (crawl, b, sender, number)
 );
 
--- The buckets that may hold URLs which a worker settled whose directory is lost. Their owners make
--- them pending again, in the order of their keys, and this is the last one that was looked at.
+-- Buckets that may contain URLs settled by a worker whose directory is lost. Their owners reopen
+-- these URLs in key order. The key is that of the last URL checked.
 CREATE TABLE crawl_frontier.bucket_to_reopen (
     origin bigint NOT NULL,
     fingerprint bigint NOT NULL,
     crawl int NOT NULL,
     b int NOT NULL,
-    -- The number that stands in `settled_by`.
+    -- The number in `settled_by`.
     worker int NOT NULL,
     PRIMARY KEY (crawl, b, worker)
 );
 
--- The bytes of each worker's own files that stand for what is settled.
+-- The length of each worker's own files that covers everything settled.
 CREATE TABLE crawl_frontier.row_file (
     length bigint NOT NULL,
     crawl int NOT NULL,

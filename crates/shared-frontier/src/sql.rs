@@ -1,21 +1,21 @@
-//! The statements, each prepared once for each connection.
+//! The SQL statements, each prepared once per connection.
 
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident = $text:expr;)*) => {
-        /// A prepared statement.
+        /// A prepared statement. The doc of each lists its parameters in order.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Sql {
             $($(#[$doc])* $name,)*
         }
 
         impl Sql {
-            /// The text of each, by its number.
+            /// The statement texts, indexed by number.
             pub(crate) const TEXTS: &'static [&'static str] = &[$($text),*];
         }
     };
 }
 
-/// The columns that a URL's record is read from.
+/// The columns of a URL's record.
 macro_rules! record_columns {
     () => {
         "u.state, u.seq, u.distance, u.attempt, u.priority, u.redirects, u.flags, u.code, u.line, \
@@ -23,7 +23,7 @@ macro_rules! record_columns {
     };
 }
 
-/// Visits with the state and the name of their URLs, behind other columns, by a condition.
+/// Selects visits with the state and name of their URLs, after other columns, by a condition.
 macro_rules! visits {
     ($condition:literal) => {
         visits!("SELECT ", $condition)
@@ -44,8 +44,9 @@ macro_rules! visits {
 }
 
 statements! {
-    /// Takes buckets of a group whose leases ended: crawl, owner, milliseconds, how many at most, the
-    /// group. Rows are locked in their order wherever several are changed, so that two never wait for each other.
+    /// Takes free buckets of a group: crawl, owner, milliseconds, maximum number, group. Wherever
+    /// several rows are changed, they are locked in key order, so that two transactions never
+    /// deadlock.
     TakeBuckets = "WITH ended AS (
             SELECT b FROM crawl_frontier.bucket
             WHERE crawl = $1 AND lease_until <= clock_timestamp() AND home = $5
@@ -55,9 +56,9 @@ statements! {
             lease_until = clock_timestamp() + $3::bigint * interval '1 millisecond'
         FROM ended WHERE k.crawl = $1 AND k.b = ended.b
         RETURNING k.b, k.epoch, k.seq, k.pending, k.deferred, k.fetched, k.failed, k.excluded";
-    /// Takes a worker's name whose lease ended, or that a life has that is over: crawl, name, owner,
-    /// milliseconds, that life. Tells its commits and its number, which is a new one where the name
-    /// is new.
+    /// Takes a worker's name whose lease expired or whose given life is over: crawl, name, owner,
+    /// milliseconds, that life. Returns the worker's commits and number; a new name gets a new
+    /// number.
     TakeName = "WITH numbered AS (
             UPDATE crawl_frontier.crawl SET workers = workers + 1
             WHERE number = $1::int AND NOT EXISTS (
@@ -74,12 +75,12 @@ statements! {
                 drained = false
             WHERE w.lease_until <= clock_timestamp() OR w.owner = $5::text
         RETURNING w.commits, w.number";
-    /// The number of workers that live and were not asked to end: crawl.
+    /// Counts living workers that are not being drained: crawl.
     Living = "SELECT count(*) FROM crawl_frontier.worker
         WHERE crawl = $1 AND lease_until > clock_timestamp() AND NOT drained";
-    /// Has a crawl go on with another version or other settings, where they are those that it has,
-    /// it has none yet, or no other worker lives: crawl, owner, version, settings, whether one lives
-    /// in another group. Tells whether it does.
+    /// Sets the program version and settings of a crawl, if they are unchanged, were not set yet,
+    /// or no other worker is alive: crawl, owner, version, settings, whether a worker is alive in
+    /// another group. Returns a row if it did.
     TakeSettings = "UPDATE crawl_frontier.crawl c SET program = $3, settings = $4
         WHERE c.number = $1 AND (
             (c.program = $3 AND c.settings = $4)
@@ -87,39 +88,41 @@ statements! {
             OR NOT ($5 OR EXISTS (SELECT 1 FROM crawl_frontier.worker w
                 WHERE w.crawl = $1 AND w.owner <> $2 AND w.lease_until > clock_timestamp())))
         RETURNING c.number";
-    /// The workers of a group: crawl. Of each its name, its life, its pages, and whether it lives.
+    /// Returns the name, life, pages and liveness of each worker of a group: crawl.
     Workers = "SELECT name, owner, pages, lease_until > clock_timestamp()
         FROM crawl_frontier.worker WHERE crawl = $1";
-    /// The groups that serve the buckets, in their order: crawl.
+    /// Returns the group that serves each bucket, in bucket order: crawl.
     Map = "SELECT home FROM crawl_frontier.bucket WHERE crawl = $1 ORDER BY b";
-    /// The homes of workers, as the first group has them: crawl. Each row tells too how often they
-    /// changed; where there is none yet, its name is null. A worker whose home is new may not have
-    /// begun.
+    /// Returns the homes of workers, as stored in the first group: crawl. Each row also has the
+    /// version of the homes; the name is null before the first home is assigned. A worker with a
+    /// recent home may not have started yet.
     Homes = "SELECT c.homes, w.name, w.home, w.since > clock_timestamp() - interval '1 minute',
             w.owner, w.allowed
         FROM crawl_frontier.crawl c LEFT JOIN crawl_frontier.worker_home w ON w.crawl = c.number
         WHERE c.number = $1";
-    /// Gives a worker a home, where none changed meanwhile: crawl, how often they changed, name, group.
+    /// Assigns a home to a worker, if the homes are unchanged: crawl, version of the homes, name,
+    /// group.
     PutHome = "WITH turn AS (UPDATE crawl_frontier.crawl SET homes = homes + 1
             WHERE number = $1::int AND homes = $2 RETURNING number)
         INSERT INTO crawl_frontier.worker_home (crawl, name, home, since, allowed, owner)
         SELECT number, $3::text, $4::int, clock_timestamp(), 0, '' FROM turn
         ON CONFLICT DO NOTHING RETURNING home";
-    /// Allows a life of a worker some pages, where nobody else was allowed any meanwhile: crawl, how
-    /// often homes changed, name, life, how many in all.
+    /// Grants pages to a life of a worker, if the homes are unchanged: crawl, version of the homes,
+    /// name, life, total pages.
     PutAllowed = "WITH turn AS (UPDATE crawl_frontier.crawl SET homes = homes + 1
             WHERE number = $1::int AND homes = $2 RETURNING number)
         UPDATE crawl_frontier.worker_home w SET owner = $4, allowed = $5
         FROM turn WHERE w.crawl = turn.number AND w.name = $3 RETURNING w.allowed";
-    /// Notes that a life of a worker needs no more pages than these: crawl, name, life, pages.
+    /// Lowers the pages granted to a life of a worker: crawl, name, life, pages.
     LowerAllowed = "UPDATE crawl_frontier.worker_home w
         SET allowed = CASE WHEN owner = $3 THEN least(allowed, $4::bigint) ELSE $4::bigint END,
             owner = $3
         WHERE w.crawl = $1 AND w.name = $2";
-    /// The version and the settings that a crawl has: crawl.
+    /// Returns the program version and settings of a crawl: crawl.
     Settings = "SELECT program, settings FROM crawl_frontier.crawl WHERE number = $1";
-    /// Renews the leases of buckets by their epochs, and tells which: crawl, owner, milliseconds,
-    /// buckets, epochs. One that ended is not renewed: another may be about to take it.
+    /// Renews the leases of buckets by their epochs, and returns the renewed ones: crawl, owner,
+    /// milliseconds, buckets, epochs. An expired lease is not renewed, because another worker may
+    /// be about to take the bucket.
     RenewBuckets = "WITH held AS (
             SELECT k.b FROM crawl_frontier.bucket k
             JOIN unnest($4::int[], $5::bigint[]) AS want(b, epoch)
@@ -134,7 +137,7 @@ statements! {
         SET lease_until = clock_timestamp() + $4::bigint * interval '1 millisecond',
             heard = clock_timestamp()
         WHERE crawl = $1 AND name = $2 AND owner = $3 AND lease_until > clock_timestamp()";
-    /// Hands buckets over: crawl, owner, buckets. Tells what each holds.
+    /// Hands buckets over, and returns the contents of each: crawl, owner, buckets.
     HandOver = "WITH held AS (
             SELECT b FROM crawl_frontier.bucket
             WHERE crawl = $1 AND owner = $2 AND b = ANY($3::int[]) ORDER BY b FOR UPDATE)
@@ -151,69 +154,70 @@ statements! {
     EndName = "UPDATE crawl_frontier.worker SET lease_until = '-infinity'
         WHERE crawl = $1 AND name = $2 AND owner = $3";
 
-    /// The origins with pending URLs: crawl, buckets.
+    /// Returns the origins with pending URLs: crawl, buckets.
     Origins = "SELECT name, origin, pending FROM crawl_frontier.origin
         WHERE crawl = $1 AND b = ANY($2) AND pending > 0";
-    /// The records of URLs: crawl, and of each its bucket, origin and fingerprint. The limit has the
-    /// engine look up each, also where it takes the table to be small.
+    /// Returns records of URLs: crawl, and lists of bucket, origin and fingerprint. The `LIMIT`
+    /// makes the engine look up each URL by its key even if it thinks the table is small.
     Records = concat!("SELECT k.at, ", record_columns!(), "
         FROM unnest($2::int[], $3::bigint[], $4::bigint[])
             WITH ORDINALITY AS k(b, origin, fingerprint, at)
         CROSS JOIN LATERAL (SELECT * FROM crawl_frontier.url WHERE crawl = $1 AND b = k.b
             AND origin = k.origin AND fingerprint = k.fingerprint LIMIT 1) u");
-    /// The entries of a queue behind a rank: crawl, bucket, origin, place, seq, how many.
+    /// Returns queue entries behind a rank: crawl, bucket, origin, place, seq, maximum number.
     Queue = concat!("SELECT u.path, ", record_columns!(), " FROM crawl_frontier.url u
         WHERE crawl = $1 AND b = $2 AND origin = $3 AND state = 0 AND (place, seq) > ($4, $5)
         ORDER BY place, seq LIMIT $6");
-    /// Deferred URLs behind a key: crawl, buckets, bucket, origin, fingerprint, how many.
+    /// Returns deferred URLs behind a key: crawl, buckets, bucket, origin, fingerprint, maximum
+    /// number.
     Deferred = concat!("SELECT u.b, u.origin, u.fingerprint, o.name, u.path, ", record_columns!(), "
         FROM crawl_frontier.url u
         JOIN crawl_frontier.origin o ON o.crawl = u.crawl AND o.b = u.b AND o.origin = u.origin
         WHERE u.crawl = $1 AND u.b = ANY($2) AND u.state = 1
             AND (u.b, u.origin, u.fingerprint) > ($3, $4, $5)
         ORDER BY u.b, u.origin, u.fingerprint LIMIT $6");
-    /// The last visit of a URL: crawl, bucket, origin, fingerprint.
+    /// Returns the last visit of a URL: crawl, bucket, origin, fingerprint.
     Visit = visits!("v.crawl = $1 AND v.b = $2 AND v.origin = $3 AND v.fingerprint = $4");
-    /// Visits that are due: crawl, buckets, until, how many.
+    /// Returns due visits: crawl, buckets, until, maximum number.
     VisitsDue = visits!("v.crawl = $1 AND v.b = ANY($2) AND v.is_settled AND v.due <= $3
         ORDER BY v.due LIMIT $4");
-    /// Visits that are due too late: crawl, buckets, the latest that may be, now, the longest
-    /// between a visit and the next, how many.
+    /// Returns visits with an implausibly late due time: crawl, buckets, latest plausible time,
+    /// now, longest plausible interval between visits, maximum number.
     VisitsMisdated = visits!("v.crawl = $1 AND v.b = ANY($2) AND v.is_settled AND v.due > $3
         AND (v.made_at > $4 OR least(v.made_at + $5, 4294967295) <= $4)
         ORDER BY v.due LIMIT $6");
-    /// When the next visit is due: crawl, buckets, after.
+    /// Returns the time of the next due visit: crawl, buckets, after.
     NextDue = "SELECT min(due) FROM crawl_frontier.visit
         WHERE crawl = $1 AND b = ANY($2) AND is_settled AND due > $3";
-    /// A copy of robots.txt: crawl, bucket, origin.
+    /// Returns a copy of robots.txt: crawl, bucket, origin.
     Robots = "SELECT robots FROM crawl_frontier.origin WHERE crawl = $1 AND b = $2 AND origin = $3";
-    /// The state of a host: crawl, bucket, host.
+    /// Returns the state of a host: crawl, bucket, host.
     Host = "SELECT wake, politeness FROM crawl_frontier.host
         WHERE crawl = $1 AND b = $2 AND host = $3";
-    /// The states of hosts: crawl, buckets.
+    /// Returns the states of hosts: crawl, buckets.
     Hosts = "SELECT name, wake, politeness FROM crawl_frontier.host
         WHERE crawl = $1 AND b = ANY($2)";
-    /// The lengths of files: crawl, worker.
+    /// Returns the committed lengths of files: crawl, worker.
     Marks = "SELECT file, length FROM crawl_frontier.row_file WHERE crawl = $1 AND worker = $2";
-    /// All that is kept of the crawl, whichever worker kept it: crawl.
+    /// Returns all values stored for the crawl, whichever worker stored them: crawl.
     CrawlMeta = "SELECT name, value FROM crawl_frontier.meta WHERE crawl = $1 AND worker = ''";
-    /// What is kept under a name: crawl, worker, name.
+    /// Returns the value stored under a name: crawl, worker, name.
     Meta = "SELECT value FROM crawl_frontier.meta WHERE crawl = $1 AND worker = $2 AND name = $3";
-    /// The commits of a worker: crawl, name, owner.
+    /// Returns the number of a worker's commits: crawl, name, owner.
     Commits = "SELECT commits FROM crawl_frontier.worker
         WHERE crawl = $1 AND name = $2 AND owner = $3";
 
-    /// Counts a commit of this life: crawl, name, owner, its number, and where they changed the rows
-    /// and bytes of all its lives. It fails where the name is
-    /// another life's, or that commit took effect, by a division by zero: so what is sent behind it
-    /// fails too.
+    /// Counts a commit of this life: crawl, name, owner, its number, and, if they changed, the
+    /// pages and bytes of all lives of the worker. If another life has the name, or the commit was
+    /// already applied, this fails with a division by zero, so that the statements sent after it
+    /// fail too.
     CountCommit = "WITH one AS (UPDATE crawl_frontier.worker SET commits = $4,
                 pages = coalesce($5::bigint, pages), bytes = coalesce($6::bigint, bytes)
             WHERE crawl = $1 AND name = $2 AND owner = $3 AND commits = $4::bigint - 1 RETURNING 1)
         SELECT 1 / count(*) FROM one";
-    /// Fences a commit, and counts what it changes: crawl, owner; of each bucket its number and
-    /// epoch, the last seq, and how many URLs came to or left each state. It fails as
-    /// [`Sql::CountCommit`] does where one of the buckets is another's.
+    /// Fences a commit and updates the counts of its buckets: crawl, owner, and lists of bucket,
+    /// epoch, last seq, and the change of each state's count. Fails like [`Sql::CountCommit`] if
+    /// one of the buckets has another owner or epoch.
     Fence = "WITH held AS (
             SELECT b FROM crawl_frontier.bucket
             WHERE crawl = $1 AND owner = $2 AND b = ANY($3::int[])
@@ -230,7 +234,7 @@ statements! {
             WHERE crawl = $1 AND b = ANY($3)
                 AND (SELECT count(*) FROM held) = cardinality($3) RETURNING 1)
         SELECT 1 / (CASE WHEN count(*) = cardinality($3) THEN 1 ELSE 0 END) FROM counted";
-    /// Puts records: crawl, then a list for each column.
+    /// Inserts or updates records: crawl, then a list for each column.
     PutRecords = "INSERT INTO crawl_frontier.url AS u (crawl, b, origin, fingerprint, place, seq,
             distance, attempt, line, settled_by, state, priority, redirects, flags, code, path, via,
             note)
@@ -243,12 +247,12 @@ statements! {
             line = excluded.line, settled_by = excluded.settled_by, state = excluded.state, priority = excluded.priority,
             redirects = excluded.redirects, flags = excluded.flags, code = excluded.code,
             via = excluded.via, note = excluded.note";
-    /// Puts origins: crawl, then lists of bucket, number, URLs pending, name. No robots.txt is
-    /// changed by it.
+    /// Inserts or updates origins, but no copies of robots.txt: crawl, then lists of bucket,
+    /// number, pending URLs, name.
     PutOrigins = "INSERT INTO crawl_frontier.origin (crawl, b, origin, pending, name)
         SELECT $1::int, * FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::text[])
         ON CONFLICT (crawl, b, origin) DO UPDATE SET pending = excluded.pending";
-    /// Puts copies of robots.txt: crawl, then lists of bucket, number, name, bytes.
+    /// Stores copies of robots.txt: crawl, then lists of bucket, number, name, bytes.
     PutRobots = "INSERT INTO crawl_frontier.origin (crawl, b, origin, pending, name, robots)
         SELECT $1::int, b, origin, 0, name, robots
         FROM unnest($2::int[], $3::bigint[], $4::text[], $5::bytea[]) AS k(b, origin, name, robots)
@@ -257,12 +261,12 @@ statements! {
     DropRobots = "UPDATE crawl_frontier.origin o SET robots = NULL
         FROM unnest($2::int[], $3::bigint[]) AS k(b, origin)
         WHERE o.crawl = $1 AND o.b = k.b AND o.origin = k.origin";
-    /// Puts states of hosts: crawl, then lists of bucket, number, wake, name, bytes.
+    /// Stores states of hosts: crawl, then lists of bucket, number, wake time, name, bytes.
     PutHosts = "INSERT INTO crawl_frontier.host (crawl, b, host, wake, name, politeness)
         SELECT $1::int, * FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::text[], $6::bytea[])
         ON CONFLICT (crawl, b, host) DO UPDATE
             SET wake = excluded.wake, politeness = excluded.politeness";
-    /// Puts visits: crawl, then a list for each column.
+    /// Stores visits: crawl, then a list for each column.
     PutVisits = "INSERT INTO crawl_frontier.visit (crawl, b, origin, fingerprint, made_at, due,
             distance, priority, redirects, flags, is_settled, via, kept)
         SELECT $1::int, * FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
@@ -276,7 +280,7 @@ statements! {
     DropVisits = "DELETE FROM crawl_frontier.visit v
         USING unnest($2::int[], $3::bigint[], $4::bigint[]) AS k(b, origin, fingerprint)
         WHERE v.crawl = $1 AND v.b = k.b AND v.origin = k.origin AND v.fingerprint = k.fingerprint";
-    /// Links that others met: crawl, buckets, how many.
+    /// Returns links found by other workers: crawl, buckets, maximum number.
     Links = "SELECT b, sender, number, state, distance, priority, redirects, flags, code, line, via,
             note, url
         FROM crawl_frontier.link WHERE crawl = $1 AND b = ANY($2) ORDER BY b, sender, number
@@ -288,8 +292,9 @@ statements! {
             $7::smallint[], $8::smallint[], $9::smallint[], $10::smallint[], $11::smallint[],
             $12::text[], $13::text[], $14::text[])
         ON CONFLICT DO NOTHING";
-    /// Links to buckets that another group serves: crawl, buckets, the group, how many. A row for each
-    /// of those groups, with the links as JSON, and lists of their buckets, senders and numbers.
+    /// Returns links to buckets that other groups serve: crawl, buckets, this group, maximum
+    /// number. Each row has one such group, its links as JSON, and lists of their buckets, senders
+    /// and numbers.
     ForeignLinks = "SELECT home, json_agg(t)::text, array_agg(b), array_agg(sender),
             array_agg(number)
         FROM (SELECT l.*, k.home FROM crawl_frontier.link l
@@ -297,24 +302,24 @@ statements! {
             WHERE l.crawl = $1 AND l.b = ANY($2::int[]) AND k.home <> $3
             ORDER BY l.b, l.sender, l.number LIMIT $4) t
         GROUP BY home";
-    /// Puts links that another group had: crawl, the links as JSON.
+    /// Inserts links from another group: crawl, links as JSON.
     ForwardLinks = "INSERT INTO crawl_frontier.link (crawl, sender, b, number, distance, line, state,
             priority, redirects, flags, code, url, via, note)
         SELECT $1::int, sender, b, number, distance, line, state, priority, redirects, flags, code,
             url, via, note
         FROM json_populate_recordset(null::crawl_frontier.link, $2::text::json)
         ON CONFLICT DO NOTHING";
-    /// Removes links that were admitted, or sent on: crawl, then lists of bucket, sender, number.
+    /// Removes admitted or forwarded links: crawl, then lists of bucket, sender, number.
     TakeLinks = "DELETE FROM crawl_frontier.link l
         USING unnest($2::int[], $3::text[], $4::bigint[]) AS k(b, sender, number)
         WHERE l.crawl = $1 AND l.b = k.b AND l.sender = k.sender AND l.number = k.number";
-    /// Buckets with URLs that are to be reopened, and how far each was looked at: crawl, buckets,
-    /// how many.
+    /// Returns buckets with URLs to be reopened, and the progress in each: crawl, buckets, maximum
+    /// number.
     BucketsToReopen = "SELECT b, worker, origin, fingerprint FROM crawl_frontier.bucket_to_reopen
         WHERE crawl = $1 AND b = ANY($2) ORDER BY b, worker LIMIT $3";
-    /// URLs of a bucket that a worker settled, behind a key: crawl, bucket, the worker's number,
-    /// origin, fingerprint, how many. Each with the place by which it was leased last, where that is
-    /// known.
+    /// Returns the URLs of a bucket that a worker settled, behind a key: crawl, bucket, the
+    /// worker's number, origin, fingerprint, maximum number. Each has the place of its last lease,
+    /// if that is known.
     SettledBy = "SELECT u.b, u.origin, u.fingerprint, o.name, u.path, u.state, u.seq,
             coalesce(v.distance, u.distance), u.attempt, coalesce(v.priority, u.priority),
             coalesce(v.redirects, u.redirects), coalesce(v.flags, u.flags), u.code, u.line,
@@ -326,38 +331,46 @@ statements! {
         WHERE u.crawl = $1 AND u.b = $2 AND u.settled_by = $3
             AND (u.origin, u.fingerprint) > ($4, $5)
         ORDER BY u.origin, u.fingerprint LIMIT $6";
-    /// Notes how far buckets were looked at: crawl, then lists of bucket, worker's number, origin,
-    /// fingerprint.
+    /// Stores the progress of reopening in buckets: crawl, then lists of bucket, worker's number,
+    /// origin, fingerprint.
     MoveBucketsToReopen = "UPDATE crawl_frontier.bucket_to_reopen r
             SET origin = k.origin, fingerprint = k.fingerprint
         FROM unnest($2::int[], $3::int[], $4::bigint[], $5::bigint[])
             AS k(b, worker, origin, fingerprint)
         WHERE r.crawl = $1 AND r.b = k.b AND r.worker = k.worker";
-    /// Removes buckets that were looked at: crawl, then lists of bucket and worker's number.
+    /// Removes completed buckets from the list of buckets to reopen: crawl, then lists of bucket
+    /// and worker's number.
     EndBucketsToReopen = "DELETE FROM crawl_frontier.bucket_to_reopen r
         USING unnest($2::int[], $3::int[]) AS k(b, worker)
         WHERE r.crawl = $1 AND r.b = k.b AND r.worker = k.worker";
-    /// Puts lengths of files: crawl, worker, then lists of file and length.
+    /// Stores lengths of files: crawl, worker, then lists of file and length.
     PutMarks = "INSERT INTO crawl_frontier.row_file (crawl, worker, file, length)
         SELECT $1::int, $2::text, * FROM unnest($3::text[], $4::bigint[])
         ON CONFLICT (crawl, worker, file) DO UPDATE SET length = excluded.length";
-    /// Puts what is kept under names: crawl, worker, then lists of name and bytes.
+    /// Stores values under names: crawl, worker, then lists of name and bytes.
     PutMeta = "INSERT INTO crawl_frontier.meta (crawl, worker, name, value)
         SELECT $1::int, $2::text, * FROM unnest($3::text[], $4::bytea[])
         ON CONFLICT (crawl, worker, name) DO UPDATE SET value = excluded.value";
 
-    /// The values of other workers under a name: crawl, worker, name.
+    /// Returns the values of other workers under a name: crawl, worker, name.
     OthersMeta = "SELECT value FROM crawl_frontier.meta
         WHERE crawl = $1 AND worker <> $2 AND worker <> '' AND name = $3";
 
-    /// The facts that a worker has to know of a group, in one query: crawl, owner, its buckets, the
-    /// group, buckets that other groups serve. The number of workers that live and were not asked to
-    /// end; of all buckets the free ones, URLs pending in those whose owners do not rest, or that have
-    /// none, and in free ones; whether links wait, or URLs that are to be reopened, or buckets are on
-    /// their way to another group; whether links or such URLs wait for this worker; whether it was
-    /// asked to end; how much is kept of the crawl; rows of all workers, bytes of the others; commits
-    /// of all; how often the map changed, and the number of groups; those of its buckets that are to
-    /// be moved; whether links wait for other groups.
+    /// Surveys a group in one query: crawl, owner, its buckets, the group, buckets that other
+    /// groups serve. Returns:
+    ///
+    /// - the number of living workers that are not being drained;
+    /// - the number of free buckets;
+    /// - the number of pending URLs in buckets without an owner or with one that is not idle, and
+    ///   in free buckets;
+    /// - whether links or URLs to be reopened wait, or buckets are moving to another group;
+    /// - whether links or URLs to be reopened wait for this worker;
+    /// - whether this worker is being drained;
+    /// - the number of values stored for the crawl;
+    /// - the pages of all workers, the bytes of the others, and the commits of all;
+    /// - the version of the map, and the number of groups;
+    /// - this worker's buckets that have to move;
+    /// - whether links wait for other groups.
     Survey = "SELECT
             (SELECT count(*) FROM crawl_frontier.worker
                 WHERE crawl = $1 AND lease_until > clock_timestamp() AND NOT drained),
@@ -391,16 +404,16 @@ statements! {
             FROM crawl_frontier.worker WHERE crawl = $1) w,
             crawl_frontier.crawl c
         WHERE c.number = $1";
-    /// Notes whether a worker has nothing to do, and that it needs no more pages than these: crawl,
-    /// owner, whether, pages.
+    /// Sets whether a worker is idle, and lowers the pages granted to it: crawl, owner, idle,
+    /// pages.
     Rest = "UPDATE crawl_frontier.worker
         SET rests = $3, allowed = least(allowed, coalesce($4::bigint, allowed))
         WHERE crawl = $1 AND owner = $2";
-    /// Locks a crawl's row until the end of a transaction: crawl.
+    /// Locks a crawl's row until the end of the transaction: crawl.
     LockCrawl = "SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE";
-    /// Allows a worker some of the pages that the crawl may have: crawl, owner, how many it has, how
-    /// many more it wants, how many the crawl may have. Workers that live may have what they were
-    /// allowed, those that do not had what they have. Tells how many it may have now.
+    /// Grants a worker some of the crawl's pages: crawl, owner, its pages, additional pages, pages
+    /// allowed for the crawl. Living workers count with their granted pages, others with the pages
+    /// they fetched. Returns the total granted to this worker.
     Allow = "UPDATE crawl_frontier.worker w
         SET allowed = greatest(w.allowed, least($3::bigint + $4::bigint, $5::bigint - (
             SELECT coalesce(sum(CASE WHEN o.lease_until > clock_timestamp()
@@ -409,24 +422,24 @@ statements! {
         WHERE w.crawl = $1 AND w.owner = $2 RETURNING w.allowed";
 }
 
-/// Statements that no worker needs, so none prepares them.
+/// Statements for moving a crawl out, which workers never prepare.
 pub(crate) mod export {
-    /// Rows of a bucket, part by part: crawl, bucket, how many, and the numbers of the key behind which
-    /// they are read, which stand first in each row.
+    /// A query that reads the rows of a bucket part by part: crawl, bucket, maximum number, and the
+    /// numbers of the key to read behind, which are also the first columns of each row.
     pub(crate) struct Part {
         pub(crate) table: &'static str,
-        /// The buckets of a group that have such rows: crawl, group.
+        /// Returns the buckets of a group that have such rows: crawl, group.
         pub(crate) buckets: &'static str,
-        /// The numbers of a key.
+        /// The number of key columns.
         pub(crate) keys: usize,
-        /// Rows that are read at a time.
+        /// The number of rows read at a time.
         pub(crate) rows: i64,
         pub(crate) text: &'static str,
     }
 
-    /// Rows that are read at a time.
+    /// The number of rows read at a time.
     pub(crate) const ROWS: i64 = 2_000;
-    /// The same of copies of robots.txt, which may be large.
+    /// The same for copies of robots.txt, which may be large.
     const FEW_ROWS: i64 = 32;
 
     macro_rules! buckets_with {
@@ -441,7 +454,7 @@ pub(crate) mod export {
         };
     }
 
-    /// URLs that are pending, those of an origin in the order of their queue.
+    /// Pending URLs; those of an origin are in queue order.
     pub(crate) const PENDING: Part = Part {
         table: "url",
         buckets: buckets_with!("url"),
@@ -506,50 +519,50 @@ pub(crate) mod export {
             ORDER BY v.origin, v.fingerprint LIMIT $3"
         ),
     };
-    /// Links that wait: crawl, how many, and the key behind which they are read.
+    /// Returns waiting links: crawl, maximum number, and the key to read behind.
     pub(crate) const LINKS: &str = "SELECT b, sender, number, state, distance, priority, redirects,
             flags, code, line, via, note, url
         FROM crawl_frontier.link WHERE crawl = $1 AND (b, sender, number) > ($3, $4, $5)
         ORDER BY b, sender, number LIMIT $2";
-    /// The URLs in the buckets that a group serves: crawl, group.
+    /// Counts the URLs in the buckets that a group serves: crawl, group.
     pub(crate) const TOTALS: &str = "SELECT coalesce(sum(pending), 0)::bigint,
             coalesce(sum(deferred), 0)::bigint, coalesce(sum(fetched), 0)::bigint,
             coalesce(sum(failed), 0)::bigint, coalesce(sum(excluded), 0)::bigint
         FROM crawl_frontier.bucket WHERE crawl = $1 AND home = $2";
-    /// Workers, with the rows of their pages: crawl.
+    /// Returns the workers and their pages: crawl.
     pub(crate) const WORKERS: &str = "SELECT name, pages FROM crawl_frontier.worker
         WHERE crawl = $1 ORDER BY name";
-    /// The lengths of a worker's files: crawl, worker.
+    /// Returns the committed lengths of a worker's files: crawl, worker.
     pub(crate) const FILES: &str = "SELECT file, length FROM crawl_frontier.row_file
         WHERE crawl = $1 AND worker = $2";
-    /// The values that a worker keeps under names: crawl, worker.
+    /// Returns the values that a worker stored under names: crawl, worker.
     pub(crate) const META: &str = "SELECT name, value FROM crawl_frontier.meta
         WHERE crawl = $1 AND worker = $2";
-    /// Workers that live: crawl.
+    /// Returns the living workers: crawl.
     pub(crate) const LIVING: &str = "SELECT name FROM crawl_frontier.worker
         WHERE crawl = $1 AND lease_until > clock_timestamp() ORDER BY name";
-    /// Numbers that change where anything is done: crawl.
+    /// Returns numbers that change whenever anything changes in the crawl: crawl.
     pub(crate) const FACTS: &str = "SELECT
             (SELECT coalesce(sum(commits), 0)::bigint FROM crawl_frontier.worker WHERE crawl = $1),
             workers::bigint, map,
             (SELECT count(*) FROM crawl_frontier.bucket WHERE crawl = $1 AND moving_to IS NOT NULL),
             (SELECT count(DISTINCT b) FROM crawl_frontier.bucket_to_reopen WHERE crawl = $1)
         FROM crawl_frontier.crawl WHERE number = $1";
-    /// Lock a crawl and its workers until the end of a transaction: crawl.
+    /// Locks a crawl and its workers until the end of the transaction: crawl.
     pub(crate) const LOCKS: [&str; 2] = [
         "SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE",
         "SELECT name FROM crawl_frontier.worker WHERE crawl = $1 ORDER BY name FOR UPDATE",
     ];
-    /// Has no life of any worker commit any more: crawl.
+    /// Ends the lives of all workers, so that none can commit: crawl.
     pub(crate) const END_LIVES: &str =
         "UPDATE crawl_frontier.worker SET owner = '' WHERE crawl = $1";
-    /// The value that is noted of the crawl: crawl, name.
+    /// Returns a value stored for the crawl: crawl, name.
     pub(crate) const NOTED: &str = "SELECT value FROM crawl_frontier.meta
         WHERE crawl = $1 AND worker = '' AND name = $2";
-    /// Notes something of the crawl: crawl, name, bytes.
+    /// Stores a value for the crawl: crawl, name, bytes.
     pub(crate) const NOTE: &str = "INSERT INTO crawl_frontier.meta (crawl, worker, name, value)
         VALUES ($1, '', $2, $3)";
-    /// Removes that note: crawl, name, bytes.
+    /// Removes a value stored for the crawl: crawl, name, bytes.
     pub(crate) const REMOVE_NOTE: &str = "DELETE FROM crawl_frontier.meta
         WHERE crawl = $1 AND worker = '' AND name = $2 AND value = $3";
 }

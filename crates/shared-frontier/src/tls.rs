@@ -1,4 +1,4 @@
-//! Encrypted connections, and what is wrong where none can be made.
+//! Encrypted connections, and the reasons why a connection fails.
 
 use std::error::Error;
 use std::fs;
@@ -14,10 +14,10 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::connection_string::{Encryption, Roots};
 use crate::error::OpenError;
 
-/// A file with more is none of certificates; all roots of a browser have 250 KiB.
+/// Maximum size of a file of root certificates; all roots of a browser have 250 KiB.
 const MAX_ROOTS_BYTES: u64 = 4 << 20;
 
-/// The maker of encrypted connections; none where they are not encrypted.
+/// Returns a connector for encrypted connections, or `None` if they are not encrypted.
 pub(crate) fn connector(encryption: &Encryption) -> Result<Option<MakeRustlsConnect>, OpenError> {
     let roots = match encryption {
         Encryption::None => return Ok(None),
@@ -38,14 +38,14 @@ fn root_certificates(roots: &Roots) -> Result<RootCertStore, OpenError> {
     let mut store = RootCertStore::empty();
     match roots {
         Roots::System => {
-            let found = rustls_native_certs::load_native_certs();
-            // Those that the TLS library can't read sign for nobody it would trust.
-            store.add_parsable_certificates(found.certs);
+            let loaded = rustls_native_certs::load_native_certs();
+            // Skips certificates that the TLS library can't read, which it would not trust anyway.
+            store.add_parsable_certificates(loaded.certs);
             match store.is_empty() {
                 false => Ok(store),
                 true => Err(OpenError::Roots {
                     place: "the system".to_owned(),
-                    what: match found.errors.first() {
+                    what: match loaded.errors.first() {
                         Some(why) => why.to_string(),
                         None => "it has no root certificates".to_owned(),
                     },
@@ -78,11 +78,11 @@ fn root_certificates(roots: &Roots) -> Result<RootCertStore, OpenError> {
     }
 }
 
-/// Why no connection could be made, in words that tell what to do.
+/// Converts a connection error into one that helps the user.
 pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> OpenError {
     if let Some(why) = of_certificate(&source) {
         return match why {
-            // A signature that does not fit is that of somebody with the name of one who is.
+            // A wrong signature means a forged certificate under the name of a trusted signer.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                 OpenError::NotTrusted { address, source }
             }
@@ -101,9 +101,9 @@ pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> O
         SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
     ];
     let is_refused = source.code().is_some_and(|code| refusals.contains(code));
-    let said = source.source().map(ToString::to_string);
-    match said.as_deref() {
-        // The driver has no other word for it.
+    let cause = source.source().map(ToString::to_string);
+    match cause.as_deref() {
+        // The driver only has a text for this.
         Some("server does not support TLS") => OpenError::NoTls { address },
         Some("password missing") => OpenError::Refused { address, source },
         _ if is_refused => OpenError::Refused { address, source },
@@ -111,19 +111,19 @@ pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> O
     }
 }
 
-/// The fault of the engine's certificate, where that is why there is no connection.
-fn of_certificate(why: &tokio_postgres::Error) -> Option<CertificateError> {
-    let mut why = why.source();
-    while let Some(error) = why {
-        // What such an error wraps is none of its sources.
+/// Returns the fault of the engine's certificate, if that prevented the connection.
+fn of_certificate(error: &tokio_postgres::Error) -> Option<CertificateError> {
+    let mut source = error.source();
+    while let Some(error) = source {
+        // `source` skips the inner error of an `io::Error`.
         let inner = error
             .downcast_ref::<io::Error>()
             .and_then(io::Error::get_ref);
         let inner = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        if let Some(rustls::Error::InvalidCertificate(why)) = inner.or(error.downcast_ref()) {
-            return Some(why.clone());
+        if let Some(rustls::Error::InvalidCertificate(fault)) = inner.or(error.downcast_ref()) {
+            return Some(fault.clone());
         }
-        why = error.source();
+        source = error.source();
     }
     None
 }

@@ -1,5 +1,5 @@
-//! The group that each worker works in, and the pages that workers of all groups may have together.
-//! The first group keeps both for all; whoever changes them does so by compare-and-set.
+//! The home group of each worker, and the page budget shared by the workers of all groups. The
+//! first group stores both; they are changed by compare-and-set.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ use crate::options::Options;
 use crate::rows::Reader;
 use crate::sql::Sql;
 
-/// The group that keeps what is kept once: it is there as long as the crawl is.
+/// The group that stores data kept only once. This group exists for as long as the crawl does.
 pub(crate) const FIRST_GROUP: i32 = 0;
 
-/// How often a change is tried while others make theirs.
+/// The number of attempts at a change while others make theirs.
 const MAX_TRIES: usize = 1_000;
 
-/// The group that a worker works in, and the others.
+/// The group that a worker works in, and the other groups.
 pub(crate) struct Home {
     pub(crate) crawl: CrawlRow,
     pub(crate) thread: EngineThread,
@@ -31,7 +31,7 @@ pub(crate) struct Home {
     pub(crate) map: BucketMap,
 }
 
-/// A worker, as its group has it.
+/// A worker, as its group sees it.
 struct WorkerFacts {
     name: String,
     life: String,
@@ -39,7 +39,7 @@ struct WorkerFacts {
     is_alive: bool,
 }
 
-/// The homes of all workers, and how often they changed.
+/// The homes of all workers, and their version.
 struct Homes {
     version: i64,
     workers: BTreeMap<String, WorkerHome>,
@@ -47,27 +47,32 @@ struct Homes {
 
 struct WorkerHome {
     group: i32,
-    /// It was given a moment ago, so the worker may not have begun.
+    /// Whether the home was assigned a moment ago, so that the worker may not have started yet.
     is_new: bool,
-    /// The life that was allowed pages.
+    /// The life that was granted pages.
     life: String,
     allowed: u64,
 }
 
 /// Finds the home of a worker among the groups of a crawl.
-pub(crate) fn find_home(found: Vec<Group>, options: &Options) -> Result<Home, OpenError> {
-    let rows: Vec<CrawlRow> = found.iter().map(|group| group.crawl.clone()).collect();
-    let mut others: Vec<OtherGroup> = found.into_iter().map(Group::into_other).collect();
-    let (home, map) = match others.len() {
-        1 => (others.first().map(|it| it.number), BucketMap::default()),
+pub(crate) fn find_home(groups: Vec<Group>, options: &Options) -> Result<Home, OpenError> {
+    let rows: Vec<CrawlRow> = groups.iter().map(|group| group.crawl.clone()).collect();
+    let mut known_groups: Vec<OtherGroup> = groups.into_iter().map(Group::into_other).collect();
+    let (home, map) = match known_groups.len() {
+        1 => (
+            known_groups.first().map(|group| group.number),
+            BucketMap::default(),
+        ),
         _ => {
-            let home = home_of(&others, &options.worker)?;
-            let group = others.iter().find(|it| it.number == home);
+            let home = home_of(&known_groups, &options.worker)?;
+            let group = known_groups.iter().find(|group| group.number == home);
             let map = group.map(map_of).transpose()?.unwrap_or_default();
             (Some(home), map)
         }
     };
-    let at = others.iter().position(|it| Some(it.number) == home);
+    let at = known_groups
+        .iter()
+        .position(|group| Some(group.number) == home);
     let at = at.filter(|at| *at < rows.len());
     let Some(at) = at else {
         return Err(OpenError::GroupMissing {
@@ -76,18 +81,18 @@ pub(crate) fn find_home(found: Vec<Group>, options: &Options) -> Result<Home, Op
             groups: i32::try_from(rows.len()).unwrap_or(i32::MAX),
         });
     };
-    let own = others.remove(at);
+    let own = known_groups.remove(at);
     let (thread, config) = own.into_parts();
     Ok(Home {
         crawl: rows[at].clone(),
         thread,
         config,
-        others,
+        others: known_groups,
         map,
     })
 }
 
-/// The group that a worker works in. It is given one where it has none.
+/// Returns the group that a worker works in, assigning one if it has none.
 fn home_of(groups: &[OtherGroup], worker: &str) -> Result<i32, FrontierError> {
     let Some(first) = groups.iter().find(|group| group.number == FIRST_GROUP) else {
         return Ok(FIRST_GROUP);
@@ -103,10 +108,12 @@ fn home_of(groups: &[OtherGroup], worker: &str) -> Result<i32, FrontierError> {
         if let Some(home) = homes.workers.get(worker) {
             return Ok(home.group);
         }
-        // One of the time when there was one group has no home yet, but a name there.
+        // A worker from the time when there was one group has no home yet, but a name there.
         let began = facts.iter().find_map(|(group, workers)| {
             let mut names = workers.iter();
-            names.any(|it| it.name == worker).then_some(*group)
+            names
+                .any(|worker_facts| worker_facts.name == worker)
+                .then_some(*group)
         });
         let home = match began {
             Some(group) => group,
@@ -120,14 +127,14 @@ fn home_of(groups: &[OtherGroup], worker: &str) -> Result<i32, FrontierError> {
     Err(busy(&first.thread))
 }
 
-/// The group with the fewest workers for the buckets that it serves, the first among equals. Those
-/// that serve none come last.
+/// Returns the group with the fewest workers per served bucket, the first among equals. Groups that
+/// serve no bucket come last.
 fn emptiest(map: &BucketMap, facts: &[(i32, Vec<WorkerFacts>)], homes: &Homes) -> i32 {
     let served = map.served();
     let workers = |group: i32, facts: &[WorkerFacts]| {
-        let living = facts.iter().filter(|it| it.is_alive).count();
+        let living = facts.iter().filter(|worker| worker.is_alive).count();
         let begins = homes.workers.iter().filter(|(name, home)| {
-            let is_known = facts.iter().any(|it| it.name == **name);
+            let is_known = facts.iter().any(|worker| worker.name == **name);
             home.group == group && home.is_new && !is_known
         });
         (living + begins.count()) as u64
@@ -136,14 +143,14 @@ fn emptiest(map: &BucketMap, facts: &[(i32, Vec<WorkerFacts>)], homes: &Homes) -
         let buckets = served.get(group).copied().unwrap_or(0);
         (*group, workers(*group, facts), buckets)
     });
-    let emptiest = groups.min_by(|(_, workers, buckets), (_, others, theirs)| {
-        let by_share = (workers * theirs).cmp(&(others * buckets));
+    let emptiest = groups.min_by(|(_, workers, buckets), (_, other_workers, theirs)| {
+        let by_share = (workers * theirs).cmp(&(other_workers * buckets));
         (*buckets == 0).cmp(&(*theirs == 0)).then(by_share)
     });
     emptiest.map_or(FIRST_GROUP, |(group, ..)| group)
 }
 
-/// Returns whether another worker lives in a group that is not the first.
+/// Whether another worker is alive in a group other than the first.
 pub(crate) fn is_anybody_elsewhere(tables: &EngineTables) -> Result<bool, FrontierError> {
     let groups = &tables.groups;
     if groups.count() == 1 {
@@ -159,15 +166,18 @@ pub(crate) fn is_anybody_elsewhere(tables: &EngineTables) -> Result<bool, Fronti
         let rows = tables.read_in(number, Sql::Workers, |crawl| params![crawl])?;
         let workers = read(&rows).ok_or_else(|| tables.corrupt("worker"))?;
         let life = &tables.owned.owner;
-        if workers.iter().any(|it| it.is_alive && it.life != *life) {
+        if workers
+            .iter()
+            .any(|worker| worker.is_alive && worker.life != *life)
+        {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// Allows a worker so many more pages than `pages`, of those that workers of all groups may have.
-/// Workers that live may have what they were allowed, those that do not had what they have.
+/// Grants a worker `more` pages beyond `pages`, out of the `of` pages for workers of all groups.
+/// Living workers count with their granted pages, others with the pages they fetched.
 pub(crate) fn allow(
     tables: &EngineTables,
     pages: u64,
@@ -176,7 +186,7 @@ pub(crate) fn allow(
 ) -> Result<u64, FrontierError> {
     let owned = &tables.owned;
     for _ in 0..MAX_TRIES {
-        // First: who begins after it, and is allowed some, changes the version.
+        // Read first: a worker that starts later and is granted pages changes the version.
         let rows = tables.read_in(FIRST_GROUP, Sql::Homes, |crawl| params![crawl])?;
         let homes = read_homes(&rows).ok_or_else(|| tables.corrupt("worker_home"))?;
         let mut facts = Vec::new();
@@ -186,12 +196,12 @@ pub(crate) fn allow(
             let rows = group.read(Sql::Workers, params![group.crawl])?;
             facts.extend(read_workers(&rows, group)?);
         }
-        let others = facts.iter().filter(|it| it.name != owned.worker);
-        let others: u64 = others.map(|it| homes.may_have(it)).sum();
+        let other_workers = facts.iter().filter(|worker| worker.name != owned.worker);
+        let other_pages: u64 = other_workers.map(|worker| homes.may_have(worker)).sum();
         let own = homes.workers.get(&owned.worker);
         let own = own.filter(|home| home.life == owned.owner);
         let before = own.map_or(pages, |home| home.allowed.max(pages));
-        let allowed = before.max((pages + more).min(of.saturating_sub(others)));
+        let allowed = before.max((pages + more).min(of.saturating_sub(other_pages)));
         if allowed == before {
             return Ok(allowed);
         }
@@ -207,7 +217,7 @@ pub(crate) fn allow(
     Err(busy(&tables.thread))
 }
 
-/// Notes that a worker needs no more pages than these.
+/// Records that a worker needs no more than `pages` pages.
 pub(crate) fn lower_allowed(tables: &EngineTables, pages: i64) -> Result<(), FrontierError> {
     let owned = &tables.owned;
     let (worker, life) = (owned.worker.clone(), owned.owner.clone());
@@ -218,10 +228,10 @@ pub(crate) fn lower_allowed(tables: &EngineTables, pages: i64) -> Result<(), Fro
 }
 
 impl Homes {
-    /// The most pages that a worker may come to have.
+    /// Returns the maximum number of pages that a worker may reach.
     fn may_have(&self, worker: &WorkerFacts) -> u64 {
         match self.workers.get(&worker.name) {
-            // What it was allowed, its end leaves to others.
+            // When its life ends, the unused grant is free for others.
             Some(home) if worker.is_alive || home.life != worker.life => {
                 home.allowed.max(worker.pages)
             }
@@ -231,17 +241,17 @@ impl Homes {
 }
 
 impl Group {
-    /// The group as one that a worker of another asks.
+    /// Converts the group into one that a worker of another group queries.
     fn into_other(self) -> OtherGroup {
         let Group { engine, crawl } = self;
         OtherGroup::new(crawl.group, crawl.number, engine.thread, engine.config)
     }
 }
 
-/// Reads the groups that serve the buckets, as a group has it.
+/// Reads the map of buckets, as a group has it.
 fn map_of(group: &OtherGroup) -> Result<BucketMap, FrontierError> {
     let rows = group.read(Sql::Map, params![group.crawl])?;
-    // The first survey tells how often it changed, and has it read again.
+    // The first survey finds a newer version, and the map is read again.
     read_map(&rows, -1).ok_or_else(|| corrupt(group, "bucket"))
 }
 

@@ -1,4 +1,4 @@
-//! Tables that were exported, held against the rows that they were made from.
+//! Checks exported tables against the rows they were made from.
 
 use std::path::Path;
 
@@ -10,40 +10,40 @@ use crate::row_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS, WALK};
 use crate::sums::sums_of_parquet;
 use crate::table::{Kind, Table};
 
-/// A table that is not what the rows say.
+/// A difference between a table and the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableDefect {
-    /// Its file, as seen from the folder of tables.
+    /// The path of the file, relative to the folder of tables.
     pub file: String,
-    /// The defect.
+    /// The description of the defect.
     pub what: String,
 }
 
-/// The columns of a table, for those who describe its file.
+/// The columns of a table, for describing its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableColumns {
-    /// Its name: that of its file without the ending.
+    /// The name of the table, which is its file name without the extension.
     pub name: &'static str,
-    /// The exchange or page that a row stands for.
+    /// A description of one row.
     pub row: &'static str,
-    /// Its columns in their order.
+    /// The columns in order.
     pub columns: Vec<ColumnMeaning>,
 }
 
-/// A column.
+/// The description of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnMeaning {
-    /// Its name.
+    /// The name of the column.
     pub name: &'static str,
-    /// The type of its values.
+    /// The type of the values.
     pub kind: Kind,
-    /// Its unit, or its form.
+    /// The unit or format of the values.
     pub unit: &'static str,
-    /// The meaning.
+    /// The meaning of the values.
     pub meaning: &'static str,
 }
 
-/// All tables with their columns.
+/// Returns all tables with their columns.
 #[must_use]
 pub fn table_columns() -> Vec<TableColumns> {
     vec![
@@ -71,20 +71,20 @@ fn columns<R>(table: &Table<R>) -> TableColumns {
     }
 }
 
-/// Holds the Parquet files in `folder` against the row files of the crawl in `dir`: the number of
-/// rows of all rounds, and each value but the name of the crawl. Memory is bounded as for
+/// Compares the Parquet files in `folder` with the row files of the crawl in `dir`: the number of
+/// rows of all rounds, and each value except the name of the crawl. Memory is bounded as for
 /// [`export`](crate::export()).
 ///
 /// # Errors
-/// Those of reading the rows. A table that can't be read is a defect.
+/// An error if the rows can't be read. An unreadable table is a defect.
 pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, TablesError> {
     let expected = sums_of_rows(dir, Rounds::All)?;
-    let known = table_columns();
+    let tables = table_columns();
     let mut defects = Vec::new();
     for (name, expected) in expected {
         let file = format!("{name}.parquet");
-        let what = match sums_of_parquet(&folder.join(&file)) {
-            Err(why) => Some(format!("it can't be read: {why}")),
+        let problem = match sums_of_parquet(&folder.join(&file)) {
+            Err(error) => Some(format!("it can't be read: {error}")),
             Ok(found) if found.rows != expected.rows => {
                 let (found, rows) = (found.rows, expected.rows);
                 Some(format!(
@@ -92,7 +92,7 @@ pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, Table
                 ))
             }
             Ok(found) => {
-                let table = known.iter().find(|table| table.name == name);
+                let table = tables.iter().find(|table| table.name == name);
                 let columns = table.map_or(&[][..], |table| &table.columns);
                 let sums = found.columns.iter().zip(&expected.columns);
                 let mut pairs = columns.iter().zip(sums);
@@ -109,7 +109,7 @@ pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, Table
                 }
             }
         };
-        defects.extend(what.map(|what| TableDefect { file, what }));
+        defects.extend(problem.map(|what| TableDefect { file, what }));
     }
     Ok(defects)
 }

@@ -7,7 +7,7 @@ use crawl_archive::Timestamp;
 
 use crate::table::{About, Kind, RowSink, Value};
 
-/// Bytes that wait to be written.
+/// Size of the write buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
 
 pub(crate) struct CsvFile {
@@ -63,7 +63,7 @@ impl RowSink for CsvFile {
     }
 }
 
-/// Text in quotes where it has to be. An empty one is told from null by its quotes.
+/// Quotes text if necessary. Quotes distinguish an empty text from null.
 pub(crate) fn push_text(text: &str, line: &mut String) {
     if !text.is_empty() && !text.contains(['"', ',', '\r', '\n']) {
         line.push_str(text);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc4180_2_6_and_2_7_breaks_commas_and_quotes_stand_in_quotes() {
+    fn rfc4180_2_6_and_2_7_breaks_commas_and_quotes_are_quoted() {
         check("plain text", "plain text");
         check("a,b", "\"a,b\"");
         check("a\r\nb", "\"a\r\nb\"");
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_empty_text_is_not_null() {
+    fn empty_text_is_not_null() {
         check("", "\"\"");
     }
 }

@@ -1,4 +1,4 @@
-//! `docs/tables.md`, written from the tables' own definitions.
+//! Checks that `docs/tables.md` matches the definitions of the tables.
 
 use std::fmt::Write as _;
 

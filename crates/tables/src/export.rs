@@ -1,4 +1,4 @@
-//! From the row files of a crawl's directory to files of tables.
+//! Writes the row files of a crawl's directory as tables.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,10 +22,10 @@ use crate::sums::{SumSink, SumsByTable, TableSums};
 use crate::table::{RowSink, Table};
 use crate::url_parts::UrlParts;
 
-/// The format of the tables' files.
+/// The file format of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Parquet, compressed by zstd, with statistics.
+    /// Parquet with zstd compression and statistics.
     Parquet,
     /// CSV as in RFC 4180, in UTF-8, with a header.
     Csv,
@@ -34,33 +34,34 @@ pub enum Format {
 /// A table that was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WrittenTable {
-    /// Its name: that of its file without the ending.
+    /// The name of the table, which is its file name without the extension.
     pub name: &'static str,
-    /// Its rows.
+    /// The number of rows in the table.
     pub rows: u64,
-    /// The rows read of the file that they are from; of no file for `hosts` and `robots`.
+    /// How many rows were read from the row file of the table; zero for `hosts` and `robots`, which
+    /// have no row file.
     pub read: RowsRead,
 }
 
-/// The rows read of a row file.
+/// How many rows of a row file were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowsRead {
-    /// Its rows.
+    /// Valid rows.
     pub rows: u64,
-    /// Its lines that hold no row.
+    /// Lines that are not valid rows.
     pub bad_lines: u64,
-    /// True if it ended in the midst of a line.
+    /// True if the file ended in the middle of a line.
     pub is_torn: bool,
 }
 
-/// The reason why tables or a graph could not be written.
+/// Why tables or a graph could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TablesError {
     /// The records could not be read.
     #[error(transparent)]
     Records(#[from] RecordsError),
-    /// The crawl has no `links.jsonl`, and so no graph.
+    /// The crawl has no `links.jsonl`, so there is no graph to write.
     #[error("`{}` kept no links", dir.display())]
     NoLinks {
         /// The crawl's directory.
@@ -69,21 +70,23 @@ pub enum TablesError {
     /// A table could not be written.
     #[error("can't write {}: {source}", path.display())]
     Write {
-        /// Its file.
+        /// The path of its file.
         path: PathBuf,
-        /// The error of the system, or of the encoder.
+        /// The error of the system or of the encoder.
         source: io::Error,
     },
 }
 
-/// Writes the tables of the crawl in `dir` into the empty folder `out`, one file per table. `rounds`
-/// selects the rows of `pages`, `links` and `excluded`; the other tables cover all rounds. Memory is
-/// bounded except for about 600 bytes per host and, with several rounds, 32 per row of `pages.jsonl`. A running
-/// crawl exports its current rows. The table `links` requires `links.jsonl`.
+/// Writes the tables of the crawl in `dir` into the empty folder `out`, one file per table.
+/// `rounds` selects the rows of `pages`, `links` and `excluded`; the other tables cover all rounds.
+/// A running crawl exports its current rows. The table `links` requires `links.jsonl`.
+///
+/// Memory is bounded except for about 600 bytes per host and, with several rounds, 32 bytes per row
+/// of `pages.jsonl`.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] if `dir` contains no crawl, and file system errors. Malformed lines are
-/// counted, not an error.
+/// [`RecordsError::NoCrawl`] if `dir` contains no crawl, and file system errors. Malformed lines
+/// are counted and are not an error.
 pub fn export(
     dir: &Path,
     out: &Path,
@@ -94,7 +97,7 @@ pub fn export(
     export_to(dir, &Folder { out, kind }, rounds)
 }
 
-/// The sums of what each table has to hold, by its name.
+/// Returns the sums that each table should have, by table name.
 pub(crate) fn sums_of_rows(
     dir: &Path,
     rounds: Rounds,
@@ -114,7 +117,7 @@ fn export_to(
     let settings = CrawlSettings::read(dir)?;
     let view = RoundView::read(dir, rounds)?;
     let mut hosts = HostSums::new(settings.per_host);
-    // In this order: what is asked for as a sitemap is known before its page.
+    // Requests come first, so that a sitemap request is known before its page.
     let requests = folder.copy(&REQUESTS, requests(dir)?, |_, row: RequestRow| {
         hosts.request(&row);
         Ok(Some(row))
@@ -148,19 +151,19 @@ fn export_to(
     Ok(written)
 }
 
-/// The folder that tables are written into.
+/// The destination of the tables.
 struct Folder<'a> {
     out: &'a Path,
     kind: SinkKind,
 }
 
-/// Whether tables are written, or summed up alone.
+/// Whether to write tables or only sum them up.
 enum SinkKind {
     Files(Format),
     Sums(SumsByTable),
 }
 
-/// A table under way.
+/// A table that is being written.
 struct Writing<R: 'static> {
     table: &'static Table<R>,
     path: PathBuf,
@@ -197,7 +200,7 @@ impl Folder<'_> {
         })
     }
 
-    /// Writes the table row that `make` returns for each row of a file and its line.
+    /// Writes the table row that `make` returns for each row and line number of a file.
     fn copy<T: DeserializeOwned, R>(
         &self,
         table: &'static Table<R>,
@@ -278,7 +281,7 @@ impl<R> Writing<R> {
     }
 }
 
-/// Calls `each` for each row. Lines that are no rows are counted and passed over.
+/// Calls `each` for each row. Bad lines are counted and skipped.
 pub(crate) fn each_row<T: DeserializeOwned>(
     rows: RowsOf<T>,
     mut each: impl FnMut(T) -> Result<(), TablesError>,
@@ -323,7 +326,7 @@ fn origins(hosts: &[HostReport]) -> Vec<OriginRobots> {
     hosts.iter().flat_map(of_host).collect()
 }
 
-/// The name of the directory, whatever path led there.
+/// Returns the real name of the directory, whatever path was given for it.
 fn crawl_name(dir: &Path) -> Option<Arc<str>> {
     let whole = dir.canonicalize().ok()?;
     whole.file_name()?.to_str().map(Arc::from)

@@ -14,7 +14,7 @@ use crate::export::{RowsRead, TablesError, each_line, each_row, unwritable};
 use crate::spilled_map::SpilledMap;
 use crate::url_parts::host_key;
 
-/// The text before the nodes. Ids of keys are the names of the attributes.
+/// The text before the nodes. The ids of keys are the attributes' names.
 const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <key id="url" for="node" attr.name="url" attr.type="string"/>
@@ -27,7 +27,7 @@ const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 "#;
 const TAIL: &str = "</graph>\n</graphml>\n";
 
-/// The header has the names by which Gephi knows a list of edges.
+/// Column names that Gephi recognises as an edge list.
 const HOSTS_HEAD: &str = "Source,Target,Weight\r\n";
 
 /// A link graph that was written.
@@ -35,19 +35,19 @@ const HOSTS_HEAD: &str = "Source,Target,Weight\r\n";
 pub struct WrittenGraph {
     /// Nodes: pages, and URLs that are only linked to.
     pub nodes: u64,
-    /// Nodes among them that are pages.
+    /// Nodes that are pages.
     pub pages: u64,
     /// Edges: selected rows of `links.jsonl`.
     pub edges: u64,
-    /// Pairs of hosts in the list of their links.
+    /// Pairs of hosts in the list of links between hosts.
     pub host_pairs: u64,
-    /// Links that are in no pair, as one end is no URL with a host.
+    /// Links without a host pair, because one end is not a URL with a host.
     pub without_host: u64,
-    /// Characters that XML 1.0 forbids, in whose places U+FFFD stands.
+    /// Characters that XML 1.0 forbids, replaced by U+FFFD.
     pub replaced: u64,
-    /// The rows read of `pages.jsonl`.
+    /// How many rows of `pages.jsonl` were read.
     pub page_rows: RowsRead,
-    /// The rows read of `links.jsonl`.
+    /// How many rows of `links.jsonl` were read.
     pub link_rows: RowsRead,
 }
 
@@ -59,11 +59,11 @@ struct Visit {
 }
 
 /// Writes the link graph of the crawl in `dir` for `rounds` into the empty folder `out`:
-/// `pages.graphml` and `hosts.csv`. With several rounds it takes 32 bytes for each row of `pages.jsonl`; otherwise memory is bounded however many pages and links there are; what is sorted waits in
-/// files in `out` meanwhile.
+/// `pages.graphml` and `hosts.csv`. Memory is bounded except for 32 bytes per row of `pages.jsonl`
+/// with several rounds. Data to sort waits in files in `out`, which are removed.
 ///
 /// # Errors
-/// [`TablesError::NoLinks`] where the crawl kept no links, and those of [`crate::export`].
+/// [`TablesError::NoLinks`] if the crawl kept no links, and the errors of [`crate::export`].
 pub fn export_graph(dir: &Path, out: &Path, rounds: Rounds) -> Result<WrittenGraph, TablesError> {
     CrawlSettings::read(dir)?;
     if !dir.join("links.jsonl").exists() {
@@ -74,7 +74,7 @@ pub fn export_graph(dir: &Path, out: &Path, rounds: Rounds) -> Result<WrittenGra
     let view = RoundView::read(dir, rounds)?;
     let mut graph = WrittenGraph::default();
     let in_out = |source| unwritable(out, source);
-    // URLs that are only linked to are nodes too: in GraphML an edge leads from node to node.
+    // URLs that are only linked to are nodes too, because a GraphML edge connects two nodes.
     let mut nodes = SpilledMap::new(out, "nodes", |earlier: &mut Option<Visit>, later| {
         *earlier = later.or(earlier.take());
     });
@@ -98,7 +98,7 @@ pub fn export_graph(dir: &Path, out: &Path, rounds: Rounds) -> Result<WrittenGra
             graph.without_host += 1;
             return Ok(());
         };
-        // No host has a space in it.
+        // Hosts don't contain spaces.
         hosts.add(&format!("{from} {to}"), 1).map_err(in_out)
     })?;
     write_pages((dir, &view), &out.join("pages.graphml"), nodes, &mut graph)?;
@@ -121,7 +121,7 @@ fn write_pages(
         xml.node(url, visit)
     });
     written.map_err(in_file)?;
-    // Of a crawl that runs there may be more links by now, whose ends are no nodes.
+    // A running crawl may have added links since, whose ends are not nodes.
     let mut rows_left = graph.link_rows.rows;
     each_row(links(dir)?, |row: LinkRow| {
         if rows_left == 0 || !view.holds_link(&row) {
@@ -136,7 +136,7 @@ fn write_pages(
     Ok(())
 }
 
-/// Says how many pairs of hosts there are.
+/// Writes `hosts.csv` and returns the number of host pairs.
 fn write_hosts(path: &Path, hosts: SpilledMap<u64>) -> io::Result<u64> {
     let mut out = BufWriter::new(create_anew(path)?);
     out.write_all(HOSTS_HEAD.as_bytes())?;
@@ -156,7 +156,7 @@ fn write_hosts(path: &Path, hosts: SpilledMap<u64>) -> io::Result<u64> {
     Ok(pairs)
 }
 
-/// A GraphML file under way.
+/// A GraphML file that is being written.
 struct XmlFile {
     out: BufWriter<File>,
     element: String,
@@ -219,7 +219,7 @@ impl XmlFile {
         Ok(())
     }
 
-    /// Waits until all is on the disk. Says how many characters were replaced.
+    /// Syncs the file to disk and returns the number of replaced characters.
     fn finish(mut self) -> io::Result<u64> {
         self.out.write_all(TAIL.as_bytes())?;
         self.out.flush()?;
@@ -228,8 +228,8 @@ impl XmlFile {
     }
 }
 
-/// Text as XML 1.0 holds it, in an element and in an attribute. Says how many of its characters
-/// XML forbids, even as references: U+FFFD stands in their places.
+/// Escapes text for XML 1.0 elements and attributes. Returns the number of characters replaced by
+/// U+FFFD, because XML forbids them even as references.
 fn push_escaped(text: &str, out: &mut String) -> u64 {
     let mut replaced = 0;
     for character in text.chars() {
@@ -238,7 +238,8 @@ fn push_escaped(text: &str, out: &mut String) -> u64 {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // Readers make spaces of them in attributes, and one break of two.
+            // In attributes, XML parsers turn these characters into spaces, and CR LF into one
+            // break.
             '\t' => out.push_str("&#9;"),
             '\n' => out.push_str("&#10;"),
             '\r' => out.push_str("&#13;"),
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_pages_and_what_they_link_to_and_each_row_is_an_edge() {
+    fn nodes_are_pages_and_link_targets_and_each_row_is_an_edge() {
         let (dir, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let pages = [
             page("http://b.example/", "200", 0),
@@ -332,7 +333,7 @@ mod tests {
             hosts,
             "Source,Target,Weight\r\nb.example,\"a,c.example\",2\r\nb.example,b.example,1\r\n"
         );
-        // Nothing is left of what was sorted.
+        // The sorted files have been removed.
         assert_eq!(fs::read_dir(out.path()).unwrap().count(), 2);
     }
 

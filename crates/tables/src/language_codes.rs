@@ -1,13 +1,13 @@
-//! Codes of languages as Common Crawl's index has them.
+//! Language codes as in Common Crawl's index.
 
-/// The three letters (ISO 639-3) of the language that a tag (BCP 47) names; nothing where it names
-/// none that has such a code.
+/// Returns the three-letter code (ISO 639-3) of the language in a BCP 47 tag; `None` if there is no
+/// such code.
 pub(crate) fn iso_639_3(tag: &str) -> Option<String> {
     let primary = tag.split('-').next()?.to_ascii_lowercase();
     match primary.len() {
         2 => {
-            let mut known = TWO_AND_THREE_LETTERS.split(' ');
-            let three = known.find_map(|codes| codes.strip_prefix(&*primary))?;
+            let mut entries = TWO_AND_THREE_LETTERS.split(' ');
+            let three = entries.find_map(|codes| codes.strip_prefix(&*primary))?;
             Some(three.to_owned())
         }
         3 if primary.bytes().all(|byte| byte.is_ascii_lowercase()) => Some(primary),
@@ -15,8 +15,8 @@ pub(crate) fn iso_639_3(tag: &str) -> Option<String> {
     }
 }
 
-/// The two letters of each language that has such (ISO 639-1), and its three letters behind them.
-/// Of a language with several forms they are those of all, such as `zho`.
+/// The two-letter code of each language that has one (ISO 639-1), followed by its three-letter
+/// code. A language with several variants has the code that covers them all, such as `zho`.
 const TWO_AND_THREE_LETTERS: &str = "\
     aaaar ababk aeave afafr akaka amamh anarg arara asasm avava ayaym azaze babak bebel bgbul \
     bibis bmbam bnben bobod brbre bsbos cacat ceche chcha cocos crcre csces cuchu cvchv cycym \
@@ -37,7 +37,7 @@ mod tests {
     use super::{TWO_AND_THREE_LETTERS, iso_639_3};
 
     #[test]
-    fn ours_a_tag_has_the_three_letters_of_its_language() {
+    fn a_tag_has_the_three_letters_of_its_language() {
         let check = |tag, code: Option<&str>| assert_eq!(iso_639_3(tag).as_deref(), code, "{tag}");
         check("de", Some("deu"));
         check("DE-at", Some("deu"));
@@ -47,7 +47,7 @@ mod tests {
         check("x-klingon", None);
         check("", None);
         check("d\u{e9}", None);
-        let mut known = TWO_AND_THREE_LETTERS.split(' ');
-        assert!(known.all(|codes| codes.len() == 5));
+        let mut entries = TWO_AND_THREE_LETTERS.split(' ');
+        assert!(entries.all(|codes| codes.len() == 5));
     }
 }

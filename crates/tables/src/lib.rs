@@ -1,13 +1,16 @@
-//! The records of a crawl as tables, and its links as a graph, for the tools that researchers have:
-//! Parquet, CSV and GraphML.
+//! Exports the records of a crawl as tables, and its links as a graph, in formats that researchers'
+//! tools read: Parquet, CSV and GraphML.
 //!
 //! [`export`] reads the row files of a crawl's directory, one row at a time, and writes a file for
 //! each table: `pages`, `links`, `hosts`, `requests`, `excluded`, `robots`. Each table is defined
-//! once, column by column: name, type, unit, meaning, source and how its value is had. The schema
-//! of Parquet, the header of CSV and `docs/tables.md` follow from that definition. `pages` begins
-//! with the columns of Common Crawl's columnar index, so queries written for that one run on it.
-//! [`check_tables`] holds written tables against the rows. [`export_graph`] writes the graph of pages and links, and that of hosts.
-//! The crate never fetches, and changes nothing in the crawl's directory.
+//! in one place, column by column: name, type, unit, meaning, source and how to compute the value.
+//! The Parquet schema, the CSV header and `docs/tables.md` follow from that definition. `pages`
+//! starts with the columns of Common Crawl's columnar index, so queries written for that index run
+//! on it.
+//!
+//! [`check_tables`] compares written tables with the rows. [`export_graph`] writes the graph of
+//! pages and links, and the graph of hosts. The crate never fetches, and changes nothing in the
+//! crawl's directory.
 //!
 //! ```
 //! use crawl_tables::{Format, Rounds, export};

@@ -11,17 +11,17 @@ use crate::url_parts::UrlParts;
 
 use Kind::{Bytes, Integer, Long, Short, Text, Time};
 
-/// What a row of the table is made from.
+/// The source of a row of the table.
 pub(crate) struct Page {
     pub(crate) row: PageRow,
     pub(crate) url: Option<UrlParts>,
-    /// The length of its record in the archive, in bytes.
+    /// The length of the page's record in the archive, in bytes.
     pub(crate) record_bytes: Option<u64>,
     /// The name of the crawl's directory.
     pub(crate) crawl: Option<Arc<str>>,
 }
 
-/// The column that says the name of the crawl's directory.
+/// The column of the crawl directory's name.
 pub(crate) const CRAWL_COLUMN: &str = "crawl";
 
 pub(crate) const PAGES: Table<Page> = Table {
@@ -622,7 +622,7 @@ impl Page {
     }
 }
 
-/// The bytes of a UUID that is written with 32 hexadecimal digits and `-` between some.
+/// Parses a UUID of 32 hexadecimal digits, ignoring hyphens, into its bytes.
 fn uuid(text: &str) -> Value<'_> {
     let digits: String = text.chars().filter(|digit| *digit != '-').collect();
     match u128::from_str_radix(&digits, 16) {
@@ -637,7 +637,7 @@ mod tests {
     use crate::table::Value;
 
     #[test]
-    fn ours_the_id_of_a_record_is_its_sixteen_bytes() {
+    fn the_id_of_a_record_is_its_sixteen_bytes() {
         let bytes = vec![
             0x67, 0xe5, 0x50, 0x44, 0x10, 0xb1, 0x42, 0x6f, 0x92, 0x47, 0xbb, 0x68, 0x0e, 0x5f,
             0xe0, 0xc8,

@@ -19,15 +19,17 @@ use serde_json::json;
 
 use crate::table::{About, Kind, Order, RowSink, Table, Value};
 
-/// Rows of a row group. As many as DuckDB reads in one piece.
+/// Maximum rows in a row group: the number that DuckDB reads at once.
+/// Beyond the limit: the next row group.
 const MAX_GROUP_ROWS: usize = 122_880;
-/// Bytes of the values of a row group that wait in memory: a row may hold megabytes.
+/// Maximum bytes of values buffered for a row group. A single row may have megabytes.
+/// Beyond the limit: the next row group.
 const MAX_GROUP_BYTES: usize = 48 * 1024 * 1024;
 /// Values that are handed to the encoder at a time.
 const BATCH_ROWS: usize = 4096;
-/// The key of the file's metadata under which the columns are described.
+/// The metadata key of the columns' description.
 const DESCRIPTION: &str = "crawl.description";
-/// Of zstd: its default.
+/// The default level of zstd.
 const COMPRESSION_LEVEL: i32 = 3;
 
 pub(crate) struct ParquetFile {
@@ -38,21 +40,21 @@ pub(crate) struct ParquetFile {
     bytes: usize,
 }
 
-/// The values of a column in the row group that is being filled, null or not.
+/// The values of one column in the row group being filled, including nulls.
 struct Buffer {
     is_present: Vec<bool>,
     values: Values,
 }
 
 enum Values {
-    /// The texts one behind the other, and where each of them ends.
+    /// The concatenated texts, and the end of each.
     Text(Vec<u8>, Vec<usize>),
     Int32(Vec<i32>),
     Int64(Vec<i64>),
 }
 
 impl ParquetFile {
-    /// Begins a file that says itself what its columns mean.
+    /// Begins a file whose metadata describes its columns.
     pub(crate) fn begin<R>(file: File, table: &Table<R>) -> io::Result<ParquetFile> {
         let (columns, order) = (table.about(), table.order);
         let fields = columns.iter().map(field).collect::<Result<_, _>>();
@@ -106,7 +108,7 @@ impl ParquetFile {
         Ok(())
     }
 
-    /// The rows in the order in which they are written.
+    /// Returns the order in which to write the buffered rows.
     fn row_order(&self) -> Vec<usize> {
         let mut rows: Vec<usize> = (0..self.rows).collect();
         if self.order == Order::ByFirstColumn
@@ -152,7 +154,7 @@ impl Buffer {
         }
     }
 
-    /// Adds a value, and says how many bytes of memory it takes.
+    /// Adds a value and returns how many bytes of memory it takes.
     fn push(&mut self, value: &Value<'_>) -> usize {
         self.is_present.push(*value != Value::Null);
         let number = match value {
@@ -171,7 +173,7 @@ impl Buffer {
                 text.len() + size_of::<usize>()
             }
             Values::Int32(numbers) => {
-                // `Table::values` left none that does not fit.
+                // `Table::values` has replaced numbers that don't fit by null.
                 numbers.push(i32::try_from(number).unwrap_or_default());
                 size_of::<i32>()
             }
@@ -182,7 +184,7 @@ impl Buffer {
         }
     }
 
-    /// Writes the values of these rows, and is empty then.
+    /// Writes the values of the given rows and empties the buffer.
     fn write(&mut self, rows: &[usize], column: &mut ColumnWriter<'_>) -> Result<(), ParquetError> {
         let is_present = std::mem::take(&mut self.is_present);
         let batches = rows.chunks(BATCH_ROWS).map(|batch| {
@@ -213,7 +215,7 @@ impl Buffer {
                     column.write_batch(&numbers, Some(&levels), None)?;
                 }
             }
-            // Buffers and schema are made from the same columns.
+            // Unreachable, because buffers and schema are derived from the same columns.
             _ => return Err(ParquetError::General("a column of another type".to_owned())),
         }
         Ok(())
@@ -229,7 +231,7 @@ fn range_of(ends: &[usize], row: usize) -> std::ops::Range<usize> {
     begin..ends[row]
 }
 
-/// What `docs/tables.md` says of the columns, as JSON.
+/// Returns the column descriptions of `docs/tables.md` as JSON.
 fn description(row: &str, columns: &[About]) -> KeyValue {
     let columns = columns.iter().map(|column| {
         json!({"name": column.name, "unit": column.unit, "meaning": column.meaning,
@@ -239,7 +241,8 @@ fn description(row: &str, columns: &[About]) -> KeyValue {
     KeyValue::new(DESCRIPTION.to_owned(), text.to_string())
 }
 
-/// Each column may be null: Common Crawl's has values for answers alone, and ours has failures too.
+/// Declares a column. Every column is nullable: Common Crawl only has rows for responses, but we
+/// have rows for failures too.
 fn field(column: &About) -> Result<TypePtr, ParquetError> {
     let (physical, logical) = match column.kind {
         Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
@@ -258,7 +261,7 @@ fn field(column: &About) -> Result<TypePtr, ParquetError> {
     field.build().map(Arc::new)
 }
 
-/// The error of the system, where there is one below.
+/// Returns the underlying I/O error, if there is one.
 fn as_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {

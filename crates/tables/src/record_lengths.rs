@@ -1,4 +1,4 @@
-//! How long the archive's records are, which rows of pages do not say.
+//! The lengths of the archive's records, which page rows lack.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,12 +7,13 @@ use std::path::Path;
 use crawl_archive::rows::WarcPlace;
 use crawl_archive::{CaptureLine, CaptureLog};
 
-/// Captures that are looked at ahead: those of robots.txt stand between pages.
+/// Maximum captures to read ahead: captures of robots.txt are between those of pages.
+/// Beyond the limit: `warc_record_length` is null.
 const MAX_AHEAD: usize = 65_536;
-/// Pages in a row that are not among the captures before they count as none of this crawl.
+/// After this many pages in a row without a capture, the log is taken for another crawl's.
 const MAX_MISSES: usize = 100;
 
-/// The log of captures, read beside `pages.jsonl`: one writer appends to both, in one order.
+/// Reads the capture log in step with `pages.jsonl`: one writer appends to both in the same order.
 pub(crate) struct RecordLengths {
     log: Option<CaptureLog>,
     ahead: VecDeque<CaptureLine>,
@@ -29,20 +30,20 @@ impl RecordLengths {
         })
     }
 
-    /// The length of a record in bytes, asked for in the order of `pages.jsonl`; none where the log
-    /// does not have it in that order.
+    /// Returns the length of a record in bytes; `None` if the log doesn't contain it in this order.
+    /// Call it in the order of `pages.jsonl`.
     pub(crate) fn of(&mut self, place: &WarcPlace) -> io::Result<Option<u64>> {
-        let is_it =
+        let is_wanted =
             |capture: &CaptureLine| capture.offset == place.offset && *capture.file == *place.file;
-        let mut found = self.ahead.iter().position(is_it);
-        while found.is_none()
+        let mut position = self.ahead.iter().position(is_wanted);
+        while position.is_none()
             && self.ahead.len() < MAX_AHEAD
             && let Some(capture) = self.next_capture()?
         {
-            found = is_it(&capture).then_some(self.ahead.len());
+            position = is_wanted(&capture).then_some(self.ahead.len());
             self.ahead.push_back(capture);
         }
-        let Some(found) = found else {
+        let Some(position) = position else {
             self.misses += 1;
             if self.misses >= MAX_MISSES {
                 self.log = None;
@@ -53,7 +54,7 @@ impl RecordLengths {
         self.misses = 0;
         Ok(self
             .ahead
-            .drain(..=found)
+            .drain(..=position)
             .next_back()
             .map(|capture| capture.length))
     }
@@ -78,8 +79,8 @@ mod tests {
 
     use super::RecordLengths;
 
-    /// The lengths of the records at these offsets, where the log has records at those.
-    fn check(log: &[u64], asked: &[u64], expected: &[Option<u64>]) {
+    /// Checks the lengths found for records at `requested` offsets, given the offsets in the log.
+    fn check(log: &[u64], requested: &[u64], expected: &[Option<u64>]) {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("archive")).unwrap();
         let line = |offset: &u64| {
@@ -93,30 +94,30 @@ mod tests {
         let log = log.replace("\"offset\": \"0\"", "no JSON");
         fs::write(dir.path().join("archive/captures.cdxj"), log).unwrap();
         let mut lengths = RecordLengths::open(dir.path()).unwrap();
-        let found: Vec<_> = asked
+        let lengths_found: Vec<_> = requested
             .iter()
             .map(|&offset| {
                 let file = "a.warc.gz".to_owned();
                 lengths.of(&WarcPlace { file, offset }).unwrap()
             })
             .collect();
-        assert_eq!(found, expected);
+        assert_eq!(lengths_found, expected);
     }
 
     #[test]
-    fn ours_captures_between_pages_and_bad_lines_are_passed_over() {
+    fn captures_between_pages_and_bad_lines_are_passed_over() {
         check(&[1, 2, 0, 3, 4], &[2, 4], &[Some(3), Some(5)]);
     }
 
     #[test]
-    fn ours_a_page_that_the_log_does_not_have_costs_no_other_its_length() {
+    fn a_page_missing_from_the_log_does_not_affect_others() {
         check(&[1, 2, 3], &[9, 2, 8, 3], &[None, Some(3), None, Some(4)]);
         check(&[], &[1], &[None]);
     }
 
     #[test]
-    fn ours_a_log_of_another_crawl_is_given_up() {
-        let asked: Vec<u64> = (1000..1100).chain([1]).collect();
-        check(&[1, 2, 3], &asked, &[None; 101]);
+    fn a_log_of_another_crawl_is_given_up() {
+        let requested: Vec<u64> = (1000..1100).chain([1]).collect();
+        check(&[1, 2, 3], &requested, &[None; 101]);
     }
 }

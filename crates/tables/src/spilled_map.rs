@@ -1,4 +1,4 @@
-//! A sorted map whose memory is bounded: what is too much for it waits in sorted files.
+//! A sorted map with bounded memory: when it grows too large, its entries move to sorted files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -9,31 +9,33 @@ use crawl_archive::create_anew;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Bytes of entries in memory. Beyond them all entries become a sorted file.
+/// Maximum bytes of entries in memory. Beyond that all entries become a sorted file.
+/// Beyond the limit: sorted on disk.
 const MAX_HELD_BYTES: usize = 32 << 20;
-/// Sorted files, each of which is read by a buffer of its own at the end. Beyond them they become
+/// Maximum sorted files, each read through its own buffer at the end. More files are merged into
 /// one.
 const MAX_RUNS: usize = 64;
-/// The bytes of an entry beside those of its key (an estimate): the key's and the value's places
-/// in a tree that is half full, and what the allocator adds.
+/// Estimated bytes of an entry in addition to its key: the slots for key and value in a half-full
+/// tree, and the allocator's overhead.
 const ENTRY_BYTES: usize = 96;
 
 pub(crate) struct SpilledMap<V> {
     folder: PathBuf,
     name: &'static str,
-    /// Joins a value with one that was added later under the same key.
+    /// Merges a later value under the same key into an earlier one.
     join: fn(&mut V, V),
     max_held_bytes: usize,
     max_runs: usize,
     held: BTreeMap<String, V>,
     held_bytes: usize,
-    /// Sorted files, the oldest first: values are joined in the order in which they were added.
+    /// Sorted files, oldest first: values are joined in the order in which they were added.
     runs: Vec<PathBuf>,
     made: usize,
 }
 
 impl<V: Serialize + DeserializeOwned> SpilledMap<V> {
-    /// A map whose files, named after `name`, stand in `folder` until [`SpilledMap::each`] ends.
+    /// Creates a map. Its files are named after `name` and stay in `folder` until
+    /// [`SpilledMap::each`] ends.
     pub(crate) fn new(folder: &Path, name: &'static str, join: fn(&mut V, V)) -> SpilledMap<V> {
         SpilledMap {
             folder: folder.to_owned(),
@@ -61,7 +63,7 @@ impl<V: Serialize + DeserializeOwned> SpilledMap<V> {
         Ok(())
     }
 
-    /// Calls `each` for each key, in their order, and removes the files.
+    /// Calls `each` for each key in order, and removes the files.
     pub(crate) fn each(
         mut self,
         mut each: impl FnMut(&str, V) -> io::Result<()>,
@@ -101,10 +103,10 @@ impl<V: Serialize + DeserializeOwned> SpilledMap<V> {
         Ok((path, BufWriter::new(file)))
     }
 
-    /// Reads all sorted files side by side, and removes them.
+    /// Merges all sorted files and removes them.
     fn merge(&self, mut each: impl FnMut(&str, V) -> io::Result<()>) -> io::Result<()> {
         let mut readers = Vec::with_capacity(self.runs.len());
-        // The next entry of each file; of equal keys the oldest comes first.
+        // The next entry of each file. Among equal keys the oldest file comes first.
         let mut heads: BTreeMap<(String, usize), V> = BTreeMap::new();
         for (at, run) in self.runs.iter().enumerate() {
             let mut lines = BufReader::new(File::open(run)?).lines();
@@ -152,8 +154,8 @@ mod tests {
 
     use super::SpilledMap;
 
-    /// The same entries in a map that spills and in one that does not: values in the order in
-    /// which they were added, and no file left. Says how many files were made.
+    /// Checks that a map that spills has the same entries as a map in memory, with values in the
+    /// order of insertion, and leaves no files. Returns how many files were made.
     fn check(max_held_bytes: usize, max_runs: usize) -> usize {
         let folder = tempfile::tempdir().unwrap();
         let mut map = SpilledMap::new(folder.path(), "test", |earlier: &mut Vec<u32>, later| {
@@ -163,7 +165,7 @@ mod tests {
         map.max_runs = max_runs;
         let mut model: BTreeMap<String, Vec<u32>> = BTreeMap::new();
         for number in 0..600_u32 {
-            // Keys come again, soon and late, and hold what has to be escaped in a file of lines.
+            // Keys recur, soon and late, and contain characters that a file of lines has to escape.
             let key = format!("\"{}\n", number.wrapping_mul(2_654_435_761) >> 23);
             map.add(&key, vec![number]).unwrap();
             model.entry(key).or_default().push(number);
@@ -171,19 +173,19 @@ mod tests {
             assert!(files <= max_runs + 1, "{files} files");
         }
         let made = map.made;
-        let mut found = Vec::new();
+        let mut entries = Vec::new();
         map.each(|key, value| {
-            found.push((key.to_owned(), value));
+            entries.push((key.to_owned(), value));
             Ok(())
         })
         .unwrap();
-        assert_eq!(found, model.into_iter().collect::<Vec<_>>());
+        assert_eq!(entries, model.into_iter().collect::<Vec<_>>());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         made
     }
 
     #[test]
-    fn ours_a_map_that_spills_is_the_map_in_memory() {
+    fn a_map_that_spills_is_the_map_in_memory() {
         assert_eq!(check(1 << 20, 4), 0);
         assert!(check(5_000, 4) > 6);
         assert!(check(1, 2) > 500);

@@ -1,4 +1,4 @@
-//! The values of a table as sums, by which a table is held against the rows that it was made from.
+//! Hashes the values of a table, to compare a table with the rows it was made from.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::table::{RowSink, Value};
 
-/// The sums of tables by their names.
+/// The sums of tables, by table name.
 pub(crate) type SumsByTable = Rc<RefCell<BTreeMap<&'static str, TableSums>>>;
 
-/// The rows of a table, and for each column the sum of the hashes of its values. Whatever the order
-/// of the rows is, they are the same; a value counts together with the first column of its row.
+/// The number of rows of a table, and for each column the sum of the hashes of its values. The
+/// order of rows doesn't matter. Each value is hashed together with the first column of its row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableSums {
     pub(crate) rows: u64,
@@ -41,7 +41,7 @@ impl TableSums {
     }
 }
 
-/// A value of a table, whether it is on its way into it or was read back.
+/// A value of a table, either about to be written or read back.
 enum Cell<'v> {
     Null,
     Bytes(&'v [u8]),
@@ -67,7 +67,7 @@ impl Cell<'_> {
     }
 }
 
-/// Sums rows up instead of writing them.
+/// Sums up rows instead of writing them.
 pub(crate) struct SumSink {
     pub(crate) table: &'static str,
     pub(crate) sums: TableSums,
@@ -91,7 +91,7 @@ impl RowSink for SumSink {
     }
 }
 
-/// Sums a Parquet file up, row by row.
+/// Sums up a Parquet file, row by row.
 pub(crate) fn sums_of_parquet(path: &Path) -> io::Result<TableSums> {
     let reader = SerializedFileReader::new(File::open(path)?).map_err(io::Error::other)?;
     let mut sums = TableSums::default();

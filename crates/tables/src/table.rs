@@ -1,27 +1,27 @@
-//! What a table is: columns, each with its type, its meaning and how its value is had.
+//! The definition of a table: columns, each with its type, meaning and how to compute its value.
 
 use std::borrow::Cow;
 use std::io;
 
-/// The last moment that a table holds: the end of the year 9999, in milliseconds since 1970.
+/// The latest time that a table can contain: the end of the year 9999, in milliseconds since 1970.
 const MAX_TIME_MS: i64 = 253_402_300_799_999;
 
-/// A table, whose rows are made from values of `R`.
+/// A table whose rows are made from values of type `R`.
 pub(crate) struct Table<R: 'static> {
     pub(crate) name: &'static str,
-    /// What a row stands for.
+    /// A description of one row.
     pub(crate) row: &'static str,
     pub(crate) order: Order,
-    /// Columns in their order, in parts with a heading each.
+    /// The columns in order, in sections with a heading each.
     pub(crate) parts: &'static [(&'static str, &'static [Column<R>])],
 }
 
-/// The order of the rows in Parquet. In CSV it is that of the file that they are read from.
+/// The order of rows in Parquet. In CSV, rows are always in the order in which they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// That of the file that they are read from.
+    /// The order in which rows are read.
     AsRead,
-    /// In each row group, by the first column.
+    /// Ordered by the first column within each row group.
     ByFirstColumn,
 }
 
@@ -31,30 +31,30 @@ pub(crate) struct Column<R> {
     value: fn(&R) -> Value<'_>,
 }
 
-/// What is said of a column.
+/// The description of a column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// Its unit, or its form.
+    /// The unit or format of the values.
     pub(crate) unit: &'static str,
     pub(crate) meaning: &'static str,
-    /// Where the value is from.
+    /// Where the value comes from.
     pub(crate) source: &'static str,
 }
 
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Text in UTF-8.
+    /// UTF-8 text.
     Text,
     /// Bytes.
     Bytes,
-    /// A whole number of 16 bits.
+    /// A 16-bit integer.
     Short,
-    /// A whole number of 32 bits.
+    /// A 32-bit integer.
     Integer,
-    /// A whole number of 64 bits.
+    /// A 64-bit integer.
     Long,
     /// Milliseconds since 1970, UTC.
     Time,
@@ -70,16 +70,16 @@ pub(crate) enum Value<'a> {
     Number(i64),
 }
 
-/// A file that rows are written to.
+/// A file to write rows to.
 pub(crate) trait RowSink {
     /// Adds a row, with a value for each column.
     fn row(&mut self, values: &[Value<'_>]) -> io::Result<()>;
 
-    /// Writes what waits, and waits until all is on the disk.
+    /// Writes buffered rows and syncs the file to disk.
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
 
-/// A column by what is said of it, and its value.
+/// Returns a column with its description and the function that computes its value.
 pub(crate) const fn column<R>(
     name: &'static str,
     kind: Kind,
@@ -107,7 +107,7 @@ impl<R> Table<R> {
         self.columns().map(|column| column.about).collect()
     }
 
-    /// The values of a row. A number that its column can't hold is null.
+    /// Returns the values of a row. A number that doesn't fit its column becomes null.
     pub(crate) fn values<'r>(&self, row: &'r R) -> Vec<Value<'r>> {
         let values = self.columns().map(|column| {
             let value = (column.value)(row);

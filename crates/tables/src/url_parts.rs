@@ -1,4 +1,4 @@
-//! What a URL is made from, as Common Crawl's index has it.
+//! Splits a URL into the parts that Common Crawl's index has.
 
 use crawl_archive::surt;
 use crawl_weburl::{
@@ -6,7 +6,7 @@ use crawl_weburl::{
     without_trailing_dot,
 };
 
-/// A URL and the parts of it that have columns.
+/// A URL and those of its parts that have columns.
 pub(crate) struct UrlParts {
     url: CanonicalUrl,
     pub(crate) surt: String,
@@ -14,7 +14,7 @@ pub(crate) struct UrlParts {
 }
 
 impl UrlParts {
-    /// None for a text that is no URL a crawler can ask for.
+    /// Returns `None` if the text is not a URL that a crawler can fetch.
     pub(crate) fn of(url: &str) -> Option<UrlParts> {
         let url = canonicalize(None, url).ok()?;
         Some(UrlParts {
@@ -28,13 +28,13 @@ impl UrlParts {
         without_trailing_dot(self.url.host())
     }
 
-    /// The host, where it is a name and no address.
+    /// Returns the host if it is a name, not an address.
     fn name(&self) -> Option<&str> {
         let host = self.host();
         host_address(host).is_none().then_some(host)
     }
 
-    /// A label of the host's name, counted from its end: 0 is the top-level domain.
+    /// Returns a label of the host name, counted from the end: 0 is the top-level domain.
     pub(crate) fn label_from_end(&self, place: usize) -> Option<&str> {
         self.name()?.rsplit('.').nth(place)
     }
@@ -56,7 +56,7 @@ impl UrlParts {
         self.url.scheme()
     }
 
-    /// The port, where the URL names one. In canonical form it never names the scheme's own.
+    /// Returns the explicit port. A canonical URL never has the default port of its scheme.
     pub(crate) fn port(&self) -> Option<u16> {
         self.url.as_url().port()
     }
@@ -70,7 +70,7 @@ impl UrlParts {
     }
 }
 
-/// The host key of a URL.
+/// Returns the host key of a URL.
 pub(crate) fn host_key(url: &str) -> Option<String> {
     let url = canonicalize(None, url).ok()?;
     Some(url.host_key().to_string())

@@ -1,4 +1,4 @@
-//! What is written for a directory with rows of all kinds, read back.
+//! Exports a directory with rows of all kinds and reads the tables back.
 #![expect(
     clippy::unwrap_used,
     reason = "a helper of a test that panics fails the test"
@@ -15,8 +15,8 @@ use parquet::record::Field;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Names and types of Common Crawl's columns, as `cc-index-schema-flat.json` of its repository
-/// cc-index-table has them in the version of July 2026.
+/// Names and types of Common Crawl's columns, from `cc-index-schema-flat.json` in its repository
+/// cc-index-table, as of July 2026.
 const COMMON_CRAWL: [(&str, &str); 33] = [
     ("url_surtkey", "string"),
     ("url", "string"),
@@ -72,7 +72,8 @@ fn rows(dir: &Path, file: &str, rows: &[Value], tail: &str) {
     fs::write(dir.join(file), rows + tail).unwrap();
 }
 
-/// A crawl with what is hard to write: quotes, breaks, nulls, numbers beyond a column's type.
+/// Makes a crawl with values that are hard to write: quotes, line breaks, nulls, numbers out of a
+/// column's range.
 fn crawl() -> TempDir {
     let dir = tempfile::Builder::new()
         .prefix("crawl-of-")
@@ -141,7 +142,7 @@ fn reader(out: &TempDir, table: &str) -> SerializedFileReader<File> {
     SerializedFileReader::new(file).unwrap()
 }
 
-/// The rows of a Parquet file, each cell as CSV has it without quotes; null is null.
+/// Returns the rows of a Parquet file, each cell as in CSV but without quotes. Null is `None`.
 fn parquet_cells(out: &TempDir, table: &str) -> Vec<Vec<Option<String>>> {
     let cell = |field: &Field| match field {
         Field::Null => None,
@@ -166,7 +167,7 @@ fn parquet_cells(out: &TempDir, table: &str) -> Vec<Vec<Option<String>>> {
     .collect()
 }
 
-/// The header and the rows of a CSV file; what stands in no quotes and is empty is null.
+/// Returns the header and the rows of a CSV file. An empty cell without quotes is null.
 fn csv_cells(out: &TempDir, table: &str) -> (Vec<String>, Vec<Vec<Option<String>>>) {
     let text = fs::read_to_string(out.path().join(format!("{table}.csv"))).unwrap();
     let mut rows = vec![Vec::new()];
@@ -202,7 +203,7 @@ fn csv_cells(out: &TempDir, table: &str) -> (Vec<String>, Vec<Vec<Option<String>
     (header, rows)
 }
 
-/// The cells of a row of `pages`, by their column.
+/// Returns the cells of a row of `pages`, by column.
 fn page_cells(dir: &Path, url: &str) -> Value {
     let (out, _) = exported(dir, Format::Csv);
     let (header, rows) = csv_cells(&out, "pages");
@@ -218,12 +219,12 @@ fn page_cells(dir: &Path, url: &str) -> Value {
 }
 
 #[test]
-fn ours_common_crawls_columns_come_first_with_its_names_and_types() {
+fn common_crawls_columns_come_first_with_its_names_and_types() {
     let dir = crawl();
     let (out, _) = exported(dir.path(), Format::Parquet);
     let reader = reader(&out, "pages");
     let schema = reader.metadata().file_metadata().schema_descr();
-    let found: Vec<(String, &str)> = schema.columns()[..COMMON_CRAWL.len()]
+    let names_and_types: Vec<(String, &str)> = schema.columns()[..COMMON_CRAWL.len()]
         .iter()
         .map(|column| {
             let kind = match (
@@ -241,7 +242,7 @@ fn ours_common_crawls_columns_come_first_with_its_names_and_types() {
         })
         .collect();
     assert_eq!(
-        found,
+        names_and_types,
         COMMON_CRAWL.map(|(name, kind)| (name.to_owned(), kind))
     );
 }
@@ -294,12 +295,12 @@ fn csv_and_parquet_hold_the_same() {
 }
 
 #[test]
-fn ours_a_page_has_all_that_its_row_and_its_record_tell() {
+fn a_page_has_the_facts_of_its_row_and_record() {
     let dir = crawl();
     let name = dir.path().file_name().unwrap().to_str().unwrap();
-    let found = page_cells(dir.path(), "https://www.example.co.uk:8443/a/B?q=\u{fc}&r");
+    let cells = page_cells(dir.path(), "https://www.example.co.uk:8443/a/B?q=\u{fc}&r");
     assert_eq!(
-        found,
+        cells,
         json!({
             "url_surtkey": "uk,co,example:8443)/a/b?q=%c3%bc&r",
             "url": "https://www.example.co.uk:8443/a/B?q=\u{fc}&r",
@@ -325,7 +326,7 @@ fn ours_a_page_has_all_that_its_row_and_its_record_tell() {
 }
 
 #[test]
-fn ours_what_is_not_known_is_null() {
+fn unknown_values_are_null() {
     let dir = crawl();
     let address = page_cells(dir.path(), "http://[::1]:81/");
     assert_eq!(address["url_host_name"], "[::1]");
@@ -350,13 +351,14 @@ fn ours_what_is_not_known_is_null() {
         assert_eq!(none[column], Value::Null, "{column}");
     }
     assert_eq!(none["content_truncated"], "length");
-    let gone = page_cells(dir.path(), "http://e.example/gone");
+    let failed_page = page_cells(dir.path(), "http://e.example/gone");
     assert_eq!(
-        (&gone["subset"], &gone["title"]),
+        (&failed_page["subset"], &failed_page["title"]),
         (&json!("crawldiagnostics"), &json!("=1+1"))
     );
-    assert_eq!(gone["via"], "");
-    let sample = ["how", "stratum", "drawn", "of"].map(|name| &gone[format!("sample_{name}")]);
+    assert_eq!(failed_page["via"], "");
+    let sample =
+        ["how", "stratum", "drawn", "of"].map(|name| &failed_page[format!("sample_{name}")]);
     assert_eq!(
         sample,
         [
@@ -369,7 +371,7 @@ fn ours_what_is_not_known_is_null() {
 }
 
 #[test]
-fn ours_pages_are_sorted_compressed_and_described() {
+fn pages_are_sorted_compressed_and_described() {
     let dir = crawl();
     let (out, _) = exported(dir.path(), Format::Parquet);
     let keys: Vec<_> = parquet_cells(&out, "pages")
@@ -407,7 +409,7 @@ fn ours_pages_are_sorted_compressed_and_described() {
 }
 
 #[test]
-fn ours_without_links_there_is_no_table_of_them() {
+fn without_links_there_is_no_table_of_them() {
     let dir = crawl();
     fs::remove_file(dir.path().join("links.jsonl")).unwrap();
     let (out, written) = exported(dir.path(), Format::Csv);
@@ -416,7 +418,7 @@ fn ours_without_links_there_is_no_table_of_them() {
 }
 
 #[test]
-fn ours_a_folder_without_a_crawl_is_refused() {
+fn a_folder_without_a_crawl_is_refused() {
     let (dir, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let refused = export(dir.path(), out.path(), Format::Csv, Rounds::All)
         .unwrap_err()
@@ -425,7 +427,7 @@ fn ours_a_folder_without_a_crawl_is_refused() {
 }
 
 #[test]
-fn ours_hosts_have_the_coverage_verdict_by_the_last_row_of_each_url() {
+fn hosts_have_the_coverage_verdict_by_the_last_row_of_each_url() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(
         dir.path().join("crawl.toml"),
@@ -449,7 +451,7 @@ fn ours_hosts_have_the_coverage_verdict_by_the_last_row_of_each_url() {
     let (out, _) = exported(dir.path(), Format::Csv);
     let (header, hosts) = csv_cells(&out, "hosts");
     let place = |name: &str| header.iter().position(|column| column == name).unwrap();
-    let told: Vec<_> = hosts
+    let coverage: Vec<_> = hosts
         .iter()
         .map(|host| {
             ["host", "coverage", "missing", "missing_by"]
@@ -465,5 +467,5 @@ fn ours_hosts_have_the_coverage_verdict_by_the_last_row_of_each_url() {
         format!("f.example blocked {}", missing("refused", 403)),
         format!("g.example empty {}", missing("errors", 503)),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(coverage, expected);
 }

@@ -1,14 +1,14 @@
-//! A seeded, misbehaving web on loopback with a request log: what crawls are tested against.
+//! A seeded, misbehaving web on loopback with a request log, for testing crawlers.
 //!
-//! A [`TestWeb`] is many hosts, each on an address of its own in 127.0.0.0/8. Its pages are
-//! computed from a seed when they are asked for, so a web of a million pages costs nothing to
-//! keep, and [`TestWeb::truth`] says what a crawl of it must find: which URLs are to be fetched,
-//! which are excluded and by what. Any path can be given a [`Script`] instead: other answers, late
-//! answers, a sequence of answers, or bytes that are no HTTP at all. Every request stands in
-//! [`TestWeb::log`] with its times, on a scale that no later step of the clock bends.
+//! A [`TestWeb`] has any number of hosts, each on its own address in 127.0.0.0/8. Its pages are
+//! computed from a seed on request, so a web of a million pages takes no memory. [`TestWeb::truth`]
+//! returns what a crawl must find: which URLs to fetch, and which are excluded by what. A
+//! [`Script`] replaces the replies for a path: with other answers, late answers, a sequence of
+//! answers, or bytes that are not HTTP at all. [`TestWeb::log`] contains every request with its
+//! times, on a scale that is unaffected by clock changes.
 //!
-//! It never opens a connection, never listens outside of loopback, depends on no other room of the
-//! crawler, and so knows nothing of how one should behave beyond the standards.
+//! The web never opens a connection, never listens outside of loopback, and depends on no other
+//! crate of the crawler, so its behaviour follows from the standards alone.
 //!
 //! ```
 //! use std::io::{Read, Write};

@@ -1,16 +1,16 @@
-//! The many ways in which people write one and the same link.
+//! The many ways to write the same link.
 
 use crate::random::SeededRandom;
 
 /// The target of a link.
 pub(crate) struct Target<'a> {
     pub(crate) authority: &'a str,
-    /// Canonical path and query.
+    /// The canonical path and query.
     pub(crate) path: &'a str,
     pub(crate) same_host: bool,
 }
 
-/// An attribute value, quoted and escaped, that means `target` when read against `base` (a path).
+/// Returns a quoted and escaped attribute value that resolves to `target` against `base` (a path).
 pub(crate) fn write(base: &str, target: &Target<'_>, dice: &mut SeededRandom) -> String {
     let Target {
         authority,
@@ -38,7 +38,8 @@ pub(crate) fn write(base: &str, target: &Target<'_>, dice: &mut SeededRandom) ->
     }
 }
 
-/// A relative reference from `base` to `path`, both absolute paths with or without a query.
+/// Returns a relative reference from `base` to `path`. Both are absolute paths with an optional
+/// query.
 fn relative(base: &str, path: &str) -> String {
     let base_dir = dir(base);
     let path_dir = dir(path);

@@ -1,15 +1,15 @@
-//! The request log: what the hosts saw, and when.
+//! The request log: what the hosts received, and when.
 
 use std::net::SocketAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// One request as its host saw it.
+/// A request as its host received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogEntry {
-    /// Index of the host, 0 first.
+    /// The index of the host, from 0.
     pub host: u32,
-    /// Number of the connection, unique in the web; requests on one connection share it.
+    /// The number of the connection, unique in the web and shared by its requests.
     pub connection: u64,
     /// The client's end of the connection.
     pub peer: SocketAddr,
@@ -19,20 +19,20 @@ pub struct LogEntry {
     pub path: String,
     /// Header lines in order, names as sent.
     pub headers: Vec<(String, String)>,
-    /// When the request's first byte was read. Microseconds since the Unix epoch: wall time at
-    /// the web's start plus monotonic time since, so it never goes backwards.
+    /// When the request's first byte was read, in microseconds since the Unix epoch. Computed as
+    /// wall time at the web's start plus monotonic time since, so it never goes backwards.
     pub start_us: u64,
-    /// The moment before the answer's last bytes were handed to the system, on the same scale;
-    /// so no client has the whole answer sooner. `None` while under way.
+    /// The time just before the answer's last bytes were passed to the system, on the same scale:
+    /// no client can have the whole answer earlier. `None` while the request is being served.
     pub end_us: Option<u64>,
-    /// The status sent; `None` while under way and for raw replies.
+    /// The status sent; `None` while the request is being served, and for raw replies.
     pub status: Option<u16>,
-    /// Bytes sent, head and body.
+    /// Bytes sent, including the head.
     pub sent: u64,
 }
 
 impl LogEntry {
-    /// The first value of a header, whatever the case of its name.
+    /// Returns the first value of a header. Header names are case-insensitive.
     pub fn header(&self, name: &str) -> Option<&str> {
         let line = self
             .headers
@@ -41,15 +41,15 @@ impl LogEntry {
         line.map(|(_, value)| value.as_str())
     }
 
-    /// The `User-Agent` header, empty if there is none.
+    /// Returns the `User-Agent` header, or an empty string.
     pub fn user_agent(&self) -> &str {
         self.header("user-agent").unwrap_or("")
     }
 }
 
-/// The times from the end of each request to the start of the next, in microseconds, in order of
-/// start; negative where they overlap. Pass the entries of one host. An entry still under way is
-/// taken to end at its start.
+/// Returns the times from the end of each request to the start of the next, in microseconds, in
+/// order of start; negative if they overlap. Pass the entries of one host. An unfinished request
+/// counts as ending at its start.
 pub fn gaps<'a>(entries: impl IntoIterator<Item = &'a LogEntry>) -> Vec<i64> {
     let mut times: Vec<(i64, i64)> = entries
         .into_iter()
@@ -79,12 +79,12 @@ pub(crate) struct Log {
 
 #[derive(Debug, Default)]
 struct Entries {
-    /// The number that were cleared away; keys count from the web's start.
-    gone: u64,
+    /// The number of entries cleared so far. Keys count from the web's start.
+    cleared: u64,
     kept: Vec<LogEntry>,
 }
 
-/// Names one entry of the log, also after the log was cleared.
+/// Identifies a log entry, even after the log was cleared.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EntryKey(u64);
 
@@ -106,14 +106,14 @@ impl Log {
     pub(crate) fn begin(&self, entry: LogEntry) -> EntryKey {
         let mut entries = self.lock();
         entries.kept.push(entry);
-        let key = EntryKey(entries.gone + entries.kept.len() as u64 - 1);
+        let key = EntryKey(entries.cleared + entries.kept.len() as u64 - 1);
         self.grown.notify_all();
         key
     }
 
     pub(crate) fn end(&self, key: EntryKey, end_us: u64, status: Option<u16>, sent: u64) {
         let mut entries = self.lock();
-        let Some(at) = key.0.checked_sub(entries.gone) else {
+        let Some(at) = key.0.checked_sub(entries.cleared) else {
             return;
         };
         if let Some(entry) = usize::try_from(at)
@@ -133,11 +133,11 @@ impl Log {
 
     pub(crate) fn take(&self) -> Vec<LogEntry> {
         let mut entries = self.lock();
-        entries.gone += entries.kept.len() as u64;
+        entries.cleared += entries.kept.len() as u64;
         std::mem::take(&mut entries.kept)
     }
 
-    /// Waits until the log fulfils `wanted`; false if it has not within `limit`.
+    /// Waits until `wanted` returns true for the log. Returns false after `limit`.
     pub(crate) fn wait(&self, limit: Duration, wanted: impl Fn(&[LogEntry]) -> bool) -> bool {
         let (entries, _) = self
             .grown
@@ -147,7 +147,7 @@ impl Log {
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
-        // An entry is whole or absent, so a panic elsewhere leaves nothing half written.
+        // An entry is added as a whole, so a panic elsewhere leaves the log consistent.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     for host in 0..web.hosts() {
         println!("{}", web.url(host, "/"));
     }
-    // An unreadable stdin is a closed one.
+    // An unreadable stdin counts as closed.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
     for request in web.log() {
         println!("{} {}", request.path, request.user_agent());
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The web that the arguments ask for; `None` if they ask for help.
+/// Returns the web described by the arguments; `None` if they request help.
 fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Spec>, String> {
     let mut spec = TestWeb::builder();
     while let Some(flag) = args.next() {

@@ -1,4 +1,4 @@
-//! Ways to misbehave, each with a name.
+//! Named ways to misbehave.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -8,24 +8,24 @@ use flate2::write::{DeflateEncoder, ZlibEncoder};
 
 use crate::reply::{Answer, Reply, ReplyStep, TAKES_ALL, gzip};
 
-/// Decoded bytes of the bombs.
+/// Decoded size of the bombs in bytes.
 const BOMB_BYTES: usize = 64 << 20;
-/// So long a drip waits between two pieces.
+/// Pause between two pieces of a drip.
 const DRIP: Duration = Duration::from_millis(100);
-/// Pieces of a drip: a minute of them.
+/// Pieces of a drip, which takes a minute in total.
 const DRIPS: usize = 600;
 
-/// One way to misbehave: what it is in words, and what the server does with a request.
+/// A way to misbehave: its name, and the server's reply to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misbehaviour {
     /// `sends nothing`, `closes without an answer`, ...
     pub name: &'static str,
-    /// The misbehaviour.
+    /// The server's reply.
     pub reply: Reply,
 }
 
-/// All ways to misbehave within one exchange, in an order that tells a story: before the
-/// head, in the head, in the framing of the body, in its coding, in what it says.
+/// Returns all ways to misbehave within one exchange, in protocol order: before the head, in the
+/// head, in the framing of the body, in its coding, in its content.
 ///
 /// ```
 /// let names: Vec<_> = crawl_testweb::misbehaviours().iter().map(|kind| kind.name).collect();

@@ -1,4 +1,4 @@
-//! nginx on loopback, as a server of files: a server that others wrote, and a fast one.
+//! nginx on loopback as a file server: fast, and written by others.
 
 use std::fs;
 use std::io;
@@ -7,53 +7,53 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// The nginx to start, and the files it serves.
+/// How to start nginx, and the files to serve.
 #[derive(Clone, Debug)]
 pub struct NginxSpec {
-    /// The program.
+    /// The path of the nginx program.
     pub program: PathBuf,
-    /// Its list of media types, `mime.types`.
+    /// The path of nginx's list of media types, `mime.types`.
     pub mime_types: PathBuf,
-    /// The folder of the files. Links in it are followed.
+    /// The folder of the files. Symbolic links in it are followed.
     pub root: PathBuf,
-    /// An empty folder for its configuration, its error log and its process number.
+    /// An empty folder for the configuration, the error log and the process ID.
     pub dir: PathBuf,
-    /// Where it writes a line for each request.
+    /// The destination of the access log.
     pub log: NginxLog,
-    /// The address and the protocol that it serves by.
+    /// The address and protocol to serve on.
     pub endpoint: NginxEndpoint,
-    /// What a line of the log says, in nginx's variables, such as `$status $request_uri`.
+    /// The format of a log line in nginx's variables, such as `$status $request_uri`.
     pub log_line: &'static str,
 }
 
-/// The address and the protocol by which nginx serves. The port is a free one.
+/// The address and protocol on which nginx serves. The port is a free one.
 #[derive(Clone, Debug)]
 pub enum NginxEndpoint {
-    /// HTTP/1.1 at 127.0.0.1.
+    /// HTTP/1.1 on 127.0.0.1.
     Ipv4,
-    /// HTTP/1.1 at `::1`.
+    /// HTTP/1.1 on `::1`.
     Ipv6,
-    /// HTTP/2 over TLS at 127.0.0.1.
+    /// HTTP/2 over TLS on 127.0.0.1.
     Http2 {
-        /// The name that the certificate is of.
+        /// The host name in the certificate.
         host: &'static str,
         /// The certificate, a PEM file.
         certificate: PathBuf,
-        /// Its key, a PEM file.
+        /// The private key, a PEM file.
         key: PathBuf,
     },
 }
 
-/// Where nginx writes a line for each request.
+/// The destination of nginx's access log.
 #[derive(Clone, Debug)]
 pub enum NginxLog {
-    /// At once, to [`Nginx::lines`].
+    /// Unbuffered, to [`Nginx::lines`].
     Piped,
-    /// To this file, some 64 KiB at a time; it is whole when nginx has ended.
+    /// To this file, about 64 KiB at a time. The file is complete when nginx has ended.
     File(PathBuf),
 }
 
-/// A server of the files of one folder. It ends when this goes.
+/// A running server of the files in one folder. Dropping it stops nginx.
 #[derive(Debug)]
 pub struct Nginx {
     child: Child,
@@ -62,13 +62,13 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts it on a free port.
+    /// Starts nginx on a free port.
     ///
     /// # Errors
-    /// Where a file can't be written or the program can't be started.
+    /// If a file can't be written or the program can't be started.
     pub fn start(spec: &NginxSpec) -> io::Result<Nginx> {
-        // nginx takes over a socket that listens already, as it does when its program is
-        // replaced while it runs: so the port is free, and nobody waits for it to be open.
+        // nginx inherits a listening socket, as it does when its program is replaced at run time.
+        // So the port is free, and callers don't have to wait until it is open.
         let socket = TcpListener::bind(spec.endpoint.address(0))?;
         socket.set_nonblocking(true)?;
         let port = socket.local_addr()?.port();
@@ -91,19 +91,19 @@ impl Nginx {
         })
     }
 
-    /// Where it serves, with a slash at the end.
+    /// Returns the server's URL, with a trailing slash.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}/", self.origin)
     }
 
-    /// The port at which it serves.
+    /// Returns the server's port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The lines of [`NginxLog::Piped`], once.
+    /// Takes the output of [`NginxLog::Piped`]. `None` after the first call.
     pub fn lines(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
     }
@@ -117,7 +117,7 @@ impl NginxEndpoint {
         }
     }
 
-    /// As nginx's configuration says it.
+    /// Returns the arguments of nginx's `listen` directive.
     fn listen(&self, port: u16) -> String {
         let address = self.address(port);
         match self {
@@ -136,7 +136,7 @@ impl NginxEndpoint {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // TERM, so that it ends its worker too; KILL would leave that one behind.
+        // TERM makes nginx stop its worker too; KILL would leave the worker running.
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status();
         if sent.is_ok_and(|status| status.success()) {
@@ -145,7 +145,7 @@ impl Drop for Nginx {
     }
 }
 
-/// Without root, `user` does nothing; as root, the worker can read what its starter can.
+/// Without root, `user` has no effect. As root, it lets the worker read what the parent can read.
 fn configuration(spec: &NginxSpec, port: u16) -> String {
     let log = match &spec.log {
         NginxLog::Piped => "/dev/stdout asked".to_owned(),

@@ -1,9 +1,9 @@
-//! Numbers that follow from a seed and from nothing else.
+//! Pseudo-random numbers that depend only on a seed.
 
-/// A stream of numbers that depends on its seeds only (SplitMix64).
+/// A stream of numbers that depends only on its seeds (SplitMix64).
 ///
-/// Each page makes a stream of its own from (seed, host, page, purpose), so any page can be
-/// computed without the pages before it.
+/// Each page has its own stream from (seed, host, page, purpose), so a page can be computed without
+/// those before it.
 #[derive(Debug, Clone)]
 pub(crate) struct SeededRandom(u64);
 
@@ -21,12 +21,12 @@ impl SeededRandom {
         scramble(self.0)
     }
 
-    /// A number in `0..end`; 0 if `end` is 0.
+    /// Returns a number in `0..end`; 0 if `end` is 0.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next().checked_rem(end).unwrap_or(0)
     }
 
-    /// True in `share` of 1,000 cases.
+    /// Returns true with probability `share` in 1,000.
     pub(crate) fn per_mille(&mut self, share: u32) -> bool {
         self.below(1000) < u64::from(share)
     }

@@ -1,4 +1,4 @@
-//! Scripted answers: good ones, bad ones, and bytes that are no answer at all.
+//! Scripted replies: good answers, bad answers, and bytes that are not HTTP at all.
 
 use std::io::Write;
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// One well-formed HTTP answer; `Content-Length` is added when it is sent.
+/// A well-formed HTTP answer. `Content-Length` is added when it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The status code.
     pub status: u16,
-    /// Header lines in order, names as they are sent.
+    /// Header lines in order, with names as sent.
     pub headers: Vec<(String, String)>,
-    /// The body as it is sent, so in the coding that the headers name.
+    /// The body as sent, encoded as the headers declare.
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// An answer without headers and body.
+    /// Creates an answer without headers and body.
     pub fn of(status: u16) -> Answer {
         Answer {
             status,
@@ -27,21 +27,21 @@ impl Answer {
         }
     }
 
-    /// 200 with HTML in UTF-8.
+    /// Creates a 200 answer with HTML in UTF-8.
     pub fn html(html: &str) -> Answer {
         Answer::of(200)
             .header("content-type", "text/html; charset=utf-8")
             .body(html)
     }
 
-    /// 200 with plain text in UTF-8, as robots.txt has it.
+    /// Creates a 200 answer with plain text in UTF-8, as for robots.txt.
     pub fn text(text: &str) -> Answer {
         Answer::of(200)
             .header("content-type", "text/plain; charset=utf-8")
             .body(text)
     }
 
-    /// A redirect with this `Location`.
+    /// Creates a redirect with this `Location`.
     pub fn redirect(status: u16, location: &str) -> Answer {
         Answer::of(status).header("location", location)
     }
@@ -60,7 +60,7 @@ impl Answer {
         self
     }
 
-    /// Codes the body with gzip and says so.
+    /// Compresses the body with gzip and declares it in a header.
     #[must_use]
     pub fn gzip(mut self) -> Answer {
         self.body = gzip(&self.body);
@@ -77,7 +77,7 @@ impl Answer {
 /// The reply of a host to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// Waited before the first byte goes out, on top of the host's latency.
+    /// The pause before the first byte, in addition to the host's latency.
     pub delay: Duration,
     pub(crate) act: Act,
 }
@@ -88,22 +88,22 @@ pub(crate) enum Act {
     Usual,
     Answer(Answer),
     Drip(Answer, usize, Duration),
-    /// Bytes of any kind; the connection closes after the last step.
+    /// Arbitrary bytes. The connection closes after the last step.
     Raw(Vec<ReplyStep>),
 }
 
-/// One step of a reply that speaks for itself.
+/// A step of a raw reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyStep {
     /// Send these bytes.
     Send(Vec<u8>),
-    /// Send these bytes again and again until the client goes away.
+    /// Send these bytes repeatedly until the client disconnects.
     Endless(Vec<u8>),
-    /// Send nothing for so long.
+    /// Send nothing for this long.
     Wait(Duration),
-    /// Send nothing until the client goes away.
+    /// Send nothing until the client disconnects.
     Silence,
-    /// Close this side of the connection; the client may go on sending.
+    /// Close this side of the connection. The client may continue sending.
     HalfClose,
     /// Reset the connection (RST).
     Reset,
@@ -123,55 +123,56 @@ impl Reply {
         }
     }
 
-    /// The answer that the host would give without a script.
+    /// Creates the reply that the host would give without a script.
     pub fn usual() -> Reply {
         Reply::act(Act::Usual)
     }
 
-    /// Bytes and pauses as told; then the connection closes.
+    /// Creates a reply of the given bytes and pauses, after which the connection closes.
     pub fn raw(steps: impl Into<Vec<ReplyStep>>) -> Reply {
         Reply::act(Act::Raw(steps.into()))
     }
 
-    /// The head at once, then `bytes` of the body at a time with a pause before each.
+    /// Creates a reply that sends the head at once, then `bytes` of the body at a time, pausing
+    /// before each piece.
     pub fn drip(answer: Answer, bytes: usize, pause: Duration) -> Reply {
         Reply::act(Act::Drip(answer, bytes.max(1), pause))
     }
 
-    /// Takes the request and never answers.
+    /// Creates a reply that reads the request and never answers.
     pub fn silence() -> Reply {
         Reply::raw([ReplyStep::Silence])
     }
 
-    /// Resets the connection instead of an answer.
+    /// Creates a reply that resets the connection without an answer.
     pub fn reset() -> Reply {
         Reply::raw([ReplyStep::Reset])
     }
 
-    /// Closes the connection instead of an answer.
+    /// Creates a reply that closes the connection without an answer.
     pub fn close() -> Reply {
         Reply::raw([])
     }
 
-    /// A status line that is none.
+    /// Creates a reply with an invalid status line.
     pub fn garbage() -> Reply {
         Reply::raw([ReplyStep::Send(
             b"\x16\x03\x01 I speak no HTTP\r\n\r\n".to_vec(),
         )])
     }
 
-    /// Declares `missing` bytes more than it sends, then closes.
+    /// Creates a reply that declares `missing` bytes more than it sends, then closes.
     pub fn short_body(answer: &Answer, missing: usize) -> Reply {
         let mut bytes = head(answer, Some(answer.body.len() + missing));
         bytes.extend_from_slice(&answer.body);
         Reply::raw([ReplyStep::Send(bytes)])
     }
 
-    /// Sends the head and half of the body, then resets the connection.
+    /// Creates a reply that sends the head and half of the body, then resets the connection.
     pub fn reset_in_body(answer: &Answer) -> Reply {
         let mut bytes = head(answer, Some(answer.body.len()));
         bytes.extend_from_slice(&answer.body[..answer.body.len() / 2]);
-        // The pause lets the client read what was sent: a reset discards what is under way.
+        // The pause lets the client read the bytes: a reset discards data in transit.
         Reply::raw([
             ReplyStep::Send(bytes),
             ReplyStep::Wait(Duration::from_millis(20)),
@@ -179,14 +180,15 @@ impl Reply {
         ])
     }
 
-    /// Sends the head and half of the body, then nothing until the client goes away.
+    /// Creates a reply that sends the head and half of the body, then nothing until the client
+    /// disconnects.
     pub fn stall_in_body(answer: &Answer) -> Reply {
         let mut bytes = head(answer, Some(answer.body.len()));
         bytes.extend_from_slice(&answer.body[..answer.body.len() / 2]);
         Reply::raw([ReplyStep::Send(bytes), ReplyStep::Silence])
     }
 
-    /// One good chunk, then a chunk whose size is no number.
+    /// Creates a reply with a valid chunk, then a chunk whose size is not a number.
     pub fn bad_chunk() -> Reply {
         let bytes =
             b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ntransfer-encoding: chunked\r\n\r\n\
@@ -194,14 +196,14 @@ impl Reply {
         Reply::raw([ReplyStep::Send(bytes.to_vec())])
     }
 
-    /// HTML without end and without a length.
+    /// Creates a reply of endless HTML without a length.
     pub fn endless_body() -> Reply {
         let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n";
         let body = b"<p>and so on</p>\n".repeat(1000);
         Reply::raw([ReplyStep::Send(head.to_vec()), ReplyStep::Endless(body)])
     }
 
-    /// Header lines without end.
+    /// Creates a reply with endless header lines.
     pub fn endless_headers() -> Reply {
         let lines = format!("x-more: {}\r\n", "y".repeat(1000)).repeat(16);
         Reply::raw([
@@ -210,7 +212,8 @@ impl Reply {
         ])
     }
 
-    /// HTML that takes about a thousandth of `decoded` bytes on the wire, coded with gzip.
+    /// Creates a reply of gzipped HTML that takes about a thousandth of `decoded` bytes on the
+    /// wire.
     pub fn gzip_bomb(decoded: usize) -> Reply {
         let answer = Answer::of(200)
             .header("content-type", "text/html")
@@ -219,7 +222,7 @@ impl Reply {
         Reply::from(answer)
     }
 
-    /// The same, so much later.
+    /// Delays the reply by `delay`.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Reply {
         self.delay = delay;
@@ -227,7 +230,7 @@ impl Reply {
     }
 }
 
-/// The replies that one path gives, one per request.
+/// The replies for one path, one per request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
     replies: Vec<Reply>,
@@ -244,12 +247,12 @@ impl<R: Into<Reply>> From<R> for Script {
 }
 
 impl Script {
-    /// The same reply for ever.
+    /// Creates a script that always gives the same reply.
     pub fn always(reply: impl Into<Reply>) -> Script {
         Script::from(reply)
     }
 
-    /// The reply after those so far; the last one is repeated.
+    /// Adds the next reply. The last reply is repeated.
     ///
     /// ```
     /// use crawl_testweb::{Answer, Reply, Script};
@@ -269,7 +272,7 @@ impl Script {
     }
 }
 
-/// The head of an answer; `length` is declared unless the answer does so itself.
+/// Returns the head of an answer. `length` is declared unless the answer's own headers do so.
 pub(crate) fn head(answer: &Answer, length: Option<usize>) -> Vec<u8> {
     let mut head = format!("HTTP/1.1 {} {}\r\n", answer.status, reason(answer.status));
     for (name, value) in &answer.headers {

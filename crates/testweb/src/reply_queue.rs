@@ -1,4 +1,4 @@
-//! Replies on their way to the client.
+//! Sends replies to the client.
 
 use std::io;
 use std::time::Duration;
@@ -9,23 +9,23 @@ use tokio::net::TcpStream;
 use crate::log::Log;
 use crate::reply::{Act, Answer, Reply, ReplyStep, head};
 
-/// So that the time of the last write is close to the end of a long body.
+/// Small enough that the time of the last write is close to the end of a long body.
 const WRITE_BYTES: usize = 64 * 1024;
 
-/// The fate of the connection after a reply.
+/// What happens to the connection after a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
     Next,
     Close,
 }
 
-/// The way out of one reply, with what the log wants to know of it.
+/// Sends one reply and records what the log needs.
 pub(crate) struct Outbox<'a> {
     stream: &'a mut TcpStream,
     log: &'a Log,
     pub(crate) status: Option<u16>,
     pub(crate) sent: u64,
-    /// The moment before the last write; no client has the whole reply sooner.
+    /// The time before the last write: no client can have the whole reply earlier.
     pub(crate) last_us: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Outbox<'a> {
             Act::Answer(answer) => self.answer(answer, head_only).await,
             Act::Drip(answer, bytes, pause) => self.drip(answer, *bytes, *pause).await,
             Act::Raw(steps) => self.raw(steps).await,
-            // The server puts an answer in its place before it comes here.
+            // Unreachable: the server has replaced it by an answer.
             Act::Usual => Ok(Then::Close),
         }
     }
@@ -79,9 +79,9 @@ impl<'a> Outbox<'a> {
                 },
                 ReplyStep::Wait(pause) => tokio::time::sleep(*pause).await,
                 ReplyStep::Silence => {
-                    let gone = until_closed(self.stream).await;
+                    let closed = until_closed(self.stream).await;
                     self.last_us = Some(self.log.now_us());
-                    gone?;
+                    closed?;
                 }
                 ReplyStep::HalfClose => {
                     self.last_us = Some(self.log.now_us());

@@ -1,16 +1,16 @@
-//! One request's head, read from a connection.
+//! Reads the head of a request from a connection.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// A longer head is refused.
+/// Maximum head size in bytes. Longer heads are refused.
 const MAX_HEAD_BYTES: usize = 256 * 1024;
 
 /// A request as it was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceivedRequest {
-    /// The host that got it, 0 first.
+    /// The host that received it, from 0.
     pub host: u32,
     /// The method as sent.
     pub method: String,
@@ -22,7 +22,7 @@ pub struct ReceivedRequest {
 }
 
 impl ReceivedRequest {
-    /// The first value of a header, whatever the case of its name.
+    /// Returns the first value of a header. Header names are case-insensitive.
     pub fn header(&self, name: &str) -> Option<&str> {
         let line = self
             .headers
@@ -32,24 +32,24 @@ impl ReceivedRequest {
     }
 }
 
-/// The bytes that a connection brought.
+/// What a client sent.
 pub(crate) enum Incoming {
-    /// A request, and when its first byte was read.
+    /// A request, and the time when its first byte was read.
     Request(ReceivedRequest, u64),
-    /// Something that is no request.
+    /// An invalid request.
     Bad(&'static str),
     /// The client closed the connection.
     Closed,
 }
 
-/// Bytes that were read and not used yet.
+/// Bytes that were read but not consumed yet.
 #[derive(Default)]
 pub(crate) struct Inbox {
     bytes: Vec<u8>,
 }
 
 impl Inbox {
-    /// Reads the next request, its body too if it declares one.
+    /// Reads the next request, and skips its body if it declares one.
     pub(crate) async fn request(
         &mut self,
         stream: &mut (impl AsyncRead + Unpin),
@@ -118,10 +118,12 @@ fn parse(head: &str, host: u32) -> Option<ReceivedRequest> {
     if let Some(connection) = request.header("connection") {
         request.keeps_alive = !connection.eq_ignore_ascii_case("close");
     }
-    // RFC 9112 section 3.2: a request of HTTP/1.1 without Host is answered by 400.
+    // RFC 9112 section 3.2: an HTTP/1.1 request without Host gets 400.
     (version != "HTTP/1.1" || request.header("host").is_some()).then_some(request)
 }
 
-fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
-    bytes.windows(what.len()).position(|window| window == what)
+fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+    bytes
+        .windows(needle.len())
+        .position(|window| window == needle)
 }

@@ -1,4 +1,4 @@
-//! The hosts at work: connections in, replies out, everything noted in the log.
+//! Accepts connections, sends replies and records everything in the log.
 
 use std::collections::HashMap;
 use std::io;
@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     pub(crate) connections: AtomicU64,
 }
 
-/// Takes a host's connections until it is dropped; its open connections end with it.
+/// Accepts a host's connections until it is dropped, which also closes the open ones.
 pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener, host: u32) {
     let mut connections = JoinSet::new();
     loop {
@@ -40,7 +40,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener, host: u32)
             Ok((stream, peer)) => {
                 connections.spawn(connection(Arc::clone(&shared), stream, host, peer));
             }
-            // Out of file handles: those under way end some day.
+            // File handles have run out: wait until a connection ends.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
         while connections.try_join_next().is_some() {}
@@ -49,12 +49,12 @@ pub(crate) async fn serve(shared: Arc<Shared>, listener: TcpListener, host: u32)
 
 async fn connection(shared: Arc<Shared>, mut stream: TcpStream, host: u32, peer: SocketAddr) {
     let connection = shared.connections.fetch_add(1, Ordering::Relaxed);
-    // A connection ends by an error where the client goes away; the log says how far it came.
+    // A connection ends with an error if the client disconnects. The log shows how far it got.
     let _ = match shared.connection_mode(host) {
         ConnectionMode::Open => converse(&shared, &mut stream, host, connection, peer).await,
         ConnectionMode::Silent => until_closed(&mut stream).await,
         ConnectionMode::Greets => greet(&mut stream).await,
-        // It was taken just before the host stopped to listen.
+        // The connection was accepted just before the host stopped listening.
         ConnectionMode::Refused => stream.set_zero_linger(),
     };
 }
@@ -100,7 +100,7 @@ async fn greet(stream: &mut TcpStream) -> io::Result<()> {
     until_closed(stream).await
 }
 
-/// A request under way; the log learns its end when this is dropped, however that comes about.
+/// A request being served. Dropping it records the end in the log, whatever caused it.
 struct Visit<'a> {
     log: &'a Log,
     key: EntryKey,
@@ -202,7 +202,7 @@ fn takes_gzip(request: &ReceivedRequest) -> bool {
         .is_some_and(|codings| codings.contains("gzip"))
 }
 
-/// Half of the paths, the same ones in every run.
+/// Chooses half of the paths, the same ones in every run.
 fn chosen_for_gzip(request: &ReceivedRequest) -> bool {
     let bytes = request.path.bytes().map(u64::from);
     let seeds: Vec<u64> = std::iter::once(u64::from(request.host))
@@ -212,6 +212,6 @@ fn chosen_for_gzip(request: &ReceivedRequest) -> bool {
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What these guard is changed by single inserts, so a panic elsewhere breaks nothing.
+    // The guarded data changes by single inserts, so a panic elsewhere leaves it consistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

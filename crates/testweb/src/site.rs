@@ -5,18 +5,18 @@ use crate::random::SeededRandom;
 use crate::reply::Answer;
 use crate::web_plan::{Kind, Place, Shape};
 
-/// The rules of every synthetic host for everybody.
+/// The robots.txt rules of every synthetic host, for all crawlers.
 pub(crate) const DISALLOW_PRIVATE: &str = "Disallow: /private/";
 pub(crate) const DISALLOW_ACTION: &str = "Disallow: /*?action=";
 
-/// About so many bytes of text are on each page.
+/// Approximate bytes of text on each page.
 const TEXT_BYTES: usize = 600;
 
-/// A shape with the names that its hosts have got.
+/// A shape with the names of its hosts.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) shape: Shape,
-    /// `127.16.0.1:40123`, per host.
+    /// `127.16.0.1:40123`, by host.
     pub(crate) authorities: Vec<String>,
     pub(crate) crawl_delay: Option<String>,
     pub(crate) sitemap: bool,

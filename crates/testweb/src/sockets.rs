@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 
 use crate::spec::Spec;
 
-/// The number of times that a shared port is drawn anew when one of the addresses has it taken.
+/// How often to try another shared port if one of the addresses has it in use.
 const MAX_DRAWS: u32 = 50;
 
-/// The addresses on which the hosts listen, and the sockets.
+/// The addresses and sockets on which the hosts listen.
 pub(crate) struct Bound {
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) listeners: Vec<TcpListener>,
@@ -34,7 +34,7 @@ fn bind_shared(ips: &[IpAddr]) -> io::Result<Bound> {
                 return Ok(last);
             }
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                // The old one is kept until the new one has another port.
+                // Keep the old socket until the new one has a different port.
                 last = Bound::of(&ips[..1], 0)?;
             }
             Err(error) => return Err(error),
@@ -67,7 +67,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// 127.16.0.1, 127.16.0.2 and so on; never an address that ends in 0 or 255.
+/// Returns 127.16.0.1, 127.16.0.2 and so on, but no address that ends in 0 or 255.
 fn ip(number: u32) -> IpAddr {
     let byte = |value: u32| u8::try_from(value).unwrap_or(u8::MAX);
     let (rest, last) = (number / 250, number % 250);

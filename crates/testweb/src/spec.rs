@@ -1,4 +1,4 @@
-//! The web that a test asks for: how many hosts, which pages, who misbehaves and how.
+//! The settings of a web: how many hosts, which pages, and which misbehaviour.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,23 +11,23 @@ use crate::reply::{Answer, Reply, Script};
 use crate::request::ReceivedRequest;
 use crate::web_plan::LinkMix;
 
-/// The ways in which a host meets a connection.
+/// How a host treats a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ConnectionMode {
-    /// It takes it and answers.
+    /// Accepts and answers it.
     #[default]
     Open,
-    /// Nobody listens: the connection is refused.
+    /// Refuses it: nothing is listening.
     Refused,
-    /// It takes the connection and never says a word.
+    /// Accepts it and sends nothing.
     Silent,
-    /// It greets first and in plain, as mail servers do, and hears nothing.
+    /// Sends a plain-text greeting first, as mail servers do, and reads nothing.
     Greets,
 }
 
 pub(crate) type Handler = Arc<dyn Fn(&ReceivedRequest) -> Option<Reply> + Send + Sync>;
 
-/// A web to be started. Each method takes it and gives it back changed.
+/// The settings of a web to start. Chain its methods, then call [`Spec::start`].
 #[derive(Clone)]
 pub struct Spec {
     pub(crate) seed: u64,
@@ -68,13 +68,13 @@ impl Default for Spec {
 }
 
 impl Spec {
-    /// The seed of every page's content. Default 0.
+    /// Sets the seed of every page's content. Default 0.
     #[must_use]
     pub fn seed(self, seed: u64) -> Spec {
         Spec { seed, ..self }
     }
 
-    /// The number of hosts, at least 1. Default 1.
+    /// Sets the number of hosts, at least 1. Default 1.
     #[must_use]
     pub fn hosts(self, hosts: u32) -> Spec {
         Spec {
@@ -83,8 +83,8 @@ impl Spec {
         }
     }
 
-    /// The number of ordinary pages on each host, at least 1; the places of the [`LinkMix`] come on
-    /// top. Default 20.
+    /// Sets the number of ordinary pages on each host, at least 1, not counting the places of the
+    /// [`LinkMix`]. Default 20.
     #[must_use]
     pub fn pages(self, pages: u64) -> Spec {
         Spec {
@@ -93,7 +93,7 @@ impl Spec {
         }
     }
 
-    /// Which other places there are. See [`LinkMix::plain`] for none.
+    /// Sets the numbers of other places. [`LinkMix::plain`] has none.
     #[must_use]
     pub fn mix(self, mix: LinkMix) -> Spec {
         Spec { mix, ..self }
@@ -105,13 +105,13 @@ impl Spec {
         Spec { sitemap, ..self }
     }
 
-    /// Sets whether half of the pages are sent with gzip to clients that take it. Default true.
+    /// Sets whether half of the pages are sent with gzip to clients that accept it. Default true.
     #[must_use]
     pub fn gzip(self, gzip: bool) -> Spec {
         Spec { gzip, ..self }
     }
 
-    /// A Crawl-delay for the robots.txt of every host, as it is to stand there: `"0.5"`.
+    /// Adds a Crawl-delay to the robots.txt of every host, with exactly this value: `"0.5"`.
     #[must_use]
     pub fn crawl_delay(self, seconds: &str) -> Spec {
         Spec {
@@ -120,21 +120,21 @@ impl Spec {
         }
     }
 
-    /// The time for which every host thinks before it answers. Default 0.
+    /// Sets how long every host waits before it answers. Default 0.
     #[must_use]
     pub fn latency(self, latency: Duration) -> Spec {
         Spec { latency, ..self }
     }
 
-    /// The time for which one host thinks before it answers.
+    /// Sets how long one host waits before it answers.
     #[must_use]
     pub fn latency_of(mut self, host: u32, latency: Duration) -> Spec {
         self.latencies.insert(host, latency);
         self
     }
 
-    /// Spreads the hosts over so many addresses only; each then has a port of its own. By default
-    /// each host has an address of its own, and all have one port.
+    /// Spreads the hosts over this many addresses; then each host has its own port. By default each
+    /// host has its own address, and all share one port.
     #[must_use]
     pub fn addresses(self, addresses: u32) -> Spec {
         Spec {
@@ -143,7 +143,7 @@ impl Spec {
         }
     }
 
-    /// Names the hosts `h0.DOMAIN`, `h1.DOMAIN` in URLs instead of by address. Clients need
+    /// Names the hosts `h0.DOMAIN`, `h1.DOMAIN` in URLs, instead of using addresses. Clients need
     /// [`TestWeb::resolve`].
     #[must_use]
     pub fn domain(self, domain: &str) -> Spec {
@@ -153,21 +153,21 @@ impl Spec {
         }
     }
 
-    /// The replies of a host to requests for one path (with its query, exactly as sent).
+    /// Sets the replies of a host to requests for one path (with its query, exactly as sent).
     #[must_use]
     pub fn script(mut self, host: u32, path: &str, script: impl Into<Script>) -> Spec {
         self.scripts.insert((host, path.to_owned()), script.into());
         self
     }
 
-    /// The robots.txt of a host. For other answers than 200 use [`Spec::script`].
+    /// Sets the robots.txt of a host. For a status other than 200 use [`Spec::script`].
     #[must_use]
     pub fn robots(self, host: u32, text: &str) -> Spec {
         self.script(host, "/robots.txt", Answer::text(text))
     }
 
-    /// Answers of a host that follow from the request; `None` leaves it to the computed web.
-    /// Scripts go first.
+    /// Sets a function that computes a host's replies. If it returns `None`, the computed web
+    /// answers. Scripts take precedence.
     #[must_use]
     pub fn handler(
         mut self,
@@ -178,25 +178,25 @@ impl Spec {
         self
     }
 
-    /// The way in which a host meets connections. Default [`ConnectionMode::Open`].
+    /// Sets how a host treats connections. Default [`ConnectionMode::Open`].
     #[must_use]
     pub fn connection_mode(mut self, host: u32, mode: ConnectionMode) -> Spec {
         self.connection_modes.insert(host, mode);
         self
     }
 
-    /// Starts the web; it listens when this returns.
+    /// Starts the web, which is listening when this returns.
     ///
     /// # Errors
-    /// If an address or port cannot be bound, or there are too few file handles.
+    /// If an address or port can't be bound, or there are too few file handles.
     pub fn try_start(self) -> io::Result<TestWeb> {
         TestWeb::try_start(self)
     }
 
-    /// Starts the web; it listens when this returns. May be called in an async context.
+    /// Starts the web, which is listening when this returns. May be called in an async context.
     ///
     /// # Panics
-    /// If [`Spec::try_start`] fails: a test cannot go on without its web.
+    /// If [`Spec::try_start`] fails.
     pub fn start(self) -> TestWeb {
         self.try_start()
             .unwrap_or_else(|error| panic!("the web did not start: {error}"))

@@ -1,4 +1,4 @@
-//! A web of 200 real pages with six traps between them, each of them without an end.
+//! A web of 200 real pages and six endless traps.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,25 +9,25 @@ use crate::reply::{Answer, Reply};
 use crate::request::ReceivedRequest;
 use crate::web_plan::LinkMix;
 
-/// Ordinary pages: a tree, with links by chance.
+/// Ordinary pages: a tree with additional random links.
 const ARTICLES: u64 = 153;
 const FAN_OUT: u64 = 5;
-/// Months in which something happens, and what happens in each.
+/// Months with events, and the number of events in each.
 const MONTHS: u64 = 3;
 const EVENTS_A_MONTH: u64 = 2;
-/// Things in the shop. Its front shows the first ones; all are shown by their colours.
+/// Things in the shop. The shop's front shows the first few; selections by colour show all.
 const THINGS: u64 = 30;
 const ON_THE_FRONT: u64 = 10;
 const COLOURS: [&str; 4] = ["red", "green", "blue", "grey"];
-/// Selections that show nothing that the colours do not.
+/// Selections that show only what the colours also show.
 const FURTHER: [(&str, [&str; 3]); 2] = [
     ("size", ["s", "m", "l"]),
     ("brand", ["acme", "umbra", "vela"]),
 ];
-/// The first month of the calendar, counted from the year 0.
+/// The first month of the calendar, counted from year 0.
 const FIRST_MONTH: u64 = 2031 * 12 + 4;
 
-/// The kinds of traps, as [`TrapWeb::trap_of`] names them.
+/// The kinds of traps, as returned by [`TrapWeb::trap_of`].
 pub const TRAPS: [&str; 6] = [
     "calendar",
     "session",
@@ -37,25 +37,25 @@ pub const TRAPS: [&str; 6] = [
     "missing",
 ];
 
-/// A web of 200 real pages with six traps between them, on one host, computed from a seed.
+/// A web of 200 real pages and six traps on one host, computed from a seed.
 ///
-/// Some of the real pages are met only within what leads on into a trap: events in the first
-/// months of the calendar, things in the shop that only a selection shows.
+/// Some real pages are reachable only through a trap: events in the first months of the calendar,
+/// and things in the shop that only a selection shows.
 #[derive(Debug, Clone, Copy)]
 pub struct TrapWeb {
     seed: u64,
 }
 
 impl TrapWeb {
-    /// The web of a seed.
+    /// Creates the web of a seed.
     pub fn new(seed: u64) -> TrapWeb {
         TrapWeb { seed }
     }
 
-    /// Starts it; it listens when this returns.
+    /// Starts the web, which is listening when this returns.
     ///
     /// # Panics
-    /// Where no address can be had.
+    /// If no address is available.
     pub fn start(self) -> TestWeb {
         TestWeb::builder()
             .seed(self.seed)
@@ -65,7 +65,7 @@ impl TrapWeb {
             .start()
     }
 
-    /// The paths of all real pages.
+    /// Returns the paths of all real pages.
     pub fn real(self) -> BTreeSet<String> {
         let articles = (0..ARTICLES).map(|n| self.article_path(n));
         let months = (0..MONTHS).map(|month| month_path(FIRST_MONTH + month));
@@ -82,13 +82,13 @@ impl TrapWeb {
         all.chain(fronts).collect()
     }
 
-    /// The trap that a path lies in; nothing for real pages.
+    /// Returns the trap that a path belongs to; `None` for real pages.
     pub fn trap_of(self, path: &str) -> Option<&'static str> {
         let prefixes = ["/events/", "/s/", "/help/", "/shop?", "/go/", "/lost/"];
-        let of = prefixes
+        let trap = prefixes
             .iter()
             .position(|prefix| path.starts_with(prefix))?;
-        (!self.real().contains(path)).then_some(TRAPS[of])
+        (!self.real().contains(path)).then_some(TRAPS[trap])
     }
 
     fn answer(self, request: &ReceivedRequest) -> Reply {
@@ -111,7 +111,7 @@ impl TrapWeb {
             "/events/" => self.page(path, 60, &[month_path(FIRST_MONTH)]),
             "/shop" => self.shop(""),
             _ if selection.is_some() => self.shop(selection?),
-            // What stands behind the page's name is passed over, and its link leads on from there.
+            // The rest of the path is ignored, and the page's relative link makes it longer.
             _ if path.starts_with("/help/") => self.page("/help/", 90, &["more/".to_owned()]),
             _ if path.starts_with("/events/") => self.month(path)?,
             _ if path.starts_with("/lost/") => self.missing(path),
@@ -141,8 +141,8 @@ impl TrapWeb {
         format!("/a/{}-{n}.html", self.word(n, 2))
     }
 
-    /// An article; under a session's id its links bear ids too.
-    fn article(self, path: &str, asked: &str) -> Option<String> {
+    /// Returns an article. Under a session ID, its links have session IDs too.
+    fn article(self, path: &str, requested_path: &str) -> Option<String> {
         let n: u64 = path
             .strip_suffix(".html")?
             .rsplit_once('-')?
@@ -156,16 +156,16 @@ impl TrapWeb {
         let children = (1..=FAN_OUT).map(|child| n * FAN_OUT + child + FAN_OUT - 1);
         let mut links: Vec<u64> = children.filter(|child| *child < ARTICLES).collect();
         links.extend((0..2).map(|_| dice.below(ARTICLES)));
-        let in_session = asked != path;
+        let in_session = requested_path != path;
         let mut paths: Vec<String> = links
             .iter()
             .map(|to| match in_session {
-                true => self.with_session(asked, *to),
+                true => self.with_session(requested_path, *to),
                 false => self.article_path(*to),
             })
             .collect();
-        // "Print this page", with an id for whoever came without one.
-        paths.push(self.with_session(asked, n));
+        // "Print this page", with a session ID for clients without one.
+        paths.push(self.with_session(requested_path, n));
         if n % 60 == 7 && !in_session {
             paths.push(format!("/go/{n}"));
             paths.push(format!("/lost/{}", self.word(n, 4)));
@@ -174,8 +174,8 @@ impl TrapWeb {
         Some(self.page(path, words, &paths))
     }
 
-    fn with_session(self, asked: &str, n: u64) -> String {
-        let seeds = asked.bytes().map(u64::from).chain([self.seed, n]);
+    fn with_session(self, requested_path: &str, n: u64) -> String {
+        let seeds = requested_path.bytes().map(u64::from).chain([self.seed, n]);
         let mut dice = SeededRandom::of(&seeds.collect::<Vec<_>>());
         format!(
             "/s/{:016x}{:016x}{}",
@@ -229,7 +229,7 @@ impl TrapWeb {
         format!("/shop/item/{n}-{}", self.word(n, 5))
     }
 
-    /// The shop's front, or a selection of its things.
+    /// Returns the shop's front, or a selection of its things.
     fn shop(self, selection: &str) -> String {
         let chosen: Vec<(&str, &str)> = selection
             .split('&')
@@ -266,13 +266,13 @@ impl TrapWeb {
         html
     }
 
-    /// A page that cannot exist, answered as if it did.
+    /// Returns a page that can't exist, answered as if it did.
     fn missing(self, path: &str) -> String {
         let mut dice = SeededRandom::of(&path.bytes().map(u64::from).collect::<Vec<_>>());
-        let (one, other) = (self.word(dice.next(), 6), self.word(dice.next(), 6));
+        let (first, second) = (self.word(dice.next(), 6), self.word(dice.next(), 6));
         format!(
             "<title>Oh dear</title><p>There is nothing to be found at {path}, and we are sorry for \
-             that. Perhaps <a href='{one}'>this</a> or <a href='{other}'>that</a> is what you \
+             that. Perhaps <a href='{first}'>this</a> or <a href='{second}'>that</a> is what you \
              were looking for.</p>"
         )
     }
@@ -306,7 +306,7 @@ fn month_path(month: u64) -> String {
     format!("/events/{}/{:02}/", month / 12, month % 12 + 1)
 }
 
-/// A word of three syllables.
+/// Returns a word of three syllables.
 fn made_up(dice: &mut SeededRandom) -> String {
     const SYLLABLES: [&str; 24] = [
         "ba", "ce", "di", "fo", "gu", "ha", "je", "ki", "lo", "mu", "na", "pe", "qui", "ro", "su",

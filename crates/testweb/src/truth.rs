@@ -1,36 +1,36 @@
-//! The truth of the synthetic web: what a crawl of it must find.
+//! The ground truth of the synthetic web: what a crawl of it must find.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::site::{DISALLOW_ACTION, DISALLOW_PRIVATE, Site};
 use crate::web_plan::{Kind, Place, Shape};
 
-/// Which hosts a crawl may enter.
+/// The hosts that a crawl may enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrawlReach {
-    /// The seed's host only.
+    /// Only the seed's host.
     Host,
     /// Every host.
     Any,
 }
 
-/// The findings of a crawl that starts at the root of host 0, obeys robots.txt and nofollow,
+/// The expected result of a crawl that starts at the root of host 0, obeys robots.txt and nofollow,
 /// and has no budget. Requests for `/robots.txt` and `/sitemap.xml` are in none of the sets.
 ///
-/// It speaks of the computed web alone: scripts and handlers are not in it.
+/// It covers only the computed web, not scripts and handlers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Truth {
-    /// URLs to be asked for, each exactly once, that are found by links and redirects.
+    /// URLs to fetch exactly once each, discovered through links and redirects.
     pub fetched: BTreeMap<String, Expected>,
-    /// URLs to be asked for that are found only if sitemaps are read; all answer 200 and link
-    /// to nothing new.
+    /// URLs to fetch that are discovered only in sitemaps. All answer 200 and link to nothing new.
     pub by_sitemap: BTreeSet<String>,
-    /// URLs that a crawl hears of and must not ask for. Nothing behind them is in any set.
+    /// URLs that a crawl discovers but must not fetch. Pages reachable only through these URLs are
+    /// in none of the sets.
     pub barred: BTreeMap<String, ExclusionReason>,
 }
 
 impl Truth {
-    /// Every URL that a crawl which reads sitemaps asks for.
+    /// Returns every URL that a crawl fetches if it reads sitemaps.
     pub fn fetched_with_sitemaps(&self) -> BTreeSet<String> {
         self.fetched
             .keys()
@@ -40,23 +40,23 @@ impl Truth {
     }
 }
 
-/// The answer to a URL.
+/// The expected answer for a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
     /// The status code, 3xx for a redirect.
     pub status: u16,
-    /// The least number of links from the seed; a redirect counts none.
+    /// The minimum number of links from the seed, not counting redirects.
     pub depth: u32,
 }
 
-/// The reason why a URL must not be asked for.
+/// Why a URL must not be fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExclusionReason {
-    /// By this line of its host's robots.txt.
+    /// Disallowed by this line of its host's robots.txt.
     Robots(&'static str),
-    /// Every way to it says nofollow.
+    /// Every link to the URL is nofollow.
     Nofollow,
-    /// It is on a host outside the scope.
+    /// The URL is on a host outside the scope.
     Scope,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn walk(site: &Site, reach: CrawlReach) -> Truth {
 struct Walk<'a> {
     site: &'a Site,
     reach: CrawlReach,
-    /// Places to be asked for, with their depth.
+    /// Places to fetch, with their depth.
     places: BTreeMap<Place, u32>,
     truth: Truth,
 }
@@ -119,7 +119,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns whether a place that was heard of may be asked for; notes why not.
+    /// Returns whether a discovered place may be fetched; if not, records the reason.
     fn admit(&mut self, place: Place) -> bool {
         let barred = match place.kind {
             _ if self.reach == CrawlReach::Host && place.host != 0 => ExclusionReason::Scope,

@@ -1,4 +1,4 @@
-//! A running web: its handle.
+//! The handle of a running web.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,19 +21,19 @@ use crate::web_plan::Shape;
 
 /// A web that listens on loopback until it is dropped.
 ///
-/// It runs on a thread of its own, so blocking tests, async tests and child processes can use it
-/// alike. All methods are quick and may be called in an async context, but for
-/// [`TestWeb::wait_for`], which blocks.
+/// It runs on its own thread, so blocking tests, async tests and child processes can all use it.
+/// Its methods are quick and may be called in an async context, except [`TestWeb::wait_for`], which
+/// blocks.
 pub struct TestWeb {
     shared: Arc<Shared>,
     addresses: Vec<SocketAddr>,
     doors: Mutex<Vec<Door>>,
-    /// `None` only while it is dropped.
+    /// `None` only during drop.
     runtime: Option<Runtime>,
 }
 
 impl TestWeb {
-    /// A web of one host and 20 pages, to be changed and started.
+    /// Returns the settings of a web with one host and 20 pages, to modify and start.
     pub fn builder() -> Spec {
         Spec::default()
     }
@@ -69,37 +69,28 @@ impl TestWeb {
         Ok(web)
     }
 
-    /// The number of hosts.
+    /// Returns the number of hosts.
     pub fn hosts(&self) -> u32 {
         self.shared.site.shape.hosts
     }
 
-    /// The URL of a path (with its query) on a host. The path starts with `/`.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Returns the URL of a path (with query) on a host. The path starts with `/`.
     pub fn url(&self, host: u32, path: &str) -> String {
         assert!(host < self.hosts(), "there is no host {host}");
         self.shared.site.url_of(host, path)
     }
 
-    /// `ADDRESS:PORT` or `NAME:PORT` of a host, as its URLs have it.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Returns `ADDRESS:PORT` or `NAME:PORT` of a host, as in its URLs.
     pub fn authority(&self, host: u32) -> &str {
         &self.shared.site.authorities[host as usize]
     }
 
-    /// The address on which a host listens.
-    ///
-    /// # Panics
-    /// If there is no such host.
+    /// Returns the address on which a host listens.
     pub fn address(&self, host: u32) -> SocketAddr {
         self.addresses[host as usize]
     }
 
-    /// `NAME:PORT:ADDRESS` for each host, as `curl --resolve` takes it; of use if the hosts have
+    /// Returns `NAME:PORT:ADDRESS` for each host, as `curl --resolve` takes it, for hosts with
     /// names ([`Spec::domain`]).
     pub fn resolve(&self) -> Vec<String> {
         let hosts = self.shared.site.authorities.iter().zip(&self.addresses);
@@ -108,54 +99,55 @@ impl TestWeb {
             .collect()
     }
 
-    /// The findings that a crawl from the root of host 0 must have.
+    /// Returns the expected result of a crawl that starts at the root of host 0.
     pub fn truth(&self, reach: CrawlReach) -> Truth {
         walk(&self.shared.site, reach)
     }
 
-    /// All requests so far, in the order in which their heads were read.
+    /// Returns all requests so far, in the order in which their heads were read.
     pub fn log(&self) -> Vec<LogEntry> {
         self.shared.log.entries()
     }
 
-    /// The requests that one host got so far.
+    /// Returns the requests to one host so far.
     pub fn log_of(&self, host: u32) -> Vec<LogEntry> {
         let mut entries = self.log();
         entries.retain(|entry| entry.host == host);
         entries
     }
 
-    /// All requests so far, which the log then forgets.
+    /// Returns all requests so far and clears the log.
     pub fn take_log(&self) -> Vec<LogEntry> {
         self.shared.log.take()
     }
 
-    /// Blocks until the log is as wanted; false if it is not within `limit`. It is looked at
-    /// when a request begins or ends.
+    /// Blocks until `wanted` returns true for the log, which is checked whenever a request begins
+    /// or ends. Returns false after `limit`.
     pub fn wait_for(&self, limit: Duration, wanted: impl Fn(&[LogEntry]) -> bool) -> bool {
         self.shared.log.wait(limit, wanted)
     }
 
-    /// The number of connections that were taken so far.
+    /// Returns the number of connections accepted so far.
     pub fn connections(&self) -> u64 {
         self.shared.connections.load(Ordering::Relaxed)
     }
 
-    /// The time by the log's scale: microseconds since the Unix epoch, never going backwards.
+    /// Returns the time on the log's scale: microseconds since the Unix epoch, never going
+    /// backwards.
     pub fn now_us(&self) -> u64 {
         self.shared.log.now_us()
     }
 
-    /// Sets the replies of a host to requests for one path from now on.
+    /// Replaces the replies of a host to requests for one path from now on.
     pub fn script(&self, host: u32, path: &str, script: impl Into<Script>) {
         lock(&self.shared.scripts).insert((host, path.to_owned()), script.into());
     }
 
-    /// Sets how a host meets connections from now on. [`ConnectionMode::Refused`] also ends those
-    /// that are open.
+    /// Sets how a host treats connections from now on. [`ConnectionMode::Refused`] also closes the
+    /// open ones.
     ///
     /// # Errors
-    /// If the host's port was taken by somebody else in the moment after it was closed.
+    /// If another process took the host's port just after it was closed.
     ///
     /// # Panics
     /// If there is no such host.
@@ -200,7 +192,7 @@ impl Drop for TestWeb {
                     close(task);
                 }
             }
-            // Does not block, so it may happen in an async context.
+            // Doesn't block, because this may run in an async context.
             runtime.shutdown_background();
         }
     }
@@ -214,14 +206,14 @@ impl std::fmt::Debug for TestWeb {
     }
 }
 
-/// Connections that may wait to be taken.
+/// Maximum connections waiting to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// How a host meets connections.
+/// How a host treats connections.
 enum Door {
-    /// The task that takes them.
+    /// The task that accepts connections.
     Open(JoinHandle<()>),
-    /// The socket that keeps the port from others, and does not listen.
+    /// The socket that reserves the port without listening.
     Shut(Option<TcpSocket>),
 }
 
@@ -231,18 +223,18 @@ impl Door {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
-        // Its last connections may still be there.
+        // The host's last connections may still exist.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         Ok(Door::Shut(Some(socket)))
     }
 }
 
-/// Ends a task and returns when its socket is closed, so that its port is free.
+/// Ends a task and returns once its socket is closed, so that its port is free.
 fn close(task: &JoinHandle<()>) {
     task.abort();
     let patience = Instant::now() + Duration::from_secs(30);
-    // A handler that blocks holds the web's only thread: its end is not waited for.
+    // A blocking handler occupies the web's only thread, so don't wait forever.
     while !task.is_finished() && Instant::now() < patience {
         std::thread::yield_now();
     }

@@ -1,44 +1,45 @@
-//! The plan of the synthetic web: its places, and the links that lead from each. Everything here
-//! is computed from (seed, host, number); nothing is stored, so a web may have any number of pages.
+//! The plan of the synthetic web: its places and the links between them. Everything is computed
+//! from (seed, host, number) and nothing is stored, so a web can have any number of pages.
 
 use crate::random::SeededRandom;
 
 /// The number of children of a page in its host's tree, and of a host's root in the tree of hosts.
 pub(crate) const FAN_OUT: u64 = 8;
 
-/// Links of a page to pages of its own host, chosen by chance, beside those that make everything
+/// Random links of a page to pages of its own host, in addition to the links that make everything
 /// reachable.
 const EXTRA_LINKS: u32 = 5;
 
-/// Sitemaps may list 50,000 URLs (sitemaps.org); the pages beyond are found by links.
+/// Sitemaps may list 50,000 URLs (sitemaps.org). Pages beyond this number are discovered through
+/// links.
 const MAX_SITEMAP_PAGES: u64 = 40_000;
 
-/// The number of 1,000 ordinary pages that carry a link to one place of each kind. The root of each
-/// host carries one of every kind whose share is not 0, so that small webs have them too.
+/// How many of 1,000 ordinary pages link to a place of each kind. The root of each host links to
+/// one place of every kind whose share is not 0, so that small webs have them too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkMix {
-    /// Places under `/private/`, disallowed by robots.txt; each is the only one to link a page that
-    /// is thus never heard of.
+    /// Places under `/private/`, disallowed by robots.txt. Each is the only place that links to
+    /// some page, which is therefore never discovered.
     pub private: u32,
-    /// Places under `/private/open/`, which a longer `Allow` rule opens.
+    /// Places under `/private/open/`, allowed by a longer `Allow` rule.
     pub open: u32,
     /// Places disallowed by a wildcard rule on their query (`Disallow: /*?action=`).
     pub action: u32,
-    /// Pages that say nofollow (half by META, half by X-Robots-Tag); each is the only one to link
-    /// a page that is thus not to be asked for.
+    /// Nofollow pages (half by META, half by X-Robots-Tag). Each is the only place that links to
+    /// some page, which must therefore not be fetched.
     pub dead_end: u32,
-    /// Redirects (301, 302, 303, 307, 308); most lead to a page that nothing else links.
+    /// Redirects (301, 302, 303, 307, 308). Most lead to a page that nothing else links to.
     pub redirect: u32,
     /// Links to pages that answer 404.
     pub gone: u32,
-    /// Pages that only the sitemap names.
+    /// Pages listed only in the sitemap.
     pub orphan: u32,
-    /// Pages that are linked with `rel=nofollow` only. 0 unless asked for.
+    /// Pages linked only with `rel=nofollow`. 0 by default.
     pub shunned: u32,
-    /// Ordinary pages that say noindex: they are fetched and their links followed. (A share of
-    /// pages, not of links; the root never says it.)
+    /// Ordinary pages with noindex: they are fetched and their links followed. This is a share of
+    /// pages, not of links. A root never has noindex.
     pub noindex: u32,
-    /// Links to a page of another host, chosen by chance.
+    /// Links to a random page of another host.
     pub abroad: u32,
 }
 
@@ -60,7 +61,7 @@ impl Default for LinkMix {
 }
 
 impl LinkMix {
-    /// Ordinary pages that link each other, and nothing else.
+    /// Returns a mix of ordinary pages that link to each other, and nothing else.
     pub fn plain() -> LinkMix {
         LinkMix {
             private: 0,
@@ -77,7 +78,7 @@ impl LinkMix {
     }
 }
 
-/// A kind of place; each is numbered by the ordinary page that carries its link.
+/// A kind of place. Each place is numbered by the ordinary page that links to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     Page,
@@ -109,7 +110,7 @@ const KINDS: [Kind; 12] = [
     Kind::Shunned,
 ];
 
-/// One place of the web: a URL without scheme and port.
+/// A place in the web: a URL without scheme and port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Place {
     pub(crate) host: u32,
@@ -117,15 +118,15 @@ pub(crate) struct Place {
     pub(crate) number: u64,
 }
 
-/// A link, as a place's reader should understand it.
+/// A link, as a reader of the page should understand it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Edge {
     pub(crate) to: Place,
-    /// `rel=nofollow` stands on the link itself.
+    /// Whether the link itself has `rel=nofollow`.
     pub(crate) shunned: bool,
 }
 
-/// The numbers that a synthetic web follows from.
+/// The parameters that determine a synthetic web.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
     pub(crate) seed: u64,
@@ -153,7 +154,7 @@ impl Shape {
         ])
     }
 
-    /// Path and query of a place, in canonical form.
+    /// Returns the path and query of a place, in canonical form.
     pub(crate) fn path(&self, place: Place) -> String {
         let n = place.number;
         match place.kind {
@@ -184,7 +185,7 @@ impl Shape {
         }
     }
 
-    /// The place that a path names, if the web has it. Canonical paths only.
+    /// Returns the place with a canonical path, if it exists.
     pub(crate) fn find(&self, host: u32, path: &str) -> Option<Place> {
         let number = if path == "/" { 0 } else { last_number(path)? };
         KINDS
@@ -205,7 +206,7 @@ impl Shape {
         self.carries(place.host, place.number, carrier)
     }
 
-    /// Returns whether ordinary page `number` carries a link to a place of this kind.
+    /// Returns whether ordinary page `number` links to a place of this kind.
     fn carries(&self, host: u32, number: u64, kind: Kind) -> bool {
         let share = match kind {
             Kind::Private => self.mix.private,
@@ -235,7 +236,7 @@ impl Shape {
             && self.dice(place, 20).per_mille(self.mix.noindex)
     }
 
-    /// Status and target of a redirect; `None` for other places.
+    /// Returns the status and target of a redirect; `None` for other places.
     pub(crate) fn redirect(&self, place: Place) -> Option<(u16, Place)> {
         if place.kind != Kind::Old {
             return None;
@@ -254,7 +255,7 @@ impl Shape {
         Some((status, to))
     }
 
-    /// The links of a place, in document order. The same target may come twice.
+    /// Returns the links of a place, in document order. A target may occur twice.
     pub(crate) fn links(&self, place: Place) -> Vec<Edge> {
         let mut to = Vec::new();
         match place.kind {
@@ -316,7 +317,7 @@ impl Shape {
         }
     }
 
-    /// The entries of the host's sitemap: ordinary pages and orphans.
+    /// Returns the entries of a host's sitemap: ordinary pages and orphans.
     pub(crate) fn sitemap(&self, host: u32) -> impl Iterator<Item = Place> + '_ {
         (0..self.pages.min(MAX_SITEMAP_PAGES)).flat_map(move |number| {
             let page = Place {
@@ -342,7 +343,7 @@ impl Shape {
     }
 }
 
-/// Numbers of a tree in which each number above 0 has exactly one parent.
+/// Returns the children of a number in a tree where each number above 0 has exactly one parent.
 fn children(number: u64) -> impl Iterator<Item = u64> {
     let first = number.saturating_mul(FAN_OUT).saturating_add(1);
     first..first.saturating_add(FAN_OUT)
@@ -374,22 +375,22 @@ mod tests {
     }
 
     #[test]
-    fn ours_every_path_leads_back_to_its_place() {
+    fn every_path_leads_back_to_its_place() {
         let shape = shape(7);
         for host in 0..3 {
             for number in 0..200 {
                 for kind in KINDS {
                     let place = Place { host, kind, number };
-                    let found = shape.find(host, &shape.path(place));
-                    assert_eq!(found.is_some(), shape.exists(place));
-                    assert!(found.is_none_or(|found| found == place));
+                    let place_of_path = shape.find(host, &shape.path(place));
+                    assert_eq!(place_of_path.is_some(), shape.exists(place));
+                    assert!(place_of_path.is_none_or(|place_of_path| place_of_path == place));
                 }
             }
         }
     }
 
     #[test]
-    fn ours_each_link_but_those_to_gone_pages_leads_to_a_place() {
+    fn each_link_but_those_to_gone_pages_leads_to_a_place() {
         let shape = shape(8);
         for number in 0..200 {
             for edge in shape.links(Place {
@@ -407,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_another_seed_is_another_web() {
+    fn another_seed_is_another_web() {
         let paths = |seed| {
             let shape = shape(seed);
             (0..50)

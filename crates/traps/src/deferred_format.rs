@@ -1,17 +1,17 @@
-//! The deferred kinds as bytes: a line for each.
+//! Encodes the deferred kinds, one per line.
 
 use crawl_weburl::{HostKey, SpellingRules};
 
 use super::deferred_kinds::{DeferredKind, DeferredKinds};
-use super::{FIRST_PROBE, MAX_PARKED, Traps};
+use super::{FIRST_PROBE, MAX_DEFERRED_KINDS, Traps};
 
 /// The first line.
 const LAYOUT: &str = "parked 2";
-/// The same of earlier versions, whose lines name no host.
+/// The first line of an earlier version, whose lines name no host.
 const HOSTLESS: &str = "parked 1";
 
 impl Traps {
-    /// The deferred kinds, if they changed since this was last asked.
+    /// Returns the encoded deferred kinds, if they changed since the last call.
     pub fn stored(&mut self) -> Option<Vec<u8>> {
         if !std::mem::take(&mut self.has_changed) {
             return None;
@@ -29,8 +29,8 @@ impl Traps {
         Some(lines.join("\n").into_bytes())
     }
 
-    /// Takes up what was deferred. Lines that can't be read are passed over: what they parked is
-    /// judged anew.
+    /// Restores stored deferred kinds. Lines that can't be read are skipped; their kinds are judged
+    /// again.
     pub fn restore(&mut self, stored: &[u8]) {
         if let Some(kinds) = read(stored) {
             self.deferred = DeferredKinds::default();
@@ -38,8 +38,8 @@ impl Traps {
         }
     }
 
-    /// Merges what several workers of one crawl stored, as one that has all of their hosts stores it;
-    /// none where nothing is deferred.
+    /// Merges what several workers of one crawl stored into what a single worker with all their
+    /// hosts would store. `None` if nothing is deferred.
     #[must_use]
     pub fn merge_stored(all: &[&[u8]]) -> Option<Vec<u8>> {
         let mut traps = Traps::new(SpellingRules::default(), true);
@@ -51,14 +51,14 @@ impl Traps {
     }
 
     fn put(&mut self, kinds: Vec<(u64, DeferredKind)>) {
-        let room = MAX_PARKED.saturating_sub(self.deferred.len());
+        let room = MAX_DEFERRED_KINDS.saturating_sub(self.deferred.len());
         for (place, kind) in kinds.into_iter().take(room) {
             self.deferred.insert(place, kind);
         }
     }
 }
 
-/// The kinds that were stored, each with its place; none in another layout.
+/// Decodes stored kinds, each with its key. `None` for another layout.
 fn read(stored: &[u8]) -> Option<Vec<(u64, DeferredKind)>> {
     let text = String::from_utf8_lossy(stored);
     let mut lines = text.split('\n');
@@ -74,7 +74,7 @@ fn read(stored: &[u8]) -> Option<Vec<(u64, DeferredKind)>> {
     Some(lines.filter_map(read).collect())
 }
 
-/// A line with its host behind the place.
+/// Decodes a line that has the host behind the key.
 fn with_host(line: &str) -> Option<(u64, DeferredKind)> {
     let (place, rest) = line.split_once('\t')?;
     let (host, rest) = rest.split_once('\t')?;
@@ -116,7 +116,7 @@ mod tests {
         traps
     }
 
-    /// The kind that a URL is of, or its family.
+    /// Encodes the kind of a URL, or its family.
     fn kind(path: &str, is_family: bool, rest: &str) -> String {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
         let (template, family) = keys(&url.host_key(), &Shape::of(&url));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_is_stored_is_taken_up_and_stored_again() {
+    fn stored_kinds_are_restored_and_stored_again() {
         let mut lines = vec![
             kind("/a/1", false, "0\t-\tendless /a/#"),
             kind("/b?x=1", true, "1\t=x&y\tfacets /b?: such\tas"),
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(traps.deferred.len(), 2);
         lines.insert(1, "zz\ta.example\t1\t-\tcalendar".to_owned());
         assert_eq!(restored(&lines).deferred.len(), 2);
-        // Of an earlier version.
+        // The layout of an earlier version.
         let hostless = format!("parked 1\n{}", lines.join("\n").replace("\ta.example", ""));
         traps.restore(hostless.as_bytes());
         assert_eq!(traps.deferred.len(), 2);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_kind_speaks_by_its_looks_and_names() {
+    fn a_kind_applies_by_signs_and_names() {
         for (line, path, level, is_deferred) in [
             (kind("/a/1", false, "1\t-\tby looks"), "/a/2", 0, true),
             (kind("/a/1", false, "0\t-\tby level"), "/a/2", 0, false),
@@ -175,17 +175,17 @@ mod tests {
         ] {
             let traps = restored(std::slice::from_ref(&line));
             let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
-            let found = traps.standing(&url, None, level);
+            let disposition = traps.standing(&url, None, level);
             let expected = match is_deferred {
                 true => Disposition::Defer(line.rsplit('\t').next().unwrap().to_owned()),
                 false => Disposition::Fetch,
             };
-            assert_eq!(found, expected, "{line} {path} {level}");
+            assert_eq!(disposition, expected, "{line} {path} {level}");
         }
     }
 
     #[test]
-    fn ours_ever_fewer_of_a_deferred_kind_are_asked_for() {
+    fn probes_of_a_deferred_kind_become_rarer() {
         let mut traps = restored(&[kind("/a/1", false, "1\t-\tcalendar /a/#")]);
         let url = canonicalize(None, "http://a.example/a/2").unwrap();
         let probes = (1..=3000).filter(|_| {

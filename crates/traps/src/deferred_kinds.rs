@@ -1,30 +1,33 @@
-//! The kinds of URLs that are deferred, and whose they are.
+//! The deferred kinds of URLs, and the hosts that they belong to.
 
 use std::collections::HashMap;
 
 use crawl_weburl::HostKey;
 
-/// A kind of URLs that is deferred.
+/// A deferred kind of URLs.
 #[derive(Clone, Debug)]
 pub(super) struct DeferredKind {
-    /// The host of its URLs, or of the pages that they were found on; none where an earlier version
-    /// stored it without.
+    /// The host of the URLs, or of the pages that they were found on. `None` if an earlier version
+    /// stored the kind without a host.
     pub(super) host: Option<HostKey>,
     pub(super) rule: String,
-    /// URLs without such looks are deferred only where they were found on pages that said nothing.
+    /// Whether all URLs of the kind are deferred, because of trap signs. If false, only URLs found
+    /// on pages with nothing new are.
     pub(super) by_looks: bool,
-    /// The parameters that never brought anything: what has one of them brings nothing.
+    /// The parameters that never brought anything. If set, only URLs with such a parameter are
+    /// deferred.
     pub(super) names: Option<Vec<String>>,
-    /// URLs that were put aside, and the number of the next that is asked for.
+    /// The number of URLs deferred so far, and the number of the next one that is fetched as a
+    /// probe.
     pub(super) put_aside: u64,
     pub(super) next_probe: u64,
 }
 
-/// The deferred kinds, by their places.
+/// The deferred kinds by key.
 #[derive(Debug, Default)]
 pub(super) struct DeferredKinds {
     kinds: HashMap<u64, DeferredKind>,
-    /// The number of kinds of each host, and of those without one.
+    /// The number of kinds per host, and of kinds without a host.
     hosts: HashMap<Option<HostKey>, u32>,
 }
 
@@ -49,7 +52,7 @@ impl DeferredKinds {
         self.kinds.get_mut(&place)
     }
 
-    /// Returns whether any may speak of a host's URLs, or of those found on its pages.
+    /// Whether any kind may affect a host's URLs or URLs found on its pages.
     pub(super) fn speak_of(&self, host: &HostKey) -> bool {
         let has = |host| self.hosts.contains_key(&host);
         !self.is_empty() && (has(None) || has(Some(host.clone())))
@@ -61,7 +64,7 @@ impl DeferredKinds {
         self.kinds.insert(place, kind);
     }
 
-    /// Returns whether there was one.
+    /// Removes a kind. Returns whether it existed.
     pub(super) fn remove(&mut self, place: u64) -> bool {
         let Some(kind) = self.kinds.remove(&place) else {
             return false;
@@ -83,7 +86,7 @@ mod tests {
     use super::{DeferredKind, DeferredKinds};
 
     #[test]
-    fn ours_kinds_speak_of_their_own_hosts() {
+    fn kinds_affect_their_own_hosts_only() {
         let host = |name: &str| HostKey::parse(name).unwrap();
         let kind = |name: &str| DeferredKind {
             host: Some(host(name)),
@@ -94,18 +97,18 @@ mod tests {
             next_probe: 0,
         };
         let mut kinds = DeferredKinds::default();
-        let told =
+        let affected =
             |kinds: &DeferredKinds| ["a.example", "b.example"].map(|of| kinds.speak_of(&host(of)));
-        assert_eq!(told(&kinds), [false, false]);
+        assert_eq!(affected(&kinds), [false, false]);
         kinds.insert(1, kind("a.example"));
         kinds.insert(2, kind("a.example"));
-        // In the place of one.
+        // Replaces the existing kind.
         kinds.insert(2, kind("b.example"));
-        assert_eq!((kinds.len(), told(&kinds)), (2, [true, true]));
+        assert_eq!((kinds.len(), affected(&kinds)), (2, [true, true]));
         assert!(kinds.remove(1) && !kinds.remove(1));
-        assert_eq!(told(&kinds), [false, true]);
+        assert_eq!(affected(&kinds), [false, true]);
         assert!(kinds.remove(2));
-        // One that an earlier version stored may be anybody's.
+        // A kind stored by an earlier version may belong to any host.
         kinds.insert(
             3,
             DeferredKind {
@@ -113,8 +116,8 @@ mod tests {
                 ..kind("a.example")
             },
         );
-        assert_eq!(told(&kinds), [true, true]);
+        assert_eq!(affected(&kinds), [true, true]);
         assert!(kinds.remove(3));
-        assert_eq!((kinds.is_empty(), told(&kinds)), (true, [false, false]));
+        assert_eq!((kinds.is_empty(), affected(&kinds)), (true, [false, false]));
     }
 }

@@ -1,4 +1,4 @@
-//! What is remembered of each host, within a bound over all of them.
+//! The memory of each host, within a bound over all hosts.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,15 @@ use super::novelty::HostWords;
 use super::recent_map::RecentMap;
 use super::template::Template;
 
-/// Bytes that all hosts may take, about; those that were left alone for longest go. A host takes
-/// some KiB with its first page and some 600 KiB at most.
+/// Approximate maximum memory of all hosts, in bytes; the least recently seen hosts are evicted. A
+/// host takes a few KiB with its first page and about 600 KiB at most.
+/// Beyond the limit: the hosts that were idle for longest are forgotten.
 const MAX_BYTES: usize = 128 << 20;
-/// Templates of one host, the latest.
+/// Maximum number of recent templates of one host.
+/// Beyond the limit: the oldest are forgotten.
 const MAX_TEMPLATES: usize = 512;
-/// Texts of one host, the latest.
+/// Maximum number of recent texts of one host.
+/// Beyond the limit: the oldest are forgotten.
 const MAX_TEXTS: usize = 1024;
 
 /// The memory of one host.
@@ -24,22 +27,22 @@ pub(super) struct HostMemory {
     pub(super) templates: RecentMap<Template>,
     pub(super) texts: RecentMap<Text>,
     pub(super) names: LearnedSpellings,
-    /// Its templates whose URLs go behind others, those that were forgotten among them.
+    /// The number of templates whose URLs are queued behind others, including forgotten templates.
     pub(super) watched: u32,
-    /// When its last page came, as a number that grows with each page, and its bytes then.
+    /// The number of the host's last page over all hosts, and the memory of the host at that time.
     seen: u64,
     bytes: usize,
 }
 
-/// Pages that said the same.
+/// Pages with the same content.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) pages: u32,
-    /// None of most, whose pages led to something new.
+    /// `None` for most texts, whose pages led to something new.
     pub(super) followed: Option<Box<Followed>>,
 }
 
-/// What pages that said the same led to, where they said nothing new.
+/// The URLs found on pages with the same content, if these pages had nothing new.
 #[derive(Debug, Default)]
 pub(super) struct Followed {
     pub(super) level: u8,
@@ -78,28 +81,28 @@ impl HostMemories {
         self.hosts.get_mut(key)
     }
 
-    /// The memory of a host of which a page came.
-    pub(super) fn of_page(&mut self, key: &HostKey) -> &mut HostMemory {
+    /// Returns the memory of a host, for a page of it that was fetched.
+    pub(super) fn for_page(&mut self, key: &HostKey) -> &mut HostMemory {
         self.pages += 1;
         let host = self.hosts.entry(key.clone()).or_default();
         host.seen = self.pages;
         let bytes = host.weigh();
         self.bytes = self.bytes + bytes - std::mem::replace(&mut host.bytes, bytes);
         if self.bytes > MAX_BYTES {
-            self.forget_oldest();
+            self.evict_oldest();
         }
         self.hosts.entry(key.clone()).or_default()
     }
 
-    /// Memory held, about.
+    /// Returns the approximate memory in use.
     #[cfg(test)]
     pub(super) fn weigh(&self) -> usize {
         self.hosts.values().map(HostMemory::weigh).sum()
     }
 
-    /// Makes room for an eighth of all, but for the host whose page came last: each time, all hosts
-    /// are looked at.
-    fn forget_oldest(&mut self) {
+    /// Evicts hosts until an eighth of the memory is free, except the host of the last page.
+    /// Evicting several at once limits how often all hosts are walked.
+    fn evict_oldest(&mut self) {
         let ages = self.hosts.iter().map(|(key, host)| (host.seen, key));
         let mut ages: Vec<(u64, HostKey)> = ages.map(|(seen, key)| (seen, key.clone())).collect();
         ages.sort_unstable_by_key(|(seen, _)| *seen);
@@ -107,14 +110,14 @@ impl HostMemories {
             if self.bytes <= MAX_BYTES / 8 * 7 || seen == self.pages {
                 break;
             }
-            let gone = self.hosts.remove(&oldest);
-            self.bytes -= gone.map_or(0, |host| host.bytes);
+            let removed = self.hosts.remove(&oldest);
+            self.bytes -= removed.map_or(0, |host| host.bytes);
         }
     }
 }
 
 impl HostMemory {
-    /// Memory held, about.
+    /// Returns the approximate memory in use.
     fn weigh(&self) -> usize {
         const TEMPLATE: usize = 600;
         const TEXT: usize = 32;
@@ -133,26 +136,26 @@ mod tests {
     use super::{HostMemories, MAX_BYTES, Text};
 
     #[test]
-    fn the_hosts_that_were_left_alone_for_longest_are_forgotten() {
+    fn least_recently_seen_hosts_are_evicted() {
         let host = |n: usize| HostKey::parse(&format!("h{n}.example")).unwrap();
         let mut memories = HostMemories::default();
         let mut n = 0;
         while memories.hosts.len() == n {
             for key in [host(0), host(n)] {
-                let texts = &mut memories.of_page(&key).texts;
+                let texts = &mut memories.for_page(&key).texts;
                 for text in 0..1024 {
                     texts.entry(text, Text::default);
                 }
-                // They are weighed when the next page comes, and make room for themselves.
-                memories.of_page(&key);
+                // The host is weighed when its next page arrives, and then makes room for itself.
+                memories.for_page(&key);
             }
             n += 1;
         }
         assert!(memories.bytes <= MAX_BYTES);
-        let forgotten = (0..n).filter(|n| memories.get(&host(*n)).is_none());
-        let forgotten: Vec<usize> = forgotten.collect();
-        assert_eq!(forgotten, (1..=forgotten.len()).collect::<Vec<_>>());
-        assert!((n / 9..n / 7).contains(&forgotten.len()), "{forgotten:?}");
+        let evicted = (0..n).filter(|n| memories.get(&host(*n)).is_none());
+        let evicted: Vec<usize> = evicted.collect();
+        assert_eq!(evicted, (1..=evicted.len()).collect::<Vec<_>>());
+        assert!((n / 9..n / 7).contains(&evicted.len()), "{evicted:?}");
         let weighed = memories
             .hosts
             .values()

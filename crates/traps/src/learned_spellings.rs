@@ -1,4 +1,4 @@
-//! Spellings of a host's URLs that name the same page, learned from what was fetched.
+//! Alternative spellings of a host's URLs for the same page, learned from fetched pages.
 
 use std::num::NonZeroU64;
 
@@ -7,28 +7,28 @@ use crawl_weburl::{CanonicalUrl, SessionId, Spelling, SpellingRules, SpellingSte
 use super::recent_map::RecentMap;
 use super::stable_hash;
 
-/// Pairs of pages that must have been the same, none of them different.
+/// The number of equal pairs of pages that make a rule, with no unequal pair.
 const PAIRS: u32 = 3;
-/// Pages of a host that are remembered, the latest.
+/// Maximum number of recent pages remembered per host.
 const MAX_PAGES: usize = 2048;
-/// Kinds of spellings that lead to one URL.
+/// Maximum number of kinds of spellings that lead to one URL.
 const MAX_KINDS: usize = 8;
-/// Rules of one host.
+/// Maximum number of rules of one host.
 const MAX_RULES: usize = 64;
-/// A page with fewer words is like too many others.
+/// Pages with fewer words resemble too many others.
 const MIN_WORDS: u32 = 8;
 
-/// The steps that bring other spellings to one.
+/// How a rule changes other spellings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Form {
-    /// By the step: the plain spelling gave the same page.
+    /// Take the step: the plain spelling gave the same page.
     Plain,
-    /// By putting this id in place of any: other ids gave the same page, and the URL without one
-    /// was not seen.
+    /// Replace any session id with this one: other ids gave the same page, and the URL without an
+    /// id was not seen.
     OneId(String),
 }
 
-/// A step that may be taken with one kind of a host's URLs.
+/// A step that applies to one kind of a host's URLs.
 #[derive(Clone, Debug)]
 struct Rule {
     step: SpellingStep,
@@ -38,14 +38,14 @@ struct Rule {
     different: u32,
 }
 
-/// The facts of one page, for comparing.
+/// The values that pages are compared by.
 #[derive(Clone, Copy, Debug)]
 struct Page {
     url: u64,
     text: TextHash,
 }
 
-/// The hash of a page's text; none of a page with few words.
+/// The hash of a page's text; `None` for a page with few words.
 type TextHash = Option<NonZeroU64>;
 
 /// A page whose URL some step would change.
@@ -57,15 +57,15 @@ struct Variant {
     id: Option<String>,
 }
 
-/// The spellings of one host.
+/// The spellings learned for one host.
 #[derive(Debug)]
 pub(super) struct LearnedSpellings {
-    /// By the hash of the URL.
+    /// By URL hash.
     pages: RecentMap<TextHash>,
     /// By the hash of the URL that a step leads to: the first page of each spelling.
     variants: RecentMap<Vec<Variant>>,
     rules: Vec<Rule>,
-    /// Pairs of pages that were compared.
+    /// The number of pairs of pages compared.
     compared: u64,
 }
 
@@ -81,7 +81,7 @@ impl Default for LearnedSpellings {
 }
 
 impl LearnedSpellings {
-    /// A page with this text was fetched.
+    /// Records a fetched page with this text.
     pub(super) fn learn(
         &mut self,
         naming: &SpellingRules,
@@ -98,18 +98,18 @@ impl LearnedSpellings {
             return;
         }
         if let Some(variants) = self.variants.get(page.url) {
-            // The plain spelling comes after the others.
-            let met: Vec<_> = variants
+            // The plain spelling was fetched after the others.
+            let matches: Vec<_> = variants
                 .iter()
-                .map(|known| {
+                .map(|variant| {
                     (
-                        known.step,
-                        known.about.clone(),
-                        known.page.text == page.text,
+                        variant.step,
+                        variant.about.clone(),
+                        variant.page.text == page.text,
                     )
                 })
                 .collect();
-            for (step, about, same) in met {
+            for (step, about, same) in matches {
                 self.note(step, &about, Form::Plain, same);
             }
         }
@@ -118,24 +118,24 @@ impl LearnedSpellings {
         }
     }
 
-    /// Returns whether this URL was fetched lately.
+    /// Whether this URL was fetched recently.
     pub(super) fn has_met(&self, url: &CanonicalUrl) -> bool {
         self.pages
             .get(stable_hash::of(url.as_str().as_bytes()))
             .is_some()
     }
 
-    /// Pairs of pages that were compared.
+    /// Returns the number of pairs of pages compared.
     pub(super) fn compared(&self) -> u64 {
         self.compared
     }
 
-    /// Returns whether any rule is in force, so that a URL may be named otherwise.
+    /// Whether any rule is in force, so that URLs may be replaced.
     pub(super) fn has_rules(&self) -> bool {
         self.rules.iter().any(Rule::is_in_force)
     }
 
-    /// Memory held, about.
+    /// Returns the approximate memory in use.
     pub(super) fn bytes(&self) -> usize {
         const PAGE: usize = 24;
         const VARIANT: usize = 160;
@@ -149,14 +149,14 @@ impl LearnedSpellings {
             about,
         } = spelling;
         let key = stable_hash::of(plain.as_str().as_bytes());
-        if let Some(known) = self.pages.get(key).filter(|known| known.is_some()) {
-            let same = *known == page.text;
+        if let Some(text) = self.pages.get(key).filter(|text| text.is_some()) {
+            let same = *text == page.text;
             self.note(step, &about, Form::Plain, same);
         }
         let id = SessionId::find(url).filter(|_| step == SpellingStep::SessionId);
-        let id = id.map(|found| found.id);
+        let id = id.map(|session| session.id);
         let variants = self.variants.entry(key, Vec::new);
-        let of_kind = |known: &&Variant| known.step == step && known.about == about;
+        let of_kind = |variant: &&Variant| variant.step == step && variant.about == about;
         match variants.iter().find(of_kind) {
             None if variants.len() < MAX_KINDS => variants.push(Variant {
                 page,
@@ -164,9 +164,9 @@ impl LearnedSpellings {
                 about,
                 id,
             }),
-            Some(known) if known.page.url != page.url && known.id != id => {
-                let same = known.page.text == page.text;
-                if let Some(first) = known.id.clone() {
+            Some(variant) if variant.page.url != page.url && variant.id != id => {
+                let same = variant.page.text == page.text;
+                if let Some(first) = variant.id.clone() {
                     self.note(step, &about, Form::OneId(first), same);
                 }
             }
@@ -201,7 +201,8 @@ impl LearnedSpellings {
         }
     }
 
-    /// The spelling under which a URL's page is asked for, and why; nothing where it is its own.
+    /// Returns the spelling under which a URL's page is fetched, and the reason. `None` if that is
+    /// the URL itself.
     pub(super) fn same_as(
         &self,
         naming: &SpellingRules,
@@ -210,21 +211,21 @@ impl LearnedSpellings {
         if !self.has_rules() {
             return None;
         }
-        let mut found: Option<(CanonicalUrl, String)> = None;
+        let mut result: Option<(CanonicalUrl, String)> = None;
         for spelling in naming.candidates(url) {
-            let now = found.as_ref().map_or(url, |(url, _)| url);
+            let now = result.as_ref().map_or(url, |(url, _)| url);
             if let Some(rule) = self.rule(&spelling)
-                && let Some(other) = rule.apply(now)
-                && other != *now
+                && let Some(target) = rule.apply(now)
+                && target != *now
             {
-                let why = found.map_or_else(|| rule.evidence(&other), |(_, why)| why);
-                found = Some((other, why));
+                let reason = result.map_or_else(|| rule.evidence(&target), |(_, reason)| reason);
+                result = Some((target, reason));
             }
         }
-        found
+        result
     }
 
-    /// The rule in force for a spelling; the plain form before the others.
+    /// Returns the rule in force for a spelling, preferring the plain form.
     fn rule(&self, spelling: &Spelling) -> Option<&Rule> {
         let in_force = self.rules.iter().filter(|rule| {
             rule.step == spelling.step && rule.about == spelling.about && rule.is_in_force()
@@ -250,12 +251,12 @@ impl Rule {
             step, about, same, ..
         } = self;
         let (step, about) = (step.name(), about.as_str());
-        let what = if about.is_empty() {
+        let subject = if about.is_empty() {
             step.to_owned()
         } else {
             format!("{step} {about}")
         };
-        format!("{what}: {same} of {same} pairs of pages were the same; asked for as {other}")
+        format!("{subject}: {same} of {same} pairs of pages were the same; asked for as {other}")
     }
 }
 
@@ -266,7 +267,7 @@ mod tests {
 
     use super::{LearnedSpellings, MAX_KINDS, MAX_RULES, MIN_WORDS, stable_hash};
 
-    /// Fetches pages, `PATH TEXT`, and says under which spelling another is asked for.
+    /// Fetches pages (`PATH`, text) and checks under which spelling `link` is fetched.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "expectations are written in place"
@@ -278,12 +279,12 @@ mod tests {
         for (path, text) in pages {
             names.learn(&naming, &url(path), 20, *text);
         }
-        let found = names.same_as(&naming, &url(link));
-        expect.assert_eq(&found.map_or("its own".to_owned(), |(_, why)| why));
+        let spelling = names.same_as(&naming, &url(link));
+        expect.assert_eq(&spelling.map_or("its own".to_owned(), |(_, why)| why));
     }
 
     #[test]
-    fn ours_three_pairs_without_an_exception() {
+    fn three_pairs_without_an_exception_make_a_rule() {
         let three = [
             ("/a/", 1),
             ("/a/index.html", 1),
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_host_has_rules_while_one_is_in_force() {
+    fn a_host_has_rules_while_one_is_in_force() {
         let mut names = LearnedSpellings::default();
         let mut learn = |path: &str, text| {
             let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_so_many_kinds_of_spellings_lead_to_one_url() {
+    fn kinds_of_spellings_of_one_url_are_bounded() {
         let mut names = LearnedSpellings::default();
         let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
         for ending in [
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_other_ids_are_replaced_by_the_first_one() {
+    fn other_ids_are_replaced_by_the_first_one() {
         let id = |n: u8| format!("0a1b2c3d4e5f6a7{n}");
         let page = |path: &str, n: u8| format!("{path}?sid={}", id(n));
         let pages: Vec<(String, u64)> = (1..5)
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_order_is_learned_path_by_path() {
+    fn parameter_order_is_learned_path_by_path() {
         let pages = [
             ("/list?a=1&b=1", 1),
             ("/list?b=1&a=1", 1),
@@ -384,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_each_kind_of_spelling_is_learned_by_itself() {
+    fn each_kind_of_spelling_is_learned_separately() {
         let pages = [
             ("/a/", 1),
             ("/a/index.html", 1),
@@ -403,7 +404,7 @@ mod tests {
             ],
         );
         check(&pages, "/x/index.php", expect!["its own"]);
-        // The page without an id is another one, yet one id is as good as the other.
+        // The page without an id differs, but the pages with any two ids are equal.
         let id = |n: u32, id: u32| format!("/p{n}?sid=0a1b2c3d4e5f6a7{id}");
         let mut pages = Vec::new();
         for n in 1..4 {
@@ -420,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_pages_with_few_words_and_pages_that_come_again_teach_nothing() {
+    fn short_pages_and_repeated_pages_teach_nothing() {
         let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
         let rules = |pages: &[(&str, u32, u64)]| {
             let mut names = LearnedSpellings::default();
@@ -446,13 +447,13 @@ mod tests {
         assert_eq!(rules(&again), (0, 0));
         let ids = [(&*path(one), 20, 1), (&*path(other), 20, 1)];
         assert_eq!(rules(&ids), (1, 1));
-        // One id at two places of the query.
+        // The same id at two places in the query.
         let [front, back] = [format!("/p?{one}&x=1"), format!("/p?x=1&{one}")];
         assert_eq!(rules(&[(&front, 20, 1), (&back, 20, 1)]), (0, 1));
     }
 
     #[test]
-    fn ours_a_host_has_so_many_rules_and_all_of_it_is_weighed() {
+    fn rules_are_bounded_and_all_memory_is_counted() {
         let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
         let mut names = LearnedSpellings::default();
         let mut learn = |path: &str| {

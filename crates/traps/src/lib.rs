@@ -1,17 +1,17 @@
-//! Is there any end to it? Spaces of URLs that bring nothing new, recognised by what came of
-//! the pages that were fetched.
+//! Traps: endless sets of URLs that bring nothing new, recognised by the pages fetched so far.
 //!
-//! A trap is known by several signs together: pages that say nothing new, found on pages that
-//! said nothing new, each of which leads to more of its kind, with URLs that look as those of
-//! calendars, sessions or selections do. One sign alone slows nothing and defers nothing.
+//! A trap is recognised by several signs together: its pages have nothing new, were found on pages
+//! with nothing new, and lead to more of their kind, and their URLs look like calendars, sessions
+//! or selections. A single sign neither delays nor defers anything.
 //!
-//! [`Traps::observe`] is told of each page, [`Traps::record_children`] which URLs were met on it
-//! first, and [`Traps::disposition`] says of a URL whether it is asked for or deferred. The
-//! **level** of a URL is the number of pages in a row, on the way to it, that said nothing new;
-//! who keeps queues keeps it with the URL, and puts URLs of higher levels behind.
+//! Pass each fetched page to [`Traps::observe`], and the URLs first found on it to
+//! [`Traps::record_children`]. [`Traps::disposition`] then decides whether a URL is fetched or
+//! deferred. The **level** of a URL is the number of consecutive pages with nothing new on the way
+//! to it. The owner of the queues stores the level with the URL, and fetches URLs of higher levels
+//! later.
 //!
-//! All memory is bounded (see the constants). What is deferred can be stored and restored
-//! ([`Traps::stored`]); the rest is learned anew from the next pages.
+//! All memory is bounded (see the constants). The deferred kinds can be stored and restored
+//! ([`Traps::stored`]); everything else is learned again from the next pages.
 
 mod deferred_format;
 mod deferred_kinds;
@@ -38,96 +38,102 @@ pub use self::page_fingerprint::{FingerprintReader, PageFingerprint};
 pub use self::template::Trap;
 use self::template::{Template, Yield};
 
-/// A level is counted up to this.
+/// The maximum level.
 pub const MAX_LEVEL: u8 = 30;
 
-/// Pages with one text that are known by name.
+/// Maximum number of pages with one text that are remembered by URL.
 const MAX_MEMBERS: usize = 16;
-/// Kinds of URLs that are deferred, over all hosts.
-const MAX_PARKED: usize = 16_384;
-/// A page says something new if it has more new words than this, and more than one in
+/// Maximum number of deferred kinds of URLs, over all hosts.
+const MAX_DEFERRED_KINDS: usize = 16_384;
+/// A page has something new if it has more new words than `MIN_NEW_WORDS`, and more than one in
 /// `WORDS_A_NEW_ONE`.
 const MIN_NEW_WORDS: usize = 5;
 const WORDS_A_NEW_ONE: usize = 12;
-/// Pages of fewer words are all looked at word for word: that costs little, and they are often stubs.
+/// Pages with fewer words are always compared word by word: that is cheap, and they are often
+/// stubs.
 const FEW_WORDS: u32 = 50;
-/// Of a deferred kind, the 128th URL is asked for all the same, then the 512th, the 2,048th ..
+/// The 128th URL of a deferred kind is fetched anyway, then the 512th, the 2,048th, and so on.
 const FIRST_PROBE: u64 = 128;
 const PROBE_FACTOR: u64 = 4;
-/// Pages with the same text, each found on another of them.
+/// The minimum number of pages with one text, and their minimum level without trap signs, for pages
+/// that lead to each other to count as a trap.
 const TEXT_ROW: u32 = 3;
 const TEXT_LEVEL: u8 = 2;
 
-/// A page that was fetched.
+/// A fetched page.
 #[derive(Clone, Copy, Debug)]
 pub struct PageEvidence<'a> {
-    /// Its URL.
+    /// The page's URL.
     pub url: &'a CanonicalUrl,
-    /// Its level.
+    /// The page's level.
     pub level: u8,
-    /// The answer that came.
+    /// The response.
     pub answer: PageAnswer<'a>,
 }
 
-/// The answer to a request for a page.
+/// The response to a request for a page.
 #[derive(Clone, Copy, Debug)]
 pub enum PageAnswer<'a> {
-    /// A page of text.
+    /// A text page.
     Text(&'a PageFingerprint),
-    /// A redirect, and how many of them in a row led here.
+    /// A redirect to this URL, and the number of consecutive redirects before it.
     Redirect(&'a CanonicalUrl, u8),
-    /// Something else that is kept: an image, a document.
+    /// Other content that is kept: an image, a document.
     Other,
-    /// An error, or nothing.
+    /// An error or no response.
     Nothing,
 }
 
-/// The judgement of a page.
+/// The assessment of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageJudgement {
-    /// The level of what is met on it first.
+    /// The level of URLs first found on the page.
     pub level: u8,
-    /// It said nothing new.
+    /// Whether the page had nothing new.
     pub is_barren: bool,
-    /// It was asked for to see whether what is deferred still brings nothing new, and it did bring
-    /// something: what is deferred is to be judged again.
+    /// Whether the page was a probe of a deferred kind and had something new, so that deferred URLs
+    /// have to be judged again.
     pub has_turned: bool,
-    /// The words that its host had not said before, where it was compared with them.
+    /// The number of words that are new on the page's host, if the page was compared.
     pub new_words: Option<u32>,
 }
 
-/// The treatment of a URL that is next.
+/// The treatment of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disposition {
-    /// It is asked for.
+    /// Fetch the URL.
     Fetch,
-    /// It goes behind others, at this level.
+    /// Queue the URL behind others, at this level.
     Later(u8),
-    /// It is put aside; the rule that says so, with its evidence.
+    /// Defer the URL. Contains the rule with its evidence.
     Defer(String),
-    /// Its page is asked for under another spelling, and why.
+    /// The same page is fetched under another spelling. Contains that URL and the reason.
     SameAs(CanonicalUrl, String),
-    /// Its origin mirrors another. If the twin is known, it is put aside, and why.
+    /// The origin mirrors another. If the twin is known, defer the URL. Contains the twin and the
+    /// reason.
     Mirror(CanonicalUrl, String),
 }
 
-/// The evidence of traps, mirrors and spellings.
+/// Detects traps, mirrors and alternative spellings.
+///
+/// Call [`Traps::observe`] for each fetched page and [`Traps::record_children`] for the URLs first
+/// found on a page with nothing new. Call [`Traps::disposition`] for each URL before it is fetched.
 #[derive(Debug)]
 pub struct Traps {
     naming: SpellingRules,
     defers: bool,
     hosts: HostMemories,
     deferred: DeferredKinds,
-    /// True if the deferred kinds changed since they were last stored.
+    /// Whether the deferred kinds changed since they were last stored.
     has_changed: bool,
-    /// True once spellings of some host may have been learned.
+    /// Whether spellings of some host may have been learned.
     may_rename: bool,
     mirrors: Mirrors,
-    /// Hosts whose URLs may be treated otherwise than when [`Traps::settled`] was called last.
+    /// Hosts whose URLs may be treated differently than at the last call of [`Traps::settled`].
     changing: HashSet<HostKey>,
 }
 
-/// The places where accounts of a URL are kept: its template, and its family where it has one.
+/// Returns the keys of the accounts for a URL: its template, and its family if it has one.
 fn keys(host: &HostKey, shape: &Shape) -> (u64, Option<u64>) {
     let template = stable_hash::of_all(&[host.as_str(), &shape.pattern]);
     let family = shape.family();
@@ -135,14 +141,14 @@ fn keys(host: &HostKey, shape: &Shape) -> (u64, Option<u64>) {
     (template, family)
 }
 
-/// The place of pages that were found on one.
-fn key_of_via(via: &CanonicalUrl) -> u64 {
+/// Returns the key of pages that were found on `via`.
+fn via_key(via: &CanonicalUrl) -> u64 {
     stable_hash::of_all(&[via.as_str(), "via"])
 }
 
 impl Traps {
-    /// Nothing known yet. Spellings are learned as `naming` says; without `defers` nothing is put
-    /// behind and nothing is put aside.
+    /// Creates traps without any knowledge. Spellings are learned according to `naming`. Without
+    /// `defers`, nothing is delayed or deferred.
     #[must_use]
     pub fn new(naming: SpellingRules, defers: bool) -> Traps {
         Traps {
@@ -157,23 +163,22 @@ impl Traps {
         }
     }
 
-    /// Returns whether what was taken in since [`Traps::settled`] was called last may have changed
-    /// what is said of a URL that was found there. For a caller whose answers are to follow from
-    /// what is settled alone.
+    /// Whether observations since the last call of [`Traps::settled`] may have changed the
+    /// treatment of `url`, found on `via`. For callers whose decisions must depend on settled pages
+    /// only.
     #[must_use]
     pub fn is_changing(&self, url: &CanonicalUrl, via: Option<&CanonicalUrl>) -> bool {
         let holds = |url: &CanonicalUrl| self.changing.contains(&url.host_key());
         !self.changing.is_empty() && (holds(url) || via.is_some_and(holds))
     }
 
-    /// All that was taken in is settled.
+    /// Marks all observations so far as settled.
     pub fn settled(&mut self) {
         self.changing.clear();
     }
 
-    /// The words that were said before on a page's host, where the page is to be compared with
-    /// them. Who compares it holds these traps up for nobody; [`Traps::observe`] compares what was
-    /// not compared before.
+    /// Returns the known words of the page's host if the page has to be compared. The caller can
+    /// then compare without blocking these traps; otherwise [`Traps::observe`] compares.
     #[must_use]
     pub fn words_to_compare(
         &self,
@@ -189,7 +194,7 @@ impl Traps {
         is_wanted.then(|| host.words.clone())
     }
 
-    /// Takes a page in that was fetched. One that is visited again tells nothing.
+    /// Records a fetched page. A page seen before changes nothing.
     pub fn observe(&mut self, visit: &PageEvidence<'_>) -> PageJudgement {
         let PageEvidence { url, level, answer } = *visit;
         let level = if self.defers { level } else { 0 };
@@ -203,7 +208,7 @@ impl Traps {
             return unjudged;
         }
         let key = url.host_key();
-        let host = self.hosts.of_page(&key);
+        let host = self.hosts.for_page(&key);
         let mut is_changed = false;
         if let PageAnswer::Text(gist) = answer {
             if host.names.has_met(url) {
@@ -223,7 +228,7 @@ impl Traps {
         let shape = url.shape();
         let (template, family) = keys(&key, shape);
         let mut new_words = None;
-        let found = match answer {
+        let page_yield = match answer {
             PageAnswer::Nothing => None,
             PageAnswer::Other => Some(Yield::New),
             PageAnswer::Redirect(to, _) => redirected(url, shape, to),
@@ -235,7 +240,7 @@ impl Traps {
                 Some(read(host, gist, new_words.filter(|_| is_doubtful)))
             }
         };
-        let Some(found) = found else {
+        let Some(page_yield) = page_yield else {
             if is_changed {
                 self.changing.insert(key);
             }
@@ -243,13 +248,16 @@ impl Traps {
         };
         let mut has_turned = false;
         for place in std::iter::once(template).chain(family) {
-            let whole = Some(place) != family;
-            let pattern = shape.family().filter(|_| !whole).unwrap_or(&shape.pattern);
+            let is_template = Some(place) != family;
+            let pattern = shape
+                .family()
+                .filter(|_| !is_template)
+                .unwrap_or(&shape.pattern);
             let account = host
                 .templates
                 .entry(place, || Template::new(pattern, shape.signs));
             let (was_watched, was_proven) = (account.is_watched(), account.is_proven());
-            account.take(url, shape, level, found);
+            account.take(url, shape, level, page_yield);
             is_changed |= was_watched != account.is_watched();
             is_changed |= was_proven != account.is_proven();
             match (was_watched, account.is_watched()) {
@@ -257,7 +265,7 @@ impl Traps {
                 (true, false) => host.watched = host.watched.saturating_sub(1),
                 _ => {}
             }
-            if matches!(found, Yield::New) && self.deferred.remove(place) {
+            if matches!(page_yield, Yield::New) && self.deferred.remove(place) {
                 has_turned = true;
                 is_changed = true;
                 self.has_changed = true;
@@ -268,9 +276,9 @@ impl Traps {
             self.changing.insert(key);
         }
         let one_more = (level + 1).min(MAX_LEVEL);
-        let (level, is_barren) = match (found, answer) {
+        let (level, is_barren) = match (page_yield, answer) {
             (Yield::New, _) => (0, false),
-            // A redirect or two are nothing.
+            // Up to two redirects are harmless.
             (Yield::Onwards, PageAnswer::Redirect(_, 0)) => (level, true),
             _ => (one_more, true),
         };
@@ -282,8 +290,8 @@ impl Traps {
         }
     }
 
-    /// Those URLs were met first on a page that said nothing new. Whether that was enough of its
-    /// kind, which then is deferred.
+    /// Records the URLs first found on a page with nothing new. Returns whether another kind of
+    /// URLs is deferred now.
     pub fn record_children<'a>(
         &mut self,
         visit: &PageEvidence<'_>,
@@ -308,19 +316,19 @@ impl Traps {
             };
             account.count_children(count);
             if let Some(trap) = account.verdict() {
-                let of_selections =
+                let is_of_selections =
                     Some(place) == family && shape.family().is_some_and(|f| f.ends_with('?'));
-                let names = of_selections.then(|| account.idle_names());
+                let names = is_of_selections.then(|| account.idle_names());
                 let by_looks = !matches!(trap, Trap::SoftMissing | Trap::Endless);
                 let rule = account.evidence(trap);
                 defers |= self.defer((&host, place), rule, by_looks, names);
             }
         }
-        defers | self.text_bred(visit, shape, of_host)
+        defers | self.defer_by_text(visit, shape, of_host)
     }
 
-    /// Decides the treatment of a URL of this level that is next. Asked once for each
-    /// turn: of what is deferred it lets some through.
+    /// Decides the treatment of the next URL, at this level. Call once per turn, because some
+    /// deferred URLs are let through as probes.
     pub fn disposition(
         &mut self,
         url: &CanonicalUrl,
@@ -341,7 +349,7 @@ impl Traps {
         disposition
     }
 
-    /// The same, but nothing is let through.
+    /// Like [`Traps::disposition`], but lets no probe through.
     #[must_use]
     pub fn standing(
         &self,
@@ -351,9 +359,9 @@ impl Traps {
     ) -> Disposition {
         let key = url.host_key();
         let host = self.hosts.get(&key);
-        let other = host.and_then(|host| host.names.same_as(&self.naming, url));
-        if let Some((other, why)) = other {
-            return Disposition::SameAs(other, why);
+        let same_page = host.and_then(|host| host.names.same_as(&self.naming, url));
+        if let Some((same_page, why)) = same_page {
+            return Disposition::SameAs(same_page, why);
         }
         if let Some((_, deferred)) = self.deferred_place(url, via, level) {
             return Disposition::Defer(deferred.rule.clone());
@@ -374,9 +382,9 @@ impl Traps {
         }
     }
 
-    /// Returns whether a URL is asked for only when what came before it from its host was read: it
-    /// looks like one of a kind that may not end, and that kind has not shown that it brings
-    /// something, or the way to it said nothing new.
+    /// Whether a URL must not be fetched before the earlier pages of its host were read: it has
+    /// trap signs, and either its kind has not yet proven useful, or it was found behind pages with
+    /// nothing new.
     #[must_use]
     pub fn needs_care(&self, url: &CanonicalUrl, level: u8) -> bool {
         if !self.defers || !url.shape().signs.any() {
@@ -394,8 +402,8 @@ impl Traps {
         !places.any(|place| host.templates.get(place).is_some_and(Template::is_proven))
     }
 
-    /// Returns whether [`Traps::standing`] may say anything but [`Disposition::Fetch`] of a host's
-    /// URLs or those found on its pages, their place in a queue and mirrors aside.
+    /// Whether [`Traps::standing`] may return anything but [`Disposition::Fetch`] for a host's URLs
+    /// or URLs found on its pages, apart from queue levels and mirrors.
     #[must_use]
     pub fn knows_of(&self, host: &HostKey) -> bool {
         if self.knows_of_none() {
@@ -405,14 +413,14 @@ impl Traps {
         self.deferred.speak_of(host) || self.hosts.get(host).is_some_and(learned)
     }
 
-    /// Returns true only if [`Traps::knows_of`] is false for each host.
+    /// Returns true only if [`Traps::knows_of`] is false for every host.
     #[must_use]
     pub fn knows_of_none(&self) -> bool {
         !self.may_rename && self.deferred.is_empty()
     }
 
-    /// A text that comes again and again, each time found on a page with that text.
-    fn text_bred(&mut self, visit: &PageEvidence<'_>, shape: &Shape, new: u32) -> bool {
+    /// Defers what pages with one text lead to, if each was found on another of them.
+    fn defer_by_text(&mut self, visit: &PageEvidence<'_>, shape: &Shape, new: u32) -> bool {
         let PageAnswer::Text(gist) = visit.answer else {
             return false;
         };
@@ -426,16 +434,16 @@ impl Traps {
         followed.level = followed.level.max(visit.level);
         followed.children = followed.children.saturating_add(new);
         if new > 0 && followed.members.len() < MAX_MEMBERS {
-            followed.members.push(key_of_via(visit.url));
+            followed.members.push(via_key(visit.url));
         }
         let Followed {
             level,
             children,
             members,
         } = &**followed;
-        let looks = shape.signs.any() || shape.has_repeats();
-        let enough = if looks { 1 } else { TEXT_LEVEL };
-        if pages < TEXT_ROW || *level < enough || *children < pages {
+        let has_signs = shape.signs.any() || shape.has_repeats();
+        let min_level = if has_signs { 1 } else { TEXT_LEVEL };
+        if pages < TEXT_ROW || *level < min_level || *children < pages {
             return false;
         }
         let trap = match () {
@@ -464,12 +472,12 @@ impl Traps {
         names: Option<Vec<String>>,
     ) -> bool {
         if let Some(deferred) = self.deferred.get_mut(place) {
-            // One more selection that brings nothing; the evidence stays as it was.
+            // Another selection that brings nothing. The evidence stays unchanged.
             deferred.names = deferred.names.take().and(names);
             self.changing.insert(host.clone());
             return false;
         }
-        if self.deferred.len() >= MAX_PARKED {
+        if self.deferred.len() >= MAX_DEFERRED_KINDS {
             return false;
         }
         let deferred = DeferredKind {
@@ -486,7 +494,7 @@ impl Traps {
         true
     }
 
-    /// Under which place a URL is deferred.
+    /// Returns the key under which a URL is deferred, with the kind.
     fn deferred_place(
         &self,
         url: &CanonicalUrl,
@@ -498,19 +506,19 @@ impl Traps {
         }
         let shape = url.shape();
         let (template, family) = keys(&url.host_key(), shape);
-        let speaks = |deferred: &&DeferredKind| {
+        let applies = |deferred: &&DeferredKind| {
             let of_names = |names: &Vec<String>| shape.names.iter().any(|n| names.contains(n));
             (deferred.by_looks || level > 0) && deferred.names.as_ref().is_none_or(of_names)
         };
-        let of_via = via.map(key_of_via);
+        let by_via = via.map(via_key);
         std::iter::once(template)
             .chain(family)
-            .chain(of_via)
-            .find_map(|place| Some((place, self.deferred.get(place).filter(speaks)?)))
+            .chain(by_via)
+            .find_map(|place| Some((place, self.deferred.get(place).filter(applies)?)))
     }
 }
 
-/// Returns whether the words of a page are to be compared with those that its host said before.
+/// Whether a page's words have to be compared with the known words of its host.
 fn is_doubtful(
     host: &HostMemory,
     gist: &PageFingerprint,
@@ -518,7 +526,7 @@ fn is_doubtful(
     (url, template): (&CanonicalUrl, u64),
 ) -> bool {
     let shape = url.shape();
-    let of_url = || stable_hash::of(url.as_str().as_bytes());
+    let url_hash = || stable_hash::of(url.as_str().as_bytes());
     level > 0
         || gist.words < FEW_WORDS
         || shape.signs.any()
@@ -526,17 +534,17 @@ fn is_doubtful(
         || host
             .templates
             .get(template)
-            .is_none_or(|template| template.is_doubtful(of_url()))
+            .is_none_or(|template| template.is_doubtful(url_hash()))
 }
 
-/// Compares a page's text with what its host said before: by the words that were new where the page
-/// is doubtful, and else as a whole.
+/// Compares a page with earlier pages of its host: by its new words if it is doubtful, otherwise by
+/// its whole text.
 fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -> Yield {
-    let enough = MIN_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
-    let says_new_words = new_words.is_none_or(|words| words as usize > enough);
+    let threshold = MIN_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
+    let has_new_words = new_words.is_none_or(|words| words as usize > threshold);
     let pages = host.texts.entry(gist.said, Text::default);
     pages.pages = pages.pages.saturating_add(1);
-    match pages.pages == 1 && says_new_words {
+    match pages.pages == 1 && has_new_words {
         true => Yield::New,
         false if pages.pages == 1 && new_words.is_some_and(|words| words > 0) => {
             Yield::Little(gist.said)
@@ -545,13 +553,14 @@ fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -
     }
 }
 
-/// A redirect is nothing new where it leads to another URL of its own template.
+/// Returns the yield of a redirect. Only one to another URL of the same template counts as nothing
+/// new.
 fn redirected(url: &CanonicalUrl, shape: &Shape, to: &CanonicalUrl) -> Option<Yield> {
-    let onwards = to != url
+    let leads_on = to != url
         && to.host_key() == url.host_key()
         && to.path_and_query() != url.path_and_query()
         && to.shape().pattern == shape.pattern;
-    onwards.then_some(Yield::Onwards)
+    leads_on.then_some(Yield::Onwards)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Origins that serve the same pages under the same paths as another.
+//! Origins that serve the same pages under the same paths as another origin.
 
 use std::collections::HashMap;
 
@@ -8,21 +8,22 @@ use super::page_fingerprint::PageFingerprint;
 use super::recent_map::RecentMap;
 use super::stable_hash;
 
-/// Pages that must have been the same under both, none of them different.
+/// The number of equal pages that make a mirror, with no unequal page.
 const PAIRS: u32 = 8;
-/// Paths that are remembered, the latest.
+/// Maximum number of recent paths remembered.
+/// Beyond the limit: the oldest are forgotten.
 const MAX_PATHS: usize = 16_384;
-/// Origins that are compared at one path.
+/// Maximum number of origins compared at one path.
 const MAX_ORIGINS: usize = 4;
-/// Pairs of origins that are compared.
+/// Maximum number of pairs of origins compared.
 const MAX_PAIRS: usize = 1024;
-/// A page with fewer words is like too many others.
+/// Pages with fewer words resemble too many others.
 const MIN_WORDS: u32 = 20;
-/// Simhashes of one page fetched twice differ in so many bits at most.
+/// Maximum number of differing bits between the simhashes of one page fetched twice.
 const NEAR_BITS: u32 = 3;
 
 #[derive(Debug)]
-struct Known {
+struct KnownPage {
     origin: Origin,
     text: u64,
     simhash: u64,
@@ -38,8 +39,9 @@ struct Pair {
 #[derive(Debug)]
 pub(super) struct Mirrors {
     /// By the hash of path and query.
-    paths: RecentMap<Vec<Known>>,
-    /// The mirror, and the origin that was met first at the path where they were first the same.
+    paths: RecentMap<Vec<KnownPage>>,
+    /// By the mirror, then by the origin whose page was seen first at the path where both were
+    /// first equal.
     pairs: HashMap<Origin, HashMap<Origin, Pair>>,
     compared: usize,
 }
@@ -55,7 +57,7 @@ impl Default for Mirrors {
 }
 
 impl Mirrors {
-    /// A page was fetched. Returns whether its origin was compared with another.
+    /// Records a fetched page. Returns whether its origin was compared with another.
     pub(super) fn learn(&mut self, url: &CanonicalUrl, gist: &PageFingerprint) -> bool {
         if gist.words < MIN_WORDS {
             return false;
@@ -96,7 +98,7 @@ impl Mirrors {
             }
         }
         if here.len() < MAX_ORIGINS {
-            here.push(Known {
+            here.push(KnownPage {
                 origin,
                 text: gist.text,
                 simhash: gist.simhash,
@@ -105,7 +107,8 @@ impl Mirrors {
         is_compared
     }
 
-    /// The URL that gives the same page, if its origin mirrors another, and why.
+    /// Returns the URL of the same page on the mirrored origin, and the reason, if the URL's origin
+    /// is a mirror.
     pub(super) fn twin(&self, url: &CanonicalUrl) -> Option<(CanonicalUrl, String)> {
         if self.pairs.is_empty() {
             return None;
@@ -115,8 +118,8 @@ impl Mirrors {
         let of = pairs.iter().filter(|(_, pair)| is_mirror(pair));
         let (of, pair) = of.min_by_key(|(of, _)| of.as_str())?;
         let same = pair.same;
-        let why = format!("mirror of {of}: {same} of {same} pages were the same");
-        Some((of.url(url.path_and_query()), why))
+        let reason = format!("mirror of {of}: {same} of {same} pages were the same");
+        Some((of.url(url.path_and_query()), reason))
     }
 }
 
@@ -134,13 +137,13 @@ mod tests {
     )]
     fn check(pages: u32, differs: u32, expect: Expect) {
         let mut mirrors = Mirrors::default();
-        for (origin, other) in [
+        for (origin, first_changed) in [
             ("http://a.example", u32::MAX),
             ("http://b.example", differs),
         ] {
             for n in 0..pages {
                 let url = canonicalize(None, &format!("{origin}/p{n}")).unwrap();
-                let word = if n < other { "one" } else { "two" };
+                let word = if n < first_changed { "one" } else { "two" };
                 let text: Vec<String> = (0..40).map(|k| format!("{word}{n}x{k}")).collect();
                 mirrors.learn(&url, &PageFingerprint::of_markup(&text.join(" "), &url));
             }
@@ -152,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_so_many_pairs_of_origins_are_compared() {
+    fn pairs_of_origins_are_bounded() {
         let mut mirrors = Mirrors::default();
         let text = "so many words that it is like no other page ".repeat(3);
         for n in 0..MAX_PAIRS + 5 {
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_an_origin_whose_pages_are_all_another_s_is_its_mirror() {
+    fn an_origin_with_the_pages_of_another_is_a_mirror() {
         check(
             9,
             9,
@@ -182,17 +185,18 @@ mod tests {
     }
 
     #[test]
-    fn ours_pages_are_the_same_by_their_text_or_nearly() {
+    fn pages_are_equal_if_their_texts_are_nearly_equal() {
         let url = |text: &str| canonicalize(None, text).unwrap();
         let (a, b) = (url("http://a.example/p"), url("http://b.example/p"));
         let text: String = (0..MIN_WORDS).map(|n| format!("word{n} ")).collect();
         let page = PageFingerprint::of_markup(&text, &a);
         let changed = |bits: u64, words: u32| {
-            let mut other = page.clone();
-            (other.text, other.simhash, other.words) = (page.text + 1, page.simhash ^ bits, words);
-            other
+            let mut changed_page = page.clone();
+            (changed_page.text, changed_page.simhash, changed_page.words) =
+                (page.text + 1, page.simhash ^ bits, words);
+            changed_page
         };
-        for (other, is_same) in [
+        for (changed_page, is_same) in [
             (page.clone(), true),
             (changed(0b111, MIN_WORDS), true),
             (changed(0b1111, MIN_WORDS), false),
@@ -200,10 +204,14 @@ mod tests {
         ] {
             let mut mirrors = Mirrors::default();
             mirrors.learn(&a, &page);
-            mirrors.learn(&b, &other);
-            assert_eq!(mirrors.pairs.len(), usize::from(is_same), "{other:?}");
+            mirrors.learn(&b, &changed_page);
+            assert_eq!(
+                mirrors.pairs.len(),
+                usize::from(is_same),
+                "{changed_page:?}"
+            );
         }
-        // A page that comes again is compared with nothing, and few are compared at one path.
+        // A repeated page is not compared, and at one path only a few origins are.
         let mut mirrors = Mirrors::default();
         for host in ["a", "b", "b", "c", "d", "e", "f"] {
             mirrors.learn(&url(&format!("http://{host}.example/p")), &page);

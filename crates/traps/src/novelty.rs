@@ -1,4 +1,4 @@
-//! Novelty: how many words of a page were not said before on its host.
+//! Novelty: the number of words of a page that are new on its host.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,41 +8,41 @@ use wide::u16x16;
 use super::page_fingerprint::{PageFingerprint, SHINGLE};
 use super::recent_map::RecentMap;
 
-/// Pages whose number of new words is remembered: more than are under way at one host.
+/// The number of pages whose new words are remembered: more than are in progress at one host.
 const MAX_TEXTS: usize = 64;
-/// The memory of one of them, about.
+/// The approximate memory of one remembered page.
 const TEXT_BYTES: usize = 24;
-/// Shingles in one bucket: half a cache line, which is all that a look-up reads.
+/// Shingles in one bucket: half a cache line, so a look-up reads one line.
 const BUCKET: usize = 16;
-/// Buckets of a host's first page: 2 KiB.
+/// The number of buckets after a host's first page: 2 KiB.
 const FIRST_BUCKETS: usize = 64;
-/// Buckets of a host at most: 64 KiB. Each page is compared with some 32,000 shingles that were
-/// said last, or with all.
+/// Maximum number of buckets of a host: 64 KiB. Each page is compared with all of the host's
+/// shingles, or with about the latest 32,000.
 const MAX_BUCKETS: usize = 2048;
-/// Beyond five eighths of its slots a table grows, as some buckets overflow where others are half
-/// full: of what it holds, one shingle in two hundred is lost to that.
+/// The table grows when more than five eighths of its slots are used, because some buckets overflow
+/// while others are half full. This loses one shingle in two hundred.
 const MAX_LOAD: (usize, usize) = (5, 8);
-/// An image says as much as so many words.
+/// The number of words that an image counts as.
 const WORDS_AN_IMAGE: usize = 6;
 
-/// The words that were said lately on one host. Clones are one memory, which several threads may
-/// compare pages with.
+/// The recent words of one host. Clones share one memory, so several threads can compare pages with
+/// it.
 #[derive(Clone, Debug, Default)]
-pub struct HostWords(Arc<Said>);
+pub struct HostWords(Arc<SharedWords>);
 
 #[derive(Debug, Default)]
-struct Said {
+struct SharedWords {
     compared: Mutex<Compared>,
-    /// Memory that it holds.
+    /// The memory in use.
     bytes: AtomicUsize,
 }
 
-/// The words, and the pages that were compared with them last.
+/// The words of a host, and the pages compared last.
 #[derive(Debug)]
 struct Compared {
     novelty: Novelty,
-    /// New words by text. Which of two pages with one text is taken for the first is decided
-    /// later, so they say the same.
+    /// The number of new words by text. Which of two pages with one text counts as the first is
+    /// decided later, so both get the same number.
     by_text: RecentMap<u32>,
 }
 
@@ -56,48 +56,50 @@ impl Default for Compared {
 }
 
 impl HostWords {
-    /// Notes in a page's fingerprint how many of its words are new here, and takes them in.
+    /// Counts the words of a page that are new on this host, stores the number in its fingerprint,
+    /// and adds the words.
     pub fn compare(&self, fingerprint: &mut PageFingerprint) {
         fingerprint.new_words = Some(self.new_words(fingerprint));
     }
 
-    /// The number of words of a page that are new, images included; takes the page in.
+    /// Returns the number of new words of a page, including images, and adds them.
     pub(super) fn new_words(&self, fingerprint: &PageFingerprint) -> u32 {
         let compared = self.0.compared.lock();
         let Compared { novelty, by_text } = &mut *compared.unwrap_or_else(PoisonError::into_inner);
         let new_words = *by_text.entry(fingerprint.said, || {
-            u32::try_from(novelty.meet(fingerprint)).unwrap_or(u32::MAX)
+            u32::try_from(novelty.count_new(fingerprint)).unwrap_or(u32::MAX)
         });
         let bytes = novelty.bytes() + by_text.len() * TEXT_BYTES;
         self.0.bytes.store(bytes, Ordering::Relaxed);
         new_words
     }
 
-    /// Memory held.
+    /// Returns the memory in use.
     pub(super) fn bytes(&self) -> usize {
         self.0.bytes.load(Ordering::Relaxed)
     }
 }
 
-/// The shingles that were said lately on one host: a hash table of tags of 16 bits, the latest
-/// first in each bucket, so that a full bucket forgets what was not said for longest.
+/// The recent shingles of one host: a hash table of 16-bit tags. Each bucket has the latest first,
+/// so a full bucket drops the least recently seen one.
 ///
-/// A tag holds the bits by which its bucket is split when the table grows, and 11 or more that tell
-/// it from others: of the shingles that were never said, one in a hundred or so passes for said.
+/// A tag contains the bits that split its bucket when the table grows, and at least 11 bits that
+/// distinguish shingles. About one in a hundred new shingles is mistaken for a known one.
 #[derive(Debug, Default)]
 pub(super) struct Novelty {
-    /// A power of two of them. Tag 0 is an empty slot.
+    /// A power of two in number. Tag 0 marks an empty slot.
     buckets: Vec<[u16; BUCKET]>,
     held: usize,
 }
 
 impl Novelty {
-    /// The number of words of a page that are new, images included; takes the page in.
+    /// Returns the number of new words of a page, including images, and adds them.
     ///
-    /// One new word makes five shingles new, and so does a place where words were left out.
-    pub(super) fn meet(&mut self, gist: &PageFingerprint) -> usize {
+    /// A new word makes five shingles new, and so does an omission.
+    pub(super) fn count_new(&mut self, gist: &PageFingerprint) -> usize {
         self.make_room(gist.shingles.len() + gist.images.len());
-        // Of each bucket the slots that this page filled: what it says twice is as new as it was.
+        // The slots of each bucket that this page filled: what a page repeats is as new as the
+        // first time.
         let mut from_page = vec![0; self.buckets.len()];
         let mut is_new = |hash: &u32| self.take(*hash, &mut from_page);
         let (mut new_words, mut run, mut known) = (0, 0, 0);
@@ -106,7 +108,7 @@ impl Novelty {
                 run += 1;
                 continue;
             }
-            // A new word at the begin of the text is in fewer shingles.
+            // A new word at the beginning of the text is in fewer shingles.
             if run > 0 && known == 0 {
                 new_words += SHINGLE - 1;
             }
@@ -116,18 +118,18 @@ impl Novelty {
         new_words += match run {
             _ if known == 0 => gist.words as usize,
             0 => 0,
-            // And so is one at its end.
+            // So is one at the end.
             run => words_in(run) + SHINGLE - 1,
         };
         new_words + WORDS_AN_IMAGE * gist.images.iter().filter(|image| is_new(image)).count()
     }
 
-    /// Memory held.
+    /// Returns the memory in use.
     pub(super) fn bytes(&self) -> usize {
         self.buckets.len() * size_of::<[u16; BUCKET]>()
     }
 
-    /// Puts a shingle first in its bucket. Returns whether it was not there before this page.
+    /// Moves a shingle to the front of its bucket. Returns whether it was absent before this page.
     fn take(&mut self, hash: u32, from_page: &mut [u16]) -> bool {
         let spread = u64::from(hash)
             .wrapping_add(1)
@@ -139,7 +141,7 @@ impl Novelty {
         let held = u16x16::new(*bucket);
         let same = held.simd_eq(u16x16::splat(tag)).to_bitmask();
         if same & 1 == 1 {
-            // Nothing moves.
+            // Already in front.
             return *filled & 1 == 1;
         }
         let is_known = same != 0;
@@ -157,7 +159,7 @@ impl Novelty {
         is_new
     }
 
-    /// Grows the table as far as so many more shingles need it.
+    /// Grows the table if `more` shingles need it.
     fn make_room(&mut self, more: usize) {
         if self.buckets.is_empty() {
             self.buckets.resize(FIRST_BUCKETS, [0; BUCKET]);
@@ -173,7 +175,7 @@ impl Novelty {
         }
     }
 
-    /// Doubles the table: each tag says which half its shingle belongs to.
+    /// Doubles the table. Each tag determines which half its shingle belongs to.
     fn split(&mut self) {
         let half = self.buckets.len();
         let bit = (half / FIRST_BUCKETS).trailing_zeros();
@@ -194,7 +196,7 @@ impl Novelty {
     }
 }
 
-/// New words that a run of new shingles comes from.
+/// Returns the number of new words behind a run of new shingles.
 fn words_in(run: usize) -> usize {
     match run {
         0 => 0,
@@ -214,76 +216,76 @@ mod tests {
     }
 
     #[test]
-    fn words_that_were_not_said_before_are_counted() {
+    fn new_words_are_counted() {
         let mut novelty = Novelty::default();
         let text = "This is the first page of a host, and so all that it says was never said";
-        let other = text.replace("host", "site");
-        assert_eq!(novelty.meet(&gist(text)), 17);
-        assert_eq!(novelty.meet(&gist(text)), 0);
-        assert_eq!(novelty.meet(&gist(&other)), 1);
+        let changed_text = text.replace("host", "site");
+        assert_eq!(novelty.count_new(&gist(text)), 17);
+        assert_eq!(novelty.count_new(&gist(text)), 0);
+        assert_eq!(novelty.count_new(&gist(&changed_text)), 1);
         assert_eq!(
-            novelty.meet(&gist(&format!("{text} before"))),
+            novelty.count_new(&gist(&format!("{text} before"))),
             1 + SHINGLE - 1
         );
         assert_eq!(
-            novelty.meet(&gist(&format!("{text} <img src=x>"))),
+            novelty.count_new(&gist(&format!("{text} <img src=x>"))),
             WORDS_AN_IMAGE
         );
-        assert_eq!(novelty.meet(&gist(&format!("{text} <img src=x>"))), 0);
+        assert_eq!(novelty.count_new(&gist(&format!("{text} <img src=x>"))), 0);
     }
 
     #[test]
-    fn what_was_said_long_ago_is_forgotten_and_the_memory_is_bounded() {
+    fn old_words_are_forgotten_and_memory_is_bounded() {
         let mut novelty = Novelty::default();
         let words = |from: u32| {
             let text: Vec<String> = (from..from + 3000).map(|n| format!("w{n}")).collect();
             gist(&text.join(" "))
         };
-        novelty.meet(&words(0));
-        assert!(novelty.meet(&words(0)) < 30);
+        novelty.count_new(&words(0));
+        assert!(novelty.count_new(&words(0)) < 30);
         for n in 1..80 {
-            // Some of what was never said passes for said.
-            assert!(novelty.meet(&words(n * 3000)) > 2700);
+            // Some new shingles are mistaken for known ones.
+            assert!(novelty.count_new(&words(n * 3000)) > 2700);
         }
-        assert!(novelty.meet(&words(0)) > 2700);
+        assert!(novelty.count_new(&words(0)) > 2700);
         assert_eq!(novelty.bytes(), 64 << 10);
     }
 
     #[test]
-    fn what_a_page_says_twice_is_as_new_as_it_was() {
+    fn words_repeated_within_a_page_stay_new() {
         let mut novelty = Novelty::default();
         let line = "one line that stands in a table again and again ";
         let page = gist(&line.repeat(40));
-        assert_eq!(novelty.meet(&page), 400);
-        assert_eq!(novelty.meet(&page), 0);
+        assert_eq!(novelty.count_new(&page), 400);
+        assert_eq!(novelty.count_new(&page), 0);
     }
 
     #[test]
-    fn what_is_said_on_each_page_is_kept_while_the_table_grows_and_forgets() {
+    fn words_of_every_page_are_kept_while_the_table_grows_and_forgets() {
         let mut novelty = Novelty::default();
         let menu: String = (0..200).map(|n| format!("menu{n} ")).collect();
         let page = |n: u32| {
             let own: String = (0..100).map(|word| format!("w{n}x{word} ")).collect();
             gist(&format!("{menu}{own}"))
         };
-        novelty.meet(&page(0));
+        novelty.count_new(&page(0));
         for n in 1..1000 {
-            // The 100 words of its own, and 4 shingles that reach into the menu.
-            let new_words = novelty.meet(&page(n));
+            // The 100 new words, and 4 shingles that extend into the menu.
+            let new_words = novelty.count_new(&page(n));
             assert!((70..=110).contains(&new_words), "page {n}: {new_words}");
         }
         assert_eq!(novelty.bytes(), 64 << 10);
     }
 
-    /// Shingles of a page share buckets, and each moves the others of its bucket.
+    /// Shingles of a page share buckets, and each moves the others in its bucket.
     #[test]
-    fn ours_a_long_page_that_says_all_twice_is_as_new_as_it_was() {
+    fn a_long_page_that_repeats_everything_is_new() {
         let mut novelty = Novelty::default();
         let words: String = (0..1500).map(|n| format!("w{n} ")).collect();
-        novelty.meet(&gist(&words.replace('w', "v")));
+        novelty.count_new(&gist(&words.replace('w', "v")));
         let page = gist(&words.repeat(2));
-        // Some of what was never said passes for said.
-        let (first, again) = (novelty.meet(&page), novelty.meet(&page));
+        // Some new shingles are mistaken for known ones.
+        let (first, again) = (novelty.count_new(&page), novelty.count_new(&page));
         assert!(first > 2_900 && again < 30, "{first} {again}");
     }
 }

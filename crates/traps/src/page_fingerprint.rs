@@ -1,4 +1,5 @@
-//! The fingerprint of a page's text: a few numbers that tell whether another page says the same.
+//! The fingerprint of a page's text: a few numbers that show whether another page has the same
+//! content.
 
 use std::array;
 use std::ops::Range;
@@ -10,63 +11,65 @@ use super::simhash::Votes;
 use super::stable_hash::{mix, of, of_lower_case, of_word};
 use super::word_scan::{Block, is_word, word_bytes};
 
-/// Words of a page that count, the first ones.
+/// Maximum number of words of a page that count: the first ones.
+/// Beyond the limit: ignored.
 const MAX_WORDS: usize = 4096;
-/// Words of most pages, for which there is room at once.
+/// The initial capacity for words, enough for most pages.
 const USUAL_WORDS: usize = 1024;
-/// Images of a page that count, the first ones.
+/// Maximum number of images of a page that count: the first ones.
+/// Beyond the limit: ignored.
 const MAX_IMAGES: usize = 64;
-/// Words that are looked at together: one word changed is five of them.
+/// The number of words in a shingle, so one changed word affects five shingles.
 pub(super) const SHINGLE: usize = 5;
-/// Words of a URL that are not counted where the page repeats them.
+/// Maximum number of words of a URL that are ignored if the page repeats them.
 const MAX_OWN_WORDS: usize = 32;
-/// A shorter word of a URL is too common to be its own.
+/// Shorter words of a URL are too common to be ignored.
 const MIN_OWN_WORD: usize = 3;
-/// The number that stands for days, years, and words of the URL itself, however many in a row.
+/// The number that stands for dates and words of the page's own URL, however many in a row.
 const PLACEHOLDER: u64 = 1;
 
 /// The text of a page as a few numbers.
 ///
-/// The text is what stands between the tags, without scripts and styles, in lower case. Days and
-/// years, names of months and weekdays, and words of the page's own URL are all one to it: a
-/// calendar's pages differ by nothing else.
+/// The text is everything between the tags, without scripts and styles, in lower case. Days, years,
+/// names of months and weekdays, and words of the page's own URL are all treated as equal, because
+/// the pages of a calendar differ in nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageFingerprint {
-    /// Its words, at most 4,096.
+    /// The number of words, at most 4,096.
     pub words: u32,
-    /// The hash of the text as it stands.
+    /// The hash of the text as written.
     pub text: u64,
-    /// The hash of what it says, dates and its own name aside.
+    /// The hash of the content: the text without dates and words of the page's own URL.
     pub said: u64,
-    /// Texts that are nearly the same differ in few of these bits.
+    /// The simhash of the text: nearly equal texts differ in few bits.
     pub simhash: u64,
-    /// Words that were not said before on its host, where that was looked at.
+    /// The number of words that are new on the host, if they were compared.
     pub(super) new_words: Option<u32>,
-    /// Hashes of each five words in a row.
+    /// Hashes of each five consecutive words.
     pub(super) shingles: Box<[u32]>,
-    /// Hashes of its images.
+    /// Hashes of the images.
     pub(super) images: Box<[u32]>,
 }
 
 impl PageFingerprint {
-    /// Words that were not said before on its host, where that was looked at.
+    /// Returns the number of words that are new on the host, if they were compared.
     #[must_use]
     pub fn new_words(&self) -> Option<u32> {
         self.new_words
     }
 
-    /// Says how many of its words were not said before on its host, for a caller that knows.
+    /// Sets the number of words that are new on the host, if the caller knows it.
     pub fn set_new_words(&mut self, words: u32) {
         self.new_words = Some(words);
     }
 }
 
-/// Makes the fingerprint of a page from its text, in the order of the page.
+/// Computes the fingerprint of a page from its texts and images, in page order.
 #[derive(Debug)]
 pub struct FingerprintReader {
-    /// Hashes of the words of its URL.
+    /// Hashes of the words of the page's URL.
     own: Vec<u64>,
-    /// The bits that the last six bits of those hashes name.
+    /// A bit set with a bit for each hash in `own`, to skip most comparisons.
     own_bits: u64,
     text: u64,
     said: u64,
@@ -75,7 +78,7 @@ pub struct FingerprintReader {
 }
 
 impl FingerprintReader {
-    /// A reader of the page at `url`.
+    /// Creates a reader for the page at `url`.
     #[must_use]
     pub fn new(url: &CanonicalUrl) -> FingerprintReader {
         let path = url.path_and_query().as_bytes();
@@ -93,14 +96,14 @@ impl FingerprintReader {
         }
     }
 
-    /// Returns whether the words are enough, and no more count.
+    /// Whether the maximum number of words was reached, so no more count.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.words.len() >= MAX_WORDS
     }
 
-    /// Takes texts in the order of the page: each is what stands between two tags, a part of the
-    /// page, as it is written. Character references are no words.
+    /// Adds texts in page order. Each is the part of `page` between two tags, as written. Character
+    /// references are not words.
     pub fn texts(&mut self, page: &str, texts: &[Range<usize>]) {
         for text in texts {
             let mut at = text.start;
@@ -110,7 +113,7 @@ impl FingerprintReader {
         }
     }
 
-    /// Takes the first words of a text. Returns the bytes of it that are done with.
+    /// Adds the first words of a text. Returns the number of bytes consumed.
     #[inline]
     fn first_words(&mut self, page: &[u8], text: Range<usize>) -> usize {
         let block = Block::at(page, text.clone());
@@ -118,15 +121,15 @@ impl FingerprintReader {
         while words != 0 {
             let from = words.trailing_zeros() as usize;
             let length = (!(words >> from)).trailing_zeros() as usize;
-            let may_go_on = from + length == block.length && block.length < text.len();
-            if may_go_on && !block.is_before_reference {
+            let may_continue = from + length == block.length && block.length < text.len();
+            if may_continue && !block.is_before_reference {
                 return self.word_at_the_end(page, text, from);
             }
             self.word(&page[text.start + from..], length);
             if self.is_full() {
                 break;
             }
-            // The carry takes the first word out.
+            // The carry removes the first word.
             words &= words.wrapping_add(1 << from);
         }
         match block.is_before_reference {
@@ -135,11 +138,11 @@ impl FingerprintReader {
         }
     }
 
-    /// Takes the word at the end of a block, `from` bytes behind the beginning of the text, which
-    /// may go on behind it. Returns the bytes that are done with.
+    /// Adds the word at the end of a block, `from` bytes into the text, which may continue past the
+    /// block. Returns the number of bytes consumed.
     #[cold]
     fn word_at_the_end(&mut self, page: &[u8], text: Range<usize>, from: usize) -> usize {
-        // It begins the next block.
+        // The word begins the next block.
         if from > 0 {
             return from;
         }
@@ -148,34 +151,34 @@ impl FingerprintReader {
         length
     }
 
-    /// Takes the word of that length which a part of the page begins with.
+    /// Adds the word of this length at the beginning of `page`.
     #[inline(always)]
     fn word(&mut self, page: &[u8], length: usize) {
         let (hash, beginning) = of_word(page, length);
         self.text = mix(self.text, hash);
-        let said = match is_of_a_date(&page[..length], beginning) || self.is_own(hash) {
+        let word = match is_of_a_date(&page[..length], beginning) || self.is_own(hash) {
             false => hash,
             true if self.words.last() == Some(&PLACEHOLDER) => return,
             true => PLACEHOLDER,
         };
-        self.words.push(said);
-        self.said = mix(self.said, said);
+        self.words.push(word);
+        self.said = mix(self.said, word);
     }
 
-    /// Returns whether a hash is that of a word of the page's URL.
+    /// Whether a hash belongs to a word of the page's URL.
     #[inline]
     fn is_own(&self, hash: u64) -> bool {
         self.own_bits & bit_of(hash) != 0 && self.own.contains(&hash)
     }
 
-    /// Takes an image, by its tag as it is written.
+    /// Adds an image, given its tag as written.
     pub fn image(&mut self, tag: &str) {
         if self.images.len() < MAX_IMAGES && !self.is_full() {
             self.images.push(of(tag.as_bytes()) as u32);
         }
     }
 
-    /// The fingerprint of what came.
+    /// Returns the fingerprint of everything added.
     #[must_use]
     pub fn finish(self) -> PageFingerprint {
         let (shingles, simhash) = shingles(&self.words);
@@ -194,9 +197,10 @@ impl FingerprintReader {
     }
 }
 
-/// The hashes of each five words in a row, and their simhash. Fewer words are one shingle.
+/// Returns the hashes of each five consecutive words, and their simhash. Fewer words form one
+/// shingle.
 fn shingles(words: &[u64]) -> (Box<[u32]>, u64) {
-    /// Those that are made at once, and the words that they are made of.
+    /// The number of shingles computed at once, and of the words they consist of.
     const AT_ONCE: usize = 4;
     const WORDS_AT_ONCE: usize = AT_ONCE + SHINGLE - 1;
     let shingle = |words: &[u64]| words.iter().fold(0, |hash, word| mix(hash, *word));
@@ -225,13 +229,13 @@ fn shingles(words: &[u64]) -> (Box<[u32]>, u64) {
     (shingles.into(), votes.result())
 }
 
-/// The bit that a hash names.
+/// Returns the bit that a hash selects.
 #[inline]
 fn bit_of(hash: u64) -> u64 {
     1 << (hash % 64)
 }
 
-/// Bytes of a character reference (`&amp;`), or of the ampersand alone.
+/// Returns the length of a character reference (`&amp;`), or of the ampersand alone.
 fn reference_bytes(text: &[u8]) -> usize {
     const MAX: usize = 10;
     let near = &text[..text.len().min(MAX)];
@@ -242,7 +246,8 @@ fn reference_bytes(text: &[u8]) -> usize {
     }
 }
 
-/// A day, an hour, a year, a month's or a weekday's name. `beginning`: its first bytes in lower case.
+/// Whether a word is a day, an hour, a year, or the name of a month or weekday. `beginning` holds
+/// its first bytes in lower case.
 #[inline(always)]
 fn is_of_a_date(word: &[u8], beginning: u64) -> bool {
     let [a, b, c, ..] = beginning.to_le_bytes();
@@ -258,7 +263,7 @@ fn is_number_of_a_date(word: &[u8]) -> bool {
     (word.len() <= 2 || year) && word.iter().all(u8::is_ascii_digit)
 }
 
-/// Returns whether a word, which begins with three letters, is a month's or a weekday's name.
+/// Whether a word is the name of a month or weekday, given its first three letters.
 #[inline(never)]
 fn is_name(beginning: [u8; 3], word: &[u8]) -> bool {
     let named = NAMES_OF_DAYS.iter().find(|name| *name.0 == beginning);
@@ -267,7 +272,7 @@ fn is_name(beginning: [u8; 3], word: &[u8]) -> bool {
         .is_some_and(|(_, rest_of_name)| rest.is_empty() || rest.eq_ignore_ascii_case(rest_of_name))
 }
 
-/// The names of months and weekdays: the first three letters, which stand for them too, and the
+/// The names of months and weekdays: the first three letters, which are also valid alone, and the
 /// rest.
 const NAMES_OF_DAYS: [(&[u8; 3], &[u8]); 19] = [
     (b"jan", b"uary"),
@@ -291,7 +296,8 @@ const NAMES_OF_DAYS: [(&[u8; 3], &[u8]); 19] = [
     (b"sun", b"day"),
 ];
 
-/// True at the places of the first letters of those names. Few other words have one of them.
+/// True at the `place_of` the first letters of each name in `NAMES_OF_DAYS`. Few other words share
+/// one.
 static MAY_BEGIN_A_NAME: [bool; 256] = {
     let mut table = [false; 256];
     let mut name = 0;
@@ -310,7 +316,7 @@ const fn place_of([a, b, c]: [u8; 3]) -> usize {
 
 #[cfg(test)]
 impl PageFingerprint {
-    /// The fingerprint of markup without comments, scripts and the like.
+    /// Computes the fingerprint of markup without comments, scripts and the like.
     pub(super) fn of_markup(html: &str, url: &CanonicalUrl) -> PageFingerprint {
         let mut reader = FingerprintReader::new(url);
         let mut at = 0;
@@ -356,8 +362,7 @@ mod tests {
         "sunday",
     ];
 
-    /// Hashes of the text and of what it says, by its words one at a time, in a text without
-    /// references.
+    /// Computes the hashes of text and content word by word, for a text without references.
     fn hashes_by_words(text: &str, own: &[&str]) -> (u64, u64) {
         let is_date = |word: &str| match word.bytes().all(|byte| byte.is_ascii_digit()) {
             true => {
@@ -370,15 +375,15 @@ mod tests {
         let words = lower.split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric());
         let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
         let text = words.iter().map(|word| of(word.as_bytes()));
-        let said = words
+        let content = words
             .iter()
             .map(|word| match is_date(word) || own.contains(word) {
                 true => PLACEHOLDER,
                 false => of(word.as_bytes()),
             });
-        let mut said: Vec<_> = said.collect();
-        said.dedup_by(|word, last| [*word, *last] == [PLACEHOLDER; 2]);
-        (text.fold(0, mix), said.into_iter().fold(0, mix))
+        let mut content: Vec<_> = content.collect();
+        content.dedup_by(|word, last| [*word, *last] == [PLACEHOLDER; 2]);
+        (text.fold(0, mix), content.into_iter().fold(0, mix))
     }
 
     fn gist_at(html: &str, url: &str) -> PageFingerprint {
@@ -390,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_letter_case_and_character_references_are_no_text() {
+    fn letter_case_and_character_references_are_ignored() {
         let plain = gist("Hello wide world");
         for html in [
             "<p>Hello<b> wide</b>\nWORLD</p>",
@@ -404,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_calendar_says_the_same_each_month() {
+    fn a_calendar_has_the_same_content_each_month() {
         let page = |month: &str, year: u32, days: u32| {
             let days: String = (1..=days).map(|day| format!("<td>{day}</td>")).collect();
             gist(&format!(
@@ -421,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_words_of_a_date_are_told_from_others() {
+    fn words_of_a_date_are_recognised() {
         for (one, other, is_same) in [
             ("1999", "2031", true),
             ("1999", "2131", true),
@@ -438,13 +443,17 @@ mod tests {
             ("mayor", "may", false),
             ("marches", "fridays", false),
         ] {
-            let said = |word: &str| gist(&format!("Nothing on {word} here")).said;
-            assert_eq!(said(one) == said(other), is_same, "{one} {other}");
+            let content_of = |word: &str| gist(&format!("Nothing on {word} here")).said;
+            assert_eq!(
+                content_of(one) == content_of(other),
+                is_same,
+                "{one} {other}"
+            );
         }
     }
 
     #[test]
-    fn ours_a_page_that_repeats_its_url_says_nothing_by_it() {
+    fn words_of_the_own_url_are_ignored() {
         let lost = |name: &str| {
             gist_at(
                 &format!("<h1>Nothing at {name}</h1>"),
@@ -459,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_images_are_something_that_is_said() {
+    fn images_are_content() {
         assert_ne!(
             gist("Next <img src=1.jpg>").said,
             gist("Next <img src=2.jpg>").said
@@ -480,13 +489,13 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_first_words_of_a_long_page_count() {
+    fn only_the_first_words_of_a_long_page_count() {
         let long = "word ".repeat(3 * MAX_WORDS);
         assert_eq!(gist(&long).words as usize, MAX_WORDS);
     }
 
     #[test]
-    fn ours_names_of_days_and_months_are_one() {
+    fn names_of_days_and_months_are_equal() {
         for name in NAMES {
             for word in [
                 name,

@@ -1,30 +1,30 @@
-//! A map that forgets what came first when it is full.
+//! A map that drops its oldest entry when it is full.
 
-/// At most so many entries; the oldest go. Keys are hashes.
+/// A map with a maximum number of entries, which drops the oldest. Keys are hashes.
 ///
-/// There are maps of thousands of entries for each host, so an entry takes four to eight bytes
-/// beside itself: entries stand in the order in which they came, and a table of their places finds
-/// them.
+/// Each host has maps of thousands of entries, so the overhead is only four to eight bytes per
+/// entry: entries are stored in insertion order, and a table of their places finds them.
 #[derive(Debug)]
 pub(super) struct RecentMap<V> {
-    most: usize,
+    capacity: usize,
     /// A ring once it is full.
     entries: Vec<(u64, V)>,
     /// The place of the oldest entry.
     oldest: usize,
-    /// For each slot the place of an entry, counted from 1, or 0: a key's entry is found between
-    /// its own slot and the next free one. A power of two of them, half of them free at least.
+    /// For each slot the place of an entry, counted from 1, or 0. The entry of a key is found
+    /// between the key's own slot and the next free one. The number of slots is a power of two, and
+    /// at least half are free.
     slots: Vec<u16>,
 }
 
-/// Slots of the smallest table.
+/// The number of slots of the smallest table.
 const FIRST_SLOTS: usize = 8;
 
 impl<V> RecentMap<V> {
-    /// Of more than 65,535 entries, so many.
-    pub(super) fn new(most: usize) -> RecentMap<V> {
+    /// Creates a map of at most `capacity` entries, and never more than 65,535.
+    pub(super) fn new(capacity: usize) -> RecentMap<V> {
         RecentMap {
-            most: most.clamp(1, usize::from(u16::MAX)),
+            capacity: capacity.clamp(1, usize::from(u16::MAX)),
             entries: Vec::new(),
             oldest: 0,
             slots: vec![0; FIRST_SLOTS],
@@ -43,7 +43,7 @@ impl<V> RecentMap<V> {
         self.place(key).map(|place| &mut self.entries[place].1)
     }
 
-    /// The entry of a key, made where there is none.
+    /// Returns the entry of a key, inserting one if it is missing.
     pub(super) fn entry(&mut self, key: u64, make: impl FnOnce() -> V) -> &mut V {
         let place = match self.place(key) {
             Some(place) => place,
@@ -56,9 +56,9 @@ impl<V> RecentMap<V> {
         usize::from(self.slots[self.slot(key)]).checked_sub(1)
     }
 
-    /// Puts in what is not there; says at which place.
+    /// Inserts a missing key, and returns its place.
     fn put(&mut self, key: u64, value: V) -> usize {
-        let place = match self.entries.len() < self.most {
+        let place = match self.entries.len() < self.capacity {
             true => {
                 self.entries.push((key, value));
                 self.entries.len() - 1
@@ -67,7 +67,7 @@ impl<V> RecentMap<V> {
                 let place = self.oldest;
                 self.vacate(self.slot(self.entries[place].0));
                 self.entries[place] = (key, value);
-                self.oldest = (place + 1) % self.most;
+                self.oldest = (place + 1) % self.capacity;
                 place
             }
         };
@@ -87,7 +87,7 @@ impl<V> RecentMap<V> {
         self.slots[slot] = (place + 1) as u16;
     }
 
-    /// The slot that leads to a key's entry, or the free one that would.
+    /// Returns the slot that leads to a key's entry, or the free slot that would.
     fn slot(&self, key: u64) -> usize {
         let mut slot = self.own_slot(key);
         loop {
@@ -98,7 +98,7 @@ impl<V> RecentMap<V> {
         }
     }
 
-    /// Frees a slot: those behind it that are not found past a free one move up.
+    /// Frees a slot. Following entries that would not be found past a free slot move up.
     fn vacate(&mut self, mut free: usize) {
         let mut slot = self.next(free);
         while let Some(place) = usize::from(self.slots[slot]).checked_sub(1) {
@@ -134,7 +134,7 @@ mod tests {
     use super::RecentMap;
 
     #[test]
-    fn the_oldest_goes_when_it_is_full() {
+    fn the_oldest_entry_is_dropped_when_full() {
         let mut recent = RecentMap::new(2);
         for key in [1, 2, 1, 3] {
             recent.entry(key, || key * 10);
@@ -144,29 +144,29 @@ mod tests {
     }
 
     proptest! {
-        /// Keys of few slots, so that most share them.
+        /// Keys with few slots, so that most keys collide.
         #[test]
-        fn it_holds_what_a_list_of_the_latest_holds(
-            most in 1..20_usize,
+        fn the_map_equals_a_list_of_the_latest_entries(
+            capacity in 1..20_usize,
             keys in prop::collection::vec((0..8_u64, 0..6_u64), 0..200),
         ) {
-            let mut recent = RecentMap::new(most);
+            let mut recent = RecentMap::new(capacity);
             let mut latest: VecDeque<(u64, usize)> = VecDeque::new();
             for (number, (high, low)) in keys.into_iter().enumerate() {
                 let key = high << 32 | low;
-                let known = latest.iter().find(|(known, _)| *known == key).copied();
-                prop_assert_eq!(*recent.entry(key, || number), known.map_or(number, |known| known.1));
-                if known.is_none() {
+                let stored = latest.iter().find(|(stored, _)| *stored == key).copied();
+                prop_assert_eq!(*recent.entry(key, || number), stored.map_or(number, |stored| stored.1));
+                if stored.is_none() {
                     latest.push_back((key, number));
-                    if latest.len() > most {
+                    if latest.len() > capacity {
                         latest.pop_front();
                     }
                 }
                 prop_assert_eq!(recent.len(), latest.len());
                 for key in (0..8).flat_map(|high| (0..6).map(move |low| high << 32 | low)) {
-                    let known = latest.iter().find(|(known, _)| *known == key);
-                    prop_assert_eq!(recent.get(key), known.map(|(_, number)| number));
-                    prop_assert_eq!(recent.get_mut(key).copied(), known.map(|(_, number)| *number));
+                    let stored = latest.iter().find(|(stored, _)| *stored == key);
+                    prop_assert_eq!(recent.get(key), stored.map(|(_, number)| number));
+                    prop_assert_eq!(recent.get_mut(key).copied(), stored.map(|(_, number)| *number));
                 }
             }
         }

@@ -1,18 +1,18 @@
-//! SimHash: one number for a set of hashes, so that like sets have like numbers
-//! (Charikar, "Similarity estimation techniques from rounding algorithms", 2002).
+//! SimHash: one number for a set of hashes, so that similar sets have similar numbers (Charikar,
+//! "Similarity estimation techniques from rounding algorithms", 2002).
 
-/// Counts hold so many bits: no page has more shingles.
+/// The number of bits per counter. No page has more shingles.
 const PLANES: usize = 13;
 
-/// The votes of hashes for each of 64 bits. Counters stand bit by bit in words, so that one
-/// hash is added to all 64 at once.
+/// The votes of hashes for each of 64 bits. Counters are stored bit by bit in words, so that a hash
+/// is added to all 64 at once.
 #[derive(Debug, Default)]
 pub(super) struct Votes {
     planes: [u64; PLANES],
     hashes: u32,
 }
 
-/// Adds three numbers bit by bit: the sums, and what is carried.
+/// Adds three numbers bit by bit, and returns the sums and the carries.
 fn sum(a: u64, b: u64, c: u64) -> (u64, u64) {
     (a ^ b ^ c, a & b | (a ^ b) & c)
 }
@@ -23,7 +23,7 @@ impl Votes {
         self.carry(hash, 0);
     }
 
-    /// Adds four hashes, which costs less than each by itself.
+    /// Adds four hashes, which is cheaper than adding each alone.
     #[inline]
     pub(super) fn add_four(&mut self, [a, b, c, d]: [u64; 4]) {
         self.hashes += 4;
@@ -35,7 +35,7 @@ impl Votes {
         self.carry(four, 2);
     }
 
-    /// Adds to the counters from a plane on.
+    /// Adds to the counters, starting at a plane.
     fn carry(&mut self, mut carry: u64, plane: usize) {
         for plane in &mut self.planes[plane..] {
             let over = *plane & carry;
@@ -47,7 +47,7 @@ impl Votes {
         }
     }
 
-    /// The bits that more than half of the hashes have.
+    /// Returns the bits that more than half of the hashes have.
     pub(super) fn result(self) -> u64 {
         let votes = |bit: u32| {
             let planes = self.planes.iter().enumerate();

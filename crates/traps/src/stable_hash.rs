@@ -8,24 +8,24 @@ pub(super) const fn mix(hash: u64, number: u64) -> u64 {
     folded ^ hash.rotate_left(23)
 }
 
-/// The hash of bytes.
+/// Returns the hash of bytes.
 pub(super) fn of(bytes: &[u8]) -> u64 {
     of_beginning(bytes, bytes.len(), |number| number)
 }
 
-/// The hash that the first `length` bytes of a text have in lower case. The text may go on: eight
-/// bytes are read at once where it does.
+/// Returns the hash of the first `length` bytes of a text in lower case. If the text continues,
+/// eight bytes are read at once.
 #[inline]
 pub(super) fn of_lower_case(text: &[u8], length: usize) -> u64 {
     of_beginning(text, length, lower_case)
 }
 
-/// The hash that a word has in lower case, with its first eight bytes in lower case as a number: the
-/// word is the first `length` bytes of a text, one at least, which may go on.
+/// Returns the hash of a word in lower case, and its first eight bytes in lower case as a number.
+/// The word is the first `length` bytes of `text`, at least one, and the text may continue.
 #[inline(always)]
 pub(super) fn of_word(text: &[u8], length: usize) -> (u64, u64) {
     match text.first_chunk() {
-        // As most are.
+        // The common case.
         Some(eight) if (1..=8).contains(&length) => {
             let unused = 64 - 8 * length as u32;
             let beginning = lower_case(u64::from_le_bytes(*eight) << unused >> unused);
@@ -55,12 +55,12 @@ fn of_beginning(text: &[u8], length: usize, changed: impl Fn(u64) -> u64) -> u64
     hash
 }
 
-/// The value that the hash of so many bytes begins with.
+/// Returns the initial hash for a given length.
 const fn of_length(length: usize) -> u64 {
     mix(length as u64, 0x51_7C_C1_B7)
 }
 
-/// That of words of most lengths.
+/// The initial hashes of common lengths.
 static BY_LENGTH: [u64; 32] = {
     let mut hashes = [0; 32];
     let mut length = 0;
@@ -71,7 +71,7 @@ static BY_LENGTH: [u64; 32] = {
     hashes
 };
 
-/// The first `length` bytes of a text, eight at most, as a number.
+/// Returns the first `length` bytes of a text, at most eight, as a number.
 #[inline]
 fn number(text: &[u8], length: usize) -> u64 {
     let Some(eight) = text.first_chunk() else {
@@ -82,19 +82,19 @@ fn number(text: &[u8], length: usize) -> u64 {
     u64::from_le_bytes(*eight) << unused >> unused
 }
 
-/// Eight bytes with the letters of ASCII in lower case.
+/// Converts the ASCII letters in eight bytes to lower case.
 #[inline]
 fn lower_case(bytes: u64) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
     let low_bits = bytes & (0x7F * EACH);
-    // The high bit of a byte is set where it is at least `A`, or more than `Z`.
+    // The high bit of a byte is set if the byte is at least `A`, or greater than `Z`.
     let from_a = low_bits + u64::from(0x80 - b'A') * EACH;
     let behind_z = low_bits + u64::from(0x7F - b'Z') * EACH;
     let is_upper = from_a & !behind_z & !bytes & (0x80 * EACH);
     bytes | is_upper >> 2
 }
 
-/// The hash of several texts, in order.
+/// Returns the hash of several texts, in order.
 pub(super) fn of_all(texts: &[&str]) -> u64 {
     texts.iter().fold(texts.len() as u64, |hash, text| {
         mix(hash, of(text.as_bytes()))
@@ -109,7 +109,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_hash_in_lower_case_is_that_of_the_text_in_lower_case(
+        fn lower_case_hash_equals_the_hash_of_the_lower_case_text(
             text in prop::collection::vec(any::<u8>(), 0..40),
             length in 0_usize..40,
         ) {
@@ -124,9 +124,9 @@ mod tests {
         }
     }
 
-    /// They stand in stored state, so that another value would be another kind of URLs.
+    /// Stored state contains these hashes, so a changed value would mean another kind of URLs.
     #[test]
-    fn ours_a_hash_stays_what_it_was() {
+    fn hashes_never_change() {
         assert_eq!(mix(1, 2), 0xBD60_66E6_B22E_EA0C);
         assert_eq!(of(b""), 0x9CF9_5C1B_88A9_49C4);
         assert_eq!(of(b"a robots.txt"), 0x2697_0FF5_4077_C958);

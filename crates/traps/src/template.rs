@@ -1,46 +1,47 @@
-//! The pages of one template: what they brought, and when that is enough of it.
+//! The pages of one template: what they brought, and when that makes a trap.
 
 use std::fmt;
 
 use crawl_weburl::{CanonicalUrl, Shape, TrapSigns};
 
-/// Pages in a row that said nothing new, where the URLs have the looks of a kind that never ends.
+/// The number of consecutive pages with nothing new that makes a trap, for URLs with trap signs.
 const ROW: u32 = 3;
-/// The same where they have no such looks.
+/// The same for URLs without trap signs.
 const PLAIN_ROW: u32 = 24;
-/// The same where most of these pages had a few new words.
+/// The same for URLs without trap signs if most of the pages had a few new words.
 const LITTLE_ROW: u32 = 8 * PLAIN_ROW;
-/// And by so many pages in a row, each found only on the one before.
+/// The minimum level for URLs without trap signs: consecutive pages, each found only on the one
+/// before.
 const PLAIN_LEVEL: u8 = 8;
-/// Of a template whose last page said something new, as 6 or more before it did, one page in so many
-/// is looked at word for word.
+/// One page in this many of a proven template (see `is_proven`) is compared word by word.
 const SAMPLE: u64 = 8;
-/// Times that a template was deferred wrongly, after which it takes twice as much each.
+/// The maximum number of counted wrong deferrals. Each doubles the number of pages that makes a
+/// trap.
 const MAX_CHANCES: u8 = 6;
-/// Names of parameters that are kept.
+/// Maximum number of parameter names kept.
 const MAX_NAMES: usize = 64;
-/// URLs that are named as evidence.
+/// Maximum number of URLs given as evidence.
 const MAX_EXAMPLES: usize = 2;
-/// An example is cut to this. Bytes.
+/// Maximum length of an example, in bytes.
 const MAX_EXAMPLE_BYTES: usize = 200;
 
-/// The kinds of traps. The written form is what the rule of an exclusion begins with.
+/// The kinds of traps. The rule of an exclusion begins with the written form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Trap {
-    /// A page for every day, month or year there ever was or will be.
+    /// A page for every day, month or year, without end.
     Calendar,
-    /// The same pages under ever other ids.
+    /// The same pages under ever new ids.
     SessionIds,
-    /// A path that grows by the same segments.
+    /// A path that grows by repeating segments.
     RepeatedPath,
-    /// The same things in ever other selections.
+    /// The same items in ever new selections.
     Facets,
     /// Redirects that lead to redirects.
     Redirects,
-    /// Pages that can't exist, answered as if they did.
+    /// Missing pages that are answered as if they existed.
     SoftMissing,
-    /// Pages that lead to nothing but more of their kind.
+    /// Pages that lead only to more of their kind.
     Endless,
 }
 
@@ -55,7 +56,7 @@ impl Trap {
         Trap::Endless,
     ];
 
-    /// The written form.
+    /// Returns the written form.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -69,7 +70,7 @@ impl Trap {
         }
     }
 
-    /// The kind that a rule speaks of.
+    /// Returns the kind of trap that a rule names.
     #[must_use]
     pub fn of_rule(rule: &str) -> Option<Trap> {
         let name = rule.split(' ').next()?;
@@ -88,39 +89,39 @@ impl fmt::Display for Trap {
 pub(super) enum Yield {
     /// Something new.
     New,
-    /// Nothing new: the hash of what it said.
+    /// Nothing new. Contains the hash of the page's content.
     Nothing(u64),
-    /// A few new words, too few to count as something new: the hash of what it said.
+    /// A few new words, too few to count. Contains the hash of the page's content.
     Little(u64),
-    /// A redirect to another URL of its template.
+    /// A redirect to another URL of the same template.
     Onwards,
 }
 
-/// A template's account.
+/// The account of a template: what its pages brought so far.
 #[derive(Debug)]
 pub(super) struct Template {
     pattern: String,
     signs: TrapSigns,
     fetched: u32,
     fresh: u32,
-    /// Pages in a row that brought nothing new.
+    /// Consecutive pages with nothing new, up to now.
     row: u32,
-    /// Pages among them that had a few new words.
+    /// Pages of the row that had a few new words.
     little: u32,
-    /// Redirects among them.
+    /// Redirects in the row.
     onwards: u32,
-    /// The highest level among them.
+    /// The highest level in the row.
     level: u8,
-    /// URLs of the template that were met on them first.
+    /// URLs of the template first found on pages of the row.
     record_children: u32,
-    /// The text of the last of them, and how many in a row had it.
-    said: u64,
+    /// The content of the last page of the row, and the number of consecutive pages with it.
+    text: u64,
     same: u32,
-    /// Names of parameters of pages that brought nothing new, and of those that did.
+    /// Parameter names of pages with nothing new, and of pages with something new.
     names: Vec<String>,
     fresh_names: Vec<String>,
     examples: Vec<String>,
-    /// The number of times that it was deferred and then brought something new.
+    /// The number of times that the template was deferred and then brought something new.
     chances: u8,
 }
 
@@ -136,7 +137,7 @@ impl Template {
             onwards: 0,
             level: 0,
             record_children: 0,
-            said: 0,
+            text: 0,
             same: 0,
             names: Vec::new(),
             fresh_names: Vec::new(),
@@ -145,19 +146,19 @@ impl Template {
         }
     }
 
-    /// Takes a page in.
-    pub(super) fn take(&mut self, url: &CanonicalUrl, shape: &Shape, level: u8, found: Yield) {
+    /// Records a page.
+    pub(super) fn take(&mut self, url: &CanonicalUrl, shape: &Shape, level: u8, page_yield: Yield) {
         self.fetched = self.fetched.saturating_add(1);
-        let said = match found {
+        let text = match page_yield {
             Yield::New => {
                 self.fresh = self.fresh.saturating_add(1);
                 note(&mut self.fresh_names, &shape.names);
                 return self.begin_row();
             }
-            Yield::Nothing(said) => said,
-            Yield::Little(said) => {
+            Yield::Nothing(text) => text,
+            Yield::Little(text) => {
                 self.little += 1;
-                said
+                text
             }
             Yield::Onwards => {
                 self.onwards += 1;
@@ -166,12 +167,12 @@ impl Template {
         };
         self.row = self.row.saturating_add(1);
         self.level = self.level.max(level);
-        self.same = if self.row > 1 && said == self.said {
+        self.same = if self.row > 1 && text == self.text {
             self.same + 1
         } else {
             1
         };
-        self.said = said;
+        self.text = text;
         self.signs.repeats |= shape.signs.repeats;
         self.signs.date |= shape.signs.date;
         self.signs.token |= shape.signs.token;
@@ -183,14 +184,14 @@ impl Template {
         }
     }
 
-    /// So many URLs of the template were met first on the page that was taken in last.
+    /// Records the number of URLs of the template first found on the last page.
     pub(super) fn count_children(&mut self, urls: u32) {
         if self.row > 0 {
             self.record_children = self.record_children.saturating_add(urls);
         }
     }
 
-    /// It was deferred, and brought something new after all.
+    /// Records that the template was deferred but brought something new after all.
     pub(super) fn had_been_misjudged(&mut self) {
         self.chances = self.chances.saturating_add(1).min(MAX_CHANCES);
     }
@@ -206,29 +207,29 @@ impl Template {
         self.examples.clear();
     }
 
-    /// Returns whether its URLs go behind others: the last pages brought nothing new; one is enough
-    /// where they look as those do that never end.
+    /// Whether the template's URLs are queued behind others: the last pages brought nothing new.
+    /// With trap signs, a single page is enough.
     pub(super) fn is_watched(&self) -> bool {
         self.row > 1 || (self.row > 0 && self.signs.any())
     }
 
-    /// Returns whether its pages are worth being asked for several at a time.
+    /// Whether the template has brought enough that several of its pages may be fetched at a time.
     pub(super) fn is_proven(&self) -> bool {
         self.row == 0 && self.fresh >= 2 * ROW
     }
 
-    /// Returns whether the words of a page, with this hash of its URL, are to be compared with those
-    /// that its host said: of a proven template's one in eight. Whoever asks gets one answer, however
-    /// many pages came in between.
+    /// Whether a page has to be compared word by word, given the hash of its URL. For a proven
+    /// template that is one page in eight. The choice depends on the URL alone, so the answer stays
+    /// the same while other pages are recorded.
     pub(super) fn is_doubtful(&self, url: u64) -> bool {
         !self.is_proven() || url.is_multiple_of(SAMPLE)
     }
 
-    /// Returns whether enough was seen of it: several pages in a row that say nothing new, found on
-    /// each other, each of which led to more of them.
+    /// Returns the kind of trap if there is enough evidence: several consecutive pages with nothing
+    /// new that were found on each other and each led to more.
     pub(super) fn verdict(&self) -> Option<Trap> {
         let factor = 1_u32 << self.chances;
-        // By the way to them, pages of other templates count too.
+        // The level also counts pages of other templates on the way.
         let by_way = if self.row > 1 {
             u32::from(self.level) + 1
         } else {
@@ -241,24 +242,26 @@ impl Template {
         match self.looks() {
             Some(trap) => in_a_row.then_some(trap),
             None => {
-                // Pages that each say a little, like entries of a dictionary, may go on for longer.
+                // Pages that each add a little, like entries of a dictionary, may continue for
+                // longer.
                 let row = match self.little.saturating_mul(2) > self.row {
                     true => LITTLE_ROW,
                     false => PLAIN_ROW,
                 };
-                let enough = self.row >= row * factor && self.level >= PLAIN_LEVEL;
-                enough.then_some(Trap::Endless)
+                let is_endless = self.row >= row * factor && self.level >= PLAIN_LEVEL;
+                is_endless.then_some(Trap::Endless)
             }
         }
     }
 
-    /// The parameters that came with nothing new, and never with something.
+    /// Returns the parameter names seen on pages with nothing new and never on pages with something
+    /// new.
     pub(super) fn idle_names(&self) -> Vec<String> {
         let idle = |name: &&String| !self.fresh_names.contains(*name);
         self.names.iter().filter(idle).cloned().collect()
     }
 
-    /// The kind that never ends which it looks like.
+    /// Returns the kind of trap that the signs suggest.
     fn looks(&self) -> Option<Trap> {
         if self.onwards == self.row {
             Some(Trap::Redirects)
@@ -277,7 +280,7 @@ impl Template {
         }
     }
 
-    /// The evidence, for whoever asks why.
+    /// Describes the evidence for the user.
     pub(super) fn evidence(&self, trap: Trap) -> String {
         let Template {
             pattern,
@@ -295,11 +298,11 @@ impl Template {
     }
 }
 
-/// Takes names in that are not there yet.
-fn note(known: &mut Vec<String>, names: &[String]) {
+/// Adds names that are not in the list yet.
+fn note(names_seen: &mut Vec<String>, names: &[String]) {
     for name in names {
-        if known.len() < MAX_NAMES && !known.contains(name) {
-            known.push(name.clone());
+        if names_seen.len() < MAX_NAMES && !names_seen.contains(name) {
+            names_seen.push(name.clone());
         }
     }
 }
@@ -318,12 +321,12 @@ mod tests {
     };
     const DATE: TrapSigns = TrapSigns { date: true, ..NONE };
 
-    fn take(template: &mut Template, path: &str, level: u8, found: Yield) {
+    fn take(template: &mut Template, path: &str, level: u8, page_yield: Yield) {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
-        template.take(&url, &Shape::of(&url), level, found);
+        template.take(&url, &Shape::of(&url), level, page_yield);
     }
 
-    /// A template of which so many pages in a row said nothing new, each something else.
+    /// Creates a template with consecutive pages that had nothing new, each with different content.
     fn row(signs: TrapSigns, pages: u32, level: u8, children: u32) -> Template {
         let mut template = Template::new("/x", signs);
         for page in 0..pages {
@@ -334,12 +337,12 @@ mod tests {
     }
 
     #[test]
-    fn ours_so_many_pages_in_a_row_are_enough() {
+    fn a_row_of_pages_makes_a_trap() {
         for (signs, pages, level, children, trap) in [
             (DATE, 3, 1, 3, Some(Trap::Calendar)),
             (DATE, 3, 0, 3, None),
             (DATE, 3, 1, 2, None),
-            // The way to them counts from the second page on.
+            // The level counts from the second page on.
             (DATE, 2, 1, 2, None),
             (DATE, 2, 2, 2, Some(Trap::Calendar)),
             (DATE, 1, 9, 9, None),
@@ -348,13 +351,13 @@ mod tests {
             (NONE, 24, 7, 24, None),
             (NONE, 24, 8, 23, None),
         ] {
-            let found = row(signs, pages, level, children).verdict();
-            assert_eq!(found, trap, "{signs:?} {pages} {level} {children}");
+            let verdict = row(signs, pages, level, children).verdict();
+            assert_eq!(verdict, trap, "{signs:?} {pages} {level} {children}");
         }
     }
 
     #[test]
-    fn ours_the_first_of_its_looks_names_a_trap() {
+    fn the_first_matching_sign_names_a_trap() {
         let [repeats, token, query] = [
             TrapSigns {
                 repeats: true,
@@ -383,7 +386,7 @@ mod tests {
         ] {
             assert_eq!(row(signs, 3, 1, 3).verdict(), Some(trap));
         }
-        // Signs of single pages count for all of them, but for parameters, which all have.
+        // Signs of single pages count for the template, except parameters.
         for (path, trap) in [
             ("/x/x/x", Trap::RepeatedPath),
             ("/2031/05/07", Trap::Calendar),
@@ -393,14 +396,14 @@ mod tests {
             take(&mut template, path, 1, Yield::Nothing(2));
             assert_eq!(template.verdict(), Some(trap), "{path}");
         }
-        // Redirects go before all, where there is nothing else.
+        // Redirects take precedence if there is nothing else.
         for (first, trap) in [
             (Yield::Onwards, Trap::Redirects),
             (Yield::Nothing(1), Trap::Calendar),
         ] {
             let mut template = Template::new("/x", DATE);
-            for found in [first, Yield::Onwards, Yield::Onwards] {
-                take(&mut template, "/x", 1, found);
+            for page_yield in [first, Yield::Onwards, Yield::Onwards] {
+                take(&mut template, "/x", 1, page_yield);
             }
             template.count_children(3);
             assert_eq!(template.verdict(), Some(trap));
@@ -408,41 +411,41 @@ mod tests {
     }
 
     #[test]
-    fn ours_three_times_the_same_text_is_a_page_that_is_missing() {
-        for (said, trap) in [
+    fn the_same_text_three_times_is_a_soft_404() {
+        for (texts, trap) in [
             ([7, 7, 7], Some(Trap::SoftMissing)),
             ([7, 8, 7], None),
             ([8, 7, 7], None),
         ] {
             let mut template = Template::new("/x", NONE);
-            for said in said {
-                take(&mut template, "/x", 1, Yield::Nothing(said));
+            for text in texts {
+                take(&mut template, "/x", 1, Yield::Nothing(text));
             }
             template.count_children(3);
-            assert_eq!(template.verdict(), trap, "{said:?}");
+            assert_eq!(template.verdict(), trap, "{texts:?}");
         }
     }
 
     #[test]
-    fn ours_each_wrong_deferral_doubles_what_is_enough() {
+    fn each_wrong_deferral_doubles_the_threshold() {
         for (times, pages) in [(0, 3), (1, 6), (2, 12), (6, 192), (20, 192)] {
             for (pages, enough) in [(pages - 1, false), (pages, true)] {
                 let mut template = row(DATE, pages, 1, pages);
                 for _ in 0..times {
                     template.had_been_misjudged();
                 }
-                let found = template.verdict().is_some();
-                assert_eq!(found, enough, "{times} {pages}");
+                let is_trap = template.verdict().is_some();
+                assert_eq!(is_trap, enough, "{times} {pages}");
             }
         }
         assert_eq!(3 << MAX_CHANCES, 192);
     }
 
     #[test]
-    fn ours_something_new_ends_a_row() {
+    fn something_new_ends_a_row() {
         let mut template = row(DATE, 9, 3, 9);
         take(&mut template, "/x", 3, Yield::New);
-        // What is met on a page that said something new counts for nothing.
+        // URLs found on a page with something new don't count.
         template.count_children(50);
         for n in 0..2 {
             assert_eq!(template.verdict(), None, "{n}");
@@ -459,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_urls_go_behind_others_after_two_pages_and_by_their_looks_after_one() {
+    fn urls_are_delayed_after_two_pages_or_one_with_trap_signs() {
         for (signs, pages, is_watched) in [
             (NONE, 0, false),
             (NONE, 1, false),
@@ -473,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_six_pages_with_something_new_prove_a_template() {
+    fn six_pages_with_something_new_prove_a_template() {
         let mut template = Template::new("/x", DATE);
         for _ in 0..6 {
             assert!(!template.is_proven());
@@ -485,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_names_are_idle_that_never_came_with_something_new() {
+    fn names_that_never_brought_something_new_are_idle() {
         let mut template = Template::new("/x?", NONE);
         take(&mut template, "/x?a&b", 0, Yield::New);
         take(&mut template, "/x?b&c", 0, Yield::Nothing(1));
@@ -498,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_two_examples_are_kept_each_cut() {
+    fn two_examples_are_kept_and_truncated() {
         let mut template = Template::new("/x", NONE);
         let long = format!("/{}", "a".repeat(300));
         for path in [&long, "/b", "/c"] {

@@ -9,10 +9,10 @@ use super::{Disposition, PageAnswer, PageEvidence, PageFingerprint, Traps};
 
 mod pages;
 
-/// The answer of a site at a path: a page, a redirect (`-> PATH`), or nothing.
+/// A site's response at a path: a page, a redirect (`-> PATH`), or nothing.
 type Site<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// A crawl that is over.
+/// A finished crawl.
 #[derive(Debug, PartialEq)]
 struct Crawled {
     fetched: Vec<String>,
@@ -27,7 +27,7 @@ impl Crawled {
             .count()
     }
 
-    /// The rules by which URLs were put aside, without the examples.
+    /// Returns the rules by which URLs were deferred, without the examples.
     fn rules(&self) -> String {
         let rules = self
             .rules
@@ -38,7 +38,7 @@ impl Crawled {
     }
 }
 
-/// Crawls a site, and once more with each page compared before it is told of.
+/// Crawls a site twice, the second time comparing each page before it is observed.
 fn crawl(most: usize, site: Site<'_>) -> Crawled {
     let plain = crawl_by(most, site, &|_, _, _, _| {});
     let compared = crawl_by(most, site, &|traps, at, level, gist| {
@@ -50,23 +50,23 @@ fn crawl(most: usize, site: Site<'_>) -> Crawled {
     plain
 }
 
-/// The work on a page before it is told of.
+/// Work on a page before it is observed.
 type Prepare<'a> = &'a dyn Fn(&Traps, &CanonicalUrl, u8, &mut PageFingerprint);
 
 fn crawl_by(most: usize, site: Site<'_>, prepare: Prepare<'_>) -> Crawled {
     let mut traps = Traps::new(SpellingRules::default(), true);
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
-    // Level, depth, turn; by URL what names it and the redirects before.
+    // Level, depth, turn; by URL the page that it was found on and the redirects before it.
     let mut queue = BTreeSet::from([(0_u8, 0_u32, 0_usize, url("/"))]);
-    let mut known: BTreeMap<CanonicalUrl, (Option<CanonicalUrl>, u8)> = BTreeMap::new();
-    known.insert(url("/"), (None, 0));
+    let mut seen: BTreeMap<CanonicalUrl, (Option<CanonicalUrl>, u8)> = BTreeMap::new();
+    seen.insert(url("/"), (None, 0));
     let mut over = Crawled {
         fetched: Vec::new(),
         rules: BTreeMap::new(),
     };
     let mut turn = 0;
     while let Some((level, depth, _, at)) = queue.pop_first() {
-        let (via, redirects) = known[&at].clone();
+        let (via, redirects) = seen[&at].clone();
         let path = at.path_and_query().to_owned();
         turn += 1;
         match traps.disposition(&at, via.as_ref(), level) {
@@ -105,7 +105,7 @@ fn crawl_by(most: usize, site: Site<'_>, prepare: Prepare<'_>) -> Crawled {
             level,
             answer,
         };
-        let opinion = traps.observe(&visit);
+        let judgement = traps.observe(&visit);
         let html = html.unwrap_or_default();
         let (redirects, links): (u8, Vec<&str>) = match html.strip_prefix("-> ") {
             Some(target) => (redirects + 1, vec![target]),
@@ -120,22 +120,22 @@ fn crawl_by(most: usize, site: Site<'_>, prepare: Prepare<'_>) -> Crawled {
         let mut new = Vec::new();
         for link in links {
             let link = canonicalize(Some(&at), link).unwrap();
-            if known.contains_key(&link) {
+            if seen.contains_key(&link) {
                 continue;
             }
-            known.insert(link.clone(), (Some(at.clone()), redirects));
+            seen.insert(link.clone(), (Some(at.clone()), redirects));
             turn += 1;
-            queue.insert((opinion.level, depth + 1, turn, link.clone()));
+            queue.insert((judgement.level, depth + 1, turn, link.clone()));
             new.push(link);
         }
-        if opinion.is_barren {
+        if judgement.is_barren {
             traps.record_children(&visit, new.iter());
         }
     }
     over
 }
 
-/// Words that no other page has.
+/// Returns words that no other page has.
 fn prose(of: &str, words: usize) -> String {
     let mut state = super::stable_hash::of(of.as_bytes());
     let mut text = String::new();
@@ -167,7 +167,7 @@ fn check(most: usize, site: Site<'_>, expect: Expect) {
 }
 
 #[test]
-fn ours_a_calendar_of_empty_months_ends() {
+fn a_calendar_of_empty_months_ends() {
     check(
         8,
         &|path| {
@@ -192,7 +192,7 @@ fn ours_a_calendar_of_empty_months_ends() {
 }
 
 #[test]
-fn ours_a_calendar_with_events_does_not() {
+fn a_calendar_with_events_does_not_end() {
     let over = crawl(200, &|path| {
         let Some(month) = path.strip_prefix("/cal/2026-") else {
             return Some(home(&["/cal/2026-01"]));
@@ -212,7 +212,7 @@ fn ours_a_calendar_with_events_does_not() {
 }
 
 #[test]
-fn ours_paths_that_grow_end() {
+fn growing_paths_end() {
     check(
         8,
         &|path| match path {
@@ -231,7 +231,7 @@ fn ours_paths_that_grow_end() {
 }
 
 #[test]
-fn ours_session_ids_in_paths_end() {
+fn session_ids_in_paths_end() {
     let real = |n: &str| format!("<p>{}</p>", prose(&format!("page{n}"), 50));
     let over = crawl(40, &|path| {
         let sid = super::stable_hash::of(path.as_bytes());
@@ -272,7 +272,7 @@ fn ours_session_ids_in_paths_end() {
 }
 
 #[test]
-fn ours_selections_of_the_same_things_end() {
+fn selections_of_the_same_items_end() {
     check(
         12,
         &|path| {
@@ -319,7 +319,7 @@ fn ours_selections_of_the_same_things_end() {
 }
 
 #[test]
-fn ours_redirects_without_an_end_end() {
+fn endless_redirects_end() {
     check(
         8,
         &|path| match path.strip_prefix("/go/") {
@@ -333,7 +333,7 @@ fn ours_redirects_without_an_end_end() {
 }
 
 #[test]
-fn ours_pages_that_cannot_exist_end() {
+fn soft_404_pages_end() {
     check(
         12,
         &|path| match path {
@@ -354,7 +354,7 @@ fn ours_pages_that_cannot_exist_end() {
 }
 
 #[test]
-fn ours_a_series_of_pictures_is_no_trap() {
+fn a_series_of_pictures_is_not_a_trap() {
     let over = crawl(200, &|path| {
         let Some(n) = path.strip_prefix("/photo/") else {
             return Some(home(&["/photo/1"]));
@@ -371,7 +371,7 @@ fn ours_a_series_of_pictures_is_no_trap() {
 }
 
 #[test]
-fn ours_stubs_that_lead_to_real_pages_are_no_trap() {
+fn stubs_that_lead_to_real_pages_are_not_a_trap() {
     let over = crawl(200, &|path| {
         if path == "/" {
             let stubs: Vec<String> = (0..40).map(|n| format!("/old/{n}")).collect();
@@ -389,7 +389,7 @@ fn ours_stubs_that_lead_to_real_pages_are_no_trap() {
 }
 
 #[test]
-fn ours_near_duplicates_alone_park_nothing() {
+fn near_duplicates_alone_defer_nothing() {
     let over = crawl(400, &|path| {
         if path == "/" {
             let pages: Vec<String> = (0..150).map(|n| format!("/item?id={n}")).collect();
@@ -405,7 +405,7 @@ fn ours_near_duplicates_alone_park_nothing() {
 }
 
 #[test]
-fn what_is_parked_comes_back_when_it_brings_something_after_all() {
+fn a_deferred_kind_is_revived_by_something_new() {
     let mut traps = Traps::new(SpellingRules::default(), true);
     let url = |n: u32| {
         canonicalize(
@@ -422,10 +422,10 @@ fn what_is_parked_comes_back_when_it_brings_something_after_all() {
             level: 1,
             answer: PageAnswer::Text(&gist),
         };
-        let opinion = traps.observe(&visit);
+        let judgement = traps.observe(&visit);
         (
-            opinion,
-            opinion.is_barren && traps.record_children(&visit, [&next].into_iter()),
+            judgement,
+            judgement.is_barren && traps.record_children(&visit, [&next].into_iter()),
         )
     };
     let empty = "Nothing is planned for this month, come back another time";
@@ -439,7 +439,7 @@ fn what_is_parked_comes_back_when_it_brings_something_after_all() {
         traps.disposition(&url(999), None, 1),
         Disposition::Defer(_)
     ));
-    // A start in between changes nothing.
+    // A restart in between changes nothing.
     let stored = traps.stored().unwrap();
     assert_eq!(traps.stored(), None);
     let mut started = Traps::new(SpellingRules::default(), true);
@@ -450,16 +450,16 @@ fn what_is_parked_comes_back_when_it_brings_something_after_all() {
     );
     started.restore(b"nonsense\n\t\t");
     started.restore(b"parked 2\nnonsense\n\t\t");
-    let (opinion, _) = visit(&mut traps, probe, &prose("a concert", 30));
-    assert!(opinion.has_turned && !opinion.is_barren);
+    let (judgement, _) = visit(&mut traps, probe, &prose("a concert", 30));
+    assert!(judgement.has_turned && !judgement.is_barren);
     assert_eq!(traps.standing(&url(999), None, 1), Disposition::Fetch);
-    // Next time it takes twice as much.
+    // The next time it takes twice as many pages.
     let again: Vec<bool> = (200..208).map(|n| visit(&mut traps, n, empty).1).collect();
     assert_eq!(again.iter().position(|deferred| *deferred), Some(5));
 }
 
 #[test]
-fn told_not_to_it_parks_nothing_and_puts_nothing_behind() {
+fn without_defers_nothing_is_delayed_or_deferred() {
     let mut traps = Traps::new(SpellingRules::default(), false);
     for n in 0..50 {
         let url = |n: u32| canonicalize(None, &format!("http://a.example/cal/2031/{n}")).unwrap();
@@ -470,15 +470,15 @@ fn told_not_to_it_parks_nothing_and_puts_nothing_behind() {
             level: 0,
             answer: PageAnswer::Text(&gist),
         };
-        let opinion = traps.observe(&visit);
-        assert_eq!((opinion.level, opinion.is_barren), (0, false));
+        let judgement = traps.observe(&visit);
+        assert_eq!((judgement.level, judgement.is_barren), (0, false));
         assert_eq!(traps.disposition(&url(n + 1), None, 0), Disposition::Fetch);
         assert!(!traps.needs_care(&url(n + 1), 0));
     }
 }
 
 #[test]
-fn ours_plain_pages_end_after_24_in_a_row_that_say_nothing_new() {
+fn plain_pages_end_after_24_in_a_row_without_anything_new() {
     let text = prose("home", 100);
     let words: Vec<&str> = text.split(' ').collect();
     let over = crawl(60, &|path| {
@@ -486,8 +486,8 @@ fn ours_plain_pages_end_after_24_in_a_row_that_say_nothing_new() {
             return Some(format!("{text}<a href='/x/p0'></a>"));
         };
         let n: usize = n.parse().ok()?;
-        let said = words[n..n + 40].join(" ");
-        Some(format!("{said}<a href='/x/p{}'></a>", n + 1))
+        let text_part = words[n..n + 40].join(" ");
+        Some(format!("{text_part}<a href='/x/p{}'></a>", n + 1))
     });
     assert_eq!(over.fetched_in("/x/"), 24);
     let rules = over.rules();
@@ -513,14 +513,14 @@ fn dictionary(entries: usize) -> impl Fn(&str) -> Option<String> {
 }
 
 #[test]
-fn ours_a_dictionary_whose_entries_say_little_is_read_to_its_end() {
+fn a_dictionary_of_short_entries_is_read_to_the_end() {
     let over = crawl(100, &dictionary(60));
     assert_eq!(over.rules(), "");
     assert_eq!(over.fetched_in("/entry/"), 61);
 }
 
 #[test]
-fn ours_a_chain_of_entries_without_an_end_ends_after_192() {
+fn an_endless_chain_of_entries_ends_after_192() {
     let over = crawl(300, &dictionary(1_000));
     assert_eq!(over.fetched_in("/entry/"), 192);
     let rules = over.rules();

@@ -1,4 +1,4 @@
-//! The words of a text: found sixteen bytes at once.
+//! Finds the words of a text, sixteen bytes at a time.
 
 use std::ops::Range;
 
@@ -6,27 +6,27 @@ use wide::u8x16;
 
 const WIDTH: usize = 16;
 
-/// The beginning of a text, as far as it is looked at at once.
+/// The scanned beginning of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
-    /// A bit for each byte, which is set for those of words.
+    /// A bit for each byte, set if the byte belongs to a word.
     pub(super) words: u64,
-    /// Its bytes: those of the text, 32 of them, or those before an ampersand.
+    /// The number of scanned bytes: the whole text, 32 bytes, or those before an ampersand.
     pub(super) length: usize,
-    /// True if an ampersand comes next.
+    /// Whether an ampersand follows.
     pub(super) is_before_reference: bool,
 }
 
 impl Block {
-    /// The beginning of a text, which is a part of a page.
+    /// Scans the beginning of `text`, a part of a page.
     #[inline]
     pub(super) fn at(page: &[u8], text: Range<usize>) -> Block {
         let first = Kinds::at(page, text.start);
-        let (kinds, looked_at) = match text.len() {
+        let (kinds, scanned) = match text.len() {
             ..=WIDTH => (first, WIDTH),
             _ => (first.and(Kinds::at(page, text.start + WIDTH)), 2 * WIDTH),
         };
-        let all = looked_at.min(text.len());
+        let all = scanned.min(text.len());
         let before = (kinds.ampersands.trailing_zeros() as usize).min(all);
         Block {
             words: kinds.words & ((1 << before) - 1),
@@ -36,7 +36,7 @@ impl Block {
     }
 }
 
-/// Which bytes in a row are of words, and which are ampersands: a bit for each.
+/// A bit for each byte of a row: whether it belongs to a word, and whether it is an ampersand.
 #[derive(Clone, Copy)]
 struct Kinds {
     words: u64,
@@ -44,7 +44,7 @@ struct Kinds {
 }
 
 impl Kinds {
-    /// Those of sixteen bytes of a page. Behind its end stands nothing.
+    /// Classifies sixteen bytes of a page. Bytes past its end have no bits.
     #[inline]
     fn at(page: &[u8], at: usize) -> Kinds {
         let rest = page.get(at..).unwrap_or_default();
@@ -65,7 +65,7 @@ impl Kinds {
         }
     }
 
-    /// These, and those of the sixteen bytes that follow.
+    /// Appends the kinds of the following sixteen bytes.
     #[inline]
     fn and(self, next: Kinds) -> Kinds {
         Kinds {
@@ -75,20 +75,20 @@ impl Kinds {
     }
 }
 
-/// Finds the bytes that are one of `count` in a row.
+/// Finds the bytes within a range of `count` values.
 #[inline]
 fn in_range(bytes: u8x16, first: u8, count: u8) -> u8x16 {
     let places = bytes - u8x16::splat(first);
     places.min(u8x16::splat(count - 1)).simd_eq(places)
 }
 
-/// Bytes of the word that a text begins with.
+/// Returns the length of the word at the beginning of a text, in bytes.
 pub(super) fn word_bytes(text: &[u8]) -> usize {
     let end = text.iter().position(|byte| !is_word(*byte));
     end.unwrap_or(text.len())
 }
 
-/// Letters and digits of ASCII; beyond it all bytes are parts of words.
+/// Whether a byte belongs to a word: ASCII letters and digits, and all bytes beyond ASCII.
 #[inline]
 pub(super) fn is_word(byte: u8) -> bool {
     byte >= 0x80 || byte.is_ascii_alphanumeric()
@@ -99,7 +99,7 @@ mod tests {
     use super::{Block, is_word, word_bytes};
 
     #[test]
-    fn ours_a_block_tells_words_from_other_bytes_wherever_they_stand() {
+    fn a_block_distinguishes_words_from_other_bytes_at_every_offset() {
         for byte in 0..=255 {
             for place in 0..40 {
                 for (around, behind) in [(b'x', 0), (b' ', 0), (b'x', 40), (b' ', 40)] {
@@ -108,9 +108,9 @@ mod tests {
                     page.resize(page.len() + behind, around);
                     for text in [0..page.len(), 0..place + 1] {
                         let block = Block::at(&page, text.clone());
-                        let looked_at = text.len().min(32);
-                        let is_reference = byte == b'&' && place < looked_at;
-                        let length = if is_reference { place } else { looked_at };
+                        let scanned = text.len().min(32);
+                        let is_reference = byte == b'&' && place < scanned;
+                        let length = if is_reference { place } else { scanned };
                         assert_eq!(block.length, length, "{byte} at {place}");
                         assert_eq!(block.is_before_reference, is_reference);
                         let words = page[..length].iter().rev();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_word_ends_before_what_is_no_letter_and_no_digit() {
+    fn a_word_ends_before_the_first_byte_that_is_not_alphanumeric() {
         for (text, length) in [
             ("", 0),
             (" a", 0),

@@ -1,8 +1,7 @@
-//! Long runs that try the crawler: a simulated web, kills, power cuts, benchmarks.
+//! Long trial runs of the crawler: a simulated web, kills, power cuts, benchmarks.
 //!
-//! `cargo xtask simulate`, `torture`, `power-cuts` and `bench` start this program. It is a package
-//! of its own, since it is built from most of the workspace, and `cargo xtask test` has to be there
-//! first.
+//! `cargo xtask simulate`, `torture`, `power-cuts` and `bench` start this program. It is a separate
+//! package because it depends on most of the workspace, and `cargo xtask test` must exist first.
 #![expect(clippy::print_stderr, reason = "a program for the command line")]
 
 mod bench;
@@ -35,7 +34,7 @@ enum Command {
     Bench(bench::Bench),
 }
 
-/// Parts are measured with the crawler's own allocator.
+/// Use the crawler's own allocator to measure parts of it.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -1,11 +1,11 @@
-//! The scheduler in a drawn web of any size, in virtual time.
+//! The scheduler in a random web of any size, in virtual time.
 //!
-//! Hosts with drawn response times share addresses and sites; requests fail, hosts ask for
-//! rest with and without Retry-After, send rate-limit fields, and have robots.txt files
-//! with crawl delays, request rates and visit times. Every request is checked by the
-//! arithmetic that the scheduler's own tests use, and the table shows what came of it.
+//! Hosts with random response times share addresses and sites. Requests fail, hosts request waits
+//! with and without Retry-After, send rate-limit fields, and have robots.txt files with crawl
+//! delays, request rates and visit times. Every request is checked by the same arithmetic as in the
+//! scheduler's own tests, and a table shows the results.
 //!
-//! Large webs are for optimised builds: `cargo run --release -p crawl-trials -- simulate --hosts
+//! Large webs need optimised builds: `cargo run --release -p crawl-trials -- simulate --hosts
 //! 1000000 --urls 20000000`.
 
 use std::fmt::Write as _;
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     reloads: u32,
 }
 
-/// Of a hundred hosts, so many have urls under a second origin.
+/// Hosts in a hundred with URLs under a second origin.
 const SECOND_ORIGINS: u32 = 10;
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -86,7 +86,8 @@ fn plan(args: &Args, seed: u64) -> Plan {
         hosts,
         addresses: hosts.div_ceil(4),
         sites: hosts.div_ceil(3),
-        // Each origin is found twice, with a drawn number that is half of the most.
+        // Each origin is found twice, with a random number of URLs that averages half of the
+        // maximum.
         urls: u32::try_from((args.urls / origins.max(1)).saturating_sub(1)).unwrap_or(u32::MAX),
         second_origins: SECOND_ORIGINS,
         asking: 20,
@@ -95,7 +96,7 @@ fn plan(args: &Args, seed: u64) -> Plan {
         churn: args.churn,
         logged: false,
         politeness: Politeness {
-            // Room for all: what holds a host up is its own doing or its neighbours'.
+            // Unlimited concurrency, so that only hosts and their neighbours cause delays.
             concurrency: u32::MAX,
             site_delay: Duration::from_millis(20),
             ..Politeness::default()
@@ -124,7 +125,7 @@ fn plan(args: &Args, seed: u64) -> Plan {
 
 struct Outcome {
     table: String,
-    /// The errors.
+    /// The errors found, if any.
     breach: Option<String>,
 }
 
@@ -137,7 +138,7 @@ fn simulate(plan: Plan) -> Outcome {
     let started = Instant::now();
     let done = begun.and_then(|()| world.run());
     let took = started.elapsed();
-    let most = resident_bytes();
+    let memory = resident_bytes();
     let tally = world.tally;
     let virtual_time = world.now.since(START);
     let (idle, stored) = world.evict_all();
@@ -145,7 +146,7 @@ fn simulate(plan: Plan) -> Outcome {
     let share = 100.0 * useful / (useful + tally.late.as_secs_f64()).max(1e-9);
     let mut table = String::new();
     let mut row = |name: &str, value: String| {
-        // Writing to a string does not fail.
+        // Writing to a string can't fail.
         let _ = writeln!(table, "{name:<42}{value:>16}");
     };
     let bytes = |bytes: Option<u64>| bytes.map_or_else(|| "?".to_owned(), group);
@@ -180,7 +181,7 @@ fn simulate(plan: Plan) -> Outcome {
         "bytes on disk per evicted host",
         group(stored / idle.max(1)),
     );
-    row("bytes in memory at the end, with the web", bytes(most));
+    row("bytes in memory at the end, with the web", bytes(memory));
     let mut breach = world.check.first_breaches.join("\n");
     if let Err(why) = done {
         breach += &why;
@@ -191,7 +192,7 @@ fn simulate(plan: Plan) -> Outcome {
     }
 }
 
-/// With a space between thousands.
+/// Separates thousands by a space.
 fn group(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -209,7 +210,7 @@ pub(crate) fn fresh_seed() -> u64 {
     since.map_or(1, |since| since.as_micros() as u64)
 }
 
-/// Memory of this process; `None` where the system does not say.
+/// Returns the memory of this process, or `None` if the system does not report it.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
@@ -222,7 +223,7 @@ mod tests {
     use super::{Args, group, plan, simulate};
 
     #[test]
-    fn ours_small_webs_break_no_rule() {
+    fn small_webs_break_no_rule() {
         for seed in 0..3 {
             let args = Args {
                 hosts: 40,
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_thousands_stand_apart() {
+    fn thousands_are_separated() {
         assert_eq!(group(0), "0");
         assert_eq!(group(1_234_567), "1 234 567");
     }

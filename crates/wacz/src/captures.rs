@@ -1,4 +1,4 @@
-//! The records that are packaged: from the crawl's files to entries of the same names.
+//! Copies records from the crawl's WARC files to entries of the same names.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read as _, Write};
@@ -17,42 +17,43 @@ use crate::originals::referred_to;
 use crate::rounds::{Rounds, Span};
 use crate::zip_file::ZipFile;
 
-/// Copies records, and writes a line of the index for each capture.
+/// Copies records and writes an index line for each capture.
 pub(crate) struct CaptureCopier<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) span: Span,
     pub(crate) rounds: &'a Rounds,
     pub(crate) earlier: &'a mut EarlierFiles,
-    /// The package's own path, for errors.
+    /// The package's own path, for error messages.
     pub(crate) out: &'a Path,
 }
 
-/// The records that were copied.
+/// Totals and damages of the copied records.
 #[derive(Debug, Default)]
 pub(crate) struct CopiedCaptures {
     /// Captures in the index.
     pub(crate) captures: u64,
-    /// WARC files.
+    /// WARC files in the package.
     pub(crate) files: u64,
-    /// Revisits of payloads that earlier rounds hold, and how many of them name no file.
+    /// Revisits of payloads in earlier rounds, and the number of those that name no file.
     pub(crate) revisits_of_earlier: u64,
     pub(crate) without_container: u64,
-    /// The places behind which a file could not be read.
+    /// Descriptions of the places that could not be read.
     pub(crate) damages: Vec<String>,
-    /// How far each file was read, by its name.
+    /// How far each file was read, by name.
     ends: HashMap<Arc<str>, u64>,
 }
 
 impl CopiedCaptures {
-    /// Returns whether the record at that place is in the package, if it is of its time.
+    /// Returns whether reading got as far as the record at this place. The package contains such a
+    /// record if its time is in the span.
     pub(crate) fn reached(&self, file: &str, offset: u64) -> bool {
         self.ends.get(file).is_some_and(|end| offset < *end)
     }
 }
 
 impl CaptureCopier<'_> {
-    /// Goes through the files in the order of the log of captures. A capture counts where both the
-    /// log and its file have it whole: of a crawl that was killed either may have more.
+    /// Copies files in the order of the capture log. A capture counts only if both the log and its
+    /// file contain it completely: in a killed crawl either may be longer.
     pub(crate) fn copy(
         &mut self,
         zip: &mut ZipFile,
@@ -98,7 +99,7 @@ impl CaptureCopier<'_> {
             let record = match record {
                 Ok(record) => record,
                 Err(error @ ReadError::Io { .. }) => return Err(error.into()),
-                // It is passed over; the reader goes on behind a record that is too long.
+                // Skip the damage. After a record that is too long the reader continues.
                 Err(error) => {
                     copied.damages.push(error.to_string());
                     continue;
@@ -110,7 +111,7 @@ impl CaptureCopier<'_> {
                 false => None,
             };
             if is_capture && line.is_none() && !lines.has_more() {
-                // Nothing from here on is in the log: the crawl was killed, or goes on.
+                // The log contains nothing from here on: the crawl was killed, or is running.
                 break;
             }
             copied
@@ -146,7 +147,7 @@ impl CaptureCopier<'_> {
                 copied.captures += 1;
             }
         }
-        // Where a record is torn, that was said.
+        // A torn record has been reported already.
         if copied.damages.len() == damages
             && let Some(line) = lines.next.as_ref().filter(|line| line.file == name)
         {
@@ -159,7 +160,8 @@ impl CaptureCopier<'_> {
         Ok(())
     }
 
-    /// The file that holds the payload of a revisit, where that is not this one.
+    /// Returns the name of the file that contains the payload of a revisit, if it is not this
+    /// package.
     fn container(&mut self, record: &WarcRecord, copied: &mut CopiedCaptures) -> Option<String> {
         if record.kind() != "revisit" || !self.span.is_limited() {
             return None;
@@ -176,16 +178,16 @@ impl CaptureCopier<'_> {
     }
 }
 
-/// The lines of the log that are of one file.
+/// The log's lines for one file.
 struct LinesOfFile<'a> {
     log: &'a mut CaptureLog,
-    /// The next line, of this file or of another; none at the end.
+    /// The next line, of this file or another; `None` at the end.
     next: Option<CaptureLine>,
     name: Arc<str>,
 }
 
 impl LinesOfFile<'_> {
-    /// The line of the capture at a place; those of places before it are passed over.
+    /// Returns the line of the capture at `offset`, skipping lines of earlier offsets.
     fn at(&mut self, offset: u64) -> io::Result<Option<CaptureLine>> {
         while self.has_more()
             && let Some(line) = self.next.take_if(|line| line.offset <= offset)
@@ -198,14 +200,14 @@ impl LinesOfFile<'_> {
         Ok(None)
     }
 
-    /// Returns whether the next line is of this file.
+    /// Returns whether the next line belongs to this file.
     fn has_more(&self) -> bool {
         self.next
             .as_ref()
             .is_some_and(|line| line.file == self.name)
     }
 
-    /// The first line of the next file.
+    /// Returns the first line of the next file.
     fn rest(mut self) -> io::Result<Option<CaptureLine>> {
         while self.has_more() {
             self.next = self.log.next_capture()?;
@@ -214,7 +216,7 @@ impl LinesOfFile<'_> {
     }
 }
 
-/// The bytes of a record's gzip member; `at` is where the input stands.
+/// Reads the gzip member of a record. `at` is the position of `input`.
 fn member(
     input: &mut BufReader<impl io::Read + io::Seek>,
     at: &mut u64,
@@ -229,7 +231,7 @@ fn member(
     Ok(member)
 }
 
-/// The record with one more field: the file that holds the payload it refers to.
+/// Returns the record with one more field: the file that contains the payload it refers to.
 fn with_container(record: &WarcRecord, container: &str) -> io::Result<Vec<u8>> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     gzip.write_all(b"WARC/1.1\r\n")?;

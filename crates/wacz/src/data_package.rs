@@ -1,4 +1,4 @@
-//! `datapackage.json`: what the package holds, and whose crawl it is.
+//! `datapackage.json`: describes the files in the package and the crawl it comes from.
 
 use std::io::{self, Write as _};
 
@@ -13,11 +13,11 @@ use crate::options::WaczOptions;
 use crate::page_list::MainPage;
 use crate::zip_file::{Resource, ZipFile, labelled};
 
-/// The version that is written.
+/// The WACZ version of the packages.
 const WACZ_VERSION: &str = "1.1.1";
 const NAME: &str = "datapackage.json";
 
-/// Fields of WACZ 1.1.1 and of Data Package; `rounds` and `relation` are none of either.
+/// Fields of WACZ 1.1.1 and of Data Package, plus our own `rounds` and `relation`.
 #[derive(Serialize)]
 struct DataPackage<'a> {
     profile: &'static str,
@@ -29,7 +29,7 @@ struct DataPackage<'a> {
     software: &'a str,
     #[serde(rename = "mainPageUrl", skip_serializing_if = "Option::is_none")]
     main_page_url: Option<&'a str>,
-    /// The name by which other programs write and read the same.
+    /// `mainPageUrl` under the key that other programs use.
     #[serde(rename = "mainPageURL", skip_serializing_if = "Option::is_none")]
     main_page_url_of_others: Option<&'a str>,
     #[serde(rename = "mainPageDate", skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ struct DataPackage<'a> {
     homepage: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     contributors: Vec<Contributor<'a>>,
-    /// The rounds of the crawl that it holds.
+    /// The rounds of the crawl that the package contains.
     rounds: &'a [u32],
     #[serde(skip_serializing_if = "Option::is_none")]
     relation: Option<Relation<'a>>,
@@ -60,7 +60,7 @@ struct Relation<'a> {
     requires: Vec<&'a RequiredFile>,
 }
 
-/// The facts that it tells beside the entries.
+/// The package's description, apart from the list of its entries.
 pub(crate) struct PackageFacts<'a> {
     pub(crate) options: &'a WaczOptions,
     pub(crate) settings: &'a CrawlSettings,
@@ -69,7 +69,7 @@ pub(crate) struct PackageFacts<'a> {
     pub(crate) required: Vec<&'a RequiredFile>,
 }
 
-/// Writes it, and `datapackage-digest.json` with its digest.
+/// Writes `datapackage.json`, and `datapackage-digest.json` with its digest.
 pub(crate) fn write(facts: PackageFacts<'_>, zip: &mut ZipFile) -> io::Result<()> {
     let created = seconds(facts.options.created);
     let operator = &facts.settings.operator;
@@ -136,7 +136,7 @@ fn contributors(settings: &CrawlSettings) -> Vec<Contributor<'_>> {
     one.into_iter().collect()
 }
 
-/// RFC 3339 to the second, which is what validators read.
+/// Formats a time as RFC 3339 without fractions, as validators expect.
 fn seconds(time: Timestamp) -> String {
     let text = time.rfc3339_millis();
     format!("{}Z", text.split('.').next().unwrap_or_default())

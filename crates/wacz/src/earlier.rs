@@ -1,4 +1,4 @@
-//! WACZ files of earlier rounds, which hold payloads that a later round refers to.
+//! WACZ files of earlier rounds, whose payloads a later round refers to.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
@@ -12,7 +12,8 @@ use zip::ZipArchive;
 use crate::error::WaczError;
 use crate::zip_file::labelled;
 
-/// A `datapackage.json` that is longer is refused. Bytes.
+/// Maximum length of a `datapackage.json` in bytes.
+/// Beyond the limit: refused.
 const MAX_DATA_PACKAGE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A WACZ file of earlier rounds.
@@ -20,11 +21,11 @@ const MAX_DATA_PACKAGE_BYTES: u64 = 64 * 1024 * 1024;
 pub(crate) struct EarlierFile {
     rounds: Vec<u32>,
     required: RequiredFile,
-    /// True once a revisit refers to it.
+    /// True once a revisit refers to this file.
     is_used: bool,
 }
 
-/// A file that another one can't be replayed without, as Browsertrix lists it.
+/// A file required to replay another one, in the form that Browsertrix uses.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RequiredFile {
     filename: String,
@@ -32,11 +33,11 @@ pub(crate) struct RequiredFile {
     size: u64,
 }
 
-/// All of them.
+/// All given WACZ files of earlier rounds.
 #[derive(Debug, Default)]
 pub(crate) struct EarlierFiles(Vec<EarlierFile>);
 
-/// The part of a `datapackage.json` that is wanted.
+/// The part of a `datapackage.json` that is read here.
 #[derive(Deserialize)]
 struct Named {
     #[serde(default)]
@@ -44,13 +45,13 @@ struct Named {
 }
 
 impl EarlierFiles {
-    /// Reads which rounds each file holds, and its digest.
+    /// Reads the rounds and the digest of each file.
     pub(crate) fn read(paths: &[PathBuf]) -> Result<EarlierFiles, WaczError> {
         let files: Result<_, _> = paths.iter().map(|path| EarlierFile::read(path)).collect();
         Ok(EarlierFiles(files?))
     }
 
-    /// The name of the file that holds a round, which is required from now on.
+    /// Returns the name of the file that contains a round, and marks that file as required.
     pub(crate) fn with(&mut self, round: u32) -> Option<&str> {
         let file = self
             .0
@@ -60,7 +61,7 @@ impl EarlierFiles {
         Some(&file.required.filename)
     }
 
-    /// The files that revisits refer to.
+    /// Returns the files that revisits refer to.
     pub(crate) fn required(&self) -> Vec<&RequiredFile> {
         let used = self.0.iter().filter(|file| file.is_used);
         used.map(|file| &file.required).collect()
@@ -75,8 +76,8 @@ impl EarlierFile {
         };
         let name = path.file_name().and_then(|name| name.to_str());
         let filename = name.ok_or_else(|| refused("its name is no text".to_owned()))?;
-        let file = open_regular(path).map_err(|why| refused(why.to_string()))?;
-        let rounds = rounds_of(&file).map_err(|why| refused(why.to_string()))?;
+        let file = open_regular(path).map_err(|error| refused(error.to_string()))?;
+        let rounds = rounds_of(&file).map_err(|error| refused(error.to_string()))?;
         if rounds.is_empty() {
             return Err(refused("it does not say which rounds it holds".to_owned()));
         }
@@ -103,7 +104,7 @@ fn rounds_of(file: &File) -> io::Result<Vec<u32>> {
     Ok(named.rounds)
 }
 
-/// The digest and the length of a file.
+/// Returns the digest and length of a file.
 fn digest(path: &Path) -> io::Result<(String, u64)> {
     let mut file = BufReader::with_capacity(1 << 16, open_regular(path)?);
     let mut hash = Sha256::new();

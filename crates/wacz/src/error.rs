@@ -1,4 +1,4 @@
-//! The errors of packaging.
+//! Errors of packaging.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crawl_archive::{ArchiveError, ReadError};
 use crawl_records::RecordsError;
 
-/// The reason why a crawl could not be packaged.
+/// Why a crawl could not be packaged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WaczError {
@@ -16,34 +16,34 @@ pub enum WaczError {
     /// The archive could not be read.
     #[error(transparent)]
     Archive(#[from] ReadError),
-    /// There is nothing to be replayed.
+    /// The archive has nothing to replay.
     #[error("`{}` has no captures in its archive", dir.display())]
     NoCaptures {
         /// The directory of the crawl.
         dir: PathBuf,
     },
-    /// The crawl has no pages of that round.
+    /// The crawl has no pages of the requested round.
     #[error("there is no round {round}: the last one is round {last}")]
     NoRound {
-        /// The round that was asked for.
+        /// The requested round.
         round: u32,
-        /// The last one that has pages.
+        /// The last round that has pages.
         last: u32,
     },
-    /// A file that was named as one of earlier rounds is none.
+    /// A file given as a package of earlier rounds is not one.
     #[error("`{}` is no WACZ file of an earlier round: {what}", path.display())]
     NotEarlier {
         /// The file.
         path: PathBuf,
-        /// The defect.
+        /// The description of the defect.
         what: String,
     },
-    /// The package, or what is sorted for it, could not be written.
+    /// The package or a file to sort could not be written.
     #[error("can't write {}: {source}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The system's error.
         source: io::Error,
     },
     /// The index could not be sorted.
@@ -52,7 +52,7 @@ pub enum WaczError {
 }
 
 impl WaczError {
-    /// For `map_err`: writing to `path` failed.
+    /// Returns a closure for `map_err`: writing to `path` failed.
     pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> WaczError + use<> {
         let path = path.to_owned();
         move |source| WaczError::Write {
@@ -61,7 +61,7 @@ impl WaczError {
         }
     }
 
-    /// For `map_err`: reading `path` failed.
+    /// Returns a closure for `map_err`: reading `path` failed.
     pub(crate) fn read(path: &Path) -> impl Fn(io::Error) -> WaczError + use<> {
         let path = path.to_owned();
         move |source| {

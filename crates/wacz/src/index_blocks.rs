@@ -1,5 +1,5 @@
-//! The index in blocks: each a gzip member of some lines, and a list of where they begin (ZipNum),
-//! so that a reader of a large file fetches one block for one URL.
+//! Writes the index in blocks (ZipNum): each is a gzip member of some lines, and a second file
+//! lists their offsets. A client of a large package fetches a single block to look up a URL.
 
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::path::Path;
@@ -13,13 +13,13 @@ use sha2::{Digest as _, Sha256};
 
 use crate::zip_file::ZipFile;
 
-/// Lines of a block: what other programs take.
+/// Lines in a block, as other programs write it.
 const LINES_OF_BLOCK: usize = 3000;
-/// The index, and where its blocks begin.
+/// The index, and the list of its blocks.
 const INDEX: &str = "index.cdx.gz";
 const BLOCKS: &str = "index.idx";
 
-/// Writes a sorted index as two entries. The list of blocks is held in memory: some 150 bytes for
+/// Writes a sorted index as two entries. The list of blocks is kept in memory: about 150 bytes for
 /// 3,000 captures.
 pub(crate) fn write(sorted: &Path, zip: &mut ZipFile) -> io::Result<()> {
     let mut lines = BufReader::with_capacity(1 << 16, open_regular(sorted)?);
@@ -42,7 +42,7 @@ pub(crate) fn write(sorted: &Path, zip: &mut ZipFile) -> io::Result<()> {
 }
 
 struct Block {
-    /// Key and time of its first line.
+    /// Key and time of the block's first line.
     key: Vec<u8>,
     gzip: Vec<u8>,
 }
@@ -53,7 +53,7 @@ fn next_block(lines: &mut impl BufRead) -> io::Result<Option<Block>> {
     let mut key = None;
     for _ in 0..LINES_OF_BLOCK {
         line.clear();
-        // The index was written by us: no line is longer.
+        // Our own code wrote the index, so no line is longer.
         if (&mut *lines)
             .take(MAX_LINE_BYTES as u64)
             .read_until(b'\n', &mut line)?

@@ -1,12 +1,14 @@
-//! The archive of a crawl as one WACZ file (Web Archive Collection Zipped, version 1.1.1), which
-//! replays in a browser.
+//! Packages the archive of a crawl as a WACZ file (Web Archive Collection Zipped, version 1.1.1),
+//! which replays in a browser.
 //!
-//! [`package`] reads a crawl's directory and writes one ZIP file: the WARC files as they are, their
-//! index in compressed blocks, the list of pages with their titles and texts, and
-//! `datapackage.json`, which names all of it with its digests. It takes the whole crawl or one
-//! round, and of a crawl that was killed what is whole. Memory is bounded however long the archive
-//! is; the same crawl gives the same bytes for the same [`WaczOptions`]. The crate never fetches,
-//! reads no clock, and changes nothing in the crawl's directory.
+//! [`package`] reads a crawl's directory and writes one ZIP file: the WARC files unchanged, their
+//! index in compressed blocks, the list of pages with titles and texts, and `datapackage.json`,
+//! which lists all entries with their digests. A package covers the whole crawl or a single round;
+//! of a killed crawl it contains the intact captures.
+//!
+//! Memory is bounded regardless of the archive's size. The same crawl and [`WaczOptions`] yield the
+//! same bytes. The crate never fetches, reads no clock, and changes nothing in the crawl's
+//! directory.
 //!
 //! ```
 //! use crawl_archive::Timestamp;

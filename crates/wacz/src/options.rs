@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use crawl_archive::Timestamp;
 
-/// The rounds that are packaged, and the statements of the package about itself.
+/// Which rounds to package, and what the package states about itself.
 #[derive(Clone, Debug)]
 pub struct WaczOptions {
-    /// One round of the crawl, from 1; none: all of it.
+    /// The round to package, from 1; `None` for the whole crawl.
     pub round: Option<u32>,
-    /// WACZ files of earlier rounds of the same crawl, in whose names revisits point to payloads
-    /// that are not in this one.
+    /// WACZ files of earlier rounds of the same crawl. Revisits refer to these files by name for
+    /// payloads that this package lacks.
     pub earlier: Vec<PathBuf>,
-    /// The time at which the package is made.
+    /// The creation time of the package.
     pub created: Timestamp,
-    /// Program and version: `crawl/0.1.0`.
+    /// The program and its version: `crawl/0.1.0`.
     pub software: String,
 }

@@ -1,4 +1,4 @@
-//! The captures that revisits refer to, found in the crawl's own archive.
+//! Finds the captures that revisits refer to, in the crawl's own archive.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
@@ -12,8 +12,8 @@ use crawl_weburl::canonicalize;
 
 use crate::error::WaczError;
 
-/// Finds original captures. The index that it looks them up in is sorted when the first one is
-/// asked for: that in the crawl's directory is older where a run was killed.
+/// Finds original captures through an index, which it sorts on the first call. The index in the
+/// crawl's directory can't be used, because it is outdated if a run was killed.
 pub(crate) struct Originals<'a> {
     dir: &'a Path,
     /// An empty folder for the index.
@@ -30,7 +30,8 @@ impl<'a> Originals<'a> {
         }
     }
 
-    /// The response record that a revisit refers to; none where the archive does not hold it.
+    /// Returns the response record that a revisit refers to; `None` if the archive doesn't contain
+    /// it.
     pub(crate) fn of(&mut self, revisit: &WarcRecord) -> Result<Option<WarcRecord>, WaczError> {
         let Some((url, date)) = referred_to(revisit) else {
             return Ok(None);
@@ -46,14 +47,14 @@ impl<'a> Originals<'a> {
         let failed = WaczError::read(&self.scratch);
         for capture in index.with_key(key.as_bytes()).map_err(failed)? {
             let path = archive_file(self.dir, &capture.file)?;
-            // Several captures may be of one second, and a damaged one is none.
+            // Several captures may have the same second. Skip damaged ones.
             let record = read_record(&path, capture.offset).ok();
-            let is_it = |record: &WarcRecord| {
+            let is_original = |record: &WarcRecord| {
                 record.kind() == "response"
                     && record.url() == Some(url)
                     && record.date() == Some(date)
             };
-            if let Some(record) = record.filter(is_it) {
+            if let Some(record) = record.filter(is_original) {
                 return Ok(Some(record));
             }
         }
@@ -61,14 +62,14 @@ impl<'a> Originals<'a> {
     }
 }
 
-/// URL and date of the capture that a revisit refers to.
+/// Returns the URL and date of the capture that a revisit refers to.
 pub(crate) fn referred_to(revisit: &WarcRecord) -> Option<(&str, Timestamp)> {
     let url = revisit.field("WARC-Refers-To-Target-URI")?;
     let date = revisit.field("WARC-Refers-To-Date")?;
     Some((url, Timestamp::parse(date)?))
 }
 
-/// An index of sorted lines that is too long for memory.
+/// A sorted index that may not fit in memory.
 struct SortedIndex {
     file: BufReader<File>,
     bytes: u64,
@@ -90,16 +91,17 @@ impl SortedIndex {
         let file = open_regular(path)?;
         let bytes = file.metadata()?.len();
         Ok(SortedIndex {
-            // A look-up reads a line at each step.
+            // A lookup reads one line at each step.
             file: BufReader::with_capacity(1024, file),
             bytes,
         })
     }
 
-    /// The captures whose lines begin with `key`.
+    /// Returns the captures whose lines start with `key`.
     fn with_key(&mut self, key: &[u8]) -> io::Result<Vec<CaptureLine>> {
         let (mut low, mut high) = (0, self.bytes);
-        // Lines that begin before `low` are less, those that begin at `high` or behind are not.
+        // Invariant: lines starting before `low` are less than `key`, lines starting at or after
+        // `high` are not.
         while low < high {
             let middle = low + (high - low) / 2;
             let (begin, line) = self.line_from(middle, low)?;
@@ -109,21 +111,21 @@ impl SortedIndex {
                 low = begin + line.len() as u64;
             }
         }
-        let mut found = Vec::new();
+        let mut captures = Vec::new();
         self.file.seek(SeekFrom::Start(low))?;
         let mut line = Vec::new();
         while self.file.read_until(b'\n', &mut line)? > 0 && line.starts_with(key) {
-            found.extend(CaptureLine::parse(&line));
+            captures.extend(CaptureLine::parse(&line));
             line.clear();
         }
-        Ok(found)
+        Ok(captures)
     }
 
-    /// The first line that begins at `place` or behind it, where one begins at `least`.
+    /// Returns the first line that starts at or after `place`. A line is known to start at `least`.
     fn line_from(&mut self, place: u64, least: u64) -> io::Result<(u64, Vec<u8>)> {
         let mut begin = place;
         if place > least {
-            // From the byte before: a line may begin at `place` itself.
+            // Start at the preceding byte, because a line may start at `place` itself.
             self.file.seek(SeekFrom::Start(place - 1))?;
             begin = place - 1 + self.file.skip_until(b'\n')? as u64;
         } else {
@@ -142,7 +144,7 @@ mod tests {
     use super::SortedIndex;
 
     #[test]
-    fn ours_each_key_is_found_in_an_index_of_any_length() {
+    fn each_key_is_found_in_an_index_of_any_length() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("index.cdxj");
         let line = |number: usize, offset: usize| {
@@ -153,7 +155,7 @@ mod tests {
             )
         };
         for count in 0..40 {
-            // Every third key stands there twice.
+            // Every third key occurs twice.
             let numbers =
                 (0..count).flat_map(|number| vec![number; 1 + usize::from(number % 3 == 0)]);
             let numbers: Vec<usize> = numbers.collect();
@@ -162,10 +164,14 @@ mod tests {
             let mut index = SortedIndex::open(&path).unwrap();
             for number in 0..count + 2 {
                 let key = format!("org,e)/{number:03} 20261120235959 ");
-                let found = index.with_key(key.as_bytes()).unwrap();
-                let expected = numbers.iter().filter(|&&known| known == number).count();
-                assert_eq!(found.len(), expected, "{number} of {count}");
-                assert!(found.iter().all(|capture| capture.offset == number as u64));
+                let captures = index.with_key(key.as_bytes()).unwrap();
+                let expected = numbers.iter().filter(|&&other| other == number).count();
+                assert_eq!(captures.len(), expected, "{number} of {count}");
+                assert!(
+                    captures
+                        .iter()
+                        .all(|capture| capture.offset == number as u64)
+                );
             }
         }
     }

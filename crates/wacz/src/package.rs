@@ -1,4 +1,4 @@
-//! From a crawl's directory to one file.
+//! Packages a crawl's directory as one file.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -21,30 +21,32 @@ use crate::zip_file::ZipFile;
 /// A package that was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packaged {
-    /// The file, in the folder that was given.
+    /// The file, inside the folder `scratch`.
     pub file: PathBuf,
-    /// Its length in bytes.
+    /// The length of the file in bytes.
     pub bytes: u64,
-    /// Captures in its index, those of robots.txt among them.
+    /// Captures in the index, including those of robots.txt.
     pub captures: u64,
-    /// Pages in its lists.
+    /// Pages in the page lists.
     pub pages: u64,
-    /// WARC files in it.
+    /// WARC files in the package.
     pub warc_files: u64,
-    /// Revisits whose payload an earlier round has, so that they don't replay by themselves.
+    /// Revisits whose payload is in an earlier round, so they can't be replayed from this file
+    /// alone.
     pub revisits_of_earlier: u64,
-    /// How many of those name no file, as none was given that holds their round.
+    /// How many of these revisits name no file, because no given file contains their round.
     pub without_container: u64,
-    /// Records that could not be read or are not there, and were left out.
+    /// Records that were left out because they are missing or can't be read.
     pub damages: Vec<String>,
 }
 
-/// Writes the crawl in `dir` as a WACZ file into the empty folder `scratch`, which also takes what
-/// is sorted meanwhile: up to twice the index. Of a crawl that runs, what it has by now.
+/// Writes the crawl in `dir` as a WACZ file into the empty folder `scratch`, which also holds files
+/// to sort, up to twice the size of the index. For a running crawl, packages what it has so far.
 ///
 /// # Errors
-/// [`WaczError::NoCaptures`] where there is nothing to be replayed, [`WaczError::NoRound`],
-/// [`WaczError::NotEarlier`], and errors of the file system. A damaged record is told, not an error.
+/// [`WaczError::NoCaptures`] if there is nothing to replay, [`WaczError::NoRound`],
+/// [`WaczError::NotEarlier`], and I/O errors. Damaged records are listed in [`Packaged::damages`]
+/// and are not an error.
 pub fn package(dir: &Path, scratch: &Path, options: &WaczOptions) -> Result<Packaged, WaczError> {
     let settings = CrawlSettings::read(dir)?;
     let rounds = Rounds::read(dir)?;
@@ -83,7 +85,7 @@ pub fn package(dir: &Path, scratch: &Path, options: &WaczOptions) -> Result<Pack
         out: &file,
     };
     let seeds = lists.write(List::Seeds, &mut zip)?;
-    let others = lists.write(List::Others, &mut zip)?;
+    let other_pages = lists.write(List::Others, &mut zip)?;
     let facts = PackageFacts {
         options,
         settings: &settings,
@@ -95,7 +97,7 @@ pub fn package(dir: &Path, scratch: &Path, options: &WaczOptions) -> Result<Pack
     Ok(Packaged {
         bytes: zip.finish().map_err(&unwritable)?,
         captures: copied.captures,
-        pages: seeds + others,
+        pages: seeds + other_pages,
         warc_files: copied.files,
         revisits_of_earlier: copied.revisits_of_earlier,
         without_container: copied.without_container,
@@ -104,14 +106,14 @@ pub fn package(dir: &Path, scratch: &Path, options: &WaczOptions) -> Result<Pack
     })
 }
 
-/// The lines of the index in the order of the archive, to be sorted outside of memory.
+/// The index lines in archive order, to be sorted outside of memory.
 struct UnsortedIndex {
     folder: PathBuf,
     file: File,
 }
 
 impl UnsortedIndex {
-    /// Lays it out as a crawl's directory has it, which is what gets sorted.
+    /// Creates the same layout as a crawl's directory, because the sorting code expects it.
     fn create(folder: &Path) -> Result<UnsortedIndex, WaczError> {
         let log = folder.join(FOLDER).join(CAPTURES);
         let made = fs::create_dir_all(folder.join(FOLDER)).and_then(|()| File::create(&log));

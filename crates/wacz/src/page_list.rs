@@ -1,4 +1,4 @@
-//! The pages that a reader of the package is shown, with their titles and texts.
+//! Writes the lists of pages that a replay tool shows, with titles and texts.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -16,15 +16,16 @@ use crate::error::WaczError;
 use crate::originals::Originals;
 use crate::zip_file::ZipFile;
 
-/// The most text of one page. Bytes.
+/// Maximum text of one page, in bytes.
+/// Beyond the limit: its end is left out.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// One of the two lists.
+/// One of the two page lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum List {
-    /// The seeds: what a reader is shown first.
+    /// The seeds, which a replay tool shows first.
     Seeds,
-    /// The pages that the crawl found from there.
+    /// Pages that the crawl discovered.
     Others,
 }
 
@@ -45,7 +46,7 @@ impl List {
     }
 }
 
-/// A line of a list.
+/// A line of a page list.
 #[derive(Serialize)]
 struct Page<'a> {
     id: String,
@@ -62,27 +63,27 @@ struct Page<'a> {
     text: &'a str,
 }
 
-/// The page that a reader is shown when the package is opened.
+/// The page to show when the package is opened.
 #[derive(Clone, Debug)]
 pub(crate) struct MainPage {
     pub(crate) url: String,
     pub(crate) date: String,
 }
 
-/// Writes the lists.
+/// Writes the page lists.
 pub(crate) struct PageLists<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) round: Option<u32>,
     pub(crate) copied: &'a CopiedCaptures,
     pub(crate) originals: Originals<'a>,
     pub(crate) main: Option<MainPage>,
-    /// The package's own path, for errors.
+    /// The package's own path, for error messages.
     pub(crate) out: &'a Path,
 }
 
 impl PageLists<'_> {
-    /// Writes a list: a line for each HTML page that can be replayed, in the order of the crawl.
-    /// Says how many there are.
+    /// Writes a list with a line for each HTML page that can be replayed, in crawl order. Returns
+    /// the number of pages.
     pub(crate) fn write(&mut self, list: List, zip: &mut ZipFile) -> Result<u64, WaczError> {
         let unwritable = WaczError::write(self.out);
         zip.begin_deflated(list.path()).map_err(&unwritable)?;
@@ -91,7 +92,7 @@ impl PageLists<'_> {
         for row in pages(self.dir)? {
             let row = match row {
                 Ok(row) => row,
-                // Counted by the other exports; what is no row is no page.
+                // A bad line is not a page. Other exports count such lines.
                 Err(RecordsError::Row { .. }) => continue,
                 Err(error) => return Err(error.into()),
             };
@@ -107,8 +108,8 @@ impl PageLists<'_> {
         Ok(count)
     }
 
-    /// The response that a reader is shown for a row: its own, or the one that it refers to. None
-    /// where that can't be a page.
+    /// Returns the response to show for a row: the row's own, or the one that its revisit record
+    /// refers to. `None` if there is no such response or it can't be a page.
     fn response_of(&mut self, row: &PageRow) -> Result<Option<WarcRecord>, WaczError> {
         let is_answer = matches!(row.status, Some(200..300 | 304));
         let may_be_page = row.status == Some(304) || may_be_read(row.content_type.as_deref());
@@ -118,7 +119,7 @@ impl PageLists<'_> {
         if !self.copied.reached(&place.file, place.offset) {
             return Ok(None);
         }
-        // What can't be read back is not shown as a page either.
+        // Don't list a page whose record can't be read.
         let Ok(record) = read_place(self.dir, place, row.bytes) else {
             return Ok(None);
         };
@@ -128,19 +129,19 @@ impl PageLists<'_> {
         }
     }
 
-    /// Writes the line of a row whose response is HTML; returns whether it is.
+    /// Writes the line of a row if its response is HTML. Returns whether it is.
     fn line(&mut self, row: &PageRow, record: &WarcRecord, zip: &mut ZipFile) -> io::Result<bool> {
         let Some(http) = record.http() else {
             return Ok(false);
         };
         let content_type = http.field("content-type").map(String::from_utf8_lossy);
         let content_type = content_type.as_deref();
-        // A body that is withheld leaves the type alone.
+        // A withheld body leaves only the media type to judge by.
         let body = decoded_body(&http).unwrap_or_default();
         if !is_html(content_type, &body) {
             return Ok(false);
         }
-        let given = PageContext {
+        let context = PageContext {
             content_type,
             ..PageContext::default()
         };
@@ -150,7 +151,7 @@ impl PageLists<'_> {
         };
         let mut limits = ContentLimits::default();
         limits.text_bytes = MAX_TEXT_BYTES;
-        let content = read_content(shown, &given, &limits);
+        let content = read_content(shown, &context, &limits);
         let date = row.fetched_at.rfc3339_millis();
         let id = Sha256::digest(format!("{date} {}", row.url));
         let page = Page {
@@ -160,7 +161,7 @@ impl PageLists<'_> {
             title: row.title.as_deref().or(content.title.as_deref()),
             status: row.status,
             mime: content_type
-                .and_then(|said| said.split(';').next())
+                .and_then(|content_type| content_type.split(';').next())
                 .map(str::trim),
             depth: row.depth,
             seed: row.depth == 0,

@@ -1,4 +1,4 @@
-//! Which round a capture belongs to, by its time: rounds follow each other.
+//! Maps the time of a capture to its round. Rounds don't overlap.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,22 +8,22 @@ use crawl_records::{RecordsError, pages};
 
 use crate::error::WaczError;
 
-/// The end of each round that has rows: the time of its last page, in milliseconds.
+/// The time of the last page of each round, in milliseconds.
 pub(crate) struct Rounds {
     ends: BTreeMap<u32, u64>,
 }
 
-/// The captures that are packaged, by their times.
+/// The time span of the captures to package.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// Captures of this millisecond and before are of earlier rounds.
+    /// Captures up to this millisecond belong to earlier rounds.
     after: Option<u64>,
-    /// Captures behind this millisecond are of later rounds.
+    /// Captures after this millisecond belong to later rounds.
     until: Option<u64>,
 }
 
 impl Rounds {
-    /// Goes through the rows of pages once.
+    /// Reads the rounds from the page rows.
     pub(crate) fn read(dir: &Path) -> Result<Rounds, WaczError> {
         let mut ends = BTreeMap::new();
         for row in pages(dir)? {
@@ -39,14 +39,14 @@ impl Rounds {
         Ok(Rounds { ends })
     }
 
-    /// All rounds, or the one that is asked for.
+    /// Returns all rounds, or only the wanted one.
     pub(crate) fn numbers(&self, wanted: Option<u32>) -> Vec<u32> {
         let is_wanted = |round: &&u32| wanted.is_none_or(|wanted| wanted == **round);
         self.ends.keys().filter(is_wanted).copied().collect()
     }
 
-    /// The times of a round. What was asked for after its last page, such as a robots.txt, counts
-    /// to the next round.
+    /// Returns the time span of a round. Requests after the round's last page, such as for
+    /// robots.txt, count to the next round.
     pub(crate) fn span(&self, round: u32) -> Result<Span, WaczError> {
         let until = self.ends.get(&round).ok_or(WaczError::NoRound {
             round,
@@ -59,23 +59,23 @@ impl Rounds {
         })
     }
 
-    /// The round of a capture.
+    /// Returns the round of a capture.
     pub(crate) fn of(&self, date: Timestamp) -> Option<u32> {
         let mut rounds = self.ends.iter();
-        let found = rounds.find(|(_, end)| date.as_millis() <= **end);
-        found.map(|(round, _)| *round)
+        let round = rounds.find(|(_, end)| date.as_millis() <= **end);
+        round.map(|(number, _)| *number)
     }
 }
 
 impl Span {
-    /// Returns whether a capture of that time is in it.
+    /// Returns whether the span contains a capture's time.
     pub(crate) fn holds(self, date: Timestamp) -> bool {
         let millis = date.as_millis();
         self.after.is_none_or(|after| after < millis)
             && self.until.is_none_or(|until| millis <= until)
     }
 
-    /// Returns whether it is a part of the crawl only.
+    /// Returns whether the span excludes parts of the crawl.
     pub(crate) fn is_limited(self) -> bool {
         self != Span::default()
     }
@@ -90,7 +90,7 @@ mod tests {
     use super::{Rounds, Span};
 
     #[test]
-    fn ours_rounds_divide_the_time_of_a_crawl() {
+    fn rounds_divide_the_time_of_a_crawl() {
         let rounds = Rounds {
             ends: BTreeMap::from([(1, 10), (3, 30), (4, 40)]),
         };
@@ -98,7 +98,7 @@ mod tests {
         let check = |millis: u64, round: Option<u32>| {
             assert_eq!(rounds.of(at(millis)), round, "{millis}");
             for wanted in [1, 3, 4] {
-                // What comes behind the last page is the last round's.
+                // Captures after the last page belong to the last round.
                 let holds = round.unwrap_or(4) == wanted;
                 assert_eq!(rounds.span(wanted).unwrap().holds(at(millis)), holds);
             }

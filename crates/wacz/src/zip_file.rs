@@ -1,4 +1,4 @@
-//! The ZIP file: entries written one after the other, each with its digest.
+//! A ZIP file whose entries are written one after the other, each with its digest.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-/// An entry as `datapackage.json` lists it.
+/// An entry, as listed in `datapackage.json`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Resource {
     name: String,
@@ -20,14 +20,15 @@ pub(crate) struct Resource {
     bytes: u64,
 }
 
-/// A ZIP file under way.
+/// A ZIP file that is being written: begin an entry, write to it, and so on, then call
+/// [`ZipFile::finish`].
 pub(crate) struct ZipFile {
     zip: ZipWriter<BufWriter<File>>,
     resources: Vec<Resource>,
     entry: Option<Entry>,
 }
 
-/// The entry that is being written.
+/// The entry being written.
 struct Entry {
     path: String,
     hash: Sha256,
@@ -44,12 +45,13 @@ impl ZipFile {
         })
     }
 
-    /// Begins an entry that is stored as it is: what is compressed already is read in pieces.
+    /// Begins an uncompressed entry. Use it for data that is compressed already and that clients
+    /// read in pieces.
     pub(crate) fn begin_stored(&mut self, path: &str) -> io::Result<()> {
         self.begin(path, CompressionMethod::Stored)
     }
 
-    /// Begins an entry that is compressed.
+    /// Begins a compressed entry.
     pub(crate) fn begin_deflated(&mut self, path: &str) -> io::Result<()> {
         self.begin(path, CompressionMethod::Deflated)
     }
@@ -58,9 +60,10 @@ impl ZipFile {
         self.end_entry();
         let options = SimpleFileOptions::default()
             .compression_method(method)
-            // The same crawl gives the same bytes; `datapackage.json` says when it was packed.
+            // The same crawl must yield the same bytes. `datapackage.json` contains the packaging
+            // time.
             .last_modified_time(DateTime::default())
-            // An entry's size is known at its end only, and may be beyond 4 GiB.
+            // The size of an entry is known only at its end, and may exceed 4 GiB.
             .large_file(true);
         self.zip.start_file(path, options)?;
         self.entry = Some(Entry {
@@ -83,18 +86,19 @@ impl ZipFile {
         }
     }
 
-    /// The bytes of the entry so far: the place where the next ones begin.
+    /// Returns the length of the current entry so far, which is the offset of the next byte
+    /// written.
     pub(crate) fn entry_bytes(&self) -> u64 {
         self.entry.as_ref().map_or(0, |entry| entry.bytes)
     }
 
-    /// All entries so far; the last one ends here.
+    /// Ends the current entry and returns all entries so far.
     pub(crate) fn resources(&mut self) -> &[Resource] {
         self.end_entry();
         &self.resources
     }
 
-    /// Ends the file; it is on the disk afterwards.
+    /// Finishes the file, syncs it to disk and returns its length.
     pub(crate) fn finish(mut self) -> io::Result<u64> {
         self.end_entry();
         let file = self.zip.finish()?.into_inner()?;
@@ -118,7 +122,7 @@ impl Write for ZipFile {
     }
 }
 
-/// The digest as WACZ writes it.
+/// Formats a digest as WACZ requires.
 pub(crate) fn labelled(hash: Sha256) -> String {
     format!("sha256:{}", HEXLOWER.encode(&hash.finalize()))
 }

@@ -1,26 +1,26 @@
-//! The part of the address space that an IP address lies in.
+//! Classes of IP addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The class of an address: who can be reached at it, as far as the address itself tells.
+/// The class of an IP address: what kind of host it can belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AddressClass {
-    /// Anyone's server on the Internet.
+    /// A public server on the Internet.
     Public,
     /// This machine (127.0.0.0/8, ::1).
     Loopback,
-    /// Private or shared ranges (RFC 1918, RFC 4193, RFC 6598), link-local ones, site-local
-    /// ones, and the single addresses at which clouds tell their machines about themselves.
+    /// Private or shared ranges (RFC 1918, RFC 4193, RFC 6598), link-local and site-local ones, and
+    /// the metadata addresses of cloud providers.
     Private,
-    /// No single server: unspecified, multicast, broadcast, documentation, benchmarking,
+    /// Not a single server: unspecified, multicast, broadcast, documentation, benchmarking,
     /// reserved.
     Unusable,
 }
 
-/// Classifies an address by the IANA registries of special-purpose addresses (RFC 6890).
-/// IPv4 addresses that are carried in IPv6 ones (mapped, compatible, translated, 6to4, NAT64,
-/// Teredo) are judged by the IPv4 address within.
+/// Classifies an address by the IANA registries of special-purpose addresses (RFC 6890). IPv6
+/// addresses that embed an IPv4 one (mapped, compatible, translated, 6to4, NAT64, Teredo) are
+/// classified by the IPv4 address.
 #[must_use]
 pub fn classify(address: IpAddr) -> AddressClass {
     match address {
@@ -35,13 +35,13 @@ fn classify_v4(address: Ipv4Addr) -> AddressClass {
         (127, ..) => AddressClass::Loopback,
         (10, ..) | (172, 16..=31, ..) | (192, 168, ..) => AddressClass::Private,
         (169, 254, ..) | (100, 64..=127, ..) => AddressClass::Private,
-        // The one metadata address outside of every private range (Azure's).
+        // Azure's metadata address, the only one outside all private ranges.
         (168, 63, 129, 16) => AddressClass::Private,
         (0, ..) | (224..=255, ..) => AddressClass::Unusable,
         (192, 0, 0 | 2, _) | (198, 18 | 19, ..) | (198, 51, 100, _) | (203, 0, 113, _) => {
             AddressClass::Unusable
         }
-        // Relays of 6to4 (RFC 7526), which are no more.
+        // Former 6to4 relays (RFC 7526).
         (192, 88, 99, _) => AddressClass::Unusable,
         _ => AddressClass::Public,
     }
@@ -54,21 +54,21 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
     } else if first & 0xfe00 == 0xfc00 || first & 0xff80 == 0xfe80 {
         AddressClass::Private
     } else if first & 0xe000 != 0x2000 {
-        // Only 2000::/3 is handed out to anyone: what is left are ::, multicast, discard,
-        // segment routing, and what has no meaning yet.
+        // Only 2000::/3 is allocated. The rest is ::, multicast, discard, segment routing, and
+        // unassigned.
         AddressClass::Unusable
     } else if (first == 0x2001 && (second < 0x200 || second == 0xdb8))
         || (first == 0x3fff && second < 0x1000)
     {
-        // Protocol assignments (RFC 2928), benchmarking and ORCHIDs among them;
-        // documentation (RFC 3849, RFC 9637).
+        // Protocol assignments (RFC 2928), including benchmarking and ORCHIDs, and documentation
+        // (RFC 3849, RFC 9637).
         AddressClass::Unusable
     } else {
         AddressClass::Public
     }
 }
 
-/// The class of the IPv4 address in an IPv6 one; nothing where it carries none.
+/// Returns the class of the embedded IPv4 address, or `None` if there is none.
 fn within(address: Ipv6Addr) -> Option<AddressClass> {
     let bytes = address.octets();
     let at = |places: [usize; 4]| classify_v4(Ipv4Addr::from(places.map(|place| bytes[place])));
@@ -77,16 +77,15 @@ fn within(address: Ipv6Addr) -> Option<AddressClass> {
         [0, 0, 0, 0, 0, 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => Some(last()),
         [0, 0, 0, 0, 0, 0, high, _] if high != 0 => Some(last()),
         [0x64, 0xff9b, 0, 0, 0, 0, ..] => Some(last()),
-        // The prefix of NAT64 in a network of one's own (RFC 8215) may have any of the
-        // lengths of RFC 6052 section 2.2. Which one can't be seen, so each reading that
-        // would lead home counts.
+        // A network's own NAT64 prefix (RFC 8215) may have any length in RFC 6052 section 2.2. The
+        // length is unknown, so any reading that yields a private or loopback address counts.
         [0x64, 0xff9b, 1, ..] => {
             let shorter = [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12]];
-            let home = shorter.map(at).into_iter().find(is_home);
-            Some(home.unwrap_or_else(last))
+            let private = shorter.map(at).into_iter().find(is_home);
+            Some(private.unwrap_or_else(last))
         }
         [0x2002, ..] => Some(at([2, 3, 4, 5])),
-        // Teredo (RFC 4380 section 4): a server, and a client with all bits turned.
+        // Teredo (RFC 4380 section 4): a server, and a client with all bits inverted.
         [0x2001, 0, ..] => {
             let client = [12, 13, 14, 15].map(|place: usize| !bytes[place]);
             let client = classify_v4(Ipv4Addr::from(client));
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv4_address_within_counts() {
+    fn an_embedded_ipv4_address_decides() {
         check(&[
             ("::ffff:127.0.0.1", Loopback),
             ("::ffff:93.184.215.14", Public),
@@ -191,7 +190,7 @@ mod tests {
             ("2002:a9fe:a9fe::1", Private),
             ("2002:7f00:1::", Loopback),
             ("2002:5db8:d70e::1", Public),
-            // A server in a private range; a client in one (10.0.0.1, turned).
+            // A server in a private range, then a client in one (10.0.0.1, inverted).
             ("2001:0:a00:1:0:0:a247:28f1", Private),
             ("2001:0:4136:e378:8000:63bf:f5ff:fffe", Private),
             ("2001:0:4136:e378:8000:63bf:a247:28f1", Public),
@@ -199,12 +198,12 @@ mod tests {
     }
 
     #[test]
-    fn rfc6052_2_2_any_length_of_a_nat64_prefix_of_ones_own() {
+    fn rfc6052_2_2_any_length_of_a_local_nat64_prefix() {
         check(&[
             ("64:ff9b:1::a9fe:a9fe", Private),
             ("64:ff9b:1:fffe::7f00:1", Loopback),
             ("64:ff9b:1:fffe::93.184.215.14", Public),
-            // 10.0.0.1 behind prefixes of 48, 56 and 64 bits.
+            // 10.0.0.1 after prefixes of 48, 56 and 64 bits.
             ("64:ff9b:1:a00:0:100::", Private),
             ("64:ff9b:1:a:0:1::", Private),
             ("64:ff9b:1:0:a:0:100:0", Private),

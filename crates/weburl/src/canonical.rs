@@ -10,37 +10,35 @@ use url::{Position, Url};
 use crate::keys::{HostKey, Keys, Origin, Site};
 use crate::shape::Shape;
 
-/// A longer URL is [`Unusable::TooLong`]. Bytes; servers commonly refuse more than
+/// Maximum bytes of a URL; a longer one is [`Unusable::TooLong`]. Servers commonly reject more than
 /// 8 KiB of request line.
+/// Beyond the limit: the link is dropped.
 pub const MAX_URL_BYTES: usize = 8 * 1024;
 
 /// An http or https URL in canonical form.
 ///
-/// The form is that of the WHATWG URL Standard (lower-case scheme and host, IDNA as
-/// Punycode, default port dropped, dot segments resolved, `^` encoded in the path) without fragment and without
-/// user name and password: a crawler asks for no fragment, and credentials found in a
-/// link are nobody's to use and nobody's to write down. Two URLs are the same URL where
-/// their canonical forms are equal. Order is that of the bytes. A clone shares the text and the
-/// keys of the original.
+/// The form is that of the WHATWG URL Standard (lower-case scheme and host, IDNA as Punycode,
+/// default port dropped, dot segments resolved, `^` encoded in the path), without fragment, user
+/// name and password: a crawler requests no fragments, and credentials in links must not be used or
+/// stored. Two URLs are the same if their canonical forms are equal. They are ordered by bytes. A
+/// clone shares the text and the keys of the original.
 #[derive(Clone)]
 pub struct CanonicalUrl(Arc<Parts>);
 
 struct Parts {
-    /// Invariant: http or https, with a host, no fragment, no credentials, at most
-    /// `MAX_URL_BYTES`.
+    /// Invariant: http or https, with a host, no fragment, no credentials, at most `MAX_URL_BYTES`.
     url: Url,
-    /// Made when they are first asked for, and shared with the URLs of the same origin that were
-    /// found on this one.
+    /// Computed on first use, and shared with URLs of the same origin found on this one.
     keys: OnceLock<Arc<Keys>>,
-    /// Made when it is first asked for: of most URLs it never is.
+    /// Computed on first use. Most URLs never need it.
     shape: OnceLock<Box<Shape>>,
 }
 
-/// The reason why a string names nothing that a crawler can ask for.
+/// Why a string can't be crawled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unusable {
-    /// Nothing but blanks.
+    /// Only blanks.
     #[error("empty URL")]
     Empty,
     /// A scheme other than http and https.
@@ -52,13 +50,13 @@ pub enum Unusable {
     /// More than [`MAX_URL_BYTES`].
     #[error("URL of {bytes} bytes, more than {MAX_URL_BYTES}")]
     TooLong {
-        /// The length that was found.
+        /// The actual length.
         bytes: usize,
     },
 }
 
 impl Unusable {
-    /// A short fixed name, for counting.
+    /// Returns a short fixed name for counters.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -70,11 +68,11 @@ impl Unusable {
     }
 }
 
-/// Brings a URL as found into canonical form; `base` is the URL of the page (or its
-/// base element) that a relative reference starts from.
+/// Converts a URL to canonical form. `base` is the URL of the page, or its base element, which
+/// resolves relative references.
 ///
 /// # Errors
-/// [`Unusable`] says why `raw` can't be asked for. No input panics.
+/// Fails with an [`Unusable`] that explains why `raw` can't be crawled. Never panics.
 pub fn canonicalize(base: Option<&CanonicalUrl>, raw: &str) -> Result<CanonicalUrl, Unusable> {
     let raw = raw.trim_matches(|c: char| c <= ' ');
     if raw.is_empty() && base.is_none() {
@@ -123,7 +121,7 @@ impl CanonicalUrl {
         }
     }
 
-    /// The URL of `origin` with this path, which begins with `/`.
+    /// Returns the URL of `origin` with this path, which begins with `/`.
     pub(crate) fn of_origin(origin: &Origin, path: &str) -> Result<CanonicalUrl, Unusable> {
         let url = canonicalize(None, &format!("{origin}{path}"))?;
         let _ = url.0.keys.set(Arc::new(Keys::new(origin.clone())));
@@ -135,74 +133,74 @@ impl CanonicalUrl {
         self.0.keys.get_or_init(new)
     }
 
-    /// Its shape, once it was asked for.
+    /// Returns the cell that holds the shape.
     pub(crate) fn kept_shape(&self) -> &OnceLock<Box<Shape>> {
         &self.0.shape
     }
 
-    /// What stands before the path: the text of its origin.
+    /// Returns the text before the path, which is that of its origin.
     #[must_use]
     pub fn origin_text(&self) -> &str {
         &self.0.url[..Position::BeforePath]
     }
 
-    /// The whole URL, ASCII only.
+    /// Returns the whole URL, ASCII only.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.as_url().as_str()
     }
 
-    /// The parsed form of the same URL.
+    /// Returns the same URL in parsed form.
     #[must_use]
     pub fn as_url(&self) -> &Url {
         &self.0.url
     }
 
-    /// `http` or `https`.
+    /// Returns `http` or `https`.
     #[must_use]
     pub fn scheme(&self) -> &str {
         self.as_url().scheme()
     }
 
-    /// Host name or address as it stands in the URL; an IPv6 address in brackets.
+    /// Returns the host name or address as in the URL, with an IPv6 address in brackets.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.as_url()[Position::BeforeHost..Position::AfterHost]
     }
 
-    /// The port, also where it is the scheme's default.
+    /// Returns the port, even if it is the scheme's default.
     #[must_use]
     pub fn port(&self) -> u16 {
         let port = self.as_url().port_or_known_default();
         port.expect("invariant: http and https have a default port")
     }
 
-    /// Path and query, beginning with `/`: what robots rules are matched with and what
-    /// an origin-form request line holds.
+    /// Returns path and query, beginning with `/`. Robots rules are matched against this text, and
+    /// origin-form request lines contain it.
     #[must_use]
     pub fn path_and_query(&self) -> &str {
         &self.as_url()[Position::BeforePath..Position::AfterQuery]
     }
 
-    /// The path alone, beginning with `/`.
+    /// Returns the path alone, beginning with `/`.
     #[must_use]
     pub fn path(&self) -> &str {
         self.as_url().path()
     }
 
-    /// Scheme, host and port.
+    /// Returns scheme, host and port.
     #[must_use]
     pub fn origin(&self) -> Origin {
         self.keys().origin.clone()
     }
 
-    /// The key that a gap is kept for.
+    /// Returns the key for which gaps are kept.
     #[must_use]
     pub fn host_key(&self) -> HostKey {
         self.keys().host_key().clone()
     }
 
-    /// The registrable domain.
+    /// Returns the registrable domain.
     #[must_use]
     pub fn site(&self) -> Site {
         self.keys().site().clone()
@@ -210,24 +208,24 @@ impl CanonicalUrl {
 }
 
 impl Origin {
-    /// Reads an origin back from its written form.
+    /// Parses an origin from its written form.
     ///
     /// # Errors
-    /// [`Unusable`] where `text` is not an http or https URL.
+    /// Fails with [`Unusable`] if `text` is not an http or https URL.
     pub fn parse(text: &str) -> Result<Origin, Unusable> {
         canonicalize(None, text).map(|url| url.origin())
     }
 
-    /// The URL of this origin's robots.txt.
+    /// Returns the URL of this origin's robots.txt.
     #[must_use]
     pub fn robots_url(&self) -> CanonicalUrl {
         self.url("/robots.txt")
     }
 
-    /// A path of this origin; `path` begins with `/`.
+    /// Returns the URL of a path on this origin.
     ///
     /// # Panics
-    /// Where `path` does not begin with `/`: the path is the program's own.
+    /// Panics if `path` does not begin with `/`. Only pass paths that the program defines.
     #[must_use]
     pub fn url(&self, path: &str) -> CanonicalUrl {
         assert!(path.starts_with('/'), "not a path: {path}");
@@ -236,10 +234,10 @@ impl Origin {
 }
 
 impl HostKey {
-    /// Reads a host key back from its written form.
+    /// Parses a host key from its written form.
     ///
     /// # Errors
-    /// [`Unusable`] where `text` is no host.
+    /// Fails with [`Unusable`] if `text` is not a host.
     pub fn parse(text: &str) -> Result<HostKey, Unusable> {
         canonicalize(None, &format!("http://{text}/")).map(|url| url.host_key())
     }
@@ -292,11 +290,11 @@ mod tests {
 
     fn check(base: Option<&str>, raw: &str, expect: Expect) {
         let base = base.map(|base| canonicalize(None, base).unwrap());
-        let found = match canonicalize(base.as_ref(), raw) {
+        let actual = match canonicalize(base.as_ref(), raw) {
             Ok(url) => url.to_string(),
             Err(why) => format!("unusable ({}): {why}", why.name()),
         };
-        expect.assert_eq(&found);
+        expect.assert_eq(&actual);
     }
 
     #[test]
@@ -349,7 +347,7 @@ mod tests {
         );
         let of = |raw: &str| canonicalize(None, raw).unwrap();
         assert_eq!(of("http://e.example/a^b"), of("http://e.example/a%5Eb"));
-        // Encoding lets it grow.
+        // Encoding lengthens the URL.
         check(
             None,
             &format!("http://e.example/{}", "^".repeat(3000)),
@@ -358,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_fragment_and_credentials_are_dropped() {
+    fn fragment_and_credentials_are_dropped() {
         check(
             None,
             "http://example.org/a#b",
@@ -429,17 +427,17 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_url_may_have_8192_bytes_before_and_after() {
+    fn a_url_may_have_8192_bytes_before_and_after() {
         let long = |path: usize| format!("http://e.example/{}", "a".repeat(path));
         let longest = canonicalize(None, &long(MAX_URL_BYTES - 17)).unwrap();
         assert_eq!(longest.as_str().len(), MAX_URL_BYTES);
-        // Text this long is refused unread, though its fragment would be dropped.
+        // Text this long is rejected unread, though its fragment would be dropped.
         check(
             None,
             &format!("http://e.example/#{}", "a".repeat(MAX_URL_BYTES)),
             expect!["unusable (too_long): URL of 8210 bytes, more than 8192"],
         );
-        // Percent-encoding lets it grow.
+        // Percent-encoding lengthens the URL.
         check(
             Some("http://e.example/"),
             &format!("/{}", "ü".repeat(2000)),
@@ -448,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_each_part_is_told() {
+    fn each_part_is_returned() {
         let parts = |url: &str| {
             let url = canonicalize(None, url).unwrap();
             let (scheme, host, port) = (url.scheme(), url.host(), url.port());
@@ -470,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_copy_and_a_link_within_the_origin_share_what_was_made() {
+    fn a_clone_and_a_link_within_the_origin_share_keys() {
         let page = canonicalize(None, "http://a.example/x").unwrap();
         let copy = page.clone();
         assert_eq!(page.as_str().as_ptr(), copy.as_str().as_ptr());

@@ -1,11 +1,11 @@
-//! The host of a URL as text: a name, or an address, and the port behind it.
+//! The host of a URL as text: a name or an address, and the port after it.
 
 use std::net::IpAddr;
 
 use crate::address::{AddressClass, classify};
 
-/// The host of `example.org:81` and its port, as they stand there. The colons of an IPv6 address
-/// stand in brackets.
+/// Splits `example.org:81` into host and port, unchanged. Colons of an IPv6 address must be in
+/// brackets.
 ///
 /// ```
 /// use crawl_weburl::host_and_port;
@@ -25,7 +25,7 @@ pub fn host_and_port(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The address that a host is, where it is one and no name; an IPv6 address with or without
+/// Parses a host as an address, or returns `None` if it is a name. An IPv6 address may be in
 /// brackets.
 #[must_use]
 pub fn host_address(host: &str) -> Option<IpAddr> {
@@ -35,15 +35,15 @@ pub fn host_address(host: &str) -> Option<IpAddr> {
     bare.unwrap_or(host).parse().ok()
 }
 
-/// A host as it is compared: a trailing dot says that the name is whole, and names the same host.
+/// Removes a trailing dot, which only marks a name as fully qualified.
 #[must_use]
 pub fn without_trailing_dot(host: &str) -> &str {
     host.trim_end_matches('.')
 }
 
-/// The class of the address that a host tells by itself, in lower case: that of an address, and
-/// loopback for `localhost` and the names under it, whatever a resolver says (RFC 6761
-/// section 6.3). None for a name that has to be looked up.
+/// Returns the class of a lower-case host if no look-up is needed: an address, or loopback for
+/// `localhost` and names under it, whatever a resolver returns (RFC 6761 section 6.3). `None` for a
+/// name that must be looked up.
 ///
 /// ```
 /// use crawl_weburl::{AddressClass, class_of_host};
@@ -68,7 +68,7 @@ mod tests {
     use crate::address::AddressClass;
 
     #[test]
-    fn ours_colons_in_brackets_begin_no_port() {
+    fn colons_in_brackets_do_not_begin_a_port() {
         for (text, host, port) in [
             ("example.org", "example.org", None),
             ("example.org:81", "example.org", Some("81")),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_an_address_may_stand_in_brackets() {
+    fn an_address_may_be_in_brackets() {
         for host in ["[::1]", "::1", "192.0.2.7"] {
             assert!(host_address(host).is_some(), "{host}");
         }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_some_hosts_tell_whose_they_are_without_a_resolver() {
+    fn some_hosts_have_a_class_without_a_look_up() {
         for (host, class) in [
             ("127.0.0.5", Some(AddressClass::Loopback)),
             ("[::1]", Some(AddressClass::Loopback)),

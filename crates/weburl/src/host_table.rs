@@ -1,4 +1,4 @@
-//! Values by host, where a name stands for its subdomains too.
+//! Values by host, where a name includes its subdomains.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -7,11 +7,11 @@ use std::net::IpAddr;
 use crate::host::{host_address, host_and_port};
 use crate::keys::HostKey;
 
-/// Values by host name, for the hosts that the operator knows better.
+/// Values by host name, for per-host settings.
 ///
-/// A pattern is a host name, which stands for its subdomains too, or an address; on
-/// loopback, where each port is a host of its own, it may name the port. An IPv4 address stands
-/// for the IPv6 one that it is mapped to. Of several that match the longest counts, and it alone.
+/// A pattern is a host name, which includes its subdomains, or an address. On loopback, where each
+/// port is a separate host, it may include a port. An IPv4 address also matches its IPv4-mapped
+/// IPv6 address. The longest matching pattern wins; patterns are not combined.
 ///
 /// ```
 /// use crawl_weburl::{HostKey, HostTable};
@@ -27,17 +27,17 @@ pub struct HostTable<T> {
     by_pattern: BTreeMap<Box<str>, T>,
 }
 
-/// The reason why a pattern is refused.
+/// Why a pattern is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadHostPattern {
     /// Neither a name nor an address.
     #[error("not a host name or address: `{0}`")]
     NoHost(String),
-    /// A port where ports do not tell hosts apart.
+    /// A port outside loopback, where ports don't distinguish hosts.
     #[error("a port counts on loopback only: `{0}`")]
     Port(String),
-    /// The host has a table already.
+    /// The host already has a value.
     #[error("named twice: `{0}`")]
     Twice(String),
 }
@@ -54,7 +54,7 @@ impl<T> HostTable<T> {
     /// Adds a pattern: `example.org`, `192.0.2.7`, `[2001:db8::7]`, `127.0.0.1:8080`.
     ///
     /// # Errors
-    /// [`BadHostPattern`] where it is none, or the same host has one.
+    /// Fails with [`BadHostPattern`] if the pattern is invalid or already present.
     pub fn insert(&mut self, pattern: &str, value: T) -> Result<(), BadHostPattern> {
         let plain = pattern.bytes().all(|byte| !b"/@?#\\*".contains(&byte));
         let key = HostKey::parse(pattern).ok().filter(|_| plain);
@@ -74,14 +74,14 @@ impl<T> HostTable<T> {
         }
     }
 
-    /// The pattern that counts for a host, and what it says.
+    /// Returns the pattern that applies to a host, and its value.
     #[must_use]
     pub fn find(&self, host: &HostKey) -> Option<(&str, &T)> {
         let (name, port) = host_and_port(host.as_str());
         self.find_name(name, port)
     }
 
-    /// The same for a host that is no key, such as a registrable domain.
+    /// Does the same for a name that is not a host key, such as a registrable domain.
     #[must_use]
     pub fn find_name(&self, name: &str, port: Option<&str>) -> Option<(&str, &T)> {
         if self.by_pattern.is_empty() {
@@ -94,8 +94,8 @@ impl<T> HostTable<T> {
             if let Some((pattern, value)) = with_port.or_else(|| get(name)) {
                 return Some((pattern, value));
             }
-            // An address has no subdomains; no pattern is a part of one, since a name
-            // that ends in a number is read as an address.
+            // An address has no subdomains. No pattern matches a part of one, because a name that
+            // ends in a number parses as an address.
             rest = name.split_once('.').map(|(_, domain)| domain);
         }
         // Systems connect to an IPv4-mapped address by IPv4 (RFC 4291 section 2.5.5.2).
@@ -105,13 +105,13 @@ impl<T> HostTable<T> {
         }
     }
 
-    /// Returns whether it has no pattern.
+    /// Returns whether the table has no patterns.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_pattern.is_empty()
     }
 
-    /// All patterns, in the order of their text.
+    /// Returns all patterns with their values, sorted by pattern.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
         let pairs = self.by_pattern.iter();
         pairs.map(|(pattern, value)| (&**pattern, value))
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_longest_pattern_wins() {
+    fn the_longest_pattern_wins() {
         let table = table(&[
             "example.org",
             "www.Example.org",
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_pattern_is_a_host_and_nothing_else() {
+    fn a_pattern_must_be_a_host() {
         let mut table = table(&["example.org"]);
         let mut check = |pattern: &str, why: fn(String) -> BadHostPattern| {
             let result = table.insert(pattern, ());

@@ -1,5 +1,5 @@
-//! The keys that follow from a URL: origin, host key, site. How they are read from text stands
-//! beside [`canonicalize`](crate::canonicalize).
+//! The keys derived from a URL: origin, host key, site. Parsing is next to
+//! [`canonicalize`](crate::canonicalize).
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -7,25 +7,25 @@ use std::sync::{Arc, OnceLock};
 use crate::address::AddressClass;
 use crate::host::{class_of_host, host_address, host_and_port, without_trailing_dot};
 
-/// Scheme, host and port: what one robots.txt speaks for (RFC 9309 section 2.3).
+/// Scheme, host and port: the scope of one robots.txt (RFC 9309 section 2.3).
 ///
-/// Written as `http://example.org`, with a port only where it is not the default.
+/// Written as `http://example.org`, with a port only if it is not the default.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin(Arc<str>);
 
-/// The key that a gap is kept for: the host name or address, without scheme.
+/// The unit for which gaps are kept: the host name or address, without the scheme.
 ///
-/// A trailing dot is dropped. The port counts on loopback only, where each port is a
-/// server of its own; elsewhere the ports of a host are one machine.
+/// A trailing dot is dropped. The port is included only on loopback, where each port is a separate
+/// server; elsewhere all ports of a host are one machine.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostKey(Arc<str>);
 
-/// The registrable domain by the public suffix list; an address, or a name without a
-/// registrable part, is its own site.
+/// The registrable domain by the public suffix list. An address, or a name without a registrable
+/// part, is its own site.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Site(Arc<str>);
 
-/// The keys of the URLs of one origin, each made when it is first asked for.
+/// The keys of the URLs of one origin, each computed on first use.
 pub(crate) struct Keys {
     pub(crate) origin: Origin,
     host_key: OnceLock<HostKey>,
@@ -51,25 +51,25 @@ impl Keys {
 }
 
 impl Origin {
-    /// `text` is what stands before the path of a canonical URL.
+    /// Creates an origin from the part of a canonical URL before its path.
     pub(crate) fn of_text(text: &str) -> Origin {
         Origin(text.into())
     }
 
-    /// The scheme, the host as it stands in a URL, and the port where it is not the default.
+    /// Returns the scheme, the host as in a URL, and the port if it is not the default.
     fn parts(&self) -> (&str, &str, Option<u16>) {
         let (scheme, rest) = self.0.split_once("://").unwrap_or(("http", &self.0));
         let (host, port) = host_and_port(rest);
         (scheme, host, port.and_then(|port| port.parse().ok()))
     }
 
-    /// The written form, such as `http://example.org:8080`.
+    /// Returns the written form, such as `http://example.org:8080`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The host that serves this origin.
+    /// Returns the host that serves this origin.
     #[must_use]
     pub fn host_key(&self) -> HostKey {
         let (scheme, host, port) = self.parts();
@@ -82,7 +82,7 @@ impl Origin {
         })
     }
 
-    /// The registrable domain of this origin.
+    /// Returns the registrable domain of this origin.
     #[must_use]
     pub fn site(&self) -> Site {
         Site::of_host(self.parts().1)
@@ -90,19 +90,19 @@ impl Origin {
 }
 
 impl HostKey {
-    /// The written form, such as `example.org`, `127.0.0.1:8080` or `[::1]:80`.
+    /// Returns the written form, such as `example.org`, `127.0.0.1:8080` or `[::1]:80`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The host without port, as a resolver takes it.
+    /// Returns the host without a port, as a resolver takes it.
     #[must_use]
     pub fn host(&self) -> &str {
         host_and_port(&self.0).0
     }
 
-    /// The registrable domain of this host.
+    /// Returns the registrable domain of this host.
     #[must_use]
     pub fn site(&self) -> Site {
         Site::of_host(self.host())
@@ -119,7 +119,7 @@ impl Site {
         Site(registrable.unwrap_or(name).into())
     }
 
-    /// The written form, such as `example.co.uk`.
+    /// Returns the written form, such as `example.co.uk`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_host_of_a_key_has_no_port() {
+    fn the_host_of_a_key_has_no_port() {
         for (key, host) in [
             ("example.org", "example.org"),
             ("127.0.0.1:8080", "127.0.0.1"),

@@ -1,12 +1,12 @@
-//! URLs for a crawler: one canonical form, and the keys that follow from it.
+//! URLs for a crawler: one canonical form, and the keys derived from it.
 //!
-//! The crate turns a string as found (a seed, a link, a sitemap entry, a redirect
-//! target) into a [`CanonicalUrl`], or says in an [`Unusable`] why it can't. From a
-//! canonical URL follow its [`Origin`] (what a robots.txt speaks for), its [`HostKey`]
-//! (what a gap is kept for) and its [`Site`] (registrable domain); [`public_suffixes`] tells what
-//! stands above that. [`SpellingRules`] knows which other spellings may name the same page, and [`Shape`] what a URL is made from;
-//! [`safe_line()`] is how text that came from outside is shown. The crate never does I/O and
-//! never resolves a name.
+//! [`canonicalize`] turns a string (a seed, a link, a sitemap entry, a redirect target) into a
+//! [`CanonicalUrl`], or returns an [`Unusable`] that explains why it can't. A canonical URL yields
+//! its [`Origin`] (the scope of a robots.txt), its [`HostKey`] (the unit for which gaps are kept)
+//! and its [`Site`] (the registrable domain). [`public_suffixes`] returns the suffixes above that.
+//! [`SpellingRules`] finds other spellings that may name the same page, [`Shape`] abstracts a URL's
+//! variable parts, and [`safe_line()`] makes untrusted text safe to display. The crate does no I/O
+//! and resolves no names.
 //!
 //! ```
 //! use crawl_weburl::canonicalize;

@@ -1,19 +1,19 @@
-//! The public suffixes of a host name: what stands above the domains that can be registered.
+//! The public suffixes of a host name: the levels above domains that can be registered.
 
 use crate::host::host_address;
 
 /// The public suffixes of a host name, by the [Public Suffix List](https://publicsuffix.org/).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublicSuffixes<'a> {
-    /// The suffix that a registry of domains stands for (section ICANN), such as `co.uk`.
+    /// The suffix that a domain registry manages (section ICANN), such as `co.uk`.
     pub registry: Option<&'a str>,
-    /// The longest suffix, those of companies that give domains to others among them (section
-    /// PRIVATE), such as `github.io`.
+    /// The longest suffix, including those of companies that give out subdomains (section PRIVATE),
+    /// such as `github.io`.
     pub longest: Option<&'a str>,
 }
 
-/// The public suffixes of a host without a trailing dot. An address has none, and neither has a
-/// name under a top-level domain that the list does not know.
+/// Returns the public suffixes of a host without a trailing dot. An address has none, and neither
+/// has a name under an unlisted top-level domain.
 ///
 /// ```
 /// use crawl_weburl::public_suffixes;
@@ -29,7 +29,7 @@ pub fn public_suffixes(host: &str) -> PublicSuffixes<'_> {
     }
     let longest = known_suffix(host);
     let mut registry = longest;
-    // The list answers with its longest rule alone, so what is above that one is asked for anew.
+    // The list only returns its longest rule, so look up the domain above that one.
     while let Some((suffix, psl::Type::Private)) = registry {
         let above = suffix.split_once('.');
         registry = above.and_then(|(_, above)| known_suffix(above));
@@ -40,7 +40,7 @@ pub fn public_suffixes(host: &str) -> PublicSuffixes<'_> {
     }
 }
 
-/// The domain one label below a suffix of the host; none where the host is the suffix.
+/// Returns the domain one label below a suffix of the host, or `None` if the host is the suffix.
 ///
 /// ```
 /// use crawl_weburl::domain_below;
@@ -66,21 +66,22 @@ fn known_suffix(name: &str) -> Option<(&str, psl::Type)> {
 mod tests {
     use super::{domain_below, public_suffixes};
 
-    /// Registry suffix, the domain below it, longest suffix, the domain below that.
+    /// `expected` has the registry suffix, the domain below it, the longest suffix, and the domain
+    /// below that.
     fn check(host: &str, expected: [&str; 4]) {
         let suffixes = public_suffixes(host);
         let below = |suffix: Option<&str>| suffix.and_then(|suffix| domain_below(host, suffix));
-        let found = [
+        let actual = [
             suffixes.registry,
             below(suffixes.registry),
             suffixes.longest,
             below(suffixes.longest),
         ];
-        assert_eq!(found.map(Option::unwrap_or_default), expected, "{host}");
+        assert_eq!(actual.map(Option::unwrap_or_default), expected, "{host}");
     }
 
     #[test]
-    fn ours_private_suffixes_stand_below_those_of_registries() {
+    fn private_suffixes_are_below_those_of_registries() {
         check(
             "www.example.com",
             ["com", "example.com", "com", "example.com"],
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_the_list_does_not_know_has_no_suffix() {
+    fn an_unlisted_name_has_no_suffix() {
         for host in [
             "localhost",
             "intranet.example",

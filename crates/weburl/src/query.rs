@@ -1,20 +1,20 @@
-//! A URL's query, part by part, as it is written.
+//! The query of a URL, part by part, as written.
 
 use std::ops::Range;
 
 use crate::canonical::{CanonicalUrl, canonicalize};
 
-/// The name of a part `name=value`; the whole part where it has no value.
+/// Returns the name of a part `name=value`, or the whole part if it has no value.
 pub(crate) fn name_of(part: &str) -> &str {
     part.split_once('=').map_or(part, |(name, _)| name)
 }
 
-/// The value of a part; empty where it has none.
+/// Returns the value of a part, or an empty string.
 pub(crate) fn value_of(part: &str) -> &str {
     part.split_once('=').map_or("", |(_, value)| value)
 }
 
-/// The parts of a query, in order, as written.
+/// Returns the parts of a query, in order, as written.
 pub(crate) fn parts(url: &CanonicalUrl) -> impl Iterator<Item = &str> {
     url.as_url()
         .query()
@@ -22,21 +22,21 @@ pub(crate) fn parts(url: &CanonicalUrl) -> impl Iterator<Item = &str> {
         .flat_map(|query| query.split('&'))
 }
 
-/// The URL with those parts alone that are wanted; nothing where that changes nothing. A query
-/// without parts leaves no question mark.
+/// Returns the URL with only the wanted parts, or `None` if that changes nothing. A query without
+/// parts loses its question mark.
 pub(crate) fn retain(
     url: &CanonicalUrl,
     mut wanted: impl FnMut(&str) -> bool,
 ) -> Option<CanonicalUrl> {
     let query = url.as_url().query()?;
-    let kept: Vec<&str> = query.split('&').filter(|part| wanted(part)).collect();
-    let kept = kept.join("&");
-    (kept != query || kept.is_empty())
-        .then(|| with_query(url, &kept))
+    let parts_kept: Vec<&str> = query.split('&').filter(|part| wanted(part)).collect();
+    let parts_kept = parts_kept.join("&");
+    (parts_kept != query || parts_kept.is_empty())
+        .then(|| with_query(url, &parts_kept))
         .flatten()
 }
 
-/// The URL with another query.
+/// Returns the URL with another query.
 pub(crate) fn with_query(url: &CanonicalUrl, query: &str) -> Option<CanonicalUrl> {
     let text = url.as_str();
     let before = text.split('?').next().unwrap_or(text);
@@ -47,7 +47,7 @@ pub(crate) fn with_query(url: &CanonicalUrl, query: &str) -> Option<CanonicalUrl
     canonicalize(None, &text).ok()
 }
 
-/// The URL with a stretch of its text replaced.
+/// Returns the URL with a range of its text replaced.
 pub(crate) fn spliced(url: &CanonicalUrl, range: Range<usize>, with: &str) -> Option<CanonicalUrl> {
     let text = url.as_str();
     let text = format!(
@@ -59,25 +59,25 @@ pub(crate) fn spliced(url: &CanonicalUrl, range: Range<usize>, with: &str) -> Op
 }
 
 impl CanonicalUrl {
-    /// Names and values of its parameters, in order and as written.
+    /// Returns the names and values of the parameters, in order and as written.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
         parts(self).map(|part| (name_of(part), value_of(part)))
     }
 
-    /// The URL without the parameters of some names; nothing where it has none of them.
+    /// Returns the URL without the unwanted parameters, or `None` if it has none of them.
     #[must_use]
     pub fn without_parameters(
         &self,
         mut is_unwanted: impl FnMut(&str) -> bool,
     ) -> Option<CanonicalUrl> {
         let named = |part: &str| !part.is_empty();
-        let mut found = false;
+        let mut is_changed = false;
         let url = retain(self, |part| {
             let unwanted = named(part) && is_unwanted(name_of(part));
-            found |= unwanted;
+            is_changed |= unwanted;
             !unwanted
         });
-        url.filter(|_| found)
+        url.filter(|_| is_changed)
     }
 }
 
@@ -86,7 +86,7 @@ mod tests {
     use crate::{CanonicalUrl, canonicalize};
 
     #[test]
-    fn ours_parameters_stand_as_they_are_written() {
+    fn parameters_are_returned_as_written() {
         let url = canonicalize(None, "http://a.example/x?b=1&a&b=2=3&=4&").unwrap();
         let parameters: Vec<_> = url.parameters().collect();
         assert_eq!(
@@ -98,19 +98,19 @@ mod tests {
     }
 
     #[test]
-    fn ours_named_parameters_are_taken_out_and_nothing_else() {
+    fn only_named_parameters_are_removed() {
         let check = |query: &str, without: Option<&str>| {
             let url = canonicalize(None, &format!("http://a.example/x{query}")).unwrap();
-            let found = url.without_parameters(|name| name == "b");
+            let without_b = url.without_parameters(|name| name == "b");
             assert_eq!(
-                found.as_ref().map(CanonicalUrl::path_and_query),
+                without_b.as_ref().map(CanonicalUrl::path_and_query),
                 without,
                 "{query}"
             );
         };
         check("?a=1&b=2&c&b", Some("/x?a=1&c"));
         check("?b=2", Some("/x"));
-        // The empty part stays, and alone it is no reason for another URL.
+        // The empty part stays. On its own it does not make another URL.
         check("?a&&b", Some("/x?a&"));
         check("?a&", None);
         check("?", None);

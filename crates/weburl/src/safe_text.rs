@@ -1,18 +1,16 @@
-//! Text from outside as it may be shown to a person.
+//! Makes untrusted text safe to display.
 
 use std::borrow::Cow;
 
 /// Returns whether a character changes the direction of the text around it: those with the property
-/// `Bidi_Control` (Unicode, UAX #9 section 2). With them `exe.txt` can be made to look like
-/// `txt.exe`.
+/// `Bidi_Control` (Unicode, UAX #9 section 2). They can make `exe.txt` look like `txt.exe`.
 #[must_use]
 pub fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2066}'..='\u{2069}')
 }
 
-/// Text without the characters that change its direction. What is left reads in the order in which
-/// it was written.
+/// Removes characters that change the direction of text, so that the text reads in written order.
 #[must_use]
 pub fn without_bidi_controls(text: &str) -> Cow<'_, str> {
     match text.contains(is_bidi_control) {
@@ -21,8 +19,8 @@ pub fn without_bidi_controls(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A line of text that may be shown on a terminal or in a page: without what changes its
-/// direction, and with U+FFFD for each control character, line breaks among them.
+/// Makes a line of text safe to display on a terminal or in a page: removes bidi controls, and
+/// replaces each control character, including line breaks, by U+FFFD.
 #[must_use]
 pub fn safe_line(line: &str) -> Cow<'_, str> {
     let line = without_bidi_controls(line);
@@ -32,7 +30,7 @@ pub fn safe_line(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// Lines of text likewise; their ends and tabs stay.
+/// Does the same for several lines. Line breaks and tabs stay.
 #[must_use]
 pub fn safe_lines(lines: &str) -> Cow<'_, str> {
     let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
@@ -58,13 +56,13 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_steers_a_terminal_is_replaced() {
+    fn terminal_control_characters_are_replaced() {
         assert_eq!(
             safe_line("\u{1b}[2Ja\nb\u{9b}"),
             "\u{fffd}[2Ja\u{fffd}b\u{fffd}"
         );
         assert_eq!(safe_lines("a\tb\r\n\u{7}"), "a\tb\u{fffd}\n\u{fffd}");
-        // Joiners shape letters and emoji; they stay.
+        // Joiners shape letters and emoji, so they stay.
         let plain = "مرحبا می\u{200c}خواهم";
         assert!(matches!(safe_line(plain), Cow::Borrowed(text) if text == plain));
     }

@@ -1,10 +1,10 @@
-//! The shape of a URL: what a site's program makes its URLs from.
+//! The shape of a URL: the pattern by which a site generates its URLs.
 
 /// A URL without its variable parts.
 ///
-/// Digits become `#`, ids drawn at random `~`, a name at the end of the path `*` (with its
-/// ending), but for a program's that is told parameters;
-/// path segments that come again become `(a|b)+`, and of the query the sorted names stay.
+/// Digits become `#` and random ids `~`. A name at the end of the path becomes `*` with its
+/// extension, unless it is a program that takes parameters. Repeated path segments become `(a|b)+`,
+/// and of the query only the sorted names stay.
 ///
 /// ```
 /// use crawl_weburl::{Shape, canonicalize};
@@ -17,31 +17,31 @@
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Path and names of parameters, without scheme and host.
+    /// Path and parameter names, without scheme and host.
     pub pattern: String,
-    /// The sorted names of its parameters, each once; the first 64.
+    /// The first 64 parameter names, sorted, without duplicates.
     pub names: Vec<String>,
-    /// Signs that the URL may be one of those that never end.
+    /// Signs that the URL may belong to an endless series.
     pub signs: TrapSigns,
-    /// The length of its family, where it has one. Bytes.
+    /// Bytes of the family, if there is one.
     family_bytes: Option<usize>,
 }
 
-/// Signs that are known from URLs that never end. Each alone is common and harmless.
+/// Signs of URLs that belong to an endless series. Each alone is common and harmless.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrapSigns {
-    /// A day, month or year stands in it.
+    /// Whether the URL contains a day, month or year.
     pub date: bool,
-    /// An id drawn at random stands in it, or a session's.
+    /// Whether the URL contains a random id or a session id.
     pub token: bool,
-    /// Some segment of its path stands there three times or more.
+    /// Whether a path segment occurs at least three times.
     pub repeats: bool,
-    /// It has parameters.
+    /// Whether the URL has parameters.
     pub query: bool,
 }
 
 impl TrapSigns {
-    /// Returns whether there is any.
+    /// Returns whether there is any sign.
     #[must_use]
     pub fn any(self) -> bool {
         self.date || self.token || self.repeats || self.query
@@ -58,14 +58,15 @@ impl Shape {
         }
     }
 
-    /// Returns whether some segment of its path comes again.
+    /// Returns whether a path segment is repeated.
     #[must_use]
     pub fn has_repeats(&self) -> bool {
         self.pattern.contains(")+")
     }
 
-    /// The part that it shares with all that show the same things in other selections, under other
-    /// ids or further down: the pattern up to its parameters, its first id or what comes again.
+    /// Returns the part of the pattern shared by URLs that show the same content in other
+    /// selections, under other ids or further down: everything up to the parameters, the first id
+    /// or the first repeated segment.
     #[must_use]
     pub fn family(&self) -> Option<&str> {
         self.family_bytes.map(|end| &self.pattern[..end])

@@ -1,4 +1,4 @@
-//! How the shape of a URL is read from it.
+//! Derives the shape of a URL.
 
 use std::fmt::Write as _;
 
@@ -7,18 +7,18 @@ use crate::query::{name_of, parts, value_of};
 use crate::shape::{Shape, TrapSigns};
 use crate::spellings::SessionId;
 
-/// A pattern is cut to this; what is cut off no longer tells two shapes apart. Bytes.
+/// Maximum bytes of a pattern. Shapes that differ only beyond it are the same.
 const MAX_PATTERN_BYTES: usize = 256;
-/// Parameter names that stand in a pattern, the first by name.
+/// Maximum parameter names in a pattern, in sorted order.
 const MAX_NAMES: usize = 12;
-/// Parameter names of a shape, the first by name.
+/// Maximum parameter names in a shape, in sorted order.
 const MAX_KEPT_NAMES: usize = 64;
-/// Most paths have no more segments. Of those that have, they are compared in sorted order.
+/// Most paths have no more segments. Longer ones are compared in sorted order.
 const USUAL_SEGMENTS: usize = 16;
-/// A shorter segment is a word or a number, not an id drawn at random.
+/// Minimum length of a random id. A shorter segment is a word or a number.
 const MIN_TOKEN_BYTES: usize = 16;
 
-/// The segments of a path, and whether it ends with a slash.
+/// Returns the segments of a path, and whether it ends with a slash.
 fn segments(url: &CanonicalUrl) -> (Vec<&str>, bool) {
     let path = url.path();
     let mut segments = Vec::with_capacity(USUAL_SEGMENTS);
@@ -47,20 +47,22 @@ fn signs(url: &CanonicalUrl, segments: &[&str], again: &Repeats) -> TrapSigns {
 }
 
 impl CanonicalUrl {
-    /// Its shape, which is made once: the threads that a page passes through ask for it in turn.
+    /// Returns the shape, which is computed once, because every thread that handles a page needs
+    /// it.
     pub fn shape(&self) -> &Shape {
         self.kept_shape().get_or_init(|| Box::new(Shape::of(self)))
     }
 }
 
 impl Shape {
-    /// The shape of a URL.
+    /// Computes the shape of a URL.
     #[must_use]
     pub fn of(url: &CanonicalUrl) -> Shape {
         let mut names: Vec<String> = parts(url).map(|part| name_of(part).to_owned()).collect();
         names.sort_unstable();
         names.dedup();
-        // It is kept with the URL, and a list of thousands of names takes many times its bytes.
+        // The shape is kept with the URL, and a list of thousands of names takes many times its
+        // size.
         names.truncate(MAX_KEPT_NAMES);
         let (segments, is_folder) = segments(url);
         let again = Repeats::of(&segments);
@@ -80,12 +82,12 @@ impl Shape {
     }
 }
 
-/// Segments that come again in one path.
+/// The repeated segments of a path.
 #[derive(Debug, PartialEq, Eq)]
 struct Repeats {
-    /// The number of times that the most frequent one stands there.
+    /// Occurrences of the most frequent segment.
     most: usize,
-    /// From the first to the last of those that come again.
+    /// From the first to the last repeated segment.
     stretch: std::ops::Range<usize>,
 }
 
@@ -117,7 +119,7 @@ impl Repeats {
         }
     }
 
-    /// The same without a list: each segment is compared with those behind it.
+    /// Does the same without a list: compares each segment with the later ones.
     fn of_few(segments: &[&str]) -> Repeats {
         let mut repeats = Repeats {
             most: 0,
@@ -127,15 +129,15 @@ impl Repeats {
             if !has_letter(segment) {
                 continue;
             }
-            let mut same = 1;
+            let mut count = 1;
             for (later, other) in segments.iter().enumerate().skip(at + 1) {
                 if other == segment {
-                    same += 1;
+                    count += 1;
                     let stretch = &mut repeats.stretch;
                     *stretch = stretch.start.min(at)..stretch.end.max(later + 1);
                 }
             }
-            repeats.most = repeats.most.max(same);
+            repeats.most = repeats.most.max(count);
         }
         repeats
     }
@@ -146,7 +148,7 @@ impl Repeats {
                 let mut distinct = segments[self.stretch.clone()].to_vec();
                 distinct.sort_unstable();
                 distinct.dedup();
-                // A string takes whatever is written.
+                // Writing to a string can't fail.
                 let _ = write!(pattern, "/({})+", distinct.join("|"));
             }
             if !self.stretch.contains(&at) {
@@ -161,7 +163,7 @@ impl Repeats {
     }
 }
 
-/// Adds the placeholder for a segment; the page's own name is abstracted most.
+/// Appends the placeholder for a segment. The last segment is abstracted most.
 fn push_slot(pattern: &mut String, segment: &str, is_name: bool) {
     let bare = segment.split(';').next().unwrap_or(segment);
     if is_token(bare) || bare.starts_with("(S(") {
@@ -181,7 +183,7 @@ fn push_slot(pattern: &mut String, segment: &str, is_name: bool) {
     }
 }
 
-/// Adds each run of digits as one `#`.
+/// Appends the text with each run of digits replaced by one `#`.
 fn push_hashed(pattern: &mut String, text: &str) {
     let mut rest = text;
     while let Some(run) = rest.bytes().position(|byte| byte.is_ascii_digit()) {
@@ -200,14 +202,15 @@ fn is_ending(text: &str) -> bool {
     (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Drawn at random, by its looks: long, without words, digits all over it.
+/// Returns whether a text looks random: long, alphanumeric, with many changes between letters and
+/// digits.
 fn is_token(text: &str) -> bool {
     let is_plain = || text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let changes = text
         .as_bytes()
         .windows(2)
         .filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
-    // A date and time are digits alone; a name with a number changes once or twice.
+    // A date and time is all digits, and a name with a number changes once or twice.
     text.len() >= MIN_TOKEN_BYTES && is_plain() && changes.count() >= 4
 }
 
@@ -241,9 +244,9 @@ fn is_dated(segments: &[&str], url: &CanonicalUrl) -> bool {
         || segments.windows(2).any(month_after)
 }
 
-/// `2031-05`, `2031-05-07`, `20310507`, `203105`.
+/// Returns whether a text is a date: `2031-05`, `2031-05-07`, `20310507`, `203105`.
 fn is_date(text: &str) -> bool {
-    // Most segments are told by their first byte.
+    // The first byte rules out most segments.
     if !text.starts_with(['1', '2']) {
         return false;
     }
@@ -308,15 +311,15 @@ mod tests {
             ("repeats", signs.repeats),
             ("query", signs.query),
         ];
-        let mut found = shape.pattern;
+        let mut summary = shape.pattern;
         for (name, _) in named.into_iter().filter(|(_, is)| *is) {
-            found = format!("{found} {name}");
+            summary = format!("{summary} {name}");
         }
-        expect.assert_eq(&found);
+        expect.assert_eq(&summary);
     }
 
     #[test]
-    fn ours_names_and_numbers() {
+    fn names_and_numbers() {
         check("/", expect!["/"]);
         check("/about", expect!["/*"]);
         check("/docs/guide.html", expect!["/docs/*.html"]);
@@ -330,7 +333,7 @@ mod tests {
         check("/user/17/posts/3", expect!["/user/#/posts/#"]);
         check("/x?b=1&a=2&b=3", expect!["/x?a&b query"]);
         check("/x?", expect!["/x?"]);
-        // What looks like the ending of a name, and is none.
+        // Looks like a file extension but is not one.
         check("/.html", expect!["/*"]);
         check("/x.", expect!["/*"]);
         check("/notes.v1-2", expect!["/*"]);
@@ -338,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_dates() {
+    fn dates() {
         check("/blog/2031/05/", expect!["/blog/#/#/ date"]);
         check(
             "/blog/2031/05/07/title-of-it",
@@ -354,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_numbers_that_are_no_dates() {
+    fn numbers_that_are_not_dates() {
         check("/cal?year=all", expect!["/cal?year query"]);
         check("/events/20319907", expect!["/events/#"]);
         check("/events/2031050712", expect!["/events/#"]);
@@ -368,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_tokens() {
+    fn tokens() {
         check("/s/8f3a91c0d4e75b26/docs/3", expect!["/s/~/docs/# token"]);
         check("/x?sid=8f3a91c0d4e75b26", expect!["/x?sid token query"]);
         check("/x;jsessionid=8f3a91c0d4e75b26/y", expect!["/x/* token"]);
@@ -381,7 +384,7 @@ mod tests {
             "/(S(lit3py55t21z5v55vlm25s55))/a.aspx",
             expect!["/~/*.aspx token"],
         );
-        // From the fourth change between letters and digits on, and from the 16th byte.
+        // Tokens need four changes between letters and digits, and 16 bytes.
         check("/a/aaaa1bbbb2cccccc/x", expect!["/a/~/* token"]);
         check("/a/aaaa1bbbbcccc222/x", expect!["/a/aaaa#bbbbcccc#/*"]);
         check("/a/aaaa1bbbb2ccccc/x", expect!["/a/aaaa#bbbb#ccccc/*"]);
@@ -389,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_segments_that_come_again() {
+    fn repeated_segments() {
         check("/a/b/a/b/a/b/c", expect!["/(a|b)+/* repeats"]);
         check("/x/news/news/news/", expect!["/x/(news)+/ repeats"]);
         check("/docs/docs/", expect!["/(docs)+/"]);
@@ -397,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_family_ends_with_parameters_ids_or_repeats() {
+    fn a_family_ends_with_parameters_ids_or_repeats() {
         for (path, family, repeats) in [
             ("/blog/2031/05?cal=3&view=month", Some("/blog/#/#?"), false),
             ("/s/8f3a91c0d4e75b26/docs?a", Some("/s/~"), false),
@@ -412,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_each_sign_is_one() {
+    fn each_sign_alone() {
         let none = TrapSigns::default();
         assert!(!none.any());
         for sign in [
@@ -435,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_pattern_names_twelve_parameters() {
+    fn a_pattern_names_twelve_parameters() {
         let names: Vec<String> = ('a'..='m').map(String::from).collect();
         let url = format!("http://a.example/x?{}", names.join("&"));
         let shape = Shape::of(&canonicalize(None, &url).unwrap());
@@ -445,7 +448,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_url_has_a_shape_of_its_own_host_s_kind(path in "(/[a-z0-9;()%.-]{0,20}){0,12}", query in "(\\?[a-z0-9=&%é]{0,40})?") {
+        fn any_url_has_a_valid_shape(path in "(/[a-z0-9;()%.-]{0,20}){0,12}", query in "(\\?[a-z0-9=&%é]{0,40})?") {
             let url = canonicalize(None, &format!("http://a.example{path}{query}")).unwrap();
             let shape = Shape::of(&url);
             prop_assert!(shape.pattern.starts_with('/') && shape.pattern.len() <= super::MAX_PATTERN_BYTES);
@@ -455,7 +458,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ours_few_segments_and_many_are_told_alike(
+        fn few_and_many_segments_give_the_same_repeats(
             segments in proptest::collection::vec("[ab1]{0,2}", 0..20),
         ) {
             let segments: Vec<&str> = segments.iter().map(String::as_str).collect();

@@ -1,8 +1,8 @@
-//! Beyond the standard: other spellings of a URL that name the same page, as a rule.
+//! Beyond the standard: other spellings of a URL that usually name the same page.
 //!
-//! The WHATWG form never changes what a URL names. The steps here might: `?b&a` is
-//! not `?a&b` by any standard. So each is taken on its own, [`StepPolicy`] says on which
-//! grounds, and a step without evidence is off unless the operator says otherwise.
+//! The WHATWG form never changes what a URL names. The steps here might: no standard treats `?b&a`
+//! as `?a&b`. So each step has its own [`StepPolicy`], and a step without evidence is off unless
+//! the operator enables it.
 
 mod session;
 mod tracking;
@@ -11,35 +11,35 @@ pub use self::session::SessionId;
 use crate::canonical::CanonicalUrl;
 use crate::query::{name_of, parts, retain, value_of, with_query};
 
-/// One way in which two URLs may be two spellings of one.
+/// A way in which two URLs may be spellings of the same page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SpellingStep {
     /// `/a/index.html` for `/a/`.
     DefaultDocument,
-    /// Parameters that tell where a reader came from: `utm_source`, `fbclid`.
+    /// Parameters that track where a reader came from: `utm_source`, `fbclid`.
     Tracking,
-    /// Parameters and path parts that tell which reader it is: `PHPSESSID`, `;jsessionid`.
+    /// Parameters and path parts that identify the reader: `PHPSESSID`, `;jsessionid`.
     SessionId,
-    /// Parameters in another order.
+    /// The order of parameters.
     Order,
-    /// Parameters without a value, and a question mark that nothing follows.
+    /// Parameters without a value, and a trailing question mark.
     Empty,
 }
 
-/// On which grounds a step is taken.
+/// When a step is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum StepPolicy {
     /// Never.
     #[default]
     Off,
-    /// Where pages of the host had the same text under both spellings.
+    /// If pages of the host had the same text under both spellings.
     Evidence,
     /// Always.
     On,
 }
 
-/// Which steps are taken when.
+/// The policy of each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpellingRules {
     /// [`SpellingStep::DefaultDocument`].
@@ -59,14 +59,14 @@ pub struct SpellingRules {
 pub struct Spelling {
     /// The shorter or ordered form.
     pub url: CanonicalUrl,
-    /// The step that leads to it.
+    /// The step that yields it.
     pub step: SpellingStep,
-    /// The part of the URL that the step is about, so that evidence counts for that alone: the
-    /// file's name, the parameter's name, the path whose parameters were put in order.
+    /// The part of the URL that the step changes, so that evidence is kept per part: the file name,
+    /// the parameter name, or the path whose parameters were sorted.
     pub about: String,
 }
 
-/// Names that servers give to the page of a folder.
+/// File names that servers use for the page of a folder.
 const DEFAULT_DOCUMENTS: [&str; 13] = [
     "index.html",
     "index.htm",
@@ -84,7 +84,7 @@ const DEFAULT_DOCUMENTS: [&str; 13] = [
 ];
 
 impl Default for SpellingRules {
-    /// Tracking parameters go, since no server serves by them; all else wants evidence.
+    /// Removes tracking parameters, because servers ignore them. All other steps require evidence.
     fn default() -> SpellingRules {
         SpellingRules {
             default_documents: StepPolicy::Evidence,
@@ -106,7 +106,7 @@ impl SpellingStep {
         SpellingStep::Order,
     ];
 
-    /// A short fixed name.
+    /// Returns a short fixed name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -118,15 +118,15 @@ impl SpellingStep {
         }
     }
 
-    /// The spelling that this step alone leads to; nothing where the URL has it already.
+    /// Returns the spelling that this step alone yields, or `None` if the URL already has it.
     #[must_use]
     pub fn take(self, url: &CanonicalUrl) -> Option<Spelling> {
         let (url, about) = match self {
             SpellingStep::DefaultDocument => without_default_document(url)?,
             SpellingStep::Tracking => without_tracking(url)?,
             SpellingStep::SessionId => {
-                let found = SessionId::find(url)?;
-                (found.removed(url)?, found.name)
+                let session_id = SessionId::find(url)?;
+                (session_id.removed(url)?, session_id.name)
             }
             SpellingStep::Order => (ordered(url)?, url.path().to_owned()),
             SpellingStep::Empty => (without_empty(url)?, String::new()),
@@ -140,7 +140,7 @@ impl SpellingStep {
 }
 
 impl SpellingRules {
-    /// No step at all.
+    /// No steps at all.
     pub const OFF: SpellingRules = SpellingRules {
         default_documents: StepPolicy::Off,
         tracking: StepPolicy::Off,
@@ -149,7 +149,7 @@ impl SpellingRules {
         empty: StepPolicy::Off,
     };
 
-    /// Returns whether any step wants evidence.
+    /// Returns whether any step requires evidence.
     #[must_use]
     pub fn learns(&self) -> bool {
         SpellingStep::ALL
@@ -157,7 +157,7 @@ impl SpellingRules {
             .any(|step| self.when(step) == StepPolicy::Evidence)
     }
 
-    /// When a step is taken.
+    /// Returns when a step is taken.
     #[must_use]
     pub fn when(&self, step: SpellingStep) -> StepPolicy {
         match step {
@@ -169,7 +169,7 @@ impl SpellingRules {
         }
     }
 
-    /// The URL by all steps that are always taken; nothing where it has that form already.
+    /// Returns the URL after all steps that are always taken, or `None` if they change nothing.
     ///
     /// ```
     /// use crawl_weburl::{SpellingRules, canonicalize};
@@ -187,14 +187,14 @@ impl SpellingRules {
         let mut named: Option<CanonicalUrl> = None;
         for step in SpellingStep::ALL {
             if self.when(step) == StepPolicy::On {
-                let taken = step.take(named.as_ref().unwrap_or(url));
-                named = taken.map(|spelling| spelling.url).or(named);
+                let spelling = step.take(named.as_ref().unwrap_or(url));
+                named = spelling.map(|spelling| spelling.url).or(named);
             }
         }
         named
     }
 
-    /// The spellings that steps lead to which want evidence, one for each step.
+    /// Returns the spelling for each step that requires evidence.
     #[must_use]
     pub fn candidates(&self, url: &CanonicalUrl) -> Vec<Spelling> {
         if !may_have_spellings(url) {
@@ -206,7 +206,7 @@ impl SpellingRules {
     }
 }
 
-/// A quick look: most URLs have one spelling only.
+/// Quickly rules out URLs with one spelling, which most have.
 fn may_have_spellings(url: &CanonicalUrl) -> bool {
     let text = url.path_and_query();
     let leaf = url.path().rsplit('/').next().unwrap_or_default();
@@ -219,7 +219,7 @@ fn is_default_document(leaf: &str) -> bool {
         .any(|known| known.eq_ignore_ascii_case(leaf))
 }
 
-/// Only without a query: `index.php?id=3` is a program and its argument.
+/// Applies only without a query: `index.php?id=3` is a program and its argument.
 fn without_default_document(url: &CanonicalUrl) -> Option<(CanonicalUrl, String)> {
     let leaf = url.path().rsplit('/').next()?;
     if url.as_url().query().is_some() || !is_default_document(leaf) {
@@ -233,9 +233,9 @@ fn without_default_document(url: &CanonicalUrl) -> Option<(CanonicalUrl, String)
 fn without_tracking(url: &CanonicalUrl) -> Option<(CanonicalUrl, String)> {
     let name = parts(url)
         .map(name_of)
-        .find(|name| tracking::is_one(name))?;
+        .find(|name| tracking::is_tracking(name))?;
     let about = name.to_ascii_lowercase();
-    let url = retain(url, |part| !tracking::is_one(name_of(part)))?;
+    let url = retain(url, |part| !tracking::is_tracking(name_of(part)))?;
     Some((url, about))
 }
 
@@ -246,7 +246,8 @@ fn without_empty(url: &CanonicalUrl) -> Option<CanonicalUrl> {
     })
 }
 
-/// Parameters by name; those of one name keep their order, which may be that of a list.
+/// Sorts parameters by name. Parameters with the same name keep their order, which may be
+/// significant.
 fn ordered(url: &CanonicalUrl) -> Option<CanonicalUrl> {
     let query = url.as_url().query()?;
     let mut sorted: Vec<&str> = query.split('&').collect();

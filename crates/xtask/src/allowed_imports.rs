@@ -1,6 +1,6 @@
-//! Which crate may see what: the table that `docs/architecture.md` explains.
+//! Which crates may see which, as `docs/architecture.md` explains.
 
-/// For each package, the crates that it may depend on directly, tests aside.
+/// For each package, the crates it may depend on directly, except in tests.
 pub(crate) const SEES: [(&str, &[&str]); 26] = [
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
@@ -14,7 +14,7 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
     ("crawl-scheduler", &["crawl-weburl"]),
     ("crawl-frontier", &["crawl-weburl"]),
     ("crawl-shared-frontier", &["crawl-weburl", "crawl-frontier"]),
-    // It spends the scheduler's permits and reads robots.txt by policy's rules.
+    // Spends the scheduler's permits and reads robots.txt by policy's rules.
     (
         "crawl-fetcher",
         &[
@@ -56,7 +56,7 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
             "crawl-index",
         ],
     ),
-    // It reads what others wrote, and never fetches.
+    // Reads recorded crawls and never fetches.
     (
         "crawl-records",
         &[
@@ -73,7 +73,7 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
         "crawl-tables",
         &["crawl-weburl", "crawl-archive", "crawl-records"],
     ),
-    // The texts of pages are read from the archive once more.
+    // Reads the texts of pages from the archive again.
     (
         "crawl-wacz",
         &[
@@ -96,7 +96,7 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
         "crawl-gather",
         &["crawl-weburl", "crawl-archive", "crawl-records"],
     ),
-    // It is the program that reads them in a process of its own.
+    // The program itself reads documents in a separate process.
     (
         "crawl",
         &[
@@ -109,7 +109,7 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
             "crawl-sample",
             "crawl-scheduler",
             "crawl-frontier",
-            // `crawl frontier` speaks to it without a crawl.
+            // `crawl frontier` uses it without a crawl.
             "crawl-shared-frontier",
             "crawl-fetcher",
             "crawl-archive",
@@ -123,8 +123,8 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
         ],
     ),
     ("crawl-testweb", &[]),
-    // Its simulator drives the scheduler; its kill test reads what crawls leave; its
-    // benchmarks of search and of the parts of a crawl do their work without one.
+    // The simulator drives the scheduler, the kill test reads finished crawls, and the benchmarks
+    // of search and of single parts work without a crawl.
     (
         "crawl-trials",
         &[
@@ -140,17 +140,17 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
             "crawl-policy",
         ],
     ),
-    // It has to be there before anything else is built.
+    // Must exist before anything else is built.
     ("xtask", &[]),
 ];
 
-/// Programs that ship nowhere: they may name any package.
+/// Programs that are never shipped and may name any package.
 pub(crate) const TOOLS: [&str; 2] = ["crawl-trials", "xtask"];
 
-/// Crates that tests of any crate may use; `testweb` itself uses no crate even there.
+/// A crate that tests of any crate may use. `testweb` itself uses no crate even in tests.
 pub(crate) const FOR_TESTS: &str = "crawl-testweb";
 
-/// Crates that the tests of one crate may use as well: the engine's read back what a crawl leaves.
+/// Crates that the tests of one crate may also use: the engine's tests read back finished crawls.
 pub(crate) const FOR_TESTS_OF: [(&str, &str); 1] = [("crawl-engine", "crawl-records")];
 
 /// Crates that do no I/O, read no clock and start no task.
@@ -167,7 +167,7 @@ pub(crate) const PURE: [&str; 10] = [
     "crawl-scheduler",
 ];
 
-/// Pairs that must not meet by any chain of dependencies: these crates, and these packages.
+/// Crates and packages that must not be connected by any chain of dependencies.
 pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
     (
         &PURE,
@@ -189,7 +189,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
         ],
         &["tokio", "mio", "hyper", "reqwest", "rustls", "socket2"],
     ),
-    // What and when meet in the engine only.
+    // Frontiers (what to fetch) and the scheduler (when) meet only in the engine.
     (
         &["crawl-frontier", "crawl-shared-frontier"],
         &["crawl-scheduler"],
@@ -198,7 +198,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
         &["crawl-scheduler", "crawl-fetcher"],
         &["crawl-frontier", "crawl-shared-frontier"],
     ),
-    // Only the binary speaks to people.
+    // Only the binary talks to people.
     (
         &[
             "crawl-coding",
@@ -228,20 +228,20 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
     ),
 ];
 
-/// Packages that these crates alone may name in their manifests, so that they can be replaced
-/// there. `TOOLS` are exempt.
+/// Packages that only these crates may name in their manifests, so that they stay replaceable.
+/// `TOOLS` are exempt.
 pub(crate) const OWNED: [(&str, &str); 28] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
     ("fjall", "crawl-frontier"),
-    // Rates of the clients of `crawl serve`.
+    // Rate limits for the clients of `crawl serve`.
     ("governor", "crawl"),
     ("governor", "crawl-scheduler"),
     ("hickory-resolver", "crawl-fetcher"),
     ("html5ever", "crawl-extractor"),
     ("indicatif", "crawl"),
     ("maud", "crawl"),
-    // `report.html`, which is a file of the crawl's directory.
+    // `report.html`, which is a file of the crawl directory.
     ("maud", "crawl-records"),
     ("moka", "crawl-fetcher"),
     ("parquet", "crawl-tables"),
@@ -257,7 +257,7 @@ pub(crate) const OWNED: [(&str, &str); 28] = [
     ("tokio-postgres", "crawl-shared-frontier"),
     ("tokio-postgres-rustls", "crawl-shared-frontier"),
     ("tower-http", "crawl"),
-    // The URLs of whoever uses its robots.txt library, who needs no other crate of ours.
+    // Users of the robots.txt library need no other crate of ours for its URLs.
     ("url", "crawl-policy"),
     ("url", "crawl-weburl"),
     ("web_atoms", "crawl-extractor"),
@@ -266,11 +266,11 @@ pub(crate) const OWNED: [(&str, &str); 28] = [
     ("zip", "crawl-wacz"),
 ];
 
-/// A module at the top of a crate, and the modules that it may import.
+/// A top-level module of a crate, and the modules that it may import.
 pub(crate) type ModuleRow = (&'static str, &'static [&'static str]);
 
-/// For each module at the top of a crate, the modules that it may import. Rows name only what
-/// stands above them, so there is no circle.
+/// For each top-level module of a crate, the modules it may import. Rows name only modules in
+/// earlier rows, so the table has no cycles.
 pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
     (
         "engine",
@@ -349,7 +349,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "tombstones",
                 ],
             ),
-            // These three meet in the driver alone.
+            // The next three modules meet only in the driver.
             (
                 "crawl_loop",
                 &[
@@ -474,16 +474,16 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("shared_frontier_left_out", &["error"]),
             ("settings", &["error", "input", "shared_frontier", "values"]),
             ("terminal", &["clock", "error", "settings", "values"]),
-            // It speaks to whoever runs a crawl, and to any client: no command, no terminal.
+            // The control socket serves operators and any client: no command, no terminal.
             ("control", &["error", "settings", "values"]),
             ("cli", &["control", "error", "settings", "terminal"]),
             (
                 "serve",
                 &["cli", "control", "error", "search_index", "values"],
             ),
-            // It reads, and steers nothing.
+            // Reads only, and controls nothing.
             ("mcp", &["cli", "clock", "error", "search_index"]),
-            // The numbers of a crawl over HTTP, with the bounds that `serve` puts on connections.
+            // Metrics of a crawl over HTTP, with the connection limits of `serve`.
             ("metrics", &["error", "serve"]),
             ("metrics_left_out", &["error"]),
             (

@@ -1,4 +1,4 @@
-//! Proves that no crate sees what it must not see.
+//! Checks that no crate depends on one that it must not see.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::allowed_imports::{FOR_TESTS, FOR_TESTS_OF, NEVER, OWNED, PURE, SEES, 
 use crate::workspace::{Workspace, output};
 use crate::{function_length, modules};
 
-/// The dependencies in the workspace's manifests, per package: name and kind of each.
+/// The dependencies in the workspace's manifests, per package, each with its name and kind.
 type Manifests = BTreeMap<String, Vec<(String, Kind)>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     bail!("boundaries are broken:\n  {}", breaches.join("\n  "))
 }
 
-/// Breaches that stand in a manifest.
+/// Returns breaches in a single manifest.
 fn direct(manifests: &Manifests) -> Vec<String> {
     let mut breaches = Vec::new();
     for (package, dependencies) in manifests {
@@ -81,7 +81,8 @@ fn direct(manifests: &Manifests) -> Vec<String> {
     breaches
 }
 
-/// Tests may use what the crates they see may see, so that they can make its values.
+/// Returns whether tests may use a crate: one that a visible crate may see, so that they can
+/// construct its values.
 fn may_test_with(package: &str, name: &str) -> bool {
     let sees = |package: &str| {
         SEES.iter()
@@ -92,7 +93,7 @@ fn may_test_with(package: &str, name: &str) -> bool {
         || sees(package).iter().any(|seen| sees(seen).contains(&name))
 }
 
-/// Breaches that come about by a chain of dependencies.
+/// Returns breaches through a chain of dependencies.
 fn indirect(trees: &BTreeMap<&str, BTreeSet<String>>) -> Vec<String> {
     let mut breaches = Vec::new();
     for (crates, packages) in NEVER {
@@ -110,8 +111,8 @@ fn indirect(trees: &BTreeMap<&str, BTreeSet<String>>) -> Vec<String> {
     breaches
 }
 
-/// The pure crates bar clocks and files by settings of their own, which replace the workspace's:
-/// each must repeat those.
+/// Checks the pure crates' lint settings. These settings ban clocks and files and replace the
+/// workspace's, so each must repeat those.
 fn lint_settings(workspace: &Workspace) -> Result<Vec<String>> {
     let common = std::fs::read_to_string(workspace.root.join("clippy.toml"))?;
     let mut breaches = Vec::new();
@@ -160,7 +161,7 @@ fn manifests(metadata: &Value) -> Manifests {
         .collect()
 }
 
-/// Every package that a crate needs to be built, on any platform, itself left out.
+/// Returns every package needed to build a crate, on any platform, except the crate itself.
 fn tree(workspace: &Workspace, krate: &str) -> Result<BTreeSet<String>> {
     let flags = [
         "--edges",
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_and_when_never_see_each_other() {
+    fn frontier_and_scheduler_never_see_each_other() {
         for kind in [Kind::Normal, Kind::Test] {
             assert_eq!(breaches("crawl-frontier", "crawl-scheduler", kind).len(), 1);
             assert_eq!(breaches("crawl-scheduler", "crawl-frontier", kind).len(), 1);
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_test_web_is_for_tests_and_sees_no_room() {
+    fn the_test_web_is_for_tests_and_sees_no_crate() {
         assert!(breaches("crawl-fetcher", "crawl-testweb", Kind::Test).is_empty());
         assert_eq!(
             breaches("crawl-fetcher", "crawl-testweb", Kind::Normal).len(),
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_an_owned_package_has_one_owner() {
+    fn an_owned_package_has_one_owner() {
         assert!(breaches("crawl", "clap", Kind::Normal).is_empty());
         assert!(breaches("xtask", "clap", Kind::Normal).is_empty());
         assert_eq!(breaches("crawl-engine", "clap", Kind::Normal).len(), 1);
@@ -223,12 +224,12 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_room_without_a_row_is_a_breach() {
+    fn a_crate_without_a_row_is_a_breach() {
         assert_eq!(breaches("crawl-attic", "serde", Kind::Normal).len(), 1);
     }
 
     #[test]
-    fn ours_a_forbidden_package_far_down_is_found() {
+    fn a_forbidden_package_far_down_is_found() {
         let mut trees: BTreeMap<&str, BTreeSet<String>> = SEES
             .iter()
             .map(|(name, _)| (*name, BTreeSet::new()))

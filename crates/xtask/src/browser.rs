@@ -1,7 +1,7 @@
-//! A browser, and the tests that look at our pages with it.
+//! A browser, and the tests that open our pages in it.
 //!
-//! Debian's Chromium without a window, unpacked with all of its libraries and some fonts, and
-//! Playwright's driver, which is a Python package. Nothing of it is installed.
+//! Uses Debian's headless Chromium, unpacked with its libraries and some fonts, and Playwright's
+//! driver, a Python package. Nothing is installed.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use crate::debian::{Debian, libraries};
 use crate::tools;
 use crate::workspace::{Workspace, output, run};
 
-/// The build that has no window and so needs no toolkit.
+/// The headless build, which needs no GUI toolkit.
 const PACKAGE: &str = "chromium-headless-shell";
 
-/// Fetches the browser, and sees that it runs.
+/// Fetches the browser and checks that it runs.
 pub(crate) fn fetch(workspace: &Workspace) -> Result<()> {
     let root = Debian::of(workspace).unpack_whole(PACKAGE)?;
     std::fs::write(fonts(&root), fonts_list(&root))
@@ -32,14 +32,14 @@ pub(crate) fn fetch(workspace: &Workspace) -> Result<()> {
 
 /// Runs the tests in the browser.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
-    // The search page, and the one that needs no server. The whole workspace is named, since
-    // the libraries of one package alone would be built with other features, and so again.
+    // The search page, and the static one. Test the whole workspace, because the libraries of one
+    // package alone would be rebuilt with other features.
     let mut command = workspace.cargo(&["test", "--workspace", "--test", "browser", "--locked"]);
     command.envs(environment(workspace)?);
     run(&mut command)
 }
 
-/// The variables for tests in the browser: where it is, the Python that drives it, and axe.
+/// Returns the variables for browser tests: the browser, the Python that drives it, and axe.
 pub(crate) fn environment(workspace: &Workspace) -> Result<[(&'static str, OsString); 5]> {
     let root = Debian::of(workspace).unpack_whole(PACKAGE)?;
     Ok([
@@ -55,7 +55,7 @@ fn program(root: &Path) -> PathBuf {
     root.join("usr/lib/chromium").join(PACKAGE)
 }
 
-/// The file that names the fonts; by itself the browser looks for them in `/etc`.
+/// Returns the file that lists the fonts. By default the browser looks in `/etc`.
 fn fonts(root: &Path) -> PathBuf {
     root.join("fonts.conf")
 }

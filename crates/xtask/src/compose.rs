@@ -1,4 +1,5 @@
-//! Checks the compose files and the configuration that one of them uses, without a container engine.
+//! Checks the compose files and the configuration that one file uses, without a container
+//! engine.
 
 use std::path::Path;
 
@@ -11,13 +12,13 @@ const COMPOSE: &str = "docker/compose.yaml";
 const WORKERS: &str = "docker/compose.workers.yaml";
 const CONFIG: &str = "config/small-site.toml";
 
-/// Variables of commands that their user has to set.
+/// Variables that the user of a command must set.
 const VARIABLES: [(&str, &str); 1] = [("CRAWL_SEED", "https://www.example.org/")];
 
-/// The path at which services find the configuration.
+/// Path of the configuration inside a service.
 const MOUNTED: &str = "/etc/crawl/small-site.toml";
 
-/// Reads YAML on Python's side, where a kept reader is at hand, merge keys undone.
+/// Python script that converts YAML to JSON with a maintained parser, resolving merge keys.
 const AS_JSON: &str = "import json, sys\nfrom ruamel.yaml import YAML\n\
                        with open(sys.argv[1]) as file:\n    \
                        print(json.dumps(YAML(typ='safe').load(file)))\n";
@@ -48,7 +49,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     }
 }
 
-/// The compose file of one crawl.
+/// Reads the compose file of a single crawl.
 pub(crate) fn read(workspace: &Workspace) -> Result<Value> {
     read_file(workspace, COMPOSE)
 }
@@ -59,8 +60,7 @@ fn read_file(workspace: &Workspace, file: &str) -> Result<Value> {
     serde_json::from_str(&compose).with_context(|| format!("{file} as JSON"))
 }
 
-/// Faults that the schema does not know: services that may do more than they need, files that are
-/// not there.
+/// Returns faults that the schema misses: services with more rights than they need, missing files.
 fn faults(folder: &Path, compose: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     let services = compose["services"].as_object();
@@ -84,7 +84,7 @@ fn faults(folder: &Path, compose: &Value) -> Vec<String> {
             );
         }
         demand(service["privileged"] != true, "is privileged");
-        // One that ends by itself is not waited for.
+        // A service that ends on its own needs no health check.
         demand(
             service["healthcheck"]["test"].is_array() || service["restart"] == "on-failure",
             "has no health check",
@@ -118,7 +118,7 @@ fn faults(folder: &Path, compose: &Value) -> Vec<String> {
     faults
 }
 
-/// Returns whether a service runs our own program. Images of others are as these made them.
+/// Returns whether a service runs our own program. Third-party images are not checked.
 fn is_ours(service: &Value) -> bool {
     let image = service["image"].as_str().unwrap_or_default();
     image == "crawl" || image.starts_with("crawl:")
@@ -135,7 +135,7 @@ pub(crate) fn strings(list: &Value) -> impl Iterator<Item = &str> {
         .filter_map(Value::as_str)
 }
 
-/// The uses of our own program, by service: its command, and its health check.
+/// Returns the commands and health checks that run our program, with the service's name.
 fn commands(compose: &Value) -> Result<Vec<(String, Vec<String>)>> {
     let services = compose["services"].as_object();
     let mut commands = Vec::new();
@@ -174,8 +174,8 @@ pub(crate) fn expand(text: &str, variables: &[(&str, &str)]) -> Result<String> {
             .and_then(|inner| inner.split_once('}'));
         let (inner, after) = inner.with_context(|| format!("{text} is not read here"))?;
         let name = inner.split(':').next().unwrap_or_default();
-        let known = variables.iter().find(|(known, _)| *known == name);
-        let (_, value) = known.with_context(|| {
+        let variable = variables.iter().find(|(variable, _)| *variable == name);
+        let (_, value) = variable.with_context(|| {
             format!("nothing is known of the variable {name}\nhint: name it in the head of the compose file, and give it a value where that file is read")
         })?;
         expanded.push_str(value);
@@ -185,11 +185,11 @@ pub(crate) fn expand(text: &str, variables: &[(&str, &str)]) -> Result<String> {
     Ok(expanded)
 }
 
-/// Our own program, built.
+/// Our own built program.
 struct Crawl<'a>(&'a Workspace);
 
 impl Crawl<'_> {
-    /// Checks whether it knows the command, and each flag.
+    /// Checks whether the program accepts the command and each flag.
     fn takes(&self, argv: &[String]) -> Result<()> {
         let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
         match argv.first() {
@@ -200,13 +200,13 @@ impl Crawl<'_> {
                 });
                 self.effective(&here.collect::<Vec<_>>())
             }
-            // Help comes last: whatever stands before it is read first, and runs nothing.
+            // `--help` comes last: everything before it is parsed, but nothing runs.
             Some(_) => self.run(&[&argv[..], &["--help"]].concat()),
             None => bail!("it runs nothing"),
         }
     }
 
-    /// Checks whether a configuration is read, its keys and values known.
+    /// Checks whether the configuration is valid.
     fn effective(&self, args: &[&str]) -> Result<()> {
         self.run(&[&["config", "--effective"], args].concat())
     }
@@ -224,7 +224,7 @@ mod tests {
     use super::{commands, expand, faults};
 
     #[test]
-    fn ours_each_fault_of_a_service_is_named() {
+    fn each_fault_of_a_service_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("here"), "").unwrap();
         let check = |service: serde_json::Value| {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_is_run_of_our_own_program_is_found() {
+    fn commands_of_our_own_program_are_found() {
         let compose = json!({"services": {
             "a": {"image": "crawl:1", "command": ["--every", "1d"],
                 "healthcheck": {"test": ["CMD", "crawl", "x"]}},
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_variables_are_replaced_as_compose_does() {
+    fn variables_are_replaced_as_in_compose() {
         let variables = [("A", "1")];
         let cases = [
             ("x", Some("x")),

@@ -1,8 +1,8 @@
 //! Debian packages, unpacked under `target/debian` and never installed.
 //!
-//! So nothing needs root, no service is started, and documentation is there also on machines whose
-//! package manager is told to leave documentation out. `apt-get` works on package lists of its own
-//! beneath `target/`, and checks what it downloads as it always does.
+//! So nothing needs root, no service is started, and documentation is present even on machines
+//! whose package manager excludes it. `apt-get` uses its own package lists beneath `target/`, and
+//! verifies downloads as usual.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,8 +11,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::{Workspace, is_on_path, output, run};
 
-/// The API documentation of Java: more than 10,000 linked pages. Releases of Debian differ in
-/// which one they have.
+/// Java's API documentation, with more than 10,000 linked pages. Which one exists depends on the
+/// Debian release.
 const JAVA_DOC: [&str; 4] = [
     "openjdk-17-doc",
     "openjdk-21-doc",
@@ -38,7 +38,7 @@ pub fn fetch(workspace: &Workspace) -> Result<()> {
         )?;
     }
     debian.unpack("git-doc", &["git-doc"])?;
-    // promtool alone is used of it: the server is never started.
+    // Only promtool is used; the server is never started.
     debian.unpack("prometheus", &["prometheus"])?;
     strace(workspace)?;
     postgres(workspace)?;
@@ -49,8 +49,7 @@ pub fn fetch(workspace: &Workspace) -> Result<()> {
         .context("nginx does not run here\nhint: a library it needs is missing; see ldd")
 }
 
-/// The program that writes down what another asks of the system, and the folders of the libraries
-/// that it needs.
+/// Returns the program that traces system calls, and the folders of its libraries.
 pub fn strace(workspace: &Workspace) -> Result<(PathBuf, String)> {
     let root = Debian::of(workspace).unpack_whole("strace")?;
     let (program, libraries) = (root.join("usr/bin/strace"), libraries(&root)?);
@@ -61,7 +60,7 @@ pub fn strace(workspace: &Workspace) -> Result<(PathBuf, String)> {
     Ok((program, libraries))
 }
 
-/// The folder of PostgreSQL's server programs, and the folders of the libraries that they need.
+/// Returns the folder of PostgreSQL's server programs, and the folders of their libraries.
 pub fn postgres(workspace: &Workspace) -> Result<(PathBuf, String)> {
     let root = Debian::of(workspace).unpack_whole("postgresql")?;
     let releases = root.join("usr/lib/postgresql");
@@ -73,12 +72,12 @@ pub fn postgres(workspace: &Workspace) -> Result<(PathBuf, String)> {
     Ok((programs, libraries))
 }
 
-/// `make`, by which jemalloc is built, where the machine has none.
+/// Fetches `make`, which builds jemalloc, if the machine has none.
 pub fn make(workspace: &Workspace) -> Result<()> {
     if is_on_path("make") {
         return Ok(());
     }
-    // In a folder of its own, as other packages are fetched beside it.
+    // In a separate folder, because other packages are fetched at the same time.
     let root = workspace.make_root();
     let folder = root.parent().context("the folder of make lies nowhere")?;
     let debian = Debian {
@@ -87,19 +86,19 @@ pub fn make(workspace: &Workspace) -> Result<()> {
     debian.unpack("make", &["make"])
 }
 
-/// The folder of Java's documentation; its pages are below `api`.
+/// Returns the folder of Java's documentation, with pages below `api`.
 pub fn java_docs(workspace: &Workspace) -> Result<PathBuf> {
     let docs = Debian::of(workspace).root().join("usr/share/doc");
     one_with(&docs, "openjdk-", "api/index.html")
 }
 
-/// nginx, and its list of media types.
+/// Returns nginx and its list of media types.
 pub fn nginx(workspace: &Workspace) -> (PathBuf, PathBuf) {
     let debian = Debian::of(workspace);
     (debian.nginx(), debian.root().join("etc/nginx/mime.types"))
 }
 
-/// The variables for tests that need servers: where the server and its pages are.
+/// Returns the variables for tests that need servers, with the paths of servers and pages.
 pub fn environment(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 7]> {
     let (postgres, postgres_libraries) = postgres(workspace)?;
     let (nginx, mime_types) = nginx(workspace);
@@ -117,56 +116,56 @@ pub fn environment(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 7]
     ])
 }
 
-/// The folder of Python's documentation.
+/// Returns the folder of Python's documentation.
 pub fn python_docs(workspace: &Workspace) -> Result<PathBuf> {
     let docs = Debian::of(workspace).root().join("usr/share/doc");
     Ok(one_with(&docs, "python3.", "html/index.html")?.join("html"))
 }
 
-/// The folder of Git's documentation.
+/// Returns the folder of Git's documentation.
 pub fn git_docs(workspace: &Workspace) -> Result<PathBuf> {
     let docs = Debian::of(workspace).root().join("usr/share/doc");
     one_with(&docs, "git-doc", "gittutorial.html")
 }
 
-/// The folder of Postfix's documentation.
+/// Returns the folder of Postfix's documentation.
 pub fn postfix_docs(workspace: &Workspace) -> Result<PathBuf> {
     documentation(workspace, "postfix-doc", "postfix/html")
 }
 
-/// The folder of PostgreSQL's documentation.
+/// Returns the folder of PostgreSQL's documentation.
 pub fn postgresql_docs(workspace: &Workspace) -> Result<PathBuf> {
     documentation(workspace, "postgresql-doc-15", "postgresql-doc-15/html")
 }
 
-/// The folder of the English manual of the Apache web server.
+/// Returns the folder of the English manual of the Apache web server.
 pub fn apache_docs(workspace: &Workspace) -> Result<PathBuf> {
     documentation(workspace, "apache2-doc", "apache2-doc/manual/en")
 }
 
-/// The folder of SQLite's manual.
+/// Returns the folder of SQLite's manual.
 pub fn sqlite_docs(workspace: &Workspace) -> Result<PathBuf> {
     documentation(workspace, "sqlite3-doc", "sqlite3")
 }
 
-/// The folder of Octave's manual, which Texinfo made.
+/// Returns the folder of Octave's manual, generated by Texinfo.
 pub fn octave_docs(workspace: &Workspace) -> Result<PathBuf> {
     documentation(workspace, "octave-doc", "octave/octave.html")
 }
 
-/// The folder of aptitude's French manual.
+/// Returns the folder of aptitude's French manual.
 pub fn french_docs(workspace: &Workspace) -> Result<PathBuf> {
     documentation(workspace, "aptitude-doc-fr", "aptitude/html/fr")
 }
 
-/// A folder of the documentation that a package holds, which is fetched where it is not there.
+/// Returns a folder of a package's documentation, fetching the package if necessary.
 fn documentation(workspace: &Workspace, package: &str, folder: &str) -> Result<PathBuf> {
     let debian = Debian::of(workspace);
     debian.unpack(package, &[package])?;
     Ok(debian.root().join("usr/share/doc").join(folder))
 }
 
-/// The wheel of pip, for a Python that has none of its own.
+/// Returns the wheel of pip, for a Python without pip.
 pub fn pip_wheel(workspace: &Workspace) -> Result<PathBuf> {
     let debian = Debian::of(workspace);
     debian.unpack("pip-wheel", &["python3-pip-whl"])?;
@@ -183,14 +182,14 @@ pub struct Debian {
 }
 
 impl Debian {
-    /// The one below the target folder of this workspace.
+    /// Returns the folder below the target folder of this workspace.
     pub fn of(workspace: &Workspace) -> Debian {
         Debian {
             folder: workspace.target.join("debian"),
         }
     }
 
-    /// The folder in which packages are unpacked, as if it were `/`.
+    /// Returns the folder where packages are unpacked, as if it were `/`.
     pub fn root(&self) -> PathBuf {
         self.folder.join("root")
     }
@@ -207,22 +206,22 @@ impl Debian {
         self.stamp(what).exists()
     }
 
-    /// Unpacks the first of the packages that this release of Debian has.
+    /// Unpacks the first of the packages that exists in this Debian release.
     pub fn unpack(&self, what: &str, packages: &[&str]) -> Result<()> {
         if self.has(what) {
             eprintln!("in place: {what}");
             return Ok(());
         }
         self.update()?;
-        let known = |package: &&&str| {
+        let is_known = |package: &&&str| {
             output(&mut self.apt("apt-cache", &["show", "--no-all-versions", package])).is_ok()
         };
-        let Some(package) = packages.iter().find(known) else {
+        let Some(package) = packages.iter().find(is_known) else {
             bail!("apt knows none of {}", packages.join(", "));
         };
         let fetched = self.download(&[package]);
         if fetched.is_err() {
-            // Lists that were fetched some days ago name packages that have been replaced.
+            // Package lists from some days ago may name replaced packages.
             self.update_again()?;
             self.download(&[package])?;
         }
@@ -231,9 +230,8 @@ impl Debian {
         Ok(())
     }
 
-    /// Unpacks a package and all that it depends on into a root of its own, whatever this
-    /// machine has installed. The C library is left out: the machine's own loader and library
-    /// belong together.
+    /// Unpacks a package and all its dependencies into a separate root, whatever this machine has
+    /// installed. Omits the C library, because it must match the machine's own loader.
     pub fn unpack_whole(&self, package: &str) -> Result<PathBuf> {
         let root = self.folder.join(package);
         if self.has(package) {
@@ -252,7 +250,7 @@ impl Debian {
         Ok(root)
     }
 
-    /// The packages that apt would install on a machine that has nothing.
+    /// Returns the packages that apt would install on an empty machine.
     fn closure(&self, package: &str) -> Result<Vec<String>> {
         let nothing = self.folder.join("nothing-installed");
         std::fs::write(&nothing, "")?;
@@ -303,7 +301,7 @@ impl Debian {
         self.update()
     }
 
-    /// Fetches the package lists unless they are there.
+    /// Fetches the package lists unless they exist.
     fn update(&self) -> Result<()> {
         let lists = self.folder.join("lists");
         let done = self.stamp("lists");
@@ -341,28 +339,28 @@ impl Debian {
     }
 }
 
-/// The one folder whose name begins so and that holds this file.
+/// Returns the only folder whose name has this prefix and that contains this file.
 fn one_with(folder: &Path, begin: &str, file: &str) -> Result<PathBuf> {
-    let mut found = entries(folder, begin)?;
+    let mut folders = entries(folder, begin)?;
     // The package's own folder links to that of the program it documents.
-    found.retain(|path| path.join(file).is_file());
-    found.retain(|path| {
+    folders.retain(|path| path.join(file).is_file());
+    folders.retain(|path| {
         path.join(file)
             .parent()
             .is_some_and(|parent| !parent.is_symlink())
     });
-    match found.as_slice() {
+    match folders.as_slice() {
         [one] => Ok(one.clone()),
         _ => bail!(
             "{} has {} folders {begin}* with {file}, not one\nhint: cargo xtask test --step debian-packages",
             folder.display(),
-            found.len()
+            folders.len()
         ),
     }
 }
 
-/// The folders that hold libraries, as `LD_LIBRARY_PATH` names them: those of the architecture,
-/// and the folders in them that packages keep their own in.
+/// Returns the folders that contain libraries, for `LD_LIBRARY_PATH`: those of the architecture,
+/// and subfolders with a package's private libraries.
 pub fn libraries(root: &Path) -> Result<String> {
     let mut folders = Vec::new();
     for base in ["usr/lib", "lib"].map(|base| root.join(base)) {
@@ -422,18 +420,18 @@ fn entries(folder: &Path, begin: &str) -> Result<Vec<PathBuf>> {
             folder.display()
         )
     })?;
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for entry in listed {
         let path = entry?.path();
         if path
             .file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with(begin))
         {
-            found.push(path);
+            paths.push(path);
         }
     }
-    found.sort();
-    Ok(found)
+    paths.sort();
+    Ok(paths)
 }
 
 fn make_empty(folder: &Path) -> Result<()> {

@@ -1,8 +1,8 @@
-//! Checks every package of `Cargo.lock` against `deny.toml`: its licence, where it comes from, and
-//! that no version is left open.
+//! Checks every package of `Cargo.lock` against `deny.toml`: its licence, its source, and that no
+//! version is unconstrained.
 //!
-//! `cargo deny check bans licenses sources` reads the same file. Building it took minutes of each
-//! run on a fresh machine; these rules take a second.
+//! `cargo deny check bans licenses sources` reads the same file, but building it took minutes per
+//! run on a fresh machine. The rules here take a second.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use spdx::{Expression, Licensee, ParseMode};
 
 use crate::workspace::{Workspace, output};
 
-/// The name of the public registry in Cargo's files.
+/// The public registry's name in Cargo's files.
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
@@ -44,7 +44,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// The licences of `deny.toml`: `GPL-2.0 WITH Classpath-exception-2.0` is one of them as a whole.
+/// Returns the licences of `deny.toml`. `GPL-2.0 WITH Classpath-exception-2.0` counts as one
+/// licence.
 fn allowed(rules: &str) -> Result<Vec<Licensee>> {
     let rules: toml::Table = rules.parse().context("deny.toml")?;
     let names = rules
@@ -81,7 +82,7 @@ fn faults(package: &Value, allowed: &[Licensee]) -> Vec<String> {
         },
     }
     match text("source") {
-        // One of ours: nobody else may decide which versions it is built with.
+        // For our own packages we choose the dependencies' versions.
         None => faults.extend(
             open_versions(package)
                 .into_iter()
@@ -93,7 +94,7 @@ fn faults(package: &Value, allowed: &[Licensee]) -> Vec<String> {
     faults
 }
 
-/// Dependencies of any version, those in this workspace left out.
+/// Returns the dependencies of any version, except those in this workspace.
 fn open_versions(package: &Value) -> Vec<String> {
     let dependencies = package["dependencies"].as_array().into_iter().flatten();
     dependencies
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_licence_is_one_of_those_that_are_allowed() {
+    fn a_licence_is_one_of_those_that_are_allowed() {
         for good in [
             "MIT",
             "GPL-3.0-only OR MIT",
@@ -158,20 +159,20 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_package_comes_from_the_public_registry() {
+    fn a_package_comes_from_the_public_registry() {
         let elsewhere = check(json!("MIT"), json!("git+https://example.org/a"), "1");
         assert_eq!(elsewhere, ["a 1.0.0 comes from git+https://example.org/a"]);
     }
 
     #[test]
-    fn ours_a_version_is_never_left_open() {
+    fn a_version_is_never_left_open() {
         let open = check(json!("MIT"), Value::Null, "*");
         assert_eq!(open, ["a 1.0.0 takes any version of b"]);
         assert_eq!(check(json!("MIT"), json!(CRATES_IO), "*"), [""; 0]);
     }
 
     #[test]
-    fn ours_rules_without_a_list_are_refused() {
+    fn rules_without_a_list_are_refused() {
         assert!(allowed("[licenses]\n").is_err());
         assert!(allowed("[licenses]\nallow = [\"No such licence\"]\n").is_err());
     }

@@ -1,5 +1,4 @@
-//! Checks the container's recipe, and what is composed of it, as far as can be without a
-//! container engine.
+//! Checks the container recipe and the compose files, without a container engine.
 
 use std::path::Path;
 
@@ -26,7 +25,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     compose::check(workspace)
 }
 
-/// Faults that a linter does not know: files that are not there or not sent, tags that move, root.
+/// Returns faults that linters miss: missing or ignored files, moving tags, running as root.
 fn faults(root: &Path, recipe: &str, ignored: &str) -> Vec<String> {
     let sent: Vec<&str> = ignored
         .lines()
@@ -69,7 +68,7 @@ mod tests {
     use super::faults;
 
     #[test]
-    fn ours_each_fault_of_a_recipe_is_named() {
+    fn each_fault_of_a_recipe_is_reported() {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("here")).unwrap();
         let check = |recipe: &str, ignored: &str| faults(root.path(), recipe, ignored);

@@ -1,4 +1,4 @@
-//! The documentation's form: lines that fit a terminal, links that lead somewhere, a short README.
+//! Checks the form of the documentation: lines that fit a terminal, working links, a short README.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,12 +8,12 @@ use anyhow::{Result, bail};
 
 use crate::workspace::Workspace;
 
-/// A table's row can't be wrapped: what is longer becomes a list.
+/// A table row can't be wrapped, so a longer one must become a list.
 const MAX_COLUMNS: usize = 120;
-/// The beginnings of names that stand for files of this workspace in a page.
+/// Prefixes of names that refer to files of this workspace.
 const FOLDERS: [&str; 5] = ["config/", "crates/", "docker/", "docs/", "examples/"];
-/// A reader who wants to know more follows a link.
-const MAX_README_WORDS: usize = 900;
+/// Readers who want more follow a link.
+const MAX_README_WORDS: usize = 700;
 
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let mut pages = BTreeMap::new();
@@ -29,7 +29,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     )
 }
 
-/// Reads the Markdown in a folder and below, by its path in the workspace.
+/// Reads the Markdown files in and below a folder, by path in the workspace.
 fn collect(root: &Path, folder: &Path, pages: &mut BTreeMap<PathBuf, String>) -> Result<()> {
     for entry in fs::read_dir(root.join(folder))? {
         let entry = entry?;
@@ -37,7 +37,7 @@ fn collect(root: &Path, folder: &Path, pages: &mut BTreeMap<PathBuf, String>) ->
         let name = name.to_string_lossy();
         let path = folder.join(&*name);
         if entry.file_type()?.is_dir() {
-            // Builds, and what tools keep for themselves.
+            // Skip builds and the private folders of tools.
             if name != "target" && !name.starts_with('.') {
                 collect(root, &path, pages)?;
             }
@@ -89,7 +89,7 @@ fn breaches(pages: &BTreeMap<PathBuf, String>, exists: impl Fn(&Path) -> bool) -
     breaches
 }
 
-/// The lines of a page that are no code block.
+/// Returns the lines of a page outside code blocks.
 fn prose(text: &str) -> String {
     let mut is_code = false;
     let outside = text.lines().filter(|line| {
@@ -100,14 +100,14 @@ fn prose(text: &str) -> String {
     outside.collect::<Vec<_>>().join("\n")
 }
 
-/// The targets of a page's links into this workspace.
+/// Returns the targets of a page's links into this workspace.
 fn links(prose: &str) -> impl Iterator<Item = &str> {
     let targets = prose.split("](").skip(1);
     let targets = targets.filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
     targets.filter(|target| !target.contains(':'))
 }
 
-/// The files of this workspace that a page names as code; `NAME` and its like stand for any.
+/// Returns the workspace files that a page names as code. `NAME` and the like are placeholders.
 fn files_named(prose: &str) -> impl Iterator<Item = &str> {
     let spans = prose.split('`').skip(1).step_by(2);
     spans.filter(|span| {
@@ -116,7 +116,7 @@ fn files_named(prose: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The path of a link's target in the workspace.
+/// Returns the path of a link's target in the workspace.
 fn joined(page: &Path, link: &str) -> PathBuf {
     let mut path = page.parent().map(Path::to_owned).unwrap_or_default();
     for part in Path::new(link).components() {
@@ -131,19 +131,19 @@ fn joined(page: &Path, link: &str) -> PathBuf {
     path
 }
 
-/// The anchors of a page's headings, as code hosts make them.
+/// Returns the anchors of a page's headings, as code hosts generate them.
 fn anchors(page: &str) -> impl Iterator<Item = String> {
     let headings: Vec<String> = prose(page)
         .lines()
         .filter(|line| line.starts_with('#'))
         .map(|line| {
             let heading = line.trim_start_matches('#').trim().to_lowercase();
-            let kept = heading.chars().filter_map(|letter| match letter {
+            let anchor = heading.chars().filter_map(|letter| match letter {
                 ' ' => Some('-'),
                 '-' | '_' => Some(letter),
                 _ => letter.is_alphanumeric().then_some(letter),
             });
-            kept.collect()
+            anchor.collect()
         })
         .collect();
     headings.into_iter()
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_lines_of_120_columns_and_900_words_are_in_form() {
+    fn lines_of_120_columns_and_700_words_are_in_form() {
         let text = format!("{}\n{}", "é".repeat(120), "word ".repeat(20));
         assert_eq!(check(&text), Vec::<String>::new());
         assert_eq!(
@@ -173,20 +173,20 @@ mod tests {
             ["README.md:1: 121 columns, 120 at most"]
         );
         assert_eq!(
-            check(&"word\n".repeat(901)),
-            ["README.md: 901 words, 900 at most"]
+            check(&"word\n".repeat(701)),
+            ["README.md: 701 words, 700 at most"]
         );
     }
 
     #[test]
-    fn ours_files_that_are_named_exist() {
+    fn named_files_exist() {
         assert_eq!(check("`crates/NAME` `cat docs/x`"), Vec::<String>::new());
-        let gone = "`a` is in `crates/gone.rs`";
-        assert_eq!(check(gone), ["README.md: no such file: crates/gone.rs"]);
+        let missing = "`a` is in `crates/gone.rs`";
+        assert_eq!(check(missing), ["README.md: no such file: crates/gone.rs"]);
     }
 
     #[test]
-    fn ours_links_lead_to_files_and_headings() {
+    fn links_lead_to_files_and_headings() {
         let good = "[a](docs/limits.md) [b](docs/limits.md#what-a-server-echoes) [c](src/lib.rs) \
                     [d](https://example.org/#x)\n```text\n[no](link)\n```\n";
         assert_eq!(check(good), Vec::<String>::new());

@@ -1,6 +1,6 @@
 //! Checks that no function is longer than its crate allows.
 //!
-//! The source is formatted, so a function ends at the first line that is a brace with the
+//! The source is formatted, so a function ends at the first line that is just a brace with the
 //! indentation of its `fn` line.
 
 use anyhow::Result;
@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::modules::{SourceFile, TestModules, source_files};
 use crate::workspace::Workspace;
 
-/// The longest function that a crate may have outside tests, in lines, by the crate's folder.
+/// Maximum lines of a function outside tests, by the crate's folder.
 const MAX_LINES: [(&str, usize); 1] = [("engine", 80)];
 
 /// Returns a message for each function that is too long.
@@ -59,7 +59,7 @@ struct Function<'a> {
     lines: usize,
 }
 
-/// Lists the functions that have a body and are not in the test module at the end of a file.
+/// Returns the functions with a body, except those in the test module at the end of the file.
 fn functions(source: &str) -> Vec<Function<'_>> {
     let mut lines: Vec<&str> = source.lines().collect();
     let is_test_module = |pair: &[&str]| {
@@ -92,7 +92,7 @@ fn functions(source: &str) -> Vec<Function<'_>> {
     functions
 }
 
-/// The name of the function that a line begins; `None` if it begins none.
+/// Returns the name of the function that begins on a line, if one does.
 fn name_of(line: &str) -> Option<&str> {
     let mut text = line.trim_start();
     if let Some(rest) = text.strip_prefix("pub") {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_function_that_is_too_long_is_named_with_its_file_and_length() {
+    fn a_function_that_is_too_long_is_reported_with_its_file_and_length() {
         let long = "fn long() {\n    a();\n    b();\n}\n";
         let tests = format!("#[cfg(test)]\nmod tests {{\n{long}}}\n");
         let files = [

@@ -1,7 +1,7 @@
 //! The gate: every check, in order, with its time.
 //!
-//! All builds of one kind name the whole workspace. A build of one package alone would choose other
-//! features of shared libraries, and so build most of them a second time.
+//! All builds of one kind build the whole workspace. Building one package alone would select other
+//! features of shared libraries, and so rebuild most libraries.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -13,9 +13,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::watchdog::{MAX_RUN, MAX_TESTS, Watchdog};
 use crate::workspace::{self, Workspace};
-use crate::{boundaries, browser, debian, dependencies, docker, docs, tools};
+use crate::{boundaries, browser, debian, dependencies, docker, docs, limits_page, prose, tools};
 
-/// One check, or one thing that checks need.
+/// A check, or something that checks need.
 struct Step {
     name: &'static str,
     kind: Kind,
@@ -25,32 +25,32 @@ struct Step {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Needs no more than this checkout and Rust.
+    /// Needs only this checkout and Rust.
     Light,
     /// Fetches what heavy steps need.
     Fetch,
-    /// Needs what was fetched, so `--quick` leaves it out.
+    /// Needs fetched files, so `--quick` skips it.
     Heavy,
 }
 
-/// When a step runs, where more are wanted than those that were named.
+/// When a step runs, unless steps were named explicitly.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// In its turn.
+    /// In sequence.
     InTurn,
-    /// Beside the builds: it waits for others' servers.
+    /// Concurrent with the builds, because it waits for remote servers.
     BesideBuilds,
     /// After everything is built and fetched.
     Tests,
-    /// Beside those: both wait more than they compute.
+    /// Concurrent with the tests, because both mostly wait.
     BesideTests,
 }
 
-/// In their order. What fails soonest and most often comes first.
+/// In execution order. The steps that fail soonest and most often come first.
 const STEPS: [Step; 24] = [
     step("fmt", Kind::Light, fmt),
     step("boundaries", Kind::Light, boundaries::check),
-    step("docs", Kind::Light, docs::check),
+    step("docs", Kind::Light, docs),
     step("dependencies", Kind::Light, dependencies::check),
     step("make", Kind::Light, debian::make),
     step("debian-packages", Kind::Fetch, debian::fetch).beside_builds(),
@@ -71,7 +71,7 @@ const STEPS: [Step; 24] = [
     step("browser", Kind::Heavy, browser::test).beside_tests(),
     step("search-quality", Kind::Heavy, search_quality).beside_tests(),
     step("test", Kind::Light, test).tests(),
-    // The steps that run at the same time take longer than `test`, and leave a processor idle.
+    // The concurrent steps take longer than `test` and leave a processor idle.
     step("smallest", Kind::Light, smallest).tests(),
 ];
 
@@ -101,7 +101,7 @@ impl Step {
         self
     }
 
-    /// The longest that it may take.
+    /// Returns the step's maximum time.
     fn most(&self) -> Duration {
         match self.place {
             Place::Tests | Place::BesideTests => MAX_TESTS,
@@ -123,7 +123,7 @@ pub(crate) fn list() {
     }
 }
 
-/// Runs all steps, or the light ones, or those that are named; stops at the first that fails.
+/// Runs all steps, the light ones or the named ones. Stops at the first failure.
 pub(crate) fn run(workspace: &Workspace, quick: bool, named: &[String]) -> Result<()> {
     if let Some(name) = named
         .iter()
@@ -175,7 +175,7 @@ fn run_in_turn(
     Ok(())
 }
 
-/// Downloads go on beside the builds, and all that needs no further build beside the tests.
+/// Runs downloads during the builds, and everything that needs no further build during the tests.
 fn run_most_at_once(
     workspace: &Workspace,
     watchdog: &Watchdog,
@@ -199,15 +199,15 @@ fn run_most_at_once(
     )?;
     let tested = run_in_turn(workspace, watchdog, placed(Place::Tests), times);
     let begin = Instant::now();
-    // Both are heard to their end, so one run tells of both what failed.
+    // Wait for both, so that one run reports all failures.
     let tried = trials.finish(watchdog);
     times.push(("waiting for what ran beside the tests", begin.elapsed()));
     tested.and(tried)
 }
 
-/// Steps in a process beside this one.
+/// Steps in a concurrent process.
 struct Beside {
-    /// None where there was nothing to run.
+    /// `None` if there are no steps.
     child: Option<Child>,
     log: PathBuf,
 }
@@ -241,15 +241,15 @@ impl Beside {
         Ok(Beside { child, log })
     }
 
-    /// Waits for the end, and shows what was printed.
+    /// Waits for the process and prints its output.
     fn finish(mut self, watchdog: &Watchdog) -> Result<()> {
         let Some(child) = &mut self.child else {
             return Ok(());
         };
         let status = child.wait()?;
         watchdog.forget_log(&self.log);
-        let said = fs::read(&self.log).unwrap_or_default();
-        eprintln!("\n{}", String::from_utf8_lossy(&said).trim());
+        let output = fs::read(&self.log).unwrap_or_default();
+        eprintln!("\n{}", String::from_utf8_lossy(&output).trim());
         match status.success() {
             true => Ok(()),
             false => bail!("a step failed: {}", self.log.display()),
@@ -258,14 +258,24 @@ impl Beside {
 }
 
 impl Drop for Beside {
-    /// A gate that failed waits for no download.
+    /// A failed gate does not wait for downloads.
     fn drop(&mut self) {
-        // After `finish` there is nothing left to end.
+        // `finish` has taken the process.
         if let Some(child) = &mut self.child {
             let _ = child.kill();
             let _ = child.wait();
         }
     }
+}
+
+/// Checks the form of the documentation, its generated table, and the English of all text.
+///
+/// # Errors
+/// If one of them fails.
+pub(crate) fn docs(workspace: &Workspace) -> Result<()> {
+    docs::check(workspace)?;
+    limits_page::check(workspace)?;
+    prose::check(workspace)
 }
 
 fn fmt(workspace: &Workspace) -> Result<()> {
@@ -288,17 +298,17 @@ fn build(workspace: &Workspace) -> Result<()> {
 }
 
 fn test(workspace: &Workspace) -> Result<()> {
-    // No crate of ours turns this feature on.
+    // No crate in the workspace enables this feature.
     run_cargo(
         workspace,
         "test -p crawl-policy --features serde --test serde --locked",
     )?;
-    // All that fail are told in one run.
+    // Report all failures in one run.
     let mut command = cargo(
         workspace,
         "test --workspace --lib --bins --tests --locked --no-fail-fast",
     );
-    // Most tests wait for servers and disks: two at a time keep half of the processors busy.
+    // Most tests wait for servers and disks. Two at a time keep half of the processors busy.
     let threads = 2 * thread::available_parallelism()?.get();
     workspace::run(command.env("RUST_TEST_THREADS", threads.to_string()))
 }
@@ -314,8 +324,8 @@ fn smallest(workspace: &Workspace) -> Result<()> {
 fn test_with_servers(workspace: &Workspace) -> Result<()> {
     let mut command = cargo(
         workspace,
-        // `descriptors` runs within a process that another test limits; the others take minutes,
-        // and their numbers stand in docs/sampling.md.
+        // `descriptors` runs in a process that another test limits. The others take minutes; their
+        // results are in docs/sampling.md.
         "test --workspace --lib --bins --tests --locked -- --ignored --skip descriptors:: --skip of_100_crawls",
     );
     command.envs(browser::environment(workspace)?);
@@ -357,7 +367,7 @@ fn power_cuts(workspace: &Workspace) -> Result<()> {
     workspace::run(command.arg(built(workspace, "crawl")))
 }
 
-/// Holds the ranking's lead over plain BM25, with the queries of Python's documentation.
+/// Checks that the ranking stays ahead of plain BM25, with the queries of Python's documentation.
 fn search_quality(workspace: &Workspace) -> Result<()> {
     run_trial(workspace, "bench search --check --only Python")
 }
@@ -367,15 +377,15 @@ fn doctest(workspace: &Workspace) -> Result<()> {
 }
 
 fn doc(workspace: &Workspace) -> Result<()> {
-    // With the dependencies of the examples the libraries are those that clippy checked. Other programs
-    // have the name of their library, and would write over its pages.
+    // With the dependencies of the examples, the libraries are those that clippy checked. Other
+    // programs share their library's name and would overwrite its pages.
     let targets = "--lib --examples --bin crawl-trials";
     let args = format!("doc --workspace --no-deps --locked {targets}");
     let mut command = cargo(workspace, &args);
     workspace::run(command.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Runs each example; one that lost its way ends with an error.
+/// Runs each example. An example that fails its own checks ends with an error.
 fn examples(workspace: &Workspace) -> Result<()> {
     let mut names = Vec::new();
     for entry in fs::read_dir(workspace.root.join("examples"))? {
@@ -413,7 +423,7 @@ fn trial(workspace: &Workspace, args: &str) -> Command {
     command
 }
 
-/// A program that the step `build` built.
+/// Returns the path of a program built by the step `build`.
 fn built(workspace: &Workspace, name: &str) -> PathBuf {
     workspace.target.join("debug").join(name)
 }

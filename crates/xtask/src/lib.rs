@@ -1,6 +1,6 @@
-//! The places of the workspace, its target folder and fetched packages.
+//! The workspace's folders, its target folder and fetched packages.
 //!
-//! The part of `cargo xtask` that `crawl-trials` uses as well.
+//! The part of `cargo xtask` that `crawl-trials` also uses.
 #![expect(clippy::print_stderr, reason = "for programs for the command line")]
 
 pub mod debian;

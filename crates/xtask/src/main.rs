@@ -1,8 +1,7 @@
-//! `cargo xtask`: what is done to this workspace, as opposed to what is in it.
+//! `cargo xtask`: tasks for working on this workspace.
 //!
 //! `test` is the gate: it fetches what tests need into `target/` and runs every check in order.
-//! Nothing on the machine outside of `target/` and Cargo's own caches is changed, and nothing but
-//! `dist` needs root.
+//! Nothing outside `target/` and Cargo's own caches is changed, and only `dist` needs root.
 #![expect(clippy::print_stderr, reason = "a program for the command line")]
 
 mod allowed_imports;
@@ -15,8 +14,10 @@ mod docker;
 mod docs;
 mod function_length;
 mod gate;
+mod limits_page;
 mod modules;
 mod mutants;
+mod prose;
 mod watchdog;
 
 use std::ffi::OsString;
@@ -49,7 +50,8 @@ enum Command {
     },
     /// Check that no crate uses what it must not use
     Boundaries,
-    /// Check the documentation's form: widths of lines, links, the README's length
+    /// Check the documentation: line widths, links, the README's length, the table of limits, plain
+    /// English in comments and names too
     Docs,
     /// Put small faults into the code, and count those that the tests of its package catch
     Mutants(mutants::Args),
@@ -89,7 +91,7 @@ fn main() -> ExitCode {
             gate::run(&workspace, quick, &steps)
         }
         Command::Boundaries => boundaries::check(&workspace),
-        Command::Docs => docs::check(&workspace),
+        Command::Docs => gate::docs(&workspace),
         Command::Mutants(args) => mutants::check(&workspace, &args),
         Command::Simulate(passed) => trial(&workspace, "simulate", &passed),
         Command::Torture(passed) => trial(&workspace, "torture", &passed),
@@ -106,7 +108,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Builds the program with the long runs, and starts one.
+/// Builds the program of long runs and starts one.
 fn trial(workspace: &Workspace, name: &str, passed: &Passed) -> anyhow::Result<()> {
     let mut command = workspace.cargo(&["run", "--package", "crawl-trials", "--", name]);
     workspace::run(command.args(&passed.args))

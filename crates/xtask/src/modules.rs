@@ -1,5 +1,5 @@
-//! Proves the directions within a crate: the allowed imports between its modules, and that the
-//! imports between its files have no cycle. A parent and its child may import each other.
+//! Checks dependencies within a crate: imports between modules must be allowed, and imports between
+//! files must not form a cycle. A parent and its child may import each other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
@@ -13,10 +13,10 @@ use crate::workspace::Workspace;
 /// A module's path within its crate; empty for `lib.rs` and `main.rs`.
 pub(crate) type Module = Vec<String>;
 
-/// Which files of a crate import which, by the module that each is.
+/// The imports between a crate's files, by module.
 type Imports = BTreeMap<Module, BTreeSet<Module>>;
 
-/// The breaches in the crates of the workspace.
+/// Returns the breaches in all crates of the workspace.
 pub(crate) fn breaches(workspace: &Workspace) -> Result<Vec<String>> {
     let mut breaches = Vec::new();
     let folder = workspace.root.join("crates");
@@ -37,7 +37,7 @@ pub(crate) fn breaches(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(breaches)
 }
 
-/// A message for each import cycle of a crate, however many files it has.
+/// Returns a message for each import cycle of a crate, however many files it has.
 fn cycle_messages(name: &str, imports: &Imports) -> Vec<String> {
     let cycles = smallest_cycles(imports).into_iter();
     cycles
@@ -49,8 +49,8 @@ fn cycle_messages(name: &str, imports: &Imports) -> Vec<String> {
         .collect()
 }
 
-/// A shortest cycle of each strongly connected component. A parent and its child may import each
-/// other, so these edges don't count.
+/// Returns a shortest cycle of each strongly connected component. A parent and its child may import
+/// each other, so these edges don't count.
 fn smallest_cycles(imports: &Imports) -> Vec<Vec<&Module>> {
     let mut cycles = Vec::new();
     let mut in_cycles: BTreeSet<&Module> = BTreeSet::new();
@@ -82,7 +82,7 @@ fn reachable<'a>(from: &'a Module, imports: &'a Imports) -> BTreeSet<&'a Module>
     reached
 }
 
-/// A shortest path of imports from a file back to it.
+/// Returns a shortest import path from a file back to itself.
 fn cycle_through<'a>(start: &'a Module, imports: &'a Imports) -> Option<Vec<&'a Module>> {
     let mut paths = VecDeque::from([vec![start]]);
     let mut reached = BTreeSet::new();
@@ -112,8 +112,8 @@ fn shown(module: &[String]) -> String {
     }
 }
 
-/// Imports between top modules that the table does not allow. A row may name only modules whose
-/// rows stand above it, so the table itself has no circle.
+/// Returns imports between top-level modules that the table does not allow. A row may name only
+/// modules in rows above it, so the table itself has no cycle.
 fn directions(name: &str, rows: &[(&str, &[&str])], imports: &Imports) -> Vec<String> {
     let mut breaches = Vec::new();
     for (at, (module, allowed)) in rows.iter().enumerate() {
@@ -177,7 +177,7 @@ pub(crate) fn source_files(source: &Path) -> Result<Vec<SourceFile>> {
     Ok(files)
 }
 
-/// The source of each module of a crate.
+/// Returns the source of each module of a crate.
 fn by_module(files: Vec<SourceFile>) -> BTreeMap<Module, String> {
     let mut modules = BTreeMap::new();
     for file in files {
@@ -189,7 +189,7 @@ fn by_module(files: Vec<SourceFile>) -> BTreeMap<Module, String> {
     modules
 }
 
-/// The modules in files of their own that are compiled for tests alone.
+/// File modules compiled only for tests.
 pub(crate) struct TestModules(BTreeSet<Module>);
 
 impl TestModules {
@@ -205,7 +205,7 @@ impl TestModules {
         TestModules(modules)
     }
 
-    /// Returns whether a module, or one around it, is compiled for tests alone.
+    /// Returns whether a module or one of its parents is compiled only for tests.
     pub(crate) fn contains(&self, module: &[String]) -> bool {
         (1..=module.len()).any(|length| self.0.contains(&module[..length]))
     }
@@ -228,8 +228,8 @@ fn imports(files: &BTreeMap<Module, String>) -> Imports {
     named.collect()
 }
 
-/// The source without comments and without what is compiled for tests alone; and the names of the
-/// modules in files of their own that are.
+/// Returns the source without comments and test-only code, and the names of file modules compiled
+/// only for tests.
 fn without_tests(text: &str) -> (String, Vec<String>) {
     let mut source = String::new();
     let mut tests = Vec::new();
@@ -239,7 +239,7 @@ fn without_tests(text: &str) -> (String, Vec<String>) {
             let next = lines.peek().copied().unwrap_or_default();
             let name = next.trim_start_matches("pub(crate) ");
             match name.strip_prefix("mod ") {
-                // The tests of a file stand at its end.
+                // The tests of a file are at its end.
                 Some(name) if name.ends_with('{') => break,
                 Some(name) => tests.push(name.trim_end_matches(';').to_owned()),
                 None => {}
@@ -254,13 +254,13 @@ fn without_tests(text: &str) -> (String, Vec<String>) {
     (source, tests)
 }
 
-/// The paths in a source that begin in its own crate, with the trees of `use` taken apart.
+/// Returns the paths in a source that begin in its own crate, with `use` trees expanded.
 fn paths(source: &str) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     for start in ["crate::", "super::", "self::"] {
         for (at, _) in source.match_indices(start) {
             let before = source[..at].chars().next_back();
-            // In the middle of a path, or of a name.
+            // In the middle of a path or name.
             if before
                 .is_some_and(|before| before == ':' || before == '_' || before.is_alphanumeric())
             {
@@ -272,7 +272,7 @@ fn paths(source: &str) -> Vec<Vec<String>> {
     paths
 }
 
-/// Takes one tree of `use` apart, or one path; how many bytes it has.
+/// Expands a `use` tree or a path. Returns its length in bytes.
 fn tree(source: &str, above: &mut Vec<String>, paths: &mut Vec<Vec<String>>) -> usize {
     let depth = above.len();
     let mut at = 0;
@@ -301,7 +301,7 @@ fn tree(source: &str, above: &mut Vec<String>, paths: &mut Vec<Vec<String>>) -> 
     at
 }
 
-/// Takes the branches within braces apart; how many bytes they have, with the brace that ends them.
+/// Expands the branches within braces. Returns their length in bytes, including the closing brace.
 fn branches(source: &str, above: &mut Vec<String>, paths: &mut Vec<Vec<String>>) -> usize {
     let mut at = 0;
     while let Some(letter) = source[at..].chars().next() {
@@ -316,7 +316,7 @@ fn branches(source: &str, above: &mut Vec<String>, paths: &mut Vec<Vec<String>>)
     at
 }
 
-/// The module that a path leads to, or into.
+/// Returns the module that a path leads to or into.
 fn resolved(
     from: &[String],
     path: &[String],
@@ -357,7 +357,8 @@ mod tests {
 
     #[test]
     fn files_that_import_each_other_are_found() {
-        let other = "use crate::{\n    // why\n    one::One,\n    third::{self, deep::{A, B}},\n};";
+        let cycle_source =
+            "use crate::{\n    // why\n    one::One,\n    third::{self, deep::{A, B}},\n};";
         for (one, is_found) in [
             ("use crate::other::Other;", true),
             ("use super::other::{Other, More};", true),
@@ -372,7 +373,7 @@ mod tests {
             let files = [
                 ("", "mod one;"),
                 ("one", one),
-                ("other", other),
+                ("other", cycle_source),
                 ("third", ""),
                 ("third/deep", ""),
             ];
@@ -397,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_parent_and_its_child_may_import_each_other() {
+    fn a_parent_and_its_child_may_import_each_other() {
         let files = [
             ("a", "use self::b::B; use crate::a::c::C;"),
             ("a/b", "use super::A; use super::c::C;"),
@@ -413,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_module_imports_what_its_row_names() {
+    fn a_module_imports_only_the_modules_in_its_row() {
         let files = [
             ("", "mod low;\nmod high;\n#[cfg(test)]\nmod drawn;"),
             ("low", "use crate::high::X;"),

@@ -1,5 +1,5 @@
-//! Mutants: cargo-mutants puts one small fault at a time into the code, and the tests of that
-//! package should fail. A mutant that no test catches is code that nothing holds.
+//! Mutation testing: cargo-mutants puts one small fault at a time into the code, and the package's
+//! tests should fail. A mutant that no test catches is untested code.
 //!
 //! The workspace has too many mutants to run them all, so a sample is drawn.
 
@@ -16,22 +16,22 @@ use crate::workspace::{Workspace, output};
 
 const VERSION: &str = "27.1.0";
 
-/// A mutant may allocate without end. So no process gets more address space than this, in bytes.
+/// Maximum address space per process, in bytes, because a mutant may allocate endlessly.
 const MAX_ADDRESS_SPACE: u64 = 8 << 30;
 
-/// Files of tests lie here where it exists: in memory, so that no test waits for a disk.
+/// Folder for files of tests, if it exists: in memory, so that no test waits for a disk.
 const MEMORY_FOLDER: &str = "/dev/shm";
 
-/// No process makes a larger file, in bytes: that of a test may lie in memory.
+/// Maximum file size, in bytes, because test files may be in memory.
 const MAX_FILE_SIZE: u64 = 1 << 30;
 
-/// Code whose mutants are drawn, and the tests that should catch them.
+/// A package to mutate, and the tests that should catch the mutants.
 struct Part {
     package: &'static str,
     files: &'static str,
-    /// Which targets of the package are built and run.
+    /// The targets to build and run.
     tests: &'static str,
-    /// Tests that are left out, by parts of their names.
+    /// Tests to skip, by parts of their names.
     skipped: &'static [&'static str],
 }
 
@@ -41,14 +41,14 @@ const PARTS: [Part; 7] = [
     part("crawl-policy", "crates/policy/src/**", "--tests", &[]),
     part("crawl-scope", "crates/scope/src/**", "--tests", &[]),
     part("crawl-traps", "crates/traps/src/**", "--tests", &[]),
-    // Torn commits, failing disks and the benchmark take as long as all others together.
+    // Torn commits, failing disks and the benchmark take as long as all other tests together.
     part(
         "crawl-frontier",
         "crates/frontier/src/**",
         "--tests",
         &["torn", "bench", "a_disk_that_fails"],
     ),
-    // The tests over loopback take too long to run them once a mutant.
+    // The loopback tests take too long to run once per mutant.
     part(
         "crawl-engine",
         "crates/engine/src/crawl_loop/**",
@@ -57,7 +57,7 @@ const PARTS: [Part; 7] = [
     ),
 ];
 
-/// Code that is itself a test.
+/// Test code, which is not mutated.
 const EXCLUDED: &str = "crates/frontier/src/conformance/**";
 
 const fn part(
@@ -135,11 +135,11 @@ pub(crate) fn check(workspace: &Workspace, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Of each list those mutants that are in this part of the sample, in the list's order.
+/// Returns the mutants of each list in this part of the sample, in list order.
 ///
-/// Each mutant has a rank that depends on the seed and on its name alone, and the sample are the
-/// first by rank. So a larger sample holds a smaller one of the same seed, and most of it stays
-/// when the code changes elsewhere.
+/// Each mutant has a rank that depends only on the seed and its name, and the sample consists of
+/// the first ones by rank. So a larger sample includes a smaller one with the same seed, and most
+/// of it stays when other code changes.
 fn draw(lists: &[Vec<String>], part: Range<usize>, seed: u64) -> Vec<Vec<String>> {
     let mut ranked: Vec<(u64, &str)> = lists
         .iter()
@@ -157,8 +157,8 @@ fn draw(lists: &[Vec<String>], part: Range<usize>, seed: u64) -> Vec<Vec<String>
         .collect()
 }
 
-/// FNV-1a over the seed and the name, then the mixing step of SplitMix64: FNV alone leaves names
-/// that differ only at their end close together.
+/// Hashes seed and name with FNV-1a, followed by the mixing step of SplitMix64. FNV alone keeps
+/// names that differ only at their end close together.
 fn rank(seed: u64, name: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in seed.to_le_bytes().into_iter().chain(name.bytes()) {
@@ -169,8 +169,8 @@ fn rank(seed: u64, name: &str) -> u64 {
     hash ^ (hash >> 31)
 }
 
-/// Makes a folder hold the files of the workspace that git knows or would know. A file that is the
-/// same there already stays as it is, so what was built from it is not built again.
+/// Copies the workspace's files, tracked or not ignored by git, to a folder. Unchanged files are
+/// not rewritten, so they are not rebuilt.
 fn copy_files(workspace: &Workspace, tree: &Path) -> Result<()> {
     let mut git = workspace.program("git");
     git.args(["ls-files", "--cached", "--others", "--exclude-standard"]);
@@ -184,7 +184,7 @@ fn copy_files(workspace: &Workspace, tree: &Path) -> Result<()> {
     for name in names.lines() {
         let (from, to) = (workspace.root.join(name), tree.join(name));
         let Ok(bytes) = std::fs::read(&from) else {
-            // Deleted, which git was not told yet.
+            // Deleted, but git still lists it.
             let _ = std::fs::remove_file(to);
             continue;
         };
@@ -197,20 +197,20 @@ fn copy_files(workspace: &Workspace, tree: &Path) -> Result<()> {
     std::fs::write(&list, &names).with_context(|| format!("cannot write {}", list.display()))
 }
 
-/// cargo-mutants, and where it works.
+/// cargo-mutants and its folders.
 struct Tool<'a> {
     workspace: &'a Workspace,
     program: PathBuf,
-    /// Holds what is below, what the tree is built into, the files of tests, and reports.
+    /// Holds `tree`, its build output, test files and reports.
     folder: PathBuf,
-    /// A copy of the workspace's files that is changed in place. It stays from run to run, as
-    /// libraries are built anew wherever they lie elsewhere.
+    /// A copy of the workspace's files, mutated in place. Kept between runs, because libraries are
+    /// rebuilt if their path changes.
     tree: PathBuf,
 }
 
 impl Tool<'_> {
     fn install(workspace: &Workspace) -> Result<Tool<'_>> {
-        // Unoptimised: it waits for builds nearly all of the time.
+        // Unoptimised, because it mostly waits for builds.
         let program = tools::cargo_program(
             workspace,
             &CargoProgram {
@@ -229,7 +229,7 @@ impl Tool<'_> {
         })
     }
 
-    /// The names of all mutants of a part, in the order of the code.
+    /// Lists the names of all mutants of a part, in source order.
     fn list(&self, part: &Part) -> Result<Vec<String>> {
         let mut command = self.workspace.program(&self.program);
         self.choose(&mut command, part);
@@ -246,7 +246,7 @@ impl Tool<'_> {
             true => memory.join(format!("crawl-mutants-{}", std::process::id())),
             false => self.folder.join("tmp"),
         };
-        // The report before goes.
+        // Remove the previous report.
         for folder in [&report, &temporary] {
             if folder.exists() {
                 std::fs::remove_dir_all(folder)?;
@@ -254,8 +254,8 @@ impl Tool<'_> {
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("cannot make {}", folder.display()))?;
         }
-        // With --iterate it leaves out what an earlier run caught, by its whole name. Its --re
-        // runs deletions of struct fields whatever they are called (27.1).
+        // With --iterate it skips the mutants, by full name, that an earlier run caught. With --re
+        // it would run deletions of struct fields whatever their name (27.1).
         let left_out: String = list
             .iter()
             .filter(|name| !drawn.contains(name))
@@ -271,7 +271,7 @@ impl Tool<'_> {
         command.arg(&self.program);
         self.choose(&mut command, part);
         command.args(["--in-place", "--cargo-arg", part.tests]);
-        // One that is interrupted has run a sample too.
+        // With shuffling, an interrupted run has still run a sample.
         command.args(["--shuffle", "--timeout-multiplier", "3"]);
         command.arg("--iterate").arg("--output").arg(&folder);
         command.args(["--", "--"]);
@@ -280,12 +280,13 @@ impl Tool<'_> {
         }
         command.env("CARGO_TARGET_DIR", self.folder.join("build"));
         command.env("CARGO_PROFILE_DEV_DEBUG", "0");
-        // Fewer cases of each property than a test by hand draws: what these catch, more would.
+        // Fewer cases per property than in a normal test run. Mutants caught here would be caught
+        // with more cases too.
         command.env("PROPTEST_CASES", "64");
         command.env("TMPDIR", &temporary);
         eprintln!("\n==== {}: {} mutants ====", part.package, drawn.len());
         let status = command.status().context("cannot run prlimit");
-        // Tests that were killed leave files.
+        // Killed tests leave files.
         std::fs::remove_dir_all(&temporary)?;
         let status = status?;
         match status.code() {
@@ -308,14 +309,14 @@ fn name(mutant: &Value) -> Result<String> {
         .with_context(|| format!("cargo-mutants names no mutant: {mutant}"))
 }
 
-/// The fate of the mutants that were run.
+/// The outcomes of the mutants that ran.
 #[derive(Default)]
 struct Outcomes {
     caught: usize,
-    /// Those that do not compile.
+    /// Mutants that don't compile.
     unviable: usize,
     missed: Vec<String>,
-    /// Those with which the tests did not end. They count as caught.
+    /// Mutants under which the tests did not end; counted as caught.
     timed_out: Vec<String>,
 }
 
@@ -324,20 +325,20 @@ impl Outcomes {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read {}", path.display()))?;
         let report: Value = serde_json::from_str(&text)?;
-        let mut found = Outcomes::default();
+        let mut outcomes = Outcomes::default();
         for outcome in report["outcomes"].as_array().into_iter().flatten() {
-            // The run without a mutant has none.
+            // The run without a mutant has no name.
             let mutant = &outcome["scenario"]["Mutant"];
             match outcome["summary"].as_str() {
                 _ if mutant.is_null() => {}
-                Some("CaughtMutant") => found.caught += 1,
-                Some("Unviable") => found.unviable += 1,
-                Some("MissedMutant") => found.missed.push(name(mutant)?),
-                Some("Timeout") => found.timed_out.push(name(mutant)?),
+                Some("CaughtMutant") => outcomes.caught += 1,
+                Some("Unviable") => outcomes.unviable += 1,
+                Some("MissedMutant") => outcomes.missed.push(name(mutant)?),
+                Some("Timeout") => outcomes.timed_out.push(name(mutant)?),
                 other => bail!("{} came out as {other:?}", name(mutant)?),
             }
         }
-        Ok(found)
+        Ok(outcomes)
     }
 
     fn add(&mut self, other: Outcomes) {
@@ -381,20 +382,20 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_sample_depends_on_its_seed_alone() {
+    fn a_sample_depends_only_on_its_seed() {
         let sample = draw(&lists(), 0..100, 7);
         assert_eq!(sample, draw(&lists(), 0..100, 7));
         assert_ne!(sample, draw(&lists(), 0..100, 8));
         assert_eq!(sample.iter().flatten().count(), 100);
-        // In the order of the lists.
+        // In list order.
         for (drawn, list) in sample.iter().zip(lists()) {
-            let found: Vec<_> = list.iter().filter(|name| drawn.contains(name)).collect();
-            assert_eq!(drawn.iter().collect::<Vec<_>>(), found);
+            let expected: Vec<_> = list.iter().filter(|name| drawn.contains(name)).collect();
+            assert_eq!(drawn.iter().collect::<Vec<_>>(), expected);
         }
     }
 
     #[test]
-    fn ours_packages_are_drawn_by_their_size() {
+    fn packages_are_drawn_by_their_size() {
         let [small, empty, large] = draw(&lists(), 0..200, 1).try_into().unwrap();
         assert!((45..=75).contains(&small.len()), "{}", small.len());
         assert_eq!(empty, [""; 0]);
@@ -402,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_larger_sample_is_a_smaller_one_and_the_rest() {
+    fn a_larger_sample_is_a_smaller_one_and_the_rest() {
         let large = draw(&lists(), 0..150, 3);
         let parts = [draw(&lists(), 0..50, 3), draw(&lists(), 50..150, 3)];
         for (at, large) in large.iter().enumerate() {
@@ -413,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_sample_ends_with_the_lists() {
+    fn a_sample_ends_with_the_lists() {
         assert_eq!(draw(&lists(), 0..5_000, 1), lists());
         for none in [0..0, 1_000..2_000, 5_000..6_000] {
             assert_eq!(draw(&lists(), none, 1), vec![Vec::<String>::new(); 3]);
@@ -422,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_did_not_end_counts_as_caught() {
+    fn a_timed_out_mutant_counts_as_caught() {
         let outcomes = Outcomes {
             caught: 7,
             unviable: 5,

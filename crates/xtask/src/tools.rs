@@ -1,4 +1,4 @@
-//! Programs that checks need and that no Debian package holds, each at a fixed version.
+//! Programs that checks need but Debian does not package, each at a fixed version.
 
 use std::path::{Path, PathBuf};
 
@@ -7,12 +7,13 @@ use anyhow::{Context, Result};
 use crate::debian;
 use crate::workspace::{Workspace, run, says};
 
-/// Makes `target/venv`, `target/pywb`, `target/descriptions`, `target/mcp` and `target/search-clients`
-/// hold what their lists say. pywb needs an older client of redis and a brotli, a validator of descriptions older and a
-/// client of models newer packages than others do, so they have environments of their own.
+/// Installs the lists of Python packages into `target/venv`, `target/pywb`, `target/descriptions`,
+/// `target/mcp` and `target/search-clients`. The lists conflict: pywb needs older versions of a
+/// redis client and brotli, a validator of descriptions needs older packages, and a client of
+/// models newer ones.
 ///
 /// # Errors
-/// Where something can't be fetched.
+/// Fails if a package can't be fetched.
 pub fn python(workspace: &Workspace) -> Result<()> {
     environment(workspace, "venv", "requirements.txt")?;
     environment(workspace, "pywb", "requirements-pywb.txt")?;
@@ -26,19 +27,19 @@ pub fn python(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Makes `target/scrapy` hold Scrapy, which benchmarks compare with; that folder.
+/// Installs Scrapy, which benchmarks compare with, into `target/scrapy`. Returns that folder.
 ///
 /// # Errors
-/// Where it can't be fetched.
+/// Fails if it can't be fetched.
 pub fn scrapy(workspace: &Workspace) -> Result<PathBuf> {
     environment(workspace, "scrapy", "requirements-scrapy.txt")
 }
 
-/// Makes `target/tools` hold a program that crates.io has, built unoptimised or as its authors
-/// would; the program.
+/// Installs a program from crates.io into `target/tools`, unoptimised or as its authors build it.
+/// Returns its path.
 ///
 /// # Errors
-/// Where it can't be fetched or built.
+/// Fails if it can't be fetched or built.
 pub fn cargo_program(workspace: &Workspace, wanted: &CargoProgram<'_>) -> Result<PathBuf> {
     let CargoProgram {
         package,
@@ -60,16 +61,16 @@ pub fn cargo_program(workspace: &Workspace, wanted: &CargoProgram<'_>) -> Result
     Ok(root.join("bin").join(program))
 }
 
-/// A program that crates.io has.
+/// A program on crates.io.
 #[derive(Debug)]
 pub struct CargoProgram<'a> {
-    /// Its package.
+    /// The package's name.
     pub package: &'a str,
-    /// The version of the package.
+    /// The package's version.
     pub version: &'a str,
-    /// The name of the program.
+    /// The program's name.
     pub program: &'a str,
-    /// More arguments of `cargo install`.
+    /// Additional arguments for `cargo install`.
     pub args: &'a [&'a str],
 }
 
@@ -88,13 +89,13 @@ fn environment(workspace: &Workspace, name: &str, list: &str) -> Result<PathBuf>
         .args(["-m", "venv", "--clear"])
         .arg(&venv));
     if made.is_err() {
-        // Debian splits off the part of Python that brings pip into a venv.
+        // Debian packages the part of Python that installs pip into a venv separately.
         eprintln!("python3 has no ensurepip: fetching pip's wheel");
         venv_without_ensurepip(workspace, &venv)?;
     }
     let mut pip = workspace.program(venv.join("bin/python"));
-    // The list is whole: what it leaves out is left out on purpose. FastWARC asks for
-    // `brotli` and does without; warcio fails on any brotli body where it is there.
+    // The list is complete, so dependencies are not installed. FastWARC declares `brotli` but works
+    // without it, and warcio fails on any brotli body if it is installed.
     pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--no-deps"]);
     pip.arg("--requirement");
     run(pip.arg(&requirements))?;
@@ -102,23 +103,23 @@ fn environment(workspace: &Workspace, name: &str, list: &str) -> Result<PathBuf>
     Ok(venv)
 }
 
-/// ReplayWeb.page, which holds all that it needs, wabac.js too.
+/// ReplayWeb.page, which bundles all it needs, including wabac.js.
 const REPLAYWEB: &str = "replaywebpage@2.5.3";
 
-/// A package with the context of RO-Crate 1.2, which its validator would fetch.
+/// A package that contains the context of RO-Crate 1.2, which its validator would fetch.
 const RO_CRATE: &str = "ro-crate@3.7.2";
 
-/// The rules of accessibility that pages are held against in the browser.
+/// The accessibility rules that pages are checked against in the browser.
 const AXE: &str = "axe-core@4.14.1";
 
-/// Tries of a download.
+/// Maximum attempts of a download.
 const MAX_TRIES: u32 = 3;
 
-/// Makes `target/replayweb` hold ReplayWeb.page, `target/ro-crate` a copy of the context of
-/// RO-Crate, and `target/axe-core` axe. npm comes with the Python tools.
+/// Installs ReplayWeb.page into `target/replayweb`, a copy of the RO-Crate context into
+/// `target/ro-crate`, and axe into `target/axe-core`. npm comes with the Python tools.
 ///
 /// # Errors
-/// Where one can't be fetched.
+/// Fails if a package can't be fetched.
 pub fn npm_packages(workspace: &Workspace) -> Result<()> {
     npm_package(workspace, "replayweb", REPLAYWEB)?;
     npm_package(workspace, "ro-crate", RO_CRATE)?;
@@ -138,7 +139,7 @@ fn npm_package(workspace: &Workspace, folder: &str, package: &str) -> Result<()>
     }
     std::fs::create_dir_all(&download)
         .with_context(|| format!("cannot make {}", download.display()))?;
-    // A registry that fails once may answer the next time.
+    // A registry failure may be temporary.
     let is_there = (1..MAX_TRIES).any(|_| pack(workspace, package, &download).is_ok());
     if !is_there {
         pack(workspace, package, &download)?;
@@ -151,7 +152,7 @@ fn npm_package(workspace: &Workspace, folder: &str, package: &str) -> Result<()>
     std::fs::write(&stamp, package).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
-/// Downloads the package alone: what it names as dependencies is needed to build it.
+/// Downloads the package alone, because its dependencies are only needed for building.
 fn pack(workspace: &Workspace, package: &str, into: &Path) -> Result<()> {
     let mut npm = workspace.program(workspace.python_bin().join("python"));
     npm.args([
@@ -162,19 +163,19 @@ fn pack(workspace: &Workspace, package: &str, into: &Path) -> Result<()> {
     run(npm.arg("--pack-destination").arg(into))
 }
 
-/// The context of RO-Crate 1.2.
+/// Returns the path of the RO-Crate 1.2 context.
 #[must_use]
 pub fn ro_crate_context(workspace: &Workspace) -> PathBuf {
     workspace.target.join("ro-crate/package/lib/context.json")
 }
 
-/// The script of axe-core.
+/// Returns the path of axe-core's script.
 #[must_use]
 pub fn axe(workspace: &Workspace) -> PathBuf {
     workspace.target.join("axe-core/package/axe.min.js")
 }
 
-/// The folder of ReplayWeb.page's pages and scripts.
+/// Returns the folder of ReplayWeb.page's pages and scripts.
 #[must_use]
 pub fn replayweb_folder(workspace: &Workspace) -> PathBuf {
     workspace.target.join("replayweb/package")
@@ -186,7 +187,7 @@ fn venv_without_ensurepip(workspace: &Workspace, venv: &Path) -> Result<()> {
         .args(["-m", "venv", "--clear", "--without-pip"])
         .arg(venv))?;
     let wheel = debian::pip_wheel(workspace)?;
-    // A wheel is a zip file, and Python runs a program inside of a zip file.
+    // A wheel is a zip file, and Python can run a program inside a zip file.
     let mut pip = workspace.program(venv.join("bin/python"));
     pip.arg(wheel.join("pip"))
         .args(["install", "--quiet", "--no-input", "--no-index"]);

@@ -1,4 +1,4 @@
-//! Bounds on the gate's time: a check that hangs is ended, and told by its name.
+//! Bounds the gate's time: ends a check that hangs, and names it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,17 +9,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest that a run of the gate may take.
+/// Maximum time of a gate run.
 pub(crate) const MAX_RUN: Duration = Duration::from_mins(60);
-/// The longest that a step with tests may take, whose builds are done before.
+/// Maximum time of a step with tests, whose builds are already done.
 pub(crate) const MAX_TESTS: Duration = Duration::from_mins(30);
 
-/// The lines that are shown of each log.
+/// Lines to show of each log.
 const TAIL_LINES: usize = 40;
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The steps that are under way. A thread beside the steps ends this process and all that it
-/// started once something takes too long.
+/// The steps under way. A separate thread ends this process and its children once something takes
+/// too long.
 #[derive(Clone, Debug)]
 pub(crate) struct Watchdog(Arc<Mutex<UnderWay>>);
 
@@ -27,7 +27,7 @@ pub(crate) struct Watchdog(Arc<Mutex<UnderWay>>);
 struct UnderWay {
     since: Instant,
     step: Option<Step>,
-    /// Where the processes beside this one write, by what they are called.
+    /// The logs of concurrent processes.
     logs: Vec<PathBuf>,
 }
 
@@ -49,9 +49,9 @@ impl Watchdog {
         thread::spawn(move || {
             loop {
                 thread::sleep(LOOK_INTERVAL);
-                let told = watching.lock().overdue(Instant::now());
-                if let Some(told) = told {
-                    eprintln!("{told}");
+                let report = watching.lock().overdue(Instant::now());
+                if let Some(report) = report {
+                    eprintln!("{report}");
                     kill_descendants(std::process::id());
                     std::process::exit(1);
                 }
@@ -60,23 +60,27 @@ impl Watchdog {
         watchdog
     }
 
-    /// Notes that a step begins, and the longest that it may take.
-    pub(crate) fn begin(&self, name: &'static str, most: Duration) {
+    /// Records that a step begins, and its maximum time.
+    pub(crate) fn begin(&self, name: &'static str, max: Duration) {
         let since = Instant::now();
-        self.lock().step = Some(Step { name, since, most });
+        self.lock().step = Some(Step {
+            name,
+            since,
+            most: max,
+        });
     }
 
-    /// Notes that the step has ended.
+    /// Records that the step has ended.
     pub(crate) fn end(&self) {
         self.lock().step = None;
     }
 
-    /// Notes where a process beside this one writes.
+    /// Records the log of a concurrent process.
     pub(crate) fn note_log(&self, log: &Path) {
         self.lock().logs.push(log.to_owned());
     }
 
-    /// Notes that the process with this log has ended.
+    /// Records that the process with this log has ended.
     pub(crate) fn forget_log(&self, log: &Path) {
         self.lock().logs.retain(|known| known != log);
     }
@@ -87,7 +91,7 @@ impl Watchdog {
 }
 
 impl UnderWay {
-    /// The step that takes too long, with what else is under way and the end of each log.
+    /// Describes the step that takes too long, what else is under way, and the end of each log.
     fn overdue(&self, now: Instant) -> Option<String> {
         let late = self
             .step
@@ -98,12 +102,12 @@ impl UnderWay {
             None if now.duration_since(self.since) > MAX_RUN => ("the gate".to_owned(), MAX_RUN),
             None => return None,
         };
-        let mut told = String::new();
+        let mut report = String::new();
         for log in &self.logs {
             let text = fs::read(log).unwrap_or_default();
             let text = String::from_utf8_lossy(&text);
             let _ = write!(
-                told,
+                report,
                 "\n==== {}, whose last step is {} ====\n{}\n",
                 log.display(),
                 last_step(&text),
@@ -116,15 +120,15 @@ impl UnderWay {
             .map_or("none of its own", |step| step.name);
         let minutes = most.as_secs() / 60;
         let _ = write!(
-            told,
+            report,
             "\nerror: {what} has not ended after {minutes} minutes; under way: {under_way}\n\
              hint: of a test that hangs its output says `has been running for over 60 seconds`"
         );
-        Some(told)
+        Some(report)
     }
 }
 
-/// The step that a log of steps told of last.
+/// Returns the last step named in a log.
 fn last_step(log: &str) -> &str {
     let mut lines = log.lines().rev();
     let name = lines.find_map(|line| {
@@ -139,14 +143,14 @@ fn tail(text: &str) -> String {
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
 }
 
-/// Kills what a process started, and what that started.
+/// Kills the descendants of a process.
 fn kill_descendants(root: u32) {
     let signal = |name: &str, processes: &BTreeSet<u32>| {
         let ids = processes.iter().map(u32::to_string);
-        // One that has ended meanwhile is no loss.
+        // A process that has ended since is fine.
         let _ = Command::new("kill").args(["-s", name]).args(ids).status();
     };
-    // Who is stopped starts nothing more, so at some look there is nobody new.
+    // Stopped processes start no others, so the set eventually stops growing.
     let mut stopped = BTreeSet::new();
     loop {
         let new = &descendants(root) - &stopped;
@@ -167,7 +171,7 @@ fn descendants(root: u32) -> BTreeSet<u32> {
         .filter_map(|entry| {
             let id = entry.file_name().to_str()?.parse().ok()?;
             let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            // The program's name stands in parentheses, and may hold any.
+            // The program's name is in parentheses and may contain any.
             let (_, rest) = stat.rsplit_once(") ")?;
             let mut fields = rest.split(' ');
             let is_over = fields.next()? == "Z";
@@ -175,17 +179,17 @@ fn descendants(root: u32) -> BTreeSet<u32> {
             (!is_over).then_some((id, parent))
         })
         .collect();
-    let mut found = BTreeSet::new();
+    let mut ids = BTreeSet::new();
     let mut parents = vec![root];
     while let Some(parent) = parents.pop() {
         let children = processes.iter().filter(|(_, of)| *of == parent);
         for (child, _) in children {
-            if found.insert(*child) {
+            if ids.insert(*child) {
                 parents.push(*child);
             }
         }
     }
-    found
+    ids
 }
 
 #[cfg(test)]
@@ -197,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_what_takes_too_long_is_named_with_the_ends_of_logs() {
+    fn a_late_step_is_reported_with_the_ends_of_logs() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("beside.log");
         let lines: String = (0..100).map(|line| format!("line {line}\n")).collect();
@@ -214,29 +218,29 @@ mod tests {
         };
         let at = |minutes| since + Duration::from_mins(minutes) + LOOK_INTERVAL;
         assert_eq!(under_way.overdue(at(54)), None);
-        let told = under_way.overdue(at(55)).unwrap();
+        let report = under_way.overdue(at(55)).unwrap();
         let error = "error: step test has not ended after 30 minutes; under way: test\n";
-        assert!(told.contains(error), "{told}");
+        assert!(report.contains(error), "{report}");
         assert!(
-            told.contains("beside.log, whose last step is torture ===="),
-            "{told}"
+            report.contains("beside.log, whose last step is torture ===="),
+            "{report}"
         );
         assert!(
-            told.contains("\nline 60\n") && !told.contains("\nline 59\n"),
-            "{told}"
+            report.contains("\nline 60\n") && !report.contains("\nline 59\n"),
+            "{report}"
         );
         under_way.step = None;
         assert_eq!(under_way.overdue(at(59)), None);
-        let told = under_way.overdue(at(60)).unwrap();
+        let report = under_way.overdue(at(60)).unwrap();
         assert!(
-            told.contains("error: the gate has not ended after 60 minutes"),
-            "{told}"
+            report.contains("error: the gate has not ended after 60 minutes"),
+            "{report}"
         );
     }
 
     #[test]
-    fn ours_what_was_started_is_killed_with_what_it_started() {
-        // The shell waits for the one that it started, whose output is its own.
+    fn descendants_are_killed_too() {
+        // The outer shell waits for the inner one, which shares its output.
         let mut root = Command::new("sh")
             .args(["-c", "sh -c 'echo begun; sleep 600; true'; true"])
             .stdout(Stdio::piped())
@@ -247,7 +251,7 @@ mod tests {
         output.read_line(&mut line).unwrap();
         assert_eq!(line, "begun\n");
         kill_descendants(root.id());
-        // Nobody holds the other end any more.
+        // The other end is closed.
         line.clear();
         assert_eq!(output.read_line(&mut line).unwrap(), 0);
         assert_eq!(root.wait().unwrap().signal(), None);

@@ -1,4 +1,4 @@
-//! The places of the workspace, and programs that are run there.
+//! The workspace's folders, and programs that run there.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -11,21 +11,22 @@ use serde_json::Value;
 pub struct Workspace {
     /// The folder of the top-level `Cargo.toml`.
     pub root: PathBuf,
-    /// Cargo's target directory; everything that is fetched lies beneath it.
+    /// Cargo's target directory. Everything fetched is beneath it.
     pub target: PathBuf,
-    /// Cargo's own account of the members, without their dependencies' dependencies.
+    /// Cargo's metadata of the members, without their dependencies.
     pub metadata: Value,
-    /// The file of this very program. The system names it no more once a build has replaced it.
+    /// The path of this program. The system no longer reports it once a build has replaced the
+    /// file.
     itself: PathBuf,
-    /// True if each crate is built once: then what would speed up its next build only costs time.
+    /// Whether each crate is built only once, so that incremental builds only cost time.
     pub builds_once: bool,
 }
 
 impl Workspace {
-    /// Asks Cargo about the workspace of the current folder.
+    /// Queries Cargo about the workspace of the current folder.
     ///
     /// # Errors
-    /// Where Cargo does not run, or finds no workspace.
+    /// Fails if Cargo does not run or finds no workspace.
     pub fn find() -> Result<Workspace> {
         let mut command = cargo_command();
         command.args(["metadata", "--no-deps", "--format-version", "1"]);
@@ -46,7 +47,7 @@ impl Workspace {
         })
     }
 
-    /// Cargo, in the workspace's folder.
+    /// Returns a Cargo command in the workspace's folder.
     pub fn cargo(&self, args: &[&str]) -> Command {
         let mut command = cargo_command();
         command.current_dir(&self.root).args(args);
@@ -57,13 +58,12 @@ impl Workspace {
         command
     }
 
-    /// The folder in which `make` is unpacked, as if it were `/`.
+    /// Returns the folder where `make` is unpacked, as if it were `/`.
     pub fn make_root(&self) -> PathBuf {
         self.target.join("make/root")
     }
 
-    /// The system's folders of programs and the one in which `make` was unpacked, where it is found
-    /// there alone.
+    /// Returns the system's `PATH` extended by the unpacked `make`, if `make` exists only there.
     fn path_with_make(&self) -> Option<OsString> {
         let own = self.make_root().join("usr/bin");
         if is_on_path("make") || !own.join("make").exists() {
@@ -74,16 +74,16 @@ impl Workspace {
         std::env::join_paths(folders).ok()
     }
 
-    /// Builds all programs of the workspace. Examples are named for their dependencies: with those
-    /// the libraries are the ones that tests are built with, and are built once.
+    /// Builds all programs of the workspace. Including examples adds their dependencies, so that
+    /// libraries have the same features as for tests and are built once.
     ///
     /// # Errors
-    /// Where one does not build.
+    /// Fails if a program does not build.
     pub fn build_programs(&self) -> Result<()> {
         run(&mut self.cargo(&["build", "--workspace", "--bins", "--examples", "--locked"]))
     }
 
-    /// This very program, which builds as often as this process does.
+    /// Returns a command that runs this program, with the same `builds_once`.
     pub fn itself(&self) -> Command {
         let mut command = self.program(&self.itself);
         self.build_once(&mut command);
@@ -96,20 +96,20 @@ impl Workspace {
         }
     }
 
-    /// Any program, in the workspace's folder.
+    /// Returns a command for any program, in the workspace's folder.
     pub fn program(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.root);
         command
     }
 
-    /// The folder of the Python tools' programs.
+    /// Returns the folder of the Python tools' programs.
     pub fn python_bin(&self) -> PathBuf {
         self.target.join("venv/bin")
     }
 }
 
-/// Returns whether a program is found by its name alone.
+/// Returns whether a program is found in `PATH`.
 pub fn is_on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
@@ -117,7 +117,7 @@ pub fn is_on_path(program: &str) -> bool {
 
 fn cargo_command() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // What `cargo run` tells this program about its own package would mislead other builds.
+    // Variables that `cargo run` sets for this package would mislead other builds.
     for (name, _) in std::env::vars_os() {
         let name_text = name.to_string_lossy();
         if name_text.starts_with("CARGO_PKG_") || name_text.starts_with("CARGO_MANIFEST_") {
@@ -127,7 +127,7 @@ fn cargo_command() -> Command {
     command
 }
 
-/// Runs a program to its end; its output goes where ours goes.
+/// Runs a program to its end, with our stdout and stderr.
 pub fn run(command: &mut Command) -> Result<()> {
     eprintln!("$ {}", shown(command));
     let status = command
@@ -139,19 +139,19 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program to its end and gives what it printed on stdout.
+/// Runs a program to its end and returns its stdout.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command
         .output()
         .with_context(|| format!("cannot run {}", shown(command)))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        bail!("{} ended with {}: {said}", shown(command), output.status);
+        let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        bail!("{} ended with {}: {stderr}", shown(command), output.status);
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns whether a file says exactly this: how it is known that something fetched is in place.
+/// Returns whether a stamp file has exactly this content, which marks a download as complete.
 pub fn says(stamp: &Path, text: &str) -> bool {
     std::fs::read_to_string(stamp).is_ok_and(|found| found == text)
 }

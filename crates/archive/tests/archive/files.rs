@@ -1,4 +1,4 @@
-//! The archive folder: names, rotation, what a death leaves and what a restart makes of it.
+//! Tests of the archive folder: names, rotation, and restarts after a crash.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ fn options(max_file_bytes: u64) -> ArchiveOptions {
 
 type Marks = BTreeMap<String, u64>;
 
-/// The committed lengths, as a transaction elsewhere keeps them.
+/// Syncs and records the committed lengths, as a transaction elsewhere does.
 fn commit(archive: &mut Archive, marks: &mut Marks) {
     archive.sync().unwrap();
     marks.extend(
@@ -49,7 +49,7 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// URLs of all responses, in the order of files and records.
+/// Returns the URLs of all responses, in the order of files and records.
 fn archived(dir: &Path) -> Vec<String> {
     let mut urls = Vec::new();
     for name in names(dir).iter().filter(|name| name.ends_with(".gz")) {
@@ -68,7 +68,7 @@ fn check_names(dir: &Path, expect: Expect) {
 }
 
 #[test]
-fn ours_files_are_ended_before_they_grow_too_long() {
+fn files_are_rotated_before_they_grow_too_long() {
     let dir = tempfile::tempdir().unwrap();
     let mut archive = Archive::open(dir.path(), options(3000), &Marks::new()).unwrap();
     for number in 0..5 {
@@ -95,7 +95,7 @@ fn ours_files_are_ended_before_they_grow_too_long() {
 }
 
 #[test]
-fn ours_a_capture_beyond_the_longest_file_has_one_of_its_own() {
+fn a_capture_above_the_maximum_file_size_has_its_own_file() {
     let dir = tempfile::tempdir().unwrap();
     let mut archive = Archive::open(dir.path(), options(1), &Marks::new()).unwrap();
     let files: Vec<String> = (0..3).map(|n| append(&mut archive, n).file).collect();
@@ -103,7 +103,7 @@ fn ours_a_capture_beyond_the_longest_file_has_one_of_its_own() {
 }
 
 #[test]
-fn ours_what_was_never_committed_is_gone_after_a_restart() {
+fn uncommitted_records_are_gone_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let mut marks = Marks::new();
     let mut archive = Archive::open(dir.path(), options(2500), &marks).unwrap();
@@ -133,7 +133,7 @@ fn ours_what_was_never_committed_is_gone_after_a_restart() {
 }
 
 #[test]
-fn ours_a_changed_introduction_begins_a_file() {
+fn a_changed_warcinfo_begins_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let mut marks = Marks::new();
     let mut archive = Archive::open(dir.path(), options(100_000), &marks).unwrap();
@@ -154,7 +154,7 @@ fn ours_a_changed_introduction_begins_a_file() {
 }
 
 #[test]
-fn ours_a_file_that_lost_committed_bytes_is_named_and_nothing_changes() {
+fn a_file_that_lost_committed_bytes_is_reported_and_nothing_changes() {
     let dir = tempfile::tempdir().unwrap();
     let mut marks = Marks::new();
     let mut archive = Archive::open(dir.path(), options(100_000), &marks).unwrap();
@@ -195,7 +195,7 @@ fn ours_a_file_that_lost_committed_bytes_is_named_and_nothing_changes() {
 }
 
 #[test]
-fn ours_marks_of_other_files_are_refused_or_not_ours() {
+fn marks_of_other_files_are_refused_or_ignored() {
     let dir = tempfile::tempdir().unwrap();
     let open = |mark: &str| {
         let marks = Marks::from([(mark.to_owned(), 0)]);
@@ -214,7 +214,7 @@ fn ours_marks_of_other_files_are_refused_or_not_ours() {
 }
 
 #[test]
-fn ours_marks_are_those_of_the_last_sync() {
+fn marks_are_those_of_the_last_sync() {
     let dir = tempfile::tempdir().unwrap();
     let mut archive = Archive::open(dir.path(), options(1), &Marks::new()).unwrap();
     append(&mut archive, 0);
@@ -229,10 +229,10 @@ fn ours_marks_are_those_of_the_last_sync() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Runs that append, commit now and then, and die at any moment with any bytes
-    /// half written: what is archived in the end are the committed captures, each once.
+    /// Runs append, sometimes commit, and crash at any moment with any bytes half written. In the
+    /// end the archive contains the committed captures, each once.
     #[test]
-    fn ours_any_deaths_leave_the_committed_captures(
+    fn committed_captures_survive_any_crashes(
         runs in prop::collection::vec(
             (prop::collection::vec(any::<bool>(), 0..8), prop::collection::vec(any::<u8>(), 0..40)),
             1..5,
@@ -275,16 +275,16 @@ proptest! {
 }
 
 #[test]
-fn ours_a_file_that_others_keep_under_a_name_of_theirs_is_left_as_it_is() {
+fn a_hard_linked_file_is_not_changed() {
     let dir = tempfile::tempdir().unwrap();
     let mut marks = Marks::new();
     let mut archive = Archive::open(dir.path(), options(1_000_000), &marks).unwrap();
     let first = append(&mut archive, 0).file;
     commit(&mut archive, &mut marks);
     drop(archive);
-    let kept = dir.path().join("kept");
-    fs::hard_link(dir.path().join("archive").join(&first), &kept).unwrap();
-    let before = fs::read(&kept).unwrap();
+    let link = dir.path().join("kept");
+    fs::hard_link(dir.path().join("archive").join(&first), &link).unwrap();
+    let before = fs::read(&link).unwrap();
 
     let mut archive = Archive::open(dir.path(), options(1_000_000), &marks).unwrap();
     let second = append(&mut archive, 1).file;
@@ -294,11 +294,11 @@ fn ours_a_file_that_others_keep_under_a_name_of_theirs_is_left_as_it_is() {
     append(&mut archive, 3);
     archive.sync().unwrap();
     drop(archive);
-    assert_eq!(fs::read(&kept).unwrap(), before);
+    assert_eq!(fs::read(&link).unwrap(), before);
 
-    // What has to be cut is refused: the other name would lose it too.
-    fs::remove_file(&kept).unwrap();
-    fs::hard_link(dir.path().join("archive").join(&second), &kept).unwrap();
+    // Truncating the file is refused, because its other name would lose the bytes too.
+    fs::remove_file(&link).unwrap();
+    fs::hard_link(dir.path().join("archive").join(&second), &link).unwrap();
     let Err(error) = Archive::open(dir.path(), options(1_000_000), &marks) else {
         panic!("it was cut");
     };
@@ -309,12 +309,12 @@ fn ours_a_file_that_others_keep_under_a_name_of_theirs_is_left_as_it_is() {
             dir.path().join("archive").join(&second).display()
         )
     );
-    let why = std::error::Error::source(&error).unwrap().to_string();
-    assert!(why.contains("hard links"), "{why}");
+    let message = std::error::Error::source(&error).unwrap().to_string();
+    assert!(message.contains("hard links"), "{message}");
 }
 
 #[test]
-fn ours_nothing_is_written_through_a_link() {
+fn nothing_is_written_through_a_link() {
     let dir = tempfile::tempdir().unwrap();
     let outside = dir.path().join("outside");
     fs::write(&outside, "theirs").unwrap();

@@ -1,4 +1,4 @@
-//! Records as bytes, and the archive folder through deaths and restarts.
+//! Tests of records as bytes, and of the archive folder across crashes and restarts.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Captures with something odd about them, for programs of others to read.
+//! Odd captures for other programs to read.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use flate2::write::GzEncoder;
 
 use crate::sample::Sample;
 
-/// Captures as servers give cause for: codings, cuts, revisits, HTTP/2, IPv6, odd URLs.
+/// Returns captures of odd responses: codings, truncations, revisits, HTTP/2, IPv6, odd URLs.
 pub(crate) fn odd_captures() -> Vec<Sample> {
     let gzip = |bytes: &[u8]| {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -144,7 +144,7 @@ pub(crate) fn odd_captures() -> Vec<Sample> {
     samples
 }
 
-/// Captures of URLs put together by chance, the same each time, for the keys of the index.
+/// Returns captures of pseudo-random URLs, always the same, for the keys of the index.
 pub(crate) fn odd_urls() -> Vec<Sample> {
     const PIECES: [&str; 44] = [
         "a",

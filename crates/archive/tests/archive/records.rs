@@ -1,4 +1,4 @@
-//! Each record, byte for byte.
+//! Tests of each record, byte for byte.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use flate2::write::GzEncoder;
 
 use crate::sample::Sample;
 
-/// Archives the sample and gives its records: warcinfo, response, request, metadata.
+/// Archives the sample and returns its records: warcinfo, response, request, metadata.
 fn records(sample: &Sample) -> Vec<WarcRecord> {
     let dir = tempfile::tempdir().unwrap();
     let options = ArchiveOptions {
@@ -216,7 +216,7 @@ fn warc11_6_7_3_server_not_modified() {
         s.status = 304;
         s.revisit = Some(Revisit::NotModified);
     });
-    // pywb answers with the head in such a record, an empty 304.
+    // With the header in such a record, pywb replies with an empty 304.
     check(
         &sample,
         1,
@@ -262,7 +262,7 @@ fn warc11_6_7_3_server_not_modified() {
 }
 
 #[test]
-fn ours_http2_over_tls_is_written_as_http11_with_its_protocols() {
+fn http2_over_tls_is_written_as_http11_with_its_protocols() {
     let sample = Sample::new(1, "https://e.example:8443/x?y", &[], b"body").with(|s| {
         s.protocol = http::Version::HTTP_2;
         s.tls = true;
@@ -314,7 +314,7 @@ fn ours_http2_over_tls_is_written_as_http11_with_its_protocols() {
 }
 
 #[test]
-fn ours_chunked_bodies_are_normalised() {
+fn chunked_bodies_are_normalised() {
     let headers: [(&str, &[u8]); 3] = [
         ("transfer-encoding", b"chunked"),
         ("content-encoding", b"gzip"),
@@ -338,7 +338,7 @@ fn ours_chunked_bodies_are_normalised() {
 }
 
 #[test]
-fn ours_a_wrong_length_is_put_right_and_kept() {
+fn a_wrong_length_is_corrected_and_kept() {
     let sample = |lengths: &[&str], body: &[u8]| {
         Sample::new(1, "http://e.example/", &[], body).with(|s| {
             for length in lengths {
@@ -407,7 +407,7 @@ fn ours_a_wrong_length_is_put_right_and_kept() {
 }
 
 #[test]
-fn ours_a_truncated_body_is_no_revisit() {
+fn a_truncated_body_is_not_a_revisit() {
     let sample = Sample::page(1).with(|s| {
         s.truncated = Some(Truncated::Length);
         s.revisit = Some(Revisit::IdenticalPayload);
@@ -418,7 +418,7 @@ fn ours_a_truncated_body_is_no_revisit() {
 }
 
 #[test]
-fn rfc9110_5_5_nothing_sent_ends_its_line() {
+fn rfc9110_5_5_no_value_ends_its_line() {
     let headers: [(&str, &[u8]); 2] = [("x-odd", b"a\xff\xe9\tb"), ("x-empty", b"")];
     let sample = Sample::new(1, "http://e.example/", &headers, b"").with(|s| {
         s.status = 299;
@@ -460,7 +460,7 @@ fn rfc9110_5_5_nothing_sent_ends_its_line() {
 }
 
 #[test]
-fn ours_the_same_captures_give_the_same_bytes() {
+fn the_same_captures_give_the_same_bytes() {
     let mut used = Encoder::default();
     for number in 0..20 {
         let sample = Sample::page(number);
@@ -472,11 +472,12 @@ fn ours_the_same_captures_give_the_same_bytes() {
 }
 
 #[test]
-fn ours_a_record_that_is_too_long_is_named_and_passed_over() {
+fn a_record_that_is_too_long_is_reported_and_skipped() {
     let dir = tempfile::tempdir().unwrap();
     let mut archive =
         Archive::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new()).unwrap();
-    // What its row says is less by far than what it unpacks to, and no more is unpacked.
+    // The record decompresses to far more than its row claims, and no more than that is
+    // decompressed.
     let long = Sample::new(1, "http://e.example/", &[], &[b' '; 3 << 20]);
     let long = archive
         .append(&long.encode(&mut Encoder::default()))
@@ -500,19 +501,19 @@ fn ours_a_record_that_is_too_long_is_named_and_passed_over() {
     }
     assert_eq!(read(next.offset, 1 << 20).unwrap().kind(), "response");
 
-    // A head of its own that does not end is not read to its end.
+    // A header that never ends is not read to its end.
     let path = dir.path().join("archive").join(&long.file);
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(b"WARC/1.1\r\nContent-Length: 1\r\nX: ")
         .unwrap();
     gzip.write_all(&[b'x'; 3 << 20]).unwrap();
     fs::write(&path, gzip.finish().unwrap()).unwrap();
-    let why = read_record(&path, 0).unwrap_err().to_string();
-    assert!(why.ends_with("its fields do not end"), "{why}");
+    let message = read_record(&path, 0).unwrap_err().to_string();
+    assert!(message.ends_with("its fields do not end"), "{message}");
 }
 
 #[test]
-fn ours_a_name_in_a_row_leads_nowhere_else() {
+fn a_name_in_a_row_never_leads_out_of_the_archive() {
     let dir = Path::new("dir");
     let good = archive_file(dir, "crawl-e-00000.warc.gz").unwrap();
     assert_eq!(good, dir.join("archive/crawl-e-00000.warc.gz"));
@@ -533,16 +534,16 @@ fn ours_a_name_in_a_row_leads_nowhere_else() {
             file: name.to_owned(),
             offset: 0,
         };
-        let found = read_place(dir, &place, 0);
+        let result = read_place(dir, &place, 0);
         assert!(
-            matches!(found, Err(ReadError::ForeignName { .. })),
-            "{name}: {found:?}"
+            matches!(result, Err(ReadError::ForeignName { .. })),
+            "{name}: {result:?}"
         );
     }
 }
 
 #[test]
-fn ours_damage_is_an_error_that_names_the_place() {
+fn damage_is_an_error_that_names_the_place() {
     let dir = tempfile::tempdir().unwrap();
     let mut archive =
         Archive::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new()).unwrap();

@@ -1,4 +1,4 @@
-//! Captures for tests: owned, so that each test says only what is odd about its own.
+//! Owned captures for tests, so that each test only states what is odd about its own.
 
 use std::net::IpAddr;
 
@@ -57,7 +57,7 @@ impl Sample {
         }
     }
 
-    /// A page with nothing odd about it.
+    /// Returns a page with nothing odd about it.
     pub(crate) fn page(number: u64) -> Sample {
         let body = format!("<title>{number}</title>").repeat(1 + number as usize % 7);
         let length = body.len().to_string();

@@ -1,6 +1,8 @@
-//! The command line: its definition, the words before clap reads them, and its errors.
+//! The command line: its definition, preprocessing and errors.
 
 pub(crate) mod args;
+#[cfg(test)]
+mod documented_commands;
 pub(crate) mod gather;
 pub(crate) mod preprocess;
 pub(crate) mod report;

@@ -1,9 +1,8 @@
-//! The words of the command line, before clap reads them.
+//! Rewrites the command line before clap reads it.
 //!
-//! Two things are meant here that clap can't be told: the value of a flag may be left out, or
-//! stand behind `=` or as the next word (`--resources all`), and a word that is a URL or a host
-//! is a seed (`crawl example.org`). Both follow from clap's own definitions, so a new flag
-//! needs nothing here.
+//! Clap can't express two of our rules: a flag's optional value may follow `=` or be the next word
+//! (`--resources all`), and a word that is a URL or a host is a seed (`crawl example.org`). Both
+//! are derived from clap's own definitions, so a new flag needs no change here.
 
 use std::ffi::OsString;
 
@@ -15,37 +14,44 @@ use crate::error::CommandError;
 use crate::settings::seeds::is_seed;
 use crate::settings::{CONTACT_HINT, read_contact};
 
-/// Why a command line can't be read.
+/// The reason why a command line can't be read.
 #[derive(Debug)]
 pub(crate) enum UnreadCommandLine {
-    /// By its syntax; or help or the version is asked for.
+    /// A syntax error, or a request for help or the version.
     Syntax(clap::Error),
-    /// By a value.
+    /// An unusable value.
     Value(CommandError),
 }
 
-/// Reads the command line of this process.
+/// Reads this process's command line.
 pub(crate) fn read() -> Result<Cli, UnreadCommandLine> {
-    let command = built();
-    let words = prepare(&command, std::env::args_os()).map_err(UnreadCommandLine::Value)?;
-    let matches = command
-        .try_get_matches_from(words)
-        .map_err(UnreadCommandLine::Syntax)?;
+    let matches = matches(std::env::args_os())?;
     check_environment(&matches).map_err(UnreadCommandLine::Value)?;
     Cli::from_arg_matches(&matches).map_err(UnreadCommandLine::Syntax)
 }
 
-/// The command with what clap derives from its definitions, which it else does as it reads.
+/// Reads a command line, the name of the program included.
+pub(super) fn matches(
+    words: impl IntoIterator<Item = OsString>,
+) -> Result<ArgMatches, UnreadCommandLine> {
+    let command = built();
+    let words = prepare(&command, words).map_err(UnreadCommandLine::Value)?;
+    command
+        .try_get_matches_from(words)
+        .map_err(UnreadCommandLine::Syntax)
+}
+
+/// Builds the command up front; clap otherwise does this while it parses.
 fn built() -> Command {
     let mut command = args::command();
     command.build();
     command
 }
 
-/// Refuses a contact that stands in the environment, where the user may not look for it.
+/// Rejects an unusable contact in the environment, where the user might not look for it.
 fn check_environment(matches: &ArgMatches) -> Result<(), CommandError> {
     let matches = matches.subcommand().map_or(matches, |(_, matches)| matches);
-    // Most subcommands take none.
+    // Most subcommands have no contact.
     let Ok(Some(contact)) = matches.try_get_one::<String>("contact") else {
         return Ok(());
     };
@@ -61,11 +67,11 @@ fn check_environment(matches: &ArgMatches) -> Result<(), CommandError> {
     })
 }
 
-/// Writes the command line so that clap reads what is meant: `--resources all` as
-/// `--resources=all`, and `example.org` as `--seed=example.org`.
+/// Rewrites the command line for clap: `--resources all` as `--resources=all`, and `example.org` as
+/// `--seed=example.org`.
 ///
 /// # Errors
-/// A value that is empty: it is most often a shell variable that is not set.
+/// An empty value, which usually comes from an unset shell variable.
 fn prepare(
     command: &Command,
     words: impl IntoIterator<Item = OsString>,
@@ -86,7 +92,7 @@ fn prepare(
             prepared.push(as_seed(command, text).unwrap_or(word));
         } else if text == "--" {
             is_past_flags = true;
-            // Only seeds may follow, and each is written as a flag.
+            // Only seeds may follow, and each is rewritten as a flag.
             if !takes_seeds(command) {
                 prepared.push(word);
             }
@@ -119,12 +125,12 @@ fn prepare(
     Ok(prepared)
 }
 
-/// Returns whether a flag's value may be left out.
+/// Returns whether a flag's value is optional.
 fn may_stand_alone(flag: &Arg) -> bool {
     flag.is_require_equals_set() && flag.get_num_args().is_some_and(|n| n.min_values() == 0)
 }
 
-/// The flag with a value that a word is or ends with, and the value where it is in the word.
+/// Returns the flag with a value at the end of a word, and the value if the word includes it.
 fn flag_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Option<&'w str>)> {
     let takes_value = |flag: &&Arg| !flag.is_positional() && flag.get_action().takes_values();
     if let Some(long) = word.strip_prefix("--") {
@@ -135,7 +141,7 @@ fn flag_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Opti
         let mut flags = command.get_arguments().filter(takes_value);
         return Some((flags.find(|flag| flag.get_long() == Some(name))?, value));
     }
-    // Several short flags may share a word, up to the first that takes a value.
+    // Several short flags may share a word; the first one that takes a value ends it.
     let shorts = word.strip_prefix('-')?;
     shorts.char_indices().find_map(|(at, short)| {
         let mut flags = command.get_arguments().filter(takes_value);
@@ -145,8 +151,8 @@ fn flag_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Opti
     })
 }
 
-/// Returns whether the word after a flag is its value: it is one of those that the flag takes, or
-/// nothing else that may stand there, so that clap says which values there are.
+/// Returns whether the word after a flag is its value. This is so if the flag accepts the word, or
+/// if the word can't be anything else; clap then lists the possible values.
 fn is_meant_for(command: &Command, flag: &Arg, next: &OsString) -> bool {
     let is_word = |word: &&str| !word.is_empty() && !word.starts_with('-');
     let Some(word) = next.to_str().filter(is_word) else {
@@ -156,8 +162,7 @@ fn is_meant_for(command: &Command, flag: &Arg, next: &OsString) -> bool {
     takes(flag, word) || (takes_seeds(command) && !is_else)
 }
 
-/// Returns whether a word is one of a flag's values. clap is asked: a command of that flag alone
-/// reads it.
+/// Returns whether a flag accepts a value, by parsing it with a command that has only this flag.
 fn takes(flag: &Arg, word: &str) -> bool {
     let Some(name) = flag.get_long() else {
         return false;
@@ -167,12 +172,12 @@ fn takes(flag: &Arg, word: &str) -> bool {
     read.is_ok()
 }
 
-/// The word as the flag that it stands for, where it is a seed.
+/// Rewrites a seed as a flag; `None` for any other word.
 fn as_seed(command: &Command, word: &str) -> Option<OsString> {
     (takes_seeds(command) && is_seed(word)).then(|| format!("--seed={word}").into())
 }
 
-/// Returns whether words of a command may be seeds: it has that flag, and no words of its own.
+/// Returns whether words of a command may be seeds: it has that flag and no positional arguments.
 fn takes_seeds(command: &Command) -> bool {
     command.get_positionals().next().is_none()
         && command
@@ -187,7 +192,7 @@ fn empty(message: String) -> CommandError {
 fn empty_value(flag: &Arg) -> CommandError {
     let refusal = empty(format!("the value of {flag} is empty"));
     match flag.get_long() {
-        // Requests that were meant for a proxy don't go past it for a variable that is not set.
+        // Requests meant for a proxy must not bypass it because of an unset variable.
         Some("proxy") => refusal.hint(
             "see that the shell variable in it is set; `proxy = \"\"` below [fetch] in a file of \
              --config clears a proxy that the directory remembers",
@@ -210,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_every_flag_with_an_optional_value_takes_it_as_the_next_word() {
+    fn every_flag_with_an_optional_value_takes_it_as_the_next_word() {
         let (all, mut tried) = (built(), 0);
         let all = std::iter::once(&all).chain(all.get_subcommands());
         for (command, flag) in all.flat_map(|of| of.get_arguments().map(move |flag| (of, flag))) {
@@ -239,13 +244,13 @@ mod tests {
             }
             assert!(!takes(flag, "example.org"), "{flag}");
         }
-        // Forms, own-site, skip-actions, recrawl, allow-private, quiet and fail-on-error are
-        // switches and resources has three values, here and in `crawl config`.
+        // The switches forms, own-site, skip-actions, recrawl, allow-private, quiet and
+        // fail-on-error, and resources with three values, here and in `crawl config`.
         assert!(tried >= 2 * (7 * 2 + 3), "{tried}");
     }
 
     #[test]
-    fn ours_a_word_that_is_no_value_stays_a_seed_or_a_subcommand() {
+    fn a_word_that_is_no_value_stays_a_seed_or_a_subcommand() {
         check(
             "crawl --resources example.org -q",
             "crawl --resources --seed=example.org -q",
@@ -259,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_url_or_a_host_is_a_seed() {
+    fn a_url_or_a_host_is_a_seed() {
         check(
             "crawl http://a.example/ --output b.example --seed c.example d.example:81",
             "crawl --seed=http://a.example/ --output b.example --seed c.example --seed=d.example:81",
@@ -279,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_empty_values_are_refused() {
+    fn empty_values_are_refused() {
         for (words, said) in [
             (&["crawl", ""][..], "an argument is empty"),
             (

@@ -5,7 +5,7 @@ use std::str::FromStr;
 #[cfg(feature = "search")]
 use crawl_index::FacetFilters;
 
-/// A value that pages must have.
+/// A facet value that pages must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SearchFilter {
     facet: Facet,
@@ -42,7 +42,7 @@ impl FromStr for SearchFilter {
     }
 }
 
-/// The filters all together; of two values of one facet the last.
+/// Combines filters; if a facet occurs twice, the last value wins.
 #[cfg(feature = "search")]
 pub(crate) fn all_filters(filters: &[SearchFilter]) -> FacetFilters {
     let mut all = FacetFilters::default();
@@ -64,7 +64,7 @@ mod tests {
     use super::{SearchFilter, all_filters};
 
     #[test]
-    fn ours_a_filter_is_a_facet_and_a_value() {
+    fn a_filter_is_a_facet_and_a_value() {
         let read = |text: &str| text.parse::<SearchFilter>();
         for wrong in ["", "language", "language=", "host=a", "=a"] {
             assert!(read(wrong).is_err(), "{wrong}");

@@ -1,4 +1,4 @@
-//! Errors of clap in the program's own form, each with a hint.
+//! Formats clap's errors like the program's own, each with a hint.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,11 +9,11 @@ use super::args;
 use crate::error::{FINISHED, USAGE, cut, nearest};
 use crate::terminal::note;
 
-/// Shows an error of clap; help and version are data, and go to stdout as they are.
+/// Prints a clap error. Help and version are output, and go to stdout unchanged.
 pub(crate) fn show(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Styles only where stdout is a terminal.
+            // Styled only on a terminal.
             let _ = error.print();
             ExitCode::from(FINISHED)
         }
@@ -35,7 +35,7 @@ pub(crate) fn show(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// The word that is neither a flag nor a command, where that is what is wrong.
+/// Returns the word that is neither a flag nor a command, if that is the error.
 fn unknown_word(error: &clap::Error) -> Option<&str> {
     let kinds = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
     let is_unknown = matches!(
@@ -48,8 +48,7 @@ fn unknown_word(error: &clap::Error) -> Option<&str> {
     }
 }
 
-/// The hint where the name of a crawl's directory was typed alone, or a second one to a command that
-/// reads one.
+/// Returns the hint if a crawl's directory was given without a command, or as a surplus argument.
 fn hint_of_crawl_dir(error: &clap::Error) -> Option<String> {
     let word = unknown_word(error)?;
     if !Path::new(word).join("crawl.toml").is_file() {
@@ -65,7 +64,7 @@ fn hint_of_crawl_dir(error: &clap::Error) -> Option<String> {
     })
 }
 
-/// The hint for a command line that clap has no advice for.
+/// Returns the hint for a command line that clap has no advice for.
 fn hint_for(error: &clap::Error) -> String {
     let command = args::command();
     let first = std::env::args().nth(1).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `crawl export --to bundle`: all that is needed to cite and to check a crawl.
+//! `crawl export --to bundle`: writes everything needed to cite and check a crawl.
 
 use crawl_archive::NewFolder;
 use crawl_bundle::{BundleError, VerifyError, write_bundle};
@@ -12,9 +12,9 @@ use crate::error::{BREACH, CommandError, FINISHED, unwritable};
 use crate::settings::NAME_AND_VERSION;
 use crate::terminal::note;
 
-/// Writes the bundle beside its place, and puts it there when it is whole.
+/// Writes the bundle next to its destination, and moves it there when complete.
 pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
-    // An earlier bundle is not replaced: it may be the only copy of what was cited.
+    // An earlier bundle is not replaced, since it may be the only copy of cited data.
     let folder = NewFolder::create(&args.out, |_| false);
     let folder = folder.map_err(|error| of_folder(error, args))?;
     let written = write_bundle(&args.dir, folder.beside(), NAME_AND_VERSION);

@@ -1,4 +1,4 @@
-//! `crawl control`: asks a crawl that runs, or parks a host for the next run.
+//! `crawl control`: sends a command to a running crawl, or parks a host for the next run.
 
 use std::path::Path;
 
@@ -17,40 +17,40 @@ use crate::terminal::{print, print_json_lines};
 pub(crate) fn run(args: &ControlArgs) -> Result<u8, CommandError> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|why| no_threads(&why))?;
-    runtime.block_on(ask(&args.dir, args.command.clone()))
+    runtime.block_on(send_command(&args.dir, args.command.clone()))
 }
 
-async fn ask(dir: &Path, command: Command) -> Result<u8, CommandError> {
-    let client = Client::connect(dir).await.map_err(unasked)?;
+async fn send_command(dir: &Path, command: Command) -> Result<u8, CommandError> {
+    let client = Client::connect(dir).await.map_err(of_client)?;
     let Some(mut client) = client else {
         return at_rest(dir, command);
     };
     match command {
-        Command::State {} => tell(&client.state().await.map_err(unasked)?),
+        Command::State {} => print_state(&client.state().await.map_err(of_client)?),
         Command::Watch {} => {
-            let mut watch = client.watch().await.map_err(unasked)?;
-            while let Some(state) = watch.next().await.map_err(unasked)? {
-                tell(&state)?;
+            let mut watch = client.watch().await.map_err(of_client)?;
+            while let Some(state) = watch.next().await.map_err(of_client)? {
+                print_state(&state)?;
             }
             Ok(FINISHED)
         }
         command => {
-            let told = client.send(&command).await.map_err(unasked)?;
-            let lines = told.iter().map(|line| format!("{line}\n"));
+            let notes = client.send(&command).await.map_err(of_client)?;
+            let lines = notes.iter().map(|line| format!("{line}\n"));
             print(lines.collect::<String>().as_bytes())
         }
     }
 }
 
-/// Commands that need no running crawl: hosts are parked for the next run.
+/// Executes commands that need no running crawl: hosts are parked for the next run.
 fn at_rest(dir: &Path, command: Command) -> Result<u8, CommandError> {
     let changed = match command {
         Command::Park { host } => park_at_rest(dir, &host_key(&host).map_err(refusal)?),
         Command::Unpark { host } => unpark_at_rest(dir, &host_key(&host).map_err(refusal)?),
         _ => {
-            let what = format!("no crawl runs in {}", dir.display());
+            let problem = format!("no crawl runs in {}", dir.display());
             return Err(
-                CommandError::usage(what).hint("give the directory of a crawl that runs now")
+                CommandError::usage(problem).hint("give the directory of a crawl that runs now")
             );
         }
     };
@@ -65,7 +65,7 @@ fn at_rest(dir: &Path, command: Command) -> Result<u8, CommandError> {
     }
 }
 
-fn tell(state: &State) -> Result<u8, CommandError> {
+fn print_state(state: &State) -> Result<u8, CommandError> {
     let line = serde_json::to_string(state)
         .map_err(|why| CommandError::disk(format!("can't write JSON: {why}")))?;
     print_json_lines(&format!("{line}\n"))
@@ -84,7 +84,7 @@ fn refusal(refused: Refused) -> CommandError {
     }
 }
 
-fn unasked(why: ClientError) -> CommandError {
+fn of_client(why: ClientError) -> CommandError {
     match why {
         ClientError::Refused(refused) => refusal(refused),
         why => CommandError::disk(why.to_string()),

@@ -1,5 +1,5 @@
-//! `crawl export`: the pages of a crawl's index for other searches, its records as tables, its links
-//! as a graph, its archive as one file, and all of it as a bundle.
+//! `crawl export`: writes the pages of a crawl's index for other search engines, its records as
+//! tables, its links as a graph, its archive as one file, or all of these as a bundle.
 
 #[cfg(feature = "tables")]
 use crawl_tables::Format;

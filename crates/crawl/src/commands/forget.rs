@@ -1,4 +1,4 @@
-//! `crawl forget`: takes pages and hosts out of a crawl.
+//! `crawl forget`: erases pages and hosts from a crawl.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::run::finish_interrupted;
 use crate::settings::{Environment, Purpose, sign, stored_without};
 use crate::terminal::{note, print, print_json};
 
-/// The reason of a tombstone where the user names none.
+/// The reason for a tombstone if the user gives none.
 const ASKED: &str = "asked for";
 
 /// Runs `crawl forget`.
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         return Err(no_crawl(dir));
     }
     if args.finish {
-        // The user vouches for the list.
+        // The user accepts the list as it is.
         let was_interrupted = finish_forget(dir, &|_, _| true);
         note(match was_interrupted.map_err(|why| of_engine(&why, dir))? {
             true => "finished the interrupted erasure",
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
     if would_go.is_nothing() {
         note("already forgotten, as tombstones.jsonl says");
         if !args.dry_run {
-            // A death behind the commit leaves what is derived unmade.
+            // A crash after the commit may have left derived files unbuilt.
             let is_indexed = has_index_on(dir) && !dir.join("index").is_dir();
             make_derived(dir, !dir.join("report.json").is_file(), is_indexed)?;
         }
@@ -79,18 +79,18 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         at: now(),
         reason: &reason,
         config_text: text.as_deref(),
-        // Without a key the list stays unmarked: after a crash the user has to vouch for it.
+        // Without a key the list stays unsigned. After a crash, the user then has to accept it.
         sign: &|list| sign(&Environment::of_process(), dir, Purpose::Forget, list).ok(),
     };
     let has_report = dir.join("report.json").is_file();
     let has_index = dir.join("index").is_dir();
     let forgotten = forget(dir, &order).map_err(of_dir)?;
-    // What is derived was taken away with the rest, so nothing else is left if this ends here.
+    // Derived files were erased with the rest, so a crash here leaves nothing behind.
     make_derived(dir, has_report, has_index)?;
     show(&forgotten, "forgotten", args.json)
 }
 
-/// Makes the report and the index anew, as far as they are wanted, and then the list of digests.
+/// Rebuilds the report and the index as requested, and then the list of digests.
 fn make_derived(dir: &Path, report: bool, index: bool) -> Result<(), CommandError> {
     if report {
         crawl_records::write_report(dir).map_err(of_records)?;
@@ -123,7 +123,7 @@ fn build_index(dir: &Path) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Returns whether the crawl in a directory builds a search index, by its crawl.toml.
+/// Returns whether the crawl in a directory builds a search index, according to its crawl.toml.
 fn has_index_on(dir: &Path) -> bool {
     let stored = crawl_records::stored_settings(dir);
     let output = stored.get("output");
@@ -138,7 +138,7 @@ fn now() -> Timestamp {
     Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
 }
 
-/// The page or the host that the user named.
+/// Returns the page or host named by the user.
 fn named(what: &str) -> Result<Removal, CommandError> {
     let mut removal = Removal::default();
     if what.contains("://") {
@@ -149,8 +149,8 @@ fn named(what: &str) -> Result<Removal, CommandError> {
         removal.add_page(&url);
         return Ok(removal);
     }
-    // A pattern of a table has nothing behind the host, which `HostKey::parse` would cut off: all
-    // pages of the host would go in place of one.
+    // A table pattern contains nothing after the host. `HostKey::parse` would ignore such a suffix,
+    // and erase all pages of the host instead of one.
     let hint = format!(
         "a host is named as in requests.jsonl, on loopback with its port; a page by its whole URL, such as `https://{what}`"
     );
@@ -163,10 +163,10 @@ fn named(what: &str) -> Result<Removal, CommandError> {
     Ok(removal)
 }
 
-/// The pages that the last recheck excludes, and the reason for their tombstones.
+/// Returns the pages that the last recheck excludes, and the reason for their tombstones.
 fn by_recheck(dir: &Path, reason: Option<&str>) -> Result<(Removal, String), CommandError> {
     let Some(rows) = recheck_rows(dir).map_err(of_records)? else {
-        let what = format!(
+        let problem = format!(
             "nobody asked yet what today's rules say of {}",
             dir.display()
         );
@@ -174,7 +174,7 @@ fn by_recheck(dir: &Path, reason: Option<&str>) -> Result<(Removal, String), Com
             "`crawl recheck {}` asks, and lists what they exclude",
             dir.display()
         );
-        return Err(CommandError::usage(what).hint(hint));
+        return Err(CommandError::usage(problem).hint(hint));
     };
     let mut removal = Removal::default();
     let mut day = String::new();
@@ -186,7 +186,7 @@ fn by_recheck(dir: &Path, reason: Option<&str>) -> Result<(Removal, String), Com
             removal.add_page(&url);
         }
     }
-    // A rule may spell the path of the page, so it is not repeated.
+    // The reason doesn't quote the rule, since that may contain the page's path.
     let reason = match reason {
         Some(reason) => reason.to_owned(),
         None => format!("robots: rules of {day}"),
@@ -194,7 +194,7 @@ fn by_recheck(dir: &Path, reason: Option<&str>) -> Result<(Removal, String), Com
     Ok((removal, reason))
 }
 
-/// The text of crawl.toml without the seeds and hosts that are forgotten; none where it names none.
+/// Returns crawl.toml without the erased seeds and hosts. `None` if it contains none of them.
 fn config_text(dir: &Path, removal: &Removal) -> Result<Option<String>, CommandError> {
     let is_out = |url: &CanonicalUrl| removal.holds(url);
     let is_host_out = |host: &HostKey| removal.holds_host(host);
@@ -202,9 +202,9 @@ fn config_text(dir: &Path, removal: &Removal) -> Result<Option<String>, CommandE
 }
 
 fn nothing_there(args: &ForgetArgs) -> CommandError {
-    let what = args.what.as_deref().unwrap_or("what the recheck excludes");
+    let subject = args.what.as_deref().unwrap_or("what the recheck excludes");
     let dir = args.dir.display();
-    CommandError::usage(format!("nothing of {what} is in the crawl in {dir}")).hint(
+    CommandError::usage(format!("nothing of {subject} is in the crawl in {dir}")).hint(
         "pages are named by their URL as pages.jsonl has it, hosts as in requests.jsonl; --exclude leaves out what was not met yet",
     )
 }
@@ -239,7 +239,7 @@ mod tests {
     use super::named;
 
     #[test]
-    fn ours_a_host_is_named_alone_and_a_page_by_its_whole_url() {
+    fn a_host_is_named_alone_and_a_page_by_its_whole_url() {
         for what in [
             "127.0.0.1:8431/linker",
             "example.org/page",

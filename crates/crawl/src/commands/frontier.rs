@@ -1,4 +1,4 @@
-//! `crawl frontier`: a frontier that workers share, its engine, its workers.
+//! `crawl frontier`: manages a shared frontier, its engines and its workers.
 
 mod move_crawl;
 mod move_hosts;
@@ -49,7 +49,8 @@ pub(crate) fn run(args: &FrontierArgs) -> Result<u8, CommandError> {
     }
 }
 
-/// The groups of engines and the crawl that are meant; no crawl where none is named.
+/// Returns the engine groups and the crawl from the arguments. The crawl is `None` if none is
+/// named.
 fn place(args: &FrontierPlaceArgs) -> Result<(Vec<String>, Option<String>), CommandError> {
     let (of_file, crawl) = match &args.config {
         Some(file) => frontier_of_file(file)?,
@@ -113,7 +114,7 @@ fn check(urls: &[String]) -> Result<u8, CommandError> {
 }
 
 fn check_one(url: &str) -> Result<u8, CommandError> {
-    // What breaks is named below: the panics of clauses tell a user nothing.
+    // Failed clauses are listed below. Their panic messages mean nothing to a user.
     std::panic::set_hook(Box::new(|_| {}));
     let checked = check_engine(url, &credentials());
     let _ = std::panic::take_hook();
@@ -131,7 +132,7 @@ fn check_one(url: &str) -> Result<u8, CommandError> {
     Ok(BREACH)
 }
 
-/// The groups of engines and the crawl that are meant, where one has to be named.
+/// Returns the engine groups and the crawl from the arguments, one of which must name the crawl.
 fn place_of_crawl(args: &FrontierPlaceArgs) -> Result<(Vec<String>, String), CommandError> {
     let (urls, crawl) = place(args)?;
     let crawl = crawl.ok_or_else(|| {
@@ -236,7 +237,7 @@ fn state(worker: &WorkerOverview) -> &'static str {
     }
 }
 
-/// Pages a second of this life of a worker; none of one that is gone.
+/// Returns a worker's pages per second since it started. 0 for a worker that has ended.
 fn rate(worker: &WorkerOverview) -> f64 {
     match worker.is_alive {
         true => {
@@ -252,7 +253,7 @@ fn rounded(rate: f64) -> f64 {
 
 fn write_crawl(text: &mut String, crawl: &CrawlOverview) {
     let rate: f64 = crawl.workers.iter().map(rate).sum();
-    // Writing to a string does not fail.
+    // Writing to a string can't fail.
     let _ = writeln!(text, "crawl {}, version {}", crawl.name, crawl.program);
     let _ = writeln!(
         text,
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_state_of_a_worker_is_one_word_and_its_pace_that_of_its_life() {
+    fn a_worker_has_a_one_word_state_and_a_rate_over_its_lifetime() {
         for (worker, expected, pace) in [
             (worker(|_| {}), "at work", 3.5),
             (worker(|it| it.rests = true), "waiting", 3.5),
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_crawl_is_told_in_lines_and_as_an_object() {
+    fn a_crawl_is_shown_as_text_and_as_an_object() {
         let mut crawl = CrawlOverview {
             name: "study".to_owned(),
             program: "0.1.0".to_owned(),

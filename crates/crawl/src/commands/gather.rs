@@ -1,4 +1,4 @@
-//! `crawl gather`: the directories of several workers as one.
+//! `crawl gather`: merges the directories of several workers.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -15,12 +15,13 @@ use crate::error::records::of_records;
 use crate::error::{BREACH, CommandError, FINISHED, unwritable};
 use crate::terminal::{note, print_json};
 
-/// The longest name that file systems take, in bytes.
+/// Maximum length of a file name in bytes.
 const MAX_NAME: usize = 255;
 
-/// Runs `crawl gather`: the directory is made beside its place, and takes it when it is whole.
+/// Runs `crawl gather`. The directory is built next to its destination and moved there when
+/// complete.
 pub(crate) fn run(args: &GatherArgs) -> Result<u8, CommandError> {
-    // What was gathered before is not replaced: the workers' directories may be gone.
+    // An earlier result is not replaced, since the workers' directories may be gone.
     let folder = NewFolder::create(&args.output, |_| false);
     let folder = folder.map_err(|error| of_folder(&error, &args.output))?;
     let gathered = crawl_gather::gather(&args.dirs, folder.beside(), &Purpose::Reading);
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &GatherArgs) -> Result<u8, CommandError> {
     }
 }
 
-/// Gives a directory its name, which is on the disk when this returns.
+/// Moves a directory to its destination, and returns once the move is durable.
 pub(super) fn put_in_place(folder: NewFolder, output: &Path) -> Result<(), CommandError> {
     let finished = folder.finish();
     finished.map_err(|error| of_folder(&error, output))?;
@@ -46,8 +47,9 @@ pub(super) fn put_in_place(folder: NewFolder, output: &Path) -> Result<(), Comma
     sync().map_err(|why| unwritable(output, &why))
 }
 
-/// Has a command that is given the directories of several workers read them as one: `dir` is that one
-/// then, which is gone when what this gives is dropped.
+/// Gathers the directories of several workers into a temporary one for a command that reads a
+/// crawl. `dir` is set to the gathered directory, which is removed when the returned folder is
+/// dropped. A single directory is used as it is.
 pub(crate) fn as_one(
     dirs: &[PathBuf],
     dir: &mut PathBuf,
@@ -56,11 +58,11 @@ pub(crate) fn as_one(
         *dir = dirs.first().cloned().unwrap_or_default();
         return Ok(None);
     };
-    // On the same file system a WARC file gets a second name, and is not copied.
+    // On the same file system, WARC files are hard-linked rather than copied.
     let place = first.with_file_name(format!("gathered-{}", process::id()));
     let folder = NewFolder::create(&place, |_| false);
     let folder = folder.map_err(|error| of_folder(&error, &place))?;
-    // Tables and archives that are made of it have its name.
+    // Exported tables and archives are named after this folder.
     *dir = folder.beside().join(name_of_all(dirs));
     fs::create_dir(&*dir).map_err(|why| unwritable(dir, &why))?;
     let gathered = crawl_gather::gather(dirs, dir, &Purpose::Reading);
@@ -68,7 +70,7 @@ pub(crate) fn as_one(
     Ok(Some(folder))
 }
 
-/// The names of directories, one behind the other.
+/// Joins the names of directories with `+`.
 fn name_of_all(dirs: &[PathBuf]) -> OsString {
     let names = dirs.iter().filter_map(|dir| dir.file_name());
     let all = names.collect::<Vec<_>>().join(OsStr::new("+"));
@@ -81,7 +83,7 @@ fn name_of_all(dirs: &[PathBuf]) -> OsString {
 fn summary(gathered: &Gathered, args: &GatherArgs) -> String {
     let workers = &gathered.workers;
     let sum = |of: fn(&crawl_archive::rows::WorkerRow) -> u64| workers.iter().map(of).sum::<u64>();
-    let mut said = format!(
+    let mut message = format!(
         "{} written: {}, {}, {}, {} in {}",
         args.output.display(),
         counted(workers.len() as u64, "worker", "workers"),
@@ -92,12 +94,12 @@ fn summary(gathered: &Gathered, args: &GatherArgs) -> String {
     );
     let unreadable = sum(|worker| worker.unreadable);
     if unreadable > 0 {
-        said.push_str(&format!(
+        message.push_str(&format!(
             "; {} left out that no row stands in",
             counted(unreadable, "line", "lines")
         ));
     }
-    said
+    message
 }
 
 pub(super) fn of_folder(error: &NewFileError, output: &Path) -> CommandError {

@@ -1,4 +1,4 @@
-//! `crawl index`: the search index of a crawl, built anew from its archive.
+//! `crawl index`: rebuilds a crawl's search index from its archive.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
     Ok(FINISHED)
 }
 
-/// Builds the index of a crawl anew; nothing where it was interrupted.
+/// Rebuilds the index of a crawl. `None` if interrupted.
 pub(super) fn build(args: &IndexArgs) -> Result<Option<Reindexed>, CommandError> {
     let dir = args.dir.as_path();
     let rules = rules(args)?;
@@ -69,8 +69,8 @@ pub(super) fn build(args: &IndexArgs) -> Result<Option<Reindexed>, CommandError>
     Ok(Some(done).filter(|done| !done.is_stopped))
 }
 
-/// The name that METAs and headers know the crawl by, and how they are read: as its crawl.toml
-/// has it.
+/// Returns the name that META elements and headers use for the crawl, and the profile for reading
+/// them, both from its crawl.toml.
 fn rules(args: &IndexArgs) -> Result<Reindex, CommandError> {
     let dir = args.dir.as_path();
     let table = stored_settings(dir);

@@ -1,4 +1,4 @@
-//! One file or folder for each command beside the crawl itself.
+//! Commands other than the crawl itself, each in its own file or folder.
 
 #[cfg(feature = "tables")]
 mod bundle;

@@ -1,4 +1,4 @@
-//! `crawl export` of the pages of a crawl's search index.
+//! `crawl export` of the pages in a crawl's search index.
 
 use std::ffi::OsStr;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -21,7 +21,7 @@ use crate::error::{CommandError, FINISHED, unwritable};
 use crate::search_index;
 use crate::terminal::note;
 
-/// Writes the pages in the format of `args`, which must be one that needs the index.
+/// Writes the pages in the format of `args`, which must be one that uses the index.
 pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     let to_stdout = args.out.as_os_str() == "-";
     if args.dirs.len() > 1 {
@@ -45,7 +45,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
             note(&summary);
             Ok(FINISHED)
         }
-        // The reader of our output has closed the pipe.
+        // The reader of stdout has closed the pipe.
         Err(ExportError::Stream(why)) if why.kind() == ErrorKind::BrokenPipe => Ok(FINISHED),
         Err(error) => Err(refusal(&error, args)),
     }
@@ -75,7 +75,7 @@ fn stream(format: ExportFormat, index: &SearchIndex, now: i64) -> Result<String,
     Ok(format!("{} written", counted(done.pages, "page", "pages")))
 }
 
-/// Writes the lines, and a second file with the settings for the index that imports them.
+/// Writes the lines, and a second file with settings for the importing index.
 fn file(
     format: ExportFormat,
     index: &SearchIndex,

@@ -1,4 +1,4 @@
-//! `crawl plan`: what a crawl would cost its hosts.
+//! `crawl plan`: reports what a crawl would cost its hosts.
 
 use std::fs;
 use std::path::Path;

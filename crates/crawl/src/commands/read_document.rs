@@ -1,5 +1,5 @@
-//! `crawl read-document`: converts one PDF, DOCX or long Markdown from stdin to HTML on stdout. A crawl
-//! starts it for each such document, so that a hostile one harms only this process.
+//! `crawl read-document`: converts one PDF, DOCX or long Markdown from stdin to HTML on stdout. A
+//! crawl starts this process for each such document, so that a hostile one harms nothing else.
 
 use std::io::{Read as _, Write as _};
 
@@ -10,21 +10,21 @@ use nix::sys::resource::{Resource, setrlimit};
 use crate::cli::args::ReadDocumentArgs;
 use crate::error::{CommandError, FINISHED};
 
-/// Descriptors that this process may have open: those that it was started with.
+/// Maximum open descriptors: only those inherited at the start.
 const MAX_DESCRIPTORS: u64 = 3;
 
 /// Runs `crawl read-document`.
 pub(crate) fn run(args: &ReadDocumentArgs) -> Result<u8, CommandError> {
     let bounds = [
         (Resource::RLIMIT_AS, args.memory, args.memory),
-        // At the first it is told so, and dies of it; at the second it is killed.
+        // The soft limit sends a signal that ends the process, the hard limit kills it.
         (
             Resource::RLIMIT_CPU,
             args.timeout,
             args.timeout.saturating_add(1),
         ),
         (Resource::RLIMIT_NOFILE, MAX_DESCRIPTORS, MAX_DESCRIPTORS),
-        // It writes no file, and leaves no image of its memory.
+        // The process writes no files and no core dump.
         (Resource::RLIMIT_FSIZE, 0, 0),
         (Resource::RLIMIT_CORE, 0, 0),
     ];
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &ReadDocumentArgs) -> Result<u8, CommandError> {
             Ok(FINISHED)
         }
         Err(why) => {
-            // The crawl that started this process reads it.
+            // The crawl that started this process reads stderr.
             let _ = writeln!(std::io::stderr(), "{why}");
             Ok(UNREADABLE_EXIT_CODE)
         }

@@ -1,4 +1,4 @@
-//! `crawl recheck`: what today's rules say of what a crawl has.
+//! `crawl recheck`: checks a crawl's pages against the current rules of their hosts.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::run::recheck;
 use crate::settings::Settings;
 use crate::terminal::{note, print, print_json_lines};
 
-/// Lines that are written to stdout at a time. Bytes.
+/// How many bytes to buffer before writing to stdout.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Runs `crawl recheck`.
@@ -27,7 +27,7 @@ pub(crate) fn run(settings: &Settings, as_json: bool) -> Result<u8, CommandError
     })
 }
 
-/// Writes the rows to stdout, a chunk at a time.
+/// Writes the rows to stdout in chunks.
 fn show(dir: &Path, counts: &Recheck, as_json: bool) -> Result<(), CommandError> {
     let mut text = match as_json {
         true => String::new(),
@@ -71,7 +71,7 @@ fn summary(dir: &Path, counts: &Recheck) -> String {
     )
 }
 
-/// A line for a page, or for an origin whose rules are not known.
+/// Appends a line for a page, or for an origin whose rules are unknown.
 fn push_line(text: &mut String, row: &RecheckRow) {
     let reason = row.reason.as_deref().unwrap_or_default();
     let _ = match (&row.url, &row.origin) {

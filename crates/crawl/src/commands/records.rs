@@ -1,4 +1,4 @@
-//! `crawl report`, `crawl explain` and `crawl audit`: what the records of a crawl say.
+//! `crawl report`, `crawl explain` and `crawl audit`: print what a crawl's records contain.
 
 use std::fmt::Display;
 use std::fs;
@@ -62,7 +62,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
             }
         }
     };
-    let is_broken = broken.is_some_and(|broken| standing(&broken) > 0);
+    let is_broken = broken.is_some_and(|broken| count_reachable(&broken) > 0);
     Ok(match args.fail_on_broken && is_broken {
         true => NOTHING_DONE,
         false => printed,
@@ -71,13 +71,13 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
 
 /// Runs `crawl report --site`.
 fn site(args: &ReportArgs) -> Result<u8, CommandError> {
-    let found = crawl_records::site(&args.dir, args.max_clicks).map_err(of_records)?;
+    let report = crawl_records::site(&args.dir, args.max_clicks).map_err(of_records)?;
     match &args.html {
         Some(path) => {
-            fs::write(path, found.html()).map_err(|why| unwritable(path, &why))?;
+            fs::write(path, report.html()).map_err(|why| unwritable(path, &why))?;
             Ok(FINISHED)
         }
-        None => show(&found, args.json),
+        None => show(&report, args.json),
     }
 }
 
@@ -87,7 +87,7 @@ fn faults(args: &ReportArgs) -> Result<u8, CommandError> {
         [] => &FaultKind::ALL[..],
         ref kinds => kinds,
     };
-    // A baseline that can't be read is told before the archive is.
+    // A baseline that can't be read is reported before the slow reading of the archive.
     let baseline = args.baseline.as_deref().map(Baseline::read);
     let baseline = baseline.transpose().map_err(of_records)?;
     let mut faults = crawl_records::faults(&args.dir, kinds).map_err(of_records)?;
@@ -108,18 +108,18 @@ fn faults(args: &ReportArgs) -> Result<u8, CommandError> {
     })
 }
 
-/// Broken pages that someone comes to: a link leads there, or it is a seed. One whose links were
-/// taken away is nobody's trouble any more.
-fn standing(broken: &BrokenLinks) -> u64 {
+/// Counts broken pages that are seeds or have a link to them. A page without remaining links no
+/// longer matters.
+fn count_reachable(broken: &BrokenLinks) -> u64 {
     let pages = broken.pages.iter();
-    let standing = pages.filter(|page| page.via.is_none() || !page.links.is_empty());
-    standing.count() as u64
+    let count_reachable = pages.filter(|page| page.via.is_none() || !page.links.is_empty());
+    count_reachable.count() as u64
 }
 
-fn show<T: Serialize + Display>(found: &T, as_json: bool) -> Result<u8, CommandError> {
+fn show<T: Serialize + Display>(report: &T, as_json: bool) -> Result<u8, CommandError> {
     match as_json {
-        true => print_json(found),
-        false => print(found.to_string().as_bytes()),
+        true => print_json(report),
+        false => print(report.to_string().as_bytes()),
     }
 }
 
@@ -131,14 +131,14 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, CommandError> {
         explanation.map_err(of_records)
     };
     let (mut url, mut explanation) = (url.clone(), explained(&url)?);
-    // A host that was typed without a scheme may have been crawled over http.
+    // A host typed without a scheme may have been crawled over http.
     if let Some(over_http) = stand_in.filter(|_| explanation.state == "unknown") {
-        let other = explained(&over_http)?;
-        if other.state != "unknown" {
-            (url, explanation) = (over_http, other);
+        let http_explanation = explained(&over_http)?;
+        if http_explanation.state != "unknown" {
+            (url, explanation) = (over_http, http_explanation);
         }
     }
-    // Where the state can't be read, as while the crawl runs, the explanation says so.
+    // If the state can't be read, as during a crawl, the explanation reports that.
     if explanation.state_read == StateRead::Read {
         let tombstone = find_tombstone(&args.dir, &url);
         if let Some(tombstone) = tombstone.map_err(|error| of_engine(&error, &args.dir))? {

@@ -1,4 +1,4 @@
-//! `crawl replay`: what other settings would have fetched of what a crawl archived.
+//! `crawl replay`: reports what other settings would have fetched, from the archive of a crawl.
 
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -14,47 +14,49 @@ use crate::run::{ReplayRun, replay};
 use crate::settings::Settings;
 use crate::terminal::{print, print_json};
 
-/// The outcome, as JSON has it. Field names stay; a later version may add fields.
+/// The result, also printed as JSON. Field names are stable; later versions may add fields.
 #[derive(Debug, Serialize)]
 struct ReplayReport {
     /// The layout of this object: 1.
     format: u32,
-    /// The settings that differ from those of the crawl; none: each request has the time that the
-    /// records say.
+    /// Settings that differ from the crawl's. If empty, each request has the time from the records.
     settings: Vec<String>,
     /// How the run ended.
     ended: String,
-    /// Its length in virtual time, in milliseconds.
+    /// Duration in virtual time, in milliseconds.
     took_ms: u64,
-    /// Requests that the archive has no answer to.
+    /// Requests without an answer in the archive.
     not_archived: u64,
-    /// Those among them whose answers its site wanted to be in no archive.
+    /// Unarchived requests whose answers the site excluded from archives.
     withheld: u64,
-    /// URLs that are not asked for, since the archive does not know the rules of their site.
+    /// URLs not fetched because the archive lacks the rules of their site.
     without_rules: u64,
-    /// Bodies that the crawl cut, and these settings would not have.
+    /// Bodies that the crawl truncated and these settings would not.
     cut_bodies: u64,
-    /// How it first differs from the records, where the settings are the same: it sends an `other`
-    /// request, or this one `later`, goes `beyond` their end, or sends `fewer`.
+    /// How the replay first diverges from the records under the same settings: it sends an `other`
+    /// request, or the same one `later`, goes `beyond` their end, or sends `fewer`.
     difference: Option<&'static str>,
-    /// The request from which on it does; none where it sends fewer.
+    /// The request at which the replay diverges. `None` if it sends fewer.
     first_difference: Option<String>,
-    /// The same in words.
+    /// The divergence in words.
     #[serde(skip)]
     differs: Option<String>,
-    /// The crawl (A) and its replay (B) beside each other.
+    /// A comparison of the crawl (A) with its replay (B).
     comparison: Comparison,
 }
 
 /// Runs `crawl replay`.
 pub(crate) fn run(dir: &Path, settings: &Settings, as_json: bool) -> Result<u8, CommandError> {
-    let ReplayRun { replayed, others } = replay(dir, settings)?;
+    let ReplayRun {
+        replayed,
+        changed_settings,
+    } = replay(dir, settings)?;
     let summary = &replayed.summary;
     let comparison = crawl_records::compare(dir, &summary.output).map_err(of_records)?;
     let difference = replayed.difference.as_ref();
     let report = ReplayReport {
         format: 1,
-        settings: others,
+        settings: changed_settings,
         ended: ending(&summary.ended),
         took_ms: u64::try_from(summary.elapsed.as_millis()).unwrap_or(u64::MAX),
         not_archived: replayed.gaps.not_archived,
@@ -99,7 +101,7 @@ fn ending(ended: &Ended) -> String {
         Ended::Budget(budget) => format!("--{budget} is spent"),
         Ended::GroupBudget(budget) => format!("{budget} is spent"),
         Ended::Interrupted => "interrupted".to_owned(),
-        // No worker shares a replay.
+        // Workers can't share a replay.
         Ended::HandedOver => "handed over".to_owned(),
         Ended::Unreachable(hosts) => {
             let hosts = counted(hosts.len() as u64, "host", "hosts");
@@ -108,7 +110,7 @@ fn ending(ended: &Ended) -> String {
     }
 }
 
-/// Lines for a person.
+/// Formats the report as text.
 impl Display for ReplayReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.settings.len() {
@@ -154,7 +156,7 @@ impl Display for ReplayReport {
 impl ReplayReport {
     fn unknown(&self) -> String {
         let of_all = self.comparison.b.requests;
-        let asked = match self.not_archived {
+        let unanswered = match self.not_archived {
             0 => format!("none of {}", counted(of_all, "request", "requests")),
             count => format!(
                 "{} of {} have no answer in the archive",
@@ -163,9 +165,9 @@ impl ReplayReport {
             ),
         };
         match self.without_rules {
-            0 => asked,
+            0 => unanswered,
             count => format!(
-                "{asked}; {} not asked for, as the archive has no robots.txt of their sites",
+                "{unanswered}; {} not asked for, as the archive has no robots.txt of their sites",
                 counted(count, "URL is", "URLs are")
             ),
         }

@@ -1,4 +1,4 @@
-//! `crawl search`: ranked results on a terminal, or as JSON.
+//! `crawl search`: prints ranked results for a terminal or as JSON.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
@@ -19,14 +19,14 @@ use crate::error::{CommandError, FINISHED, INTERRUPTED};
 use crate::search_index;
 use crate::terminal::{note, print_as_is, print_json};
 
-/// Columns of a line where nothing tells how many there are.
+/// Line width if the terminal does not report one.
 const COLUMNS: usize = 80;
-/// Columns of a line, at most: longer ones are hard to read.
+/// Maximum line width, since longer lines are hard to read.
 const MAX_COLUMNS: usize = 100;
-/// Lines of an excerpt.
+/// Maximum lines of an excerpt.
 const EXCERPT_LINES: usize = 3;
 
-/// Runs `crawl search`, over the directories of several workers as well.
+/// Runs `crawl search`, which also accepts the directories of several workers.
 pub(crate) fn run(mut args: SearchArgs) -> Result<u8, CommandError> {
     let is_worker = |dir: &Path| {
         let settings = stored_settings(dir);
@@ -38,13 +38,13 @@ pub(crate) fn run(mut args: SearchArgs) -> Result<u8, CommandError> {
         return search(&args);
     }
     let words = args.query.iter();
-    let others = words.take_while(|word| is_worker(Path::new(word))).count();
-    let others: Vec<PathBuf> = args.query.drain(..others).map(PathBuf::from).collect();
+    let more_dirs = words.take_while(|word| is_worker(Path::new(word))).count();
+    let more_dirs: Vec<PathBuf> = args.query.drain(..more_dirs).map(PathBuf::from).collect();
     if args.query.is_empty() {
         return Err(CommandError::usage("no words to look for are given")
             .hint("they stand behind the directories"));
     }
-    let dirs = [vec![args.dir.clone()], others].concat();
+    let dirs = [vec![args.dir.clone()], more_dirs].concat();
     let gathered = as_one(&dirs, &mut args.dir)?;
     if gathered.is_some() {
         let to_index = IndexArgs {
@@ -82,16 +82,16 @@ fn search(args: &SearchArgs) -> Result<u8, CommandError> {
         return print_json(&answer);
     }
     if answer.results.is_empty() && answer.facets.is_none() {
-        // It is no result, so it is no data.
+        // The message is not a result, so it doesn't go to stdout.
         note(&nothing(&answer));
         return Ok(FINISHED);
     }
     let is_bold = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    // Its titles and excerpts are harmless, and it has codes of its own.
+    // Titles and excerpts are sanitized already, and the text contains escape codes for styles.
     print_as_is(shown(&answer, args.offset, columns, is_bold).as_bytes())
 }
 
-/// The symbols that a query without letters and digits consists of: some are not searchable.
+/// Returns the symbols of a query without letters and digits, some of which aren't searchable.
 fn only_symbols(answer: &SearchResults) -> Option<String> {
     let has_word = answer.query.contains(char::is_alphanumeric);
     let symbols = answer.unknown.iter().map(|symbols| safe_line(symbols));
@@ -137,7 +137,7 @@ fn shown(answer: &SearchResults, offset: usize, columns: usize, is_bold: bool) -
     text
 }
 
-/// A line for each facet, with what its values are called in a filter.
+/// Writes a line per facet, with its values as written in a filter.
 fn counts(text: &mut String, facets: &Facets, columns: usize) {
     let all = [
         ("folder", &facets.folder),
@@ -180,7 +180,7 @@ fn one(text: &mut String, number: usize, hit: &Hit, columns: usize, is_bold: boo
             EXCERPT_LINES + 1,
         );
     }
-    // An address is one word, so that it can be copied.
+    // A URL is never wrapped, so that it can be copied.
     let _ = writeln!(text, "{indent}{}", hit.leads_to);
     for section in &hit.sections {
         let name = section.name();
@@ -191,7 +191,7 @@ fn one(text: &mut String, number: usize, hit: &Hit, columns: usize, is_bold: boo
     text.push('\n');
 }
 
-/// Words of the query stand out on a terminal that can do so.
+/// Highlights words of the query on a terminal that supports it.
 fn marked(parts: &[TextPart], is_bold: bool) -> String {
     let part = |part: &TextPart| {
         let clean = safe_line(&part.text);
@@ -204,8 +204,8 @@ fn marked(parts: &[TextPart], is_bold: bool) -> String {
 }
 
 fn columns() -> usize {
-    let known = console::Term::stdout().size_checked();
-    let columns = known.map_or(COLUMNS, |(_, columns)| usize::from(columns));
+    let size = console::Term::stdout().size_checked();
+    let columns = size.map_or(COLUMNS, |(_, columns)| usize::from(columns));
     columns.clamp(40, MAX_COLUMNS)
 }
 

@@ -1,5 +1,5 @@
-//! `crawl export --to markdown`, `llms-txt` and `sitemap`: the pages of a crawl as files that a site
-//! may publish.
+//! `crawl export --to markdown`, `llms-txt` and `sitemap`: exports a crawl's pages as files for a
+//! site to publish.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crawl_records::{ArchivedPages, counted};
 
 use crate::cli::args::{ExportArgs, ExportFormat};
 
-/// Writes them; says what was written. `now` is in seconds since 1970 UTC.
+/// Writes the files and returns a message about them. `now` is in seconds since 1970 UTC.
 pub(crate) fn export(
     args: &ExportArgs,
     index: &SearchIndex,
@@ -44,24 +44,24 @@ fn markdown(
         folder.page(&page, source)
     })?;
     let done = folder.finish()?;
-    let mut said = format!(
+    let mut message = format!(
         "{} written: {}",
         args.out.display(),
         counted(done.pages, "page", "pages")
     );
     if done.from_index > 0 {
         let pages = counted(done.from_index, "page", "pages");
-        said.push_str(&format!(
+        message.push_str(&format!(
             "; {pages} by the words of the index, as the archive does not hold their bodies"
         ));
     }
     if done.without_text > 0 {
         let pages = counted(done.without_text, "page", "pages");
-        said.push_str(&format!(
+        message.push_str(&format!(
             "; {pages} without text, which lets nobody show it (nosnippet, max-snippet)"
         ));
     }
-    Ok(said)
+    Ok(message)
 }
 
 fn llms_txt(
@@ -84,18 +84,18 @@ fn llms_txt(
         file.finish()?;
         done
     };
-    let mut said = format!(
+    let mut message = format!(
         "{} written: {}",
         args.out.display(),
         counted(done.pages, "page", "pages")
     );
     if done.left_out > 0 {
-        said.push_str(&format!(
+        message.push_str(&format!(
             "; {} left out, as their time is over or their site refuses ai-input",
             counted(done.left_out, "page", "pages")
         ));
     }
-    Ok(said)
+    Ok(message)
 }
 
 fn sitemap(
@@ -119,9 +119,9 @@ fn sitemap(
     ))
 }
 
-/// The time of a page's last change, in seconds since 1970 UTC: that of the fetch which found it
-/// changed; else the date that the page states; else `Last-Modified`. Servers that make a page for
-/// each request say the time of the request there, which is none.
+/// Returns when a page last changed, in seconds since 1970 UTC: the time of the fetch that detected
+/// the change, else the date stated in the page, else `Last-Modified`. Servers that generate pages
+/// on request send the time of the request, which is ignored.
 fn last_change(page: &IndexedPage, archived: &ArchivedPages) -> Option<i64> {
     let seen = archived.seen(&page.url);
     let changed = seen.and_then(|seen| seen.changed_at);
@@ -133,5 +133,5 @@ fn last_change(page: &IndexedPage, archived: &ArchivedPages) -> Option<i64> {
     })
 }
 
-/// The least age of a `Last-Modified` that is believed: clocks differ.
+/// Minimum age of a `Last-Modified` to be trusted, since clocks differ.
 const MIN_AGE_SECONDS: i64 = 60;

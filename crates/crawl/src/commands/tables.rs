@@ -1,5 +1,5 @@
-//! `crawl export --to parquet` and `--to csv`: the records of a crawl as tables; `--to graph`: its
-//! links as a graph.
+//! `crawl export --to parquet` and `--to csv` write a crawl's records as tables. `--to graph`
+//! writes its links as a graph.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(crate) fn export(args: &ExportArgs, format: Format) -> Result<u8, CommandErr
         rows(&tables)
     ));
     for table in &tables {
-        tell_defects(table.name, table.read);
+        report_defects(table.name, table.read);
     }
     if tables.iter().all(|table| table.name != "links") {
         note("no table of links: the crawl kept none (`--links on` keeps them)");
@@ -46,8 +46,8 @@ pub(crate) fn export_graph(args: &ExportArgs) -> Result<u8, CommandError> {
         counted(graph.edges, "link", "links"),
         counted(graph.host_pairs, "pair of hosts", "pairs of hosts"),
     ));
-    tell_defects("pages", graph.page_rows);
-    tell_defects("links", graph.link_rows);
+    report_defects("pages", graph.page_rows);
+    report_defects("links", graph.link_rows);
     if graph.without_host > 0 {
         let links = counted(graph.without_host, "link", "links");
         note(&format!(
@@ -71,12 +71,12 @@ fn rounds(args: &ExportArgs) -> Rounds {
     }
 }
 
-/// Has a folder written that appears whole or not at all.
+/// Has `write` fill a folder that appears complete or not at all.
 fn folder<T>(
     args: &ExportArgs,
     write: impl FnOnce(&Path) -> Result<T, TablesError>,
 ) -> Result<T, CommandError> {
-    // An earlier export is not replaced: there may be a study's own files in it.
+    // An earlier export is not replaced, since the user may have added files to it.
     let is_ours = |_: &_| false;
     let folder = NewFolder::create(&args.out, is_ours).map_err(|error| of_folder(error, args))?;
     let written = write(folder.beside()).map_err(|error| of_tables(error, args))?;
@@ -84,16 +84,16 @@ fn folder<T>(
     Ok(written)
 }
 
-/// `pages 1,024 rows, hosts 1 row ..`.
+/// Formats row counts as `pages 1,024 rows, hosts 1 row ..`.
 fn rows(tables: &[WrittenTable]) -> String {
-    let told = |table: &WrittenTable| {
+    let count = |table: &WrittenTable| {
         let rows = counted(table.rows, "row", "rows");
         format!("{} {rows}", table.name)
     };
-    tables.iter().map(told).collect::<Vec<_>>().join(", ")
+    tables.iter().map(count).collect::<Vec<_>>().join(", ")
 }
 
-fn tell_defects(name: &str, read: RowsRead) {
+fn report_defects(name: &str, read: RowsRead) {
     if read.bad_lines > 0 {
         let lines = counted(read.bad_lines, "bad line", "bad lines");
         note(&format!("{name}.jsonl: {lines} left out"));

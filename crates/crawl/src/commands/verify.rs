@@ -1,4 +1,4 @@
-//! `crawl verify`: whether what a crawl left is whole.
+//! `crawl verify`: checks the integrity of a crawl's files.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, process};
@@ -13,13 +13,13 @@ use crate::terminal::{print, print_json};
 /// Runs `crawl verify`.
 pub(crate) fn run(args: &VerifyArgs) -> Result<u8, CommandError> {
     let scratch = Scratch::create()?;
-    let found = verify(&args.dir, scratch.path());
-    let found = found.map_err(|why| of_verify(why, &scratch))?;
+    let report = verify(&args.dir, scratch.path());
+    let report = report.map_err(|why| of_verify(why, &scratch))?;
     let printed = match args.json {
-        true => print_json(&found)?,
-        false => print(found.to_string().as_bytes())?,
+        true => print_json(&report)?,
+        false => print(report.to_string().as_bytes())?,
     };
-    Ok(match found.is_whole() {
+    Ok(match report.is_whole() {
         true => printed,
         false => BREACH,
     })
@@ -34,13 +34,13 @@ fn of_verify(why: VerifyError, scratch: &Scratch) -> CommandError {
     }
 }
 
-/// A folder for what has to be sorted, which goes when this is over.
+/// A temporary folder for sorting. Dropping it removes the folder.
 struct Scratch(PathBuf);
 
 impl Scratch {
     fn create() -> Result<Scratch, CommandError> {
         let path = env::temp_dir().join(format!("crawl-verify-{}", process::id()));
-        // One of the same number may have been killed here.
+        // A killed process with the same id may have left one.
         let _ = fs::remove_dir(&path);
         match fs::create_dir(&path) {
             Ok(()) => Ok(Scratch(path)),

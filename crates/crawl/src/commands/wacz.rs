@@ -1,4 +1,4 @@
-//! `crawl export --to wacz`: the archive of a crawl as one file.
+//! `crawl export --to wacz`: writes a crawl's archive as one file.
 
 use std::{fs, io};
 
@@ -13,7 +13,7 @@ use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::terminal::note;
 
-/// Writes the file beside its place, and puts it there when it is whole.
+/// Writes the file next to its destination, and moves it there when complete.
 pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
     let out = &args.out;
     if out.extension().is_none_or(|ending| ending != "wacz") {
@@ -22,7 +22,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
             CommandError::usage(named).hint("let it end in .wacz, by which players know it")
         );
     }
-    // An earlier export is not replaced: it may be the only copy of what was cited.
+    // An earlier export is not replaced, since it may be the only copy of cited data.
     if out.symlink_metadata().is_ok() {
         return Err(
             CommandError::usage(format!("{} is there already", out.display()))
@@ -33,7 +33,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
     if parent.is_some_and(|parent| !parent.exists()) {
         return Err(unwritable(out, &io::ErrorKind::NotFound.into()));
     }
-    // What is sorted on the way lies in a folder that goes when this is over.
+    // The folder for sorting is removed when this function returns.
     let scratch = NewFolder::create(out, |_| false).map_err(|error| of_scratch(&error, args))?;
     let options = WaczOptions {
         round: match args.round {
@@ -47,7 +47,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
     let packaged = package(&args.dir, scratch.beside(), &options);
     let packaged = packaged.map_err(|error| of_wacz(error, args))?;
     fs::rename(&packaged.file, out).map_err(|error| unwritable(out, &error))?;
-    tell(&packaged, args);
+    report(&packaged, args);
     Ok(FINISHED)
 }
 
@@ -56,7 +56,7 @@ fn now() -> Timestamp {
     Timestamp::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
-fn tell(packaged: &Packaged, args: &ExportArgs) {
+fn report(packaged: &Packaged, args: &ExportArgs) {
     note(&format!(
         "{} written: {}, {}, {}, {}",
         args.out.display(),

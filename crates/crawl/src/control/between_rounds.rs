@@ -1,33 +1,33 @@
-//! The time between two rounds: what is known of the last, and whether the next is waited for.
+//! State between two rounds: the last round's counts and the wait for the next one.
 
 use crawl_engine::{Progress, Summary};
 use crawl_weburl::HostKey;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-/// The wait for the next round.
+/// A wait for the next round.
 #[derive(Clone, Debug)]
 pub(crate) struct BetweenRounds {
-    /// When it begins.
+    /// When the next round begins.
     pub(crate) at: Timestamp,
-    /// The end of the last one.
+    /// The counts of the last round.
     pub(crate) last: LastRound,
-    /// The end of the wait for it.
+    /// How to wait for the next round.
     pub(crate) wait_mode: watch::Sender<WaitMode>,
 }
 
-/// The end of the wait for the next round.
+/// How to wait for the next round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitMode {
-    /// Until its time comes.
+    /// Wait until the scheduled time.
     UntilThen,
-    /// Until somebody resumes.
+    /// Wait until a `resume` command.
     Paused,
-    /// No longer.
+    /// Begin now.
     Now,
 }
 
-/// The counts of the last round, as they are shown while the next is waited for.
+/// The counts of the last round, shown while the crawl waits for the next.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LastRound {
     pub(crate) progress: Progress,
@@ -35,7 +35,7 @@ pub(crate) struct LastRound {
 }
 
 impl LastRound {
-    /// The round that ended so.
+    /// Returns the counts of the round with this summary.
     pub(crate) fn of(summary: &Summary) -> LastRound {
         LastRound {
             progress: Progress {

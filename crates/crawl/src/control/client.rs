@@ -1,4 +1,4 @@
-//! The other end of the control socket: asks a crawl that runs.
+//! Client of a running crawl's control socket.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use super::lines::{Line, next_line};
 use super::protocol::{Answer, Command, Refused, State};
 use super::socket_path::{SOCKET, SocketPath};
 
-/// The longest line that is read, in bytes: a state names at most a few score URLs and hosts.
+/// Maximum length of an answer in bytes. A state lists only a few dozen URLs and hosts.
 const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
-/// The longest wait for an answer. A command that is to be durable waits for the disk.
+/// Maximum wait for an answer. A durable command waits for the disk.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A connection to a running crawl: commands go over it one after the other.
+/// A connection to a running crawl, for one command at a time.
 #[derive(Debug)]
 pub(crate) struct Client {
     dir: PathBuf,
@@ -28,17 +28,17 @@ pub(crate) struct Client {
     to: OwnedWriteHalf,
 }
 
-/// States as they come.
+/// A subscription to the states of a running crawl.
 #[derive(Debug)]
 pub(crate) struct Watch {
     client: Client,
 }
 
-/// Why a running crawl could not be asked.
+/// Why a command to a running crawl failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub(crate) enum ClientError {
-    /// The socket is there and can't be used.
+    /// The socket exists but can't be used.
     #[error("can't ask the crawl in `{}`: {source}", dir.display())]
     Socket {
         /// The crawl's directory.
@@ -46,24 +46,24 @@ pub(crate) enum ClientError {
         /// The system's error.
         source: io::Error,
     },
-    /// The crawl ended, or hung up.
+    /// The crawl ended or closed the connection.
     #[error("the crawl in `{}` hung up", dir.display())]
     HungUp {
         /// The crawl's directory.
         dir: PathBuf,
     },
-    /// No answer came in time.
+    /// No answer arrived in time.
     #[error("the crawl in `{}` gave no answer within {ANSWER_TIMEOUT:?}", dir.display())]
     Silent {
         /// The crawl's directory.
         dir: PathBuf,
     },
-    /// The answer is none of this protocol.
+    /// The answer violates the protocol.
     #[error("the crawl in `{}` answered what is no answer: {why}", dir.display())]
     Garbled {
         /// The crawl's directory.
         dir: PathBuf,
-        /// The reason why it is none.
+        /// What is wrong with the answer.
         why: String,
     },
     /// The crawl refused the command.
@@ -72,10 +72,11 @@ pub(crate) enum ClientError {
 }
 
 impl Client {
-    /// Connects to the crawl that runs in this directory; none where none runs there.
+    /// Connects to the crawl running in this directory. `None` if no crawl runs there.
     ///
     /// # Errors
-    /// [`ClientError::Socket`] where there is a socket that can't be used, as another user's.
+    /// [`ClientError::Socket`] if the socket can't be used, for example because another user owns
+    /// it.
     pub(crate) async fn connect(dir: &Path) -> Result<Option<Client>, ClientError> {
         let failed = |source| ClientError::Socket {
             dir: dir.to_owned(),
@@ -95,37 +96,39 @@ impl Client {
                     to,
                 }))
             }
-            // A run that was killed leaves a socket where nobody listens.
+            // A killed run leaves a socket that nothing listens on.
             Err(why) if is_nobody(&why) => Ok(None),
             Err(why) => Err(failed(why)),
         }
     }
 
-    /// The state of the crawl.
+    /// Requests the state of the crawl.
     ///
     /// # Errors
-    /// [`ClientError`] where no state came.
+    /// [`ClientError`] if no state arrives.
     pub(crate) async fn state(&mut self) -> Result<State, ClientError> {
-        self.tell(&Command::State {}).await?;
+        self.send_line(&Command::State {}).await?;
         let answer = self.answer_in_time().await?;
         self.state_of(answer)
     }
 
-    /// The state of the crawl, at most once a second, whenever that changed.
+    /// Subscribes to the state of the crawl: whenever it changes, at most once a second.
     ///
     /// # Errors
-    /// [`ClientError`] where the crawl is gone.
+    /// [`ClientError`] if the crawl is gone.
     pub(crate) async fn watch(mut self) -> Result<Watch, ClientError> {
-        self.tell(&Command::Watch {}).await?;
+        self.send_line(&Command::Watch {}).await?;
         Ok(Watch { client: self })
     }
 
-    /// Has a command carried out; lines that say what it did, where that is not plain.
+    /// Sends a command and waits for it to finish. Returns notes on its effect, if that isn't
+    /// obvious.
     ///
     /// # Errors
-    /// [`ClientError::Refused`]; any other where it is not known whether it was.
+    /// [`ClientError::Refused`] if the crawl refuses it. After any other error it is unknown
+    /// whether the command took effect.
     pub(crate) async fn send(&mut self, command: &Command) -> Result<Vec<String>, ClientError> {
-        self.tell(command).await?;
+        self.send_line(command).await?;
         match self.answer_in_time().await? {
             Answer::Done { told, .. } => Ok(told),
             Answer::Refused(refused) => Err(ClientError::Refused(refused)),
@@ -133,7 +136,7 @@ impl Client {
         }
     }
 
-    async fn tell(&mut self, command: &Command) -> Result<(), ClientError> {
+    async fn send_line(&mut self, command: &Command) -> Result<(), ClientError> {
         let line = serde_json::to_string(command).map_err(|why| self.garbled(&why.to_string()))?;
         let sent = self.to.write_all(format!("{line}\n").as_bytes()).await;
         sent.map_err(|why| self.failed(why))
@@ -188,10 +191,10 @@ impl Client {
 }
 
 impl Watch {
-    /// The next state; none where the crawl is over.
+    /// Waits for the next state. `None` if the crawl is over.
     ///
     /// # Errors
-    /// [`ClientError`] where what came is no state.
+    /// [`ClientError`] if the message isn't a state.
     pub(crate) async fn next(&mut self) -> Result<Option<State>, ClientError> {
         match self.client.answer().await {
             Ok(answer) => self.client.state_of(answer).map(Some),
@@ -218,7 +221,7 @@ mod tests {
     use super::{Client, ClientError};
     use crate::control::protocol::{Command, Refused};
 
-    /// A crawl that reads one line and answers with these bytes.
+    /// Starts a mock crawl that reads one line and answers with `answer`.
     fn crawl(dir: &Path, answer: &'static [u8]) {
         let state = dir.join("state");
         std::fs::create_dir_all(&state).unwrap();
@@ -241,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_are_told_apart() {
+    async fn kinds_of_answers_are_distinguished() {
         assert!(reply(b"{\"ok\":true}\n").await.is_ok());
         let answer = reply(b"{\"error\":\"no\",\"hint\":\"later\"}\n").await;
         assert!(
@@ -259,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_nobody_listens_no_crawl_runs() {
+    async fn without_a_listener_there_is_no_crawl() {
         let dir = tempfile::tempdir().unwrap();
         assert!(Client::connect(dir.path()).await.unwrap().is_none());
         let state = dir.path().join("state");

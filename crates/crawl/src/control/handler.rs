@@ -1,4 +1,4 @@
-//! The answers to commands: from the crawl that runs, or between two rounds from the job itself.
+//! Answers commands, through the engine while a crawl runs and from the job itself between rounds.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,50 +18,50 @@ use super::settings_source::SettingsSource;
 use super::state_json::{of_live, of_progress, of_rest};
 use crate::error::CommandError;
 
-/// A state that is younger is told again, however many ask.
+/// How long a state is cached, so that many clients cost the crawl no more than one.
 const MAX_STATE_AGE: Duration = Duration::from_millis(250);
 
-/// The time between two lines that are heeded, over all connections.
+/// Minimum time between two processed lines, over all connections.
 const LINE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// URLs that are kept for the next round, at most: it begins at once, and this is what may come
-/// meanwhile.
+/// Maximum URLs held for the next round. Few can arrive in between, since the round begins
+/// immediately.
 const MAX_KEPT_URLS: usize = 16;
 
-/// Carries out the commands of all connections, in each mode of the job.
+/// Executes the commands of all connections, in every mode of the job.
 #[derive(Debug)]
 pub(crate) struct ControlHandler {
     dir: PathBuf,
-    /// Where the settings come from, if they can be read again.
+    /// The source of the settings, if they can be reloaded.
     settings: Option<Arc<dyn SettingsSource>>,
-    /// Held while they are.
+    /// Held while the settings are reloaded.
     reading: tokio::sync::Mutex<()>,
-    /// Locked for moments only, and never across an await.
+    /// Locked only briefly, never across an await.
     inner: Mutex<ControlState>,
-    /// The state that was told last, when, and after how many changes of the mode.
-    told: tokio::sync::Mutex<Option<(Instant, u64, State)>>,
-    /// When the next line is heeded.
+    /// The last state sent, when it was taken, and the value of `mode_changes` then.
+    last_state: tokio::sync::Mutex<Option<(Instant, u64, State)>>,
+    /// When the next line may be processed.
     pace: tokio::sync::Mutex<Instant>,
 }
 
 #[derive(Debug)]
 struct ControlState {
     mode: Mode,
-    /// The number of times that the mode has changed.
+    /// How often the mode has changed.
     mode_changes: u64,
-    /// Delays that were set, in their order: they outlive a round.
+    /// `delay` commands in order, kept over rounds.
     delays: Vec<EngineCommand>,
-    /// Commands that the next round is given as soon as it begins.
+    /// Commands to post to the next round as soon as it begins.
     next: Vec<(EngineCommand, oneshot::Sender<Result<(), Refused>>)>,
 }
 
 #[derive(Clone, Debug)]
 enum Mode {
-    /// A crawl that runs.
+    /// A crawl is running.
     Crawl(Commander, watch::Receiver<Progress>),
-    /// The wait for the next round.
+    /// The job waits for the next round.
     BetweenRounds(Box<BetweenRounds>),
-    /// Neither has begun.
+    /// No crawl has begun yet.
     Nothing,
 }
 
@@ -73,7 +73,7 @@ impl ControlState {
 }
 
 impl ControlHandler {
-    /// A handler for the crawl in this directory.
+    /// Creates a handler for the crawl in this directory.
     pub(crate) fn new(dir: PathBuf) -> ControlHandler {
         ControlHandler {
             dir,
@@ -85,12 +85,12 @@ impl ControlHandler {
                 delays: Vec::new(),
                 next: Vec::new(),
             }),
-            told: tokio::sync::Mutex::new(None),
+            last_state: tokio::sync::Mutex::new(None),
             pace: tokio::sync::Mutex::new(Instant::now()),
         }
     }
 
-    /// The same for a job whose settings can be read again.
+    /// Adds a source to reload the settings from.
     pub(crate) fn reading_again(self, settings: Arc<dyn SettingsSource>) -> ControlHandler {
         ControlHandler {
             settings: Some(settings),
@@ -98,16 +98,17 @@ impl ControlHandler {
         }
     }
 
-    /// Returns whether the settings can be read again.
+    /// Returns whether the settings can be reloaded.
     pub(crate) fn reads_again(&self) -> bool {
         self.settings.is_some()
     }
 
-    /// Reads the settings again, and has the crawl keep to them; lines that say what changed.
-    /// Between two rounds the next one keeps to them.
+    /// Reloads the settings and applies them to the running crawl, or to the next round if none is
+    /// running. Returns notes on what changed.
     ///
     /// # Errors
-    /// All that is wrong with them, or why the crawl takes nothing; nothing is changed then.
+    /// Every problem in the settings, or why the crawl can't apply them. Nothing is changed in
+    /// either case.
     pub(crate) async fn reload(&self) -> Result<Vec<String>, CommandError> {
         let Some(settings) = &self.settings else {
             return Err(CommandError::usage("this command reads no settings again"));
@@ -117,7 +118,7 @@ impl ControlHandler {
         let read = tokio::task::spawn_blocking(move || source.read_again()).await;
         let new =
             read.map_err(|why| CommandError::disk(format!("can't read settings: {why}")))??;
-        let told = new.told.clone();
+        let notes = new.notes.clone();
         let mode = self.mode();
         if let Some(rules) = &new.rules {
             match &mode {
@@ -131,22 +132,22 @@ impl ControlHandler {
         }
         let rules = new.rules.clone();
         settings.take(new);
-        // A round that began meanwhile may have been given the older ones.
+        // A round that began in the meantime may have the old rules.
         if let (Mode::BetweenRounds(_), Mode::Crawl(commander, _), Some(rules)) =
             (mode, self.mode(), rules)
         {
             keep_rules(&commander, &rules).await?;
         }
-        Ok(told)
+        Ok(notes)
     }
 
-    /// A run begins: it is told what was kept for it, and takes commands from now on. To be
-    /// called within a tokio runtime.
+    /// Accepts commands for a run that begins, and posts the pending ones to it. Must be called
+    /// within a tokio runtime.
     pub(crate) fn open(&self, commander: Commander, progress: watch::Receiver<Progress>) {
         let mut state = self.lock();
-        for (told, reply) in state.next.drain(..) {
-            // Handed over before the run begins, so that it is heard however short that is.
-            let posted = commander.post(told);
+        for (command, reply) in state.next.drain(..) {
+            // Posted before the run begins, so that even a very short run processes it.
+            let posted = commander.post(command);
             tokio::spawn(async move {
                 let answer = match posted {
                     Ok(posted) => posted.answer().await,
@@ -158,73 +159,76 @@ impl ControlHandler {
         let (delays, again) = (state.delays.clone(), commander.clone());
         tokio::spawn(async move {
             for delay in delays {
-                // A host that this run never meets needs none.
+                // The command fails for a host that this run never meets, which is fine.
                 let _ = again.ask(delay).await;
             }
         });
         state.take(Mode::Crawl(commander, progress));
     }
 
-    /// A run is over, and the next is waited for.
+    /// Switches to waiting for the next round, after a run has ended.
     pub(crate) fn rest(&self, rest: BetweenRounds) {
         self.lock().take(Mode::BetweenRounds(Box::new(rest)));
     }
 
-    /// Returns whether the next round is waited for.
+    /// Returns whether the job waits for the next round.
     pub(crate) fn is_between_rounds(&self) -> bool {
         matches!(self.lock().mode, Mode::BetweenRounds(_))
     }
 
-    /// Waits until the next line may be heeded: who sends without end slows nobody but others
-    /// who send.
+    /// Waits until the next line may be processed. A client that floods the socket slows only other
+    /// clients.
     pub(crate) async fn keep_pace(&self) {
         let mut next = self.pace.lock().await;
         tokio::time::sleep_until(*next).await;
         *next = Instant::now() + LINE_INTERVAL;
     }
 
-    /// The state of the crawl.
+    /// Returns the state of the crawl.
     pub(crate) async fn state(&self) -> State {
-        let mut told = self.told.lock().await;
+        let mut last_state = self.last_state.lock().await;
         let mode_changes = self.lock().mode_changes;
-        if let Some((at, of, state)) = told.as_ref()
+        if let Some((at, of, state)) = last_state.as_ref()
             && at.elapsed() < MAX_STATE_AGE
             && *of == mode_changes
         {
             return state.clone();
         }
-        let state = self.ask_state().await;
-        *told = Some((Instant::now(), mode_changes, state.clone()));
+        let state = self.fetch_state().await;
+        *last_state = Some((Instant::now(), mode_changes, state.clone()));
         state
     }
 
-    /// Has a command carried out; afterwards it is durable where it is to be. Gives lines that say
-    /// what it did, where that is not plain.
+    /// Executes a command, and waits until it is durable if it needs to be. Returns notes on its
+    /// effect, if that isn't obvious.
     pub(crate) async fn carry_out(&self, command: Command) -> Result<Vec<String>, Refused> {
         let done = match engine_command(command) {
-            Ok(Some(told)) => self.refer(told).await.map(|()| Vec::new()),
+            Ok(Some(command)) => self.refer(command).await.map(|()| Vec::new()),
             Ok(None) => self.reload().await.map_err(Refused::of),
             Err(refused) => Err(refused),
         };
-        // Who asks next is to see what it did.
-        *self.told.lock().await = None;
+        // The next `state` must reflect this command.
+        *self.last_state.lock().await = None;
         done
     }
 
-    async fn refer(&self, told: EngineCommand) -> Result<(), Refused> {
+    async fn refer(&self, command: EngineCommand) -> Result<(), Refused> {
         let commander = match self.mode() {
             Mode::Crawl(commander, _) => commander,
-            Mode::BetweenRounds(rest) => return self.at_rest(&rest, told).await,
+            Mode::BetweenRounds(rest) => return self.at_rest(&rest, command).await,
             Mode::Nothing => return Err(engine_refused(Why::Ending)),
         };
-        commander.ask(told.clone()).await.map_err(engine_refused)?;
-        self.remember(told);
+        commander
+            .ask(command.clone())
+            .await
+            .map_err(engine_refused)?;
+        self.remember(command);
         Ok(())
     }
 
-    /// A command while the next round is waited for.
-    async fn at_rest(&self, rest: &BetweenRounds, told: EngineCommand) -> Result<(), Refused> {
-        match told {
+    /// Executes a command while the job waits for the next round.
+    async fn at_rest(&self, rest: &BetweenRounds, command: EngineCommand) -> Result<(), Refused> {
+        match command {
             EngineCommand::Pause => {
                 rest.wait_mode.send_replace(WaitMode::Paused);
                 Ok(())
@@ -245,7 +249,7 @@ impl ControlHandler {
         }
     }
 
-    /// Begins the next round with a URL.
+    /// Begins the next round, with this URL added.
     async fn add_at_rest(&self, rest: &BetweenRounds, url: String) -> Result<(), Refused> {
         if let Err(why) = canonicalize(None, &url) {
             let why = why.to_string();
@@ -266,7 +270,7 @@ impl ControlHandler {
                     Ok(answered)
                 }
                 Mode::BetweenRounds(_) => return Err(engine_refused(Why::Ending)),
-                // The round began meanwhile.
+                // The round began in the meantime.
                 Mode::Crawl(commander, _) => Err((commander.clone(), url)),
                 Mode::Nothing => return Err(engine_refused(Why::Ending)),
             }
@@ -285,7 +289,7 @@ impl ControlHandler {
         }
     }
 
-    /// Parks a host or takes it back in the state, which nobody has open between rounds.
+    /// Parks or unparks a host in the stored state, which is closed between rounds.
     async fn change_at_rest(&self, host: HostKey, parks: bool) -> Result<(), Refused> {
         let change = if parks { park_at_rest } else { unpark_at_rest };
         let (dir, of) = (self.dir.clone(), host.clone());
@@ -307,7 +311,7 @@ impl ControlHandler {
         Ok(())
     }
 
-    async fn ask_state(&self) -> State {
+    async fn fetch_state(&self) -> State {
         let (commander, progress) = match self.mode() {
             Mode::Crawl(commander, progress) => (commander, progress),
             Mode::BetweenRounds(rest) => return of_rest(&rest),
@@ -315,14 +319,14 @@ impl ControlHandler {
         };
         match commander.ask(EngineCommand::State).await {
             Ok(CommandAnswer::State(live)) => of_live(&live),
-            // It is ending, and tells its progress alone.
+            // The crawl is ending, and only its progress is left.
             _ => of_progress(&progress.borrow()),
         }
     }
 
-    /// A delay holds until the program ends, which may be after many rounds.
-    fn remember(&self, told: EngineCommand) {
-        let EngineCommand::Delay { host, .. } = &told else {
+    /// Keeps a delay for later rounds: it holds until the program ends.
+    fn remember(&self, command: EngineCommand) {
+        let EngineCommand::Delay { host, .. } = &command else {
             return;
         };
         let delays = &mut self.lock().delays;
@@ -332,29 +336,29 @@ impl ControlHandler {
                 |older| !matches!(older, EngineCommand::Delay { host: Some(of), .. } if of == host),
             ),
         }
-        delays.push(told);
+        delays.push(command);
     }
 
     fn mode(&self) -> Mode {
         self.lock().mode.clone()
     }
 
-    /// Each call leaves the state consistent, so a panic in another does not spoil it.
+    /// Every call leaves the state consistent, so a panic elsewhere does not corrupt it.
     fn lock(&self) -> MutexGuard<'_, ControlState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Has a crawl keep to other rules.
+/// Applies new rules to a running crawl.
 async fn keep_rules(commander: &Commander, rules: &Rules) -> Result<(), CommandError> {
-    let asked = commander.ask(EngineCommand::Rules(Box::new(rules.clone())));
-    match asked.await {
+    let reply = commander.ask(EngineCommand::Rules(Box::new(rules.clone())));
+    match reply.await {
         Ok(_) => Ok(()),
         Err(why) => Err(CommandError::usage(why.to_string()).hint(why.hint())),
     }
 }
 
-/// A command as the engine has it; none for what the job does itself.
+/// Converts a command for the engine. `None` if the job handles it itself.
 fn engine_command(command: Command) -> Result<Option<EngineCommand>, Refused> {
     Ok(Some(match command {
         Command::Pause {} => EngineCommand::Pause,
@@ -371,7 +375,7 @@ fn engine_command(command: Command) -> Result<Option<EngineCommand>, Refused> {
     }))
 }
 
-/// A host as it is named over the socket and on the command line.
+/// Parses a host as named over the socket and on the command line.
 pub(crate) fn host_key(name: &str) -> Result<HostKey, Refused> {
     let is_plain = !name.contains(['/', '@', '?', '#', '\\']);
     let key = HostKey::parse(name).ok().filter(|_| is_plain);
@@ -383,7 +387,7 @@ pub(crate) fn host_key(name: &str) -> Result<HostKey, Refused> {
     })
 }
 
-/// Why the engine refuses something.
+/// Converts the engine's reason for a refusal.
 pub(crate) fn engine_refused(why: Why) -> Refused {
     Refused::new(why.to_string(), why.hint())
 }

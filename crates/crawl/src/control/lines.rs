@@ -7,22 +7,23 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
 /// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// A line without its end. One that the other side broke off counts as whole.
+    /// A complete line without its terminator, or the last line if the peer closed the stream
+    /// within it.
     Whole(Vec<u8>),
-    /// More bytes came than a line may have; the rest of it is not read.
+    /// A line over the limit. The rest of it is not read.
     TooLong,
-    /// The other side sends no more.
+    /// The peer closed the stream.
     End,
 }
 
-/// Reads a line of `most` bytes at most, whatever is sent.
+/// Reads a line of at most `most` bytes.
 pub(crate) async fn next_line(
     from: &mut (impl AsyncBufRead + Unpin),
-    most: usize,
+    max: usize,
 ) -> io::Result<Line> {
     let mut line = Vec::new();
-    // The end of the line counts, so a line that fills it all is one too long.
-    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    // The limit includes the terminator, so a line that fills it without one is too long.
+    let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
     let count = from.take(limit).read_until(b'\n', &mut line).await?;
     Ok(match line.pop() {
         None => Line::End,
@@ -32,7 +33,7 @@ pub(crate) async fn next_line(
             }
             Line::Whole(line)
         }
-        Some(_) if count > most => Line::TooLong,
+        Some(_) if count > max => Line::TooLong,
         Some(byte) => {
             line.push(byte);
             Line::Whole(line)
@@ -45,7 +46,7 @@ mod tests {
     use super::{Line, next_line};
 
     #[tokio::test]
-    async fn ours_a_line_has_a_longest_length() {
+    async fn a_line_has_a_longest_length() {
         let mut from = &b"a\n\nbc\r\nabcd\nabcde"[..];
         let whole = |text: &str| Line::Whole(text.into());
         for expected in [whole("a"), whole(""), whole("bc"), whole("abcd")] {

@@ -1,4 +1,4 @@
-//! Control of a crawl that runs, over a socket in its directory: `docs/control.md`.
+//! Control of a running crawl over a socket in its directory. See `docs/operating.md`.
 
 mod between_rounds;
 pub(crate) mod client;

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::error::CommandError;
 use crate::values::Span;
 
-/// The longest line that a client may send, in bytes.
+/// Maximum length of a client's line in bytes.
+/// Beyond the limit: disconnected.
 pub(crate) const MAX_COMMAND_BYTES: usize = 64 * 1024;
 
-/// A command for a running crawl, as it is typed and as it is sent.
+/// A command to a running crawl, as typed on the command line and as sent over the socket.
 #[derive(Clone, Debug, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Command {
@@ -56,14 +57,14 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Reads a line.
+    /// Parses a line.
     ///
     /// # Errors
-    /// The reason why it is none, in words for the sender.
+    /// Why the line is not a command, in words for the sender.
     pub(crate) fn read(line: &[u8]) -> Result<Command, Refused> {
         let hint = "a command is a JSON object on a line, such as {\"do\":\"pause\"}";
         let refused = |why: &dyn Display| Refused::new(format!("no command: {why}"), hint);
-        // As a list its parts would be taken by their places.
+        // Serde would accept an array and read the fields by position.
         if line.trim_ascii_start().first() != Some(&b'{') {
             return Err(refused(&"it is no JSON object"));
         }
@@ -71,21 +72,21 @@ impl Command {
     }
 }
 
-/// Why a command was refused, and nothing was changed.
+/// Why a command was refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Refused {
-    /// The cause, with the offending value in it.
+    /// The cause, including the offending value.
     pub(crate) error: String,
-    /// The remedy.
+    /// How to fix it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
-    /// The further faults, where settings were read again.
+    /// Further problems, if settings were reloaded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) others: Vec<Refused>,
 }
 
 impl Refused {
-    /// A refusal with advice.
+    /// Creates a refusal with a hint.
     pub(crate) fn new(error: impl Into<String>, hint: impl Into<String>) -> Refused {
         Refused {
             error: error.into(),
@@ -94,7 +95,7 @@ impl Refused {
         }
     }
 
-    /// All that an error tells.
+    /// Converts an error with all its parts.
     pub(crate) fn of(error: CommandError) -> Refused {
         Refused {
             error: error.message,
@@ -104,7 +105,7 @@ impl Refused {
     }
 }
 
-/// A line that the crawl sends.
+/// A message from the crawl.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Answer {
@@ -116,7 +117,7 @@ pub(crate) enum Answer {
     Done {
         /// Always true.
         ok: bool,
-        /// Lines for the user that say what it did, where that is not plain.
+        /// Notes to the user on the command's effect, if it isn't obvious.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         told: Vec<String>,
     },
@@ -126,63 +127,63 @@ pub(crate) enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PhaseName {
-    /// Asking for pages.
+    /// Fetching pages.
     Crawling,
-    /// Sending nothing until told to resume.
+    /// Sending no requests until a `resume` command.
     Paused,
-    /// Sending nothing until the disk has room.
+    /// Sending no requests until the disk has room.
     #[serde(rename = "disk_low")]
     DiskLow,
-    /// Having nothing to do until other workers of the crawl find something, or all have ended.
+    /// Waiting until other workers of the crawl find more URLs or all workers have finished.
     #[serde(rename = "waiting_for_workers")]
     WaitingForWorkers,
-    /// Waiting for what is in flight, to end then.
+    /// Ending once in-flight requests have finished.
     Draining,
-    /// Writing what is derived at the end of a run.
+    /// Writing the files derived at the end of a run.
     Writing,
-    /// Waiting for the next round to begin.
+    /// Waiting for the next round.
     Waiting,
 }
 
-/// A moment of a crawl.
+/// A snapshot of a crawl.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct State {
     /// The phase of the crawl.
     pub(crate) phase: PhaseName,
-    /// True if it was told to pause.
+    /// Whether a `pause` command is in effect.
     pub(crate) paused: bool,
-    /// The number of the round, from 1.
+    /// The round's number, from 1.
     pub(crate) round: u32,
     /// Rows of `pages.jsonl` in this round.
     pub(crate) pages: u64,
-    /// Pages among them without an answer or with a status of 400 and above.
+    /// Pages of this round without an answer or with a status of 400 or above.
     pub(crate) failed: u64,
-    /// URLs that are known and not asked for.
+    /// Known URLs that are not to be fetched.
     pub(crate) barred: u64,
-    /// URLs that wait.
+    /// URLs waiting to be fetched.
     pub(crate) waiting: u64,
-    /// Requests under way.
+    /// In-flight requests.
     pub(crate) in_flight: u32,
     /// Bytes of bodies in this round.
     #[serde(rename = "octets")]
     pub(crate) bytes: u64,
-    /// Pages of this run per second of this run.
+    /// Pages per second in this run.
     pub(crate) pages_per_second: f64,
-    /// Length of this run.
+    /// Duration of this run so far.
     pub(crate) elapsed_ms: u64,
-    /// When the next round begins (RFC 3339), where the crawl waits for it.
+    /// When the next round begins (RFC 3339), while the crawl waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) next_round: Option<String>,
-    /// The pages that were settled last, the latest first.
+    /// The last settled pages, latest first.
     pub(crate) latest: Vec<LatestPage>,
-    /// The hosts with the most URLs waiting, at most fifty, the most first.
+    /// Up to fifty hosts with waiting URLs, most URLs first.
     pub(crate) hosts: Vec<HostWork>,
-    /// Hosts that are parked, in the order of their names.
+    /// Parked hosts, sorted by name.
     pub(crate) parked: Vec<String>,
 }
 
 impl State {
-    /// Returns whether another state says anything else, but for what passes with the time.
+    /// Returns whether another state differs in anything but times and rates.
     pub(crate) fn is_news(&self, other: &State) -> bool {
         let steady = |state: &State| State {
             pages_per_second: 0.0,
@@ -194,30 +195,30 @@ impl State {
     }
 }
 
-/// A page that was settled.
+/// A settled page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LatestPage {
-    /// Its URL.
+    /// The page's URL.
     pub(crate) url: String,
-    /// Its status; none where there was no answer.
+    /// The HTTP status. `None` without an answer.
     pub(crate) status: Option<u16>,
-    /// When its exchange ended (RFC 3339).
+    /// When the exchange ended (RFC 3339).
     pub(crate) at: String,
 }
 
-/// A host with URLs waiting.
+/// A host with waiting URLs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HostWork {
-    /// Its name, on loopback with the port.
+    /// The host's name, with the port on loopback.
     pub(crate) host: String,
-    /// The number of URLs that wait.
+    /// The number of waiting URLs.
     pub(crate) waiting: u64,
-    /// Milliseconds until its next request may be sent; none while that depends on an answer,
-    /// or while it is parked.
+    /// Milliseconds until the next request may be sent. `None` while that depends on an answer, or
+    /// while the host is parked.
     pub(crate) next_in_ms: Option<u64>,
-    /// The gap between two of its requests, in milliseconds.
+    /// The gap between two requests, in milliseconds.
     pub(crate) gap_ms: u64,
-    /// True if it is parked.
+    /// Whether the host is parked.
     pub(crate) parked: bool,
 }
 
@@ -236,7 +237,7 @@ mod tests {
 
     use super::{Answer, Command};
 
-    /// The command in a line, or why it is none.
+    /// Returns the command as JSON, or why the line is not a command.
     fn read(line: &str) -> String {
         match Command::read(line.as_bytes()) {
             Ok(command) => serde_json::to_string(&command).unwrap(),
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_told_by_its_keys() {
+    fn an_answer_is_recognised_by_its_keys() {
         let check = |line: &str, is: fn(&Answer) -> bool| {
             let answer: Answer = serde_json::from_str(line).unwrap();
             assert!(is(&answer), "{answer:?}");

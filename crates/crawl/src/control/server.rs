@@ -1,4 +1,4 @@
-//! The crawl's end of the control socket.
+//! Server of the control socket, inside the crawl.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Write as _};
@@ -20,33 +20,35 @@ use super::lines::{Line, next_line};
 use super::protocol::{Answer, Command, MAX_COMMAND_BYTES, Refused, State};
 use super::socket_path::{SOCKET, SocketPath};
 
-/// Connections at a time.
+/// Maximum concurrent connections.
+/// Beyond the limit: refused.
 const MAX_CLIENTS: usize = 64;
 
-/// The time in which a client must read what was sent; then the connection is closed.
+/// How long a client may take to read a message before the connection is closed.
+/// Beyond the limit: disconnected.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The least time between two states that a watcher is told.
+/// Minimum time between two states sent to a watcher.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The time for which nobody is let in where the system has no room for another connection.
+/// Pause in accepting connections after the system has run out of resources for one.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The file at which the socket is made before it takes its name.
+/// Temporary folder in which the socket is created before it is moved to its final name.
 const NEW_SOCKET: &str = "control.new";
 
-/// A socket that is listened on. It goes with this value.
+/// A listening control socket. Dropping it removes the socket file.
 #[derive(Debug)]
 pub(crate) struct Server {
     listening: JoinHandle<()>,
     path: PathBuf,
-    /// Device and number of the file.
+    /// Device and inode of the socket file.
     file: (u64, u64),
 }
 
 impl Server {
-    /// Listens in the crawl's directory, which this process has to itself. Without a socket the
-    /// crawl goes on, and the log says why there is none.
+    /// Listens in the crawl's directory, which this process has locked. On failure the crawl
+    /// continues without a socket, and the log has the reason.
     pub(crate) fn start(dir: &Path, handler: Arc<ControlHandler>) -> Option<Server> {
         let state = dir.join("state");
         let path = state.join(SOCKET);
@@ -75,7 +77,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.listening.abort();
-        // Another run may have put its own there while this one waited.
+        // Another run may have created its own socket in the meantime.
         let is_ours =
             fs::metadata(&self.path).is_ok_and(|file| (file.dev(), file.ino()) == self.file);
         if is_ours {
@@ -84,15 +86,15 @@ impl Drop for Server {
     }
 }
 
-/// Makes the socket in a folder of its own, so that it has its mode before anyone can reach it.
+/// Creates the socket in a private folder, so that its mode is set before anyone can reach it.
 fn bind(state: &Path) -> io::Result<UnixListener> {
-    let known = SocketPath::of(state, SOCKET)?;
-    if std::os::unix::net::UnixStream::connect(known.path()).is_ok() {
-        let what = "another process listens there";
-        return Err(io::Error::new(io::ErrorKind::AddrInUse, what));
+    let socket = SocketPath::of(state, SOCKET)?;
+    if std::os::unix::net::UnixStream::connect(socket.path()).is_ok() {
+        let reason = "another process listens there";
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, reason));
     }
     let nest = state.join(NEW_SOCKET);
-    // A run that was killed may have left one.
+    // A killed run may have left one.
     match fs::remove_dir_all(&nest) {
         Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
         _ => DirBuilder::new().mode(0o700).create(&nest)?,
@@ -107,7 +109,7 @@ fn bind(state: &Path) -> io::Result<UnixListener> {
 
 async fn listen(listener: UnixListener, handler: Arc<ControlHandler>) {
     let room = Arc::new(Semaphore::new(MAX_CLIENTS));
-    // Ends with this task.
+    // Dropped, and so aborted, with this task.
     let mut clients = JoinSet::new();
     loop {
         while clients.try_join_next().is_some() {}
@@ -119,7 +121,7 @@ async fn listen(listener: UnixListener, handler: Arc<ControlHandler>) {
             Ok(place) => {
                 let client = Client::of(stream, Arc::clone(&handler));
                 clients.spawn(async move {
-                    // Who is gone is no matter of ours.
+                    // A client that disconnects is not an error.
                     let _ = client.serve().await;
                     drop(place);
                 });
@@ -129,7 +131,7 @@ async fn listen(listener: UnixListener, handler: Arc<ControlHandler>) {
     }
 }
 
-/// Says so and hangs up. A line fits into the buffer of a socket that nothing was sent to.
+/// Refuses the connection and closes it. The line fits into the empty send buffer.
 fn turn_away(stream: UnixStream) {
     let hint = "close one, or try again later";
     let refused = Refused::new(
@@ -141,12 +143,12 @@ fn turn_away(stream: UnixStream) {
     }
 }
 
-/// A connection.
+/// A client's connection.
 struct Client {
     from: BufReader<OwnedReadHalf>,
     to: OwnedWriteHalf,
     handler: Arc<ControlHandler>,
-    /// The time for which an answer may wait to be read.
+    /// How long a message may wait for the client to read it.
     patience: Duration,
 }
 
@@ -161,14 +163,14 @@ impl Client {
         }
     }
 
-    /// Answers line by line until the other side is gone.
+    /// Answers line by line until the client disconnects.
     async fn serve(mut self) -> io::Result<()> {
         loop {
             let line = match next_line(&mut self.from, MAX_COMMAND_BYTES).await? {
                 Line::Whole(line) => line,
                 Line::TooLong => {
-                    let what = format!("longer than {MAX_COMMAND_BYTES} bytes");
-                    let refused = Refused::new(what, "send one command on a line");
+                    let problem = format!("longer than {MAX_COMMAND_BYTES} bytes");
+                    let refused = Refused::new(problem, "send one command on a line");
                     return self.send(&refused).await;
                 }
                 Line::End => return Ok(()),
@@ -194,15 +196,15 @@ impl Client {
     async fn watch(mut self) -> io::Result<()> {
         let mut ticks = interval(WATCH_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut told: Option<State> = None;
+        let mut last: Option<State> = None;
         let mut ignored = [0; 256];
         loop {
             tokio::select! {
                 _ = ticks.tick() => {
                     let state = self.handler.state().await;
-                    if told.as_ref().is_none_or(|told| told.is_news(&state)) {
+                    if last.as_ref().is_none_or(|last| last.is_news(&state)) {
                         self.send(&state).await?;
-                        told = Some(state);
+                        last = Some(state);
                     }
                 }
                 count = self.from.read(&mut ignored) => if count? == 0 {
@@ -243,7 +245,8 @@ mod tests {
     use crate::control::handler::ControlHandler;
     use crate::control::protocol::MAX_COMMAND_BYTES;
 
-    /// A server whose crawl is over already: it answers states, and refuses the rest.
+    /// Starts a server whose crawl has already ended: it answers `state` and refuses everything
+    /// else.
     fn server(dir: &Path) -> Option<Server> {
         let (commander, _): (_, mpsc::Receiver<PostedCommand>) = crawl_engine::commands();
         let (_, progress) = watch::channel(Progress::default());
@@ -258,10 +261,10 @@ mod tests {
         UnixStream::connect(path).await.unwrap()
     }
 
-    /// The answer to these bytes, nothing else being sent.
+    /// Sends these bytes and returns the whole answer.
     async fn answers(dir: &Path, bytes: &[u8]) -> String {
         let mut stream = connect(dir).await;
-        // It may have hung up before it had all.
+        // The server may close the connection before it has read everything.
         let _ = stream.write_all(bytes).await;
         let _ = stream.shutdown().await;
         let mut text = String::new();
@@ -270,14 +273,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whatever_is_sent_is_answered_in_words() {
+    async fn any_input_is_answered_with_a_message() {
         let dir = tempfile::tempdir().unwrap();
         let _server = server(dir.path()).unwrap();
         let garbage = b"\xff\xfe\x00\n{}\n\n{\"do\":\"fly\"}\n{\"do\":\"pause\"";
         let text = answers(dir.path(), garbage).await;
-        let said: Vec<&str> = text.lines().collect();
-        assert_eq!(said.len(), 5, "{text}");
-        for line in said {
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 5, "{text}");
+        for line in lines {
             assert!(line.starts_with("{\"error\":\"no command: "), "{line}");
         }
         let ending = answers(dir.path(), b"{\"do\":\"pause\"}\n").await;
@@ -297,7 +300,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_does_not_read_is_hung_up_on() {
+    async fn a_client_that_does_not_read_is_disconnected() {
         let dir = tempfile::tempdir().unwrap();
         let (ours, theirs) = UnixStream::pair().unwrap();
         let mut client = Client::of(ours, Arc::new(ControlHandler::new(dir.path().to_owned())));
@@ -309,14 +312,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_client_too_many_is_told_so_and_the_others_stay() {
+    async fn one_client_too_many_is_refused_and_the_others_stay() {
         let dir = tempfile::tempdir().unwrap();
         let _server = server(dir.path()).unwrap();
         let mut clients = Vec::new();
         for _ in 0..100 {
             clients.push(connect(dir.path()).await);
         }
-        // Connections are taken in their order.
+        // Connections are accepted in order.
         for late in &mut clients[MAX_CLIENTS..] {
             let mut text = String::new();
             late.read_to_string(&mut text).await.unwrap();
@@ -334,22 +337,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_socket_is_its_owner_s_and_goes_with_the_crawl() {
+    async fn the_socket_is_private_and_is_removed_with_the_crawl() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state/control.sock");
         let first = server(dir.path()).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        // Another that is alive is left alone.
+        // A live socket is not replaced.
         assert!(server(dir.path()).is_none());
         drop(first);
         assert!(!path.exists());
-        // One that nobody listens on is replaced.
+        // A stale socket is replaced.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         std::fs::create_dir(dir.path().join("state/control.new")).unwrap();
         let second = server(dir.path()).unwrap();
         drop(connect(dir.path()).await);
-        // What took its place is not removed with it.
+        // A file that replaced the socket is not removed.
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "").unwrap();
         drop(second);

@@ -1,4 +1,4 @@
-//! The settings of the job, as far as they can be read again while it runs.
+//! Settings of the job that can be reloaded while it runs.
 
 use std::fmt::Debug;
 
@@ -7,25 +7,25 @@ use crawl_engine::Rules;
 use crate::error::CommandError;
 use crate::settings::{Checked, Settings};
 
-/// A job whose settings can be read again.
+/// A source of reloadable settings.
 pub(crate) trait SettingsSource: Debug + Send + Sync {
-    /// Reads them again, and changes nothing. It waits for the disk.
+    /// Reads the settings again, without applying them. Blocks on the disk.
     ///
     /// # Errors
-    /// All that is wrong with them.
+    /// Every problem in the settings.
     fn read_again(&self) -> Result<NewSettings, CommandError>;
 
-    /// These are in force from now on, in later rounds too.
+    /// Applies new settings, in later rounds too.
     fn take(&self, new: NewSettings);
 }
 
-/// Settings that were read again.
+/// Reloaded settings.
 #[derive(Clone, Debug)]
 pub(crate) struct NewSettings {
-    /// The rules for a crawl that runs; none where they are as they were.
+    /// New rules for a running crawl. `None` if they are unchanged.
     pub(crate) rules: Option<Rules>,
-    /// Lines for the user: what is taken over, and what is not.
-    pub(crate) told: Vec<String>,
+    /// Notes to the user about which changes are applied and which are not.
+    pub(crate) notes: Vec<String>,
     pub(crate) settings: Settings,
     pub(crate) checked: Checked,
 }

@@ -1,4 +1,4 @@
-//! The path of the socket of a crawl, and how it is named to the system.
+//! Path of the control socket, shortened if it doesn't fit into a socket address.
 
 use std::fs::File;
 use std::io;
@@ -7,23 +7,24 @@ use std::path::{Path, PathBuf};
 /// The socket's name in the crawl's `state/`.
 pub(crate) const SOCKET: &str = "control.sock";
 
-/// Bytes that the address of a socket has room for, its end among them (`sun_path`).
+/// Maximum bytes of a socket address, including its terminator (`sun_path`).
 const MAX_ADDRESS_BYTES: usize = if cfg!(target_os = "linux") { 108 } else { 104 };
 
-/// A path of a socket that is short enough for an address.
+/// A socket path that fits into an address.
 #[derive(Debug)]
 pub(crate) struct SocketPath {
     path: PathBuf,
-    /// Names the folder while the path goes by way of it.
+    /// Keeps the folder open while `path` refers to its descriptor.
     _folder: Option<File>,
 }
 
 impl SocketPath {
-    /// The path of `name` in `folder`. Where it is too long, Linux is asked by way of the opened
-    /// folder.
+    /// Returns the path of `name` in `folder`. If it is too long, Linux reaches the socket through
+    /// the folder's descriptor.
     ///
     /// # Errors
-    /// `InvalidFilename` where no address has room for it; otherwise the folder can't be opened.
+    /// `InvalidFilename` if the path doesn't fit into an address, or the error from opening the
+    /// folder.
     pub(crate) fn of(folder: &Path, name: &str) -> io::Result<SocketPath> {
         let path = folder.join(name);
         if path.as_os_str().len() < MAX_ADDRESS_BYTES {
@@ -45,7 +46,7 @@ impl SocketPath {
         })
     }
 
-    /// As the system takes it, while this value lives.
+    /// Returns the path to pass to the system, valid while this value is alive.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -58,7 +59,7 @@ mod tests {
     use super::{MAX_ADDRESS_BYTES, SocketPath};
 
     #[test]
-    fn ours_a_path_that_is_too_long_goes_by_way_of_its_folder() {
+    fn a_long_path_uses_the_descriptor_of_its_folder() {
         let dir = tempfile::tempdir().unwrap();
         let deep = dir.path().join("d".repeat(100)).join("e".repeat(100));
         std::fs::create_dir_all(&deep).unwrap();

@@ -1,4 +1,4 @@
-//! A crawl's state, as it is told over the socket.
+//! A crawl's state as sent over the control socket.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::between_rounds::{BetweenRounds, WaitMode};
 use super::protocol::{HostWork, LatestPage, PhaseName, State};
 
-/// A crawl that runs.
+/// Returns the state of a running crawl.
 pub(super) fn of_live(live: &LiveState) -> State {
     let latest = live.latest.iter().map(|page| LatestPage {
         url: page.url.to_string(),
@@ -28,7 +28,7 @@ pub(super) fn of_live(live: &LiveState) -> State {
     }
 }
 
-/// The wait for the next round.
+/// Returns the state of a crawl that waits for its next round.
 pub(super) fn of_rest(rest: &BetweenRounds) -> State {
     State {
         phase: PhaseName::Waiting,
@@ -39,7 +39,7 @@ pub(super) fn of_rest(rest: &BetweenRounds) -> State {
     }
 }
 
-/// The state that a progress alone tells.
+/// Returns the state as derived from a progress report alone.
 pub(super) fn of_progress(progress: &Progress) -> State {
     State {
         phase: match progress.phase {
@@ -77,7 +77,7 @@ fn of_work(work: &Work, now: Tick) -> HostWork {
     }
 }
 
-/// To the millisecond, as rows have it.
+/// Formats a time to the millisecond, as rows do.
 fn moment(at: Tick) -> String {
     let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
     let at = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);

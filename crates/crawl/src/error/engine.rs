@@ -1,4 +1,4 @@
-//! Errors of the engine in words for the user, each with a remedy.
+//! Engine errors as user-facing messages with hints.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -15,7 +15,7 @@ use crawl_index::IndexError;
 use super::shared::of_shared;
 use super::{CommandError, INTERRUPTED};
 
-/// The error of a crawl in `output` that the engine could not go on with.
+/// Converts an engine error that ended the crawl in `output`.
 pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
     let message = with_causes(error);
     match error {
@@ -128,14 +128,14 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
     }
 }
 
-/// The error and what caused it, each once.
+/// Formats an error with its causes, leaving out repeated text.
 fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let why = error.to_string();
-        if !text.contains(&why) {
-            text = format!("{text}: {why}");
+        let text_of_cause = error.to_string();
+        if !text.contains(&text_of_cause) {
+            text = format!("{text}: {text_of_cause}");
         }
         cause = error.source();
     }

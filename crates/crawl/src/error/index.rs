@@ -1,4 +1,4 @@
-//! Errors of the search index in words for the user, each with a remedy.
+//! Search index errors as user-facing messages with hints.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crawl_index::IndexError;
 
 use super::CommandError;
 
-/// The error of a crawl in `dir` whose index can't be opened or searched.
+/// Converts an error from opening or searching the index of the crawl in `dir`.
 pub(crate) fn of_index(error: &IndexError, dir: &Path) -> CommandError {
     let dir = dir.display();
     match error {

@@ -1,4 +1,4 @@
-//! Errors as the user gets them: a message, a hint and an exit code.
+//! User-facing errors: a message, a hint and an exit code.
 
 pub(crate) mod engine;
 #[cfg(feature = "search")]
@@ -14,11 +14,11 @@ use std::process::ExitCode;
 
 use crawl_weburl::safe_lines;
 
-/// Finished, also by a budget; `crawl robots`: allowed.
+/// The command finished, possibly at a budget. `crawl robots`: all URLs are allowed.
 pub(crate) const FINISHED: u8 = 0;
-/// No seed could be fetched, pages failed under `--fail-on-error`, or a host is not complete under
-/// `--fail-on-partial`; `crawl plan`: no host could be asked; `crawl robots`: disallowed;
-/// `crawl report`: pages are broken, under `--fail-on-broken`.
+/// No seed could be fetched, pages failed under `--fail-on-error`, or a host is incomplete under
+/// `--fail-on-partial`. `crawl plan`: no host could be reached. `crawl robots`: a URL is
+/// disallowed. `crawl report`: pages are broken, under `--fail-on-broken`.
 pub(crate) const NOTHING_DONE: u8 = 1;
 /// The command line or the configuration is wrong.
 pub(crate) const USAGE: u8 = 2;
@@ -26,108 +26,110 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const DISK: u8 = 3;
 /// `crawl audit` found a breach, or `crawl verify` a defect.
 pub(crate) const BREACH: u8 = 4;
-/// Interrupted; the same command goes on from there.
+/// Interrupted. The same command resumes.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Characters of a word in a message; of a longer one its beginning and its end are shown.
+/// Maximum characters of a word in a message. A longer one is shortened in the middle.
+/// Beyond the limit: the middle is left out.
 const MAX_WORD_CHARS: usize = 200;
-/// The same of a line.
+/// Maximum characters of a line in a message.
+/// Beyond the limit: the middle is left out.
 const MAX_LINE_CHARS: usize = 2000;
 
-/// The kind of a table that has a name, and that name.
+/// The kind of a named table, and its name.
 pub(crate) type NamedTable = (&'static str, String);
 
 /// Why a command failed, in words for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommandError {
-    /// The cause, with the offending value in it; lower case, no full stop.
+    /// The cause, including the offending value, in lower case without a full stop.
     pub(crate) message: String,
-    /// The remedy.
+    /// How to fix it.
     pub(crate) hint: Option<String>,
     /// The exit code.
     pub(crate) code: u8,
-    /// The settings that it is about, where it is about some.
+    /// The settings that the error concerns, if any.
     pub(crate) subject: Box<Subject>,
-    /// What else is wrong, found in the same look.
+    /// Other errors detected in the same pass.
     pub(crate) others: Vec<CommandError>,
 }
 
-/// The settings that a problem is about.
+/// The settings that an error concerns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Subject {
-    /// The key of the one where a file is to be mended.
+    /// The key to correct, if the error is in a file.
     pub(crate) key: Option<&'static str>,
-    /// The table `[site."NAME"]` or `[group.NAME]` that holds it.
+    /// The table `[site."NAME"]` or `[group.NAME]` that contains the key.
     pub(crate) table: Option<NamedTable>,
-    /// The keys of those without which there may be no problem, or another one: of that table or,
-    /// where it has none of them, of the crawl.
+    /// Keys of settings that could remove or change the error: keys of the table or, if the table
+    /// lacks them, of the crawl.
     pub(crate) rests_on: Vec<&'static str>,
-    /// What was not read because of the problem.
+    /// Settings that could not be read because of the error.
     pub(crate) unread: Unread,
 }
 
-/// The settings that a problem keeps from being read.
+/// Settings that an error hides from being read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// None.
+    /// No settings.
     #[default]
     Nothing,
-    /// Those that have these keys.
+    /// The settings with these keys.
     Keys {
-        /// The table `[site."NAME"]` or `[group.NAME]` that holds them, if it is one.
+        /// The named table that contains the keys, if they are in one.
         table: Option<NamedTable>,
-        /// As a file has them.
+        /// The keys as written in a file.
         keys: Vec<String>,
     },
-    /// Some, and no one can say which: a line that can't be read may be any.
+    /// Unknown ones: a line that can't be parsed could be any setting.
     Anything,
 }
 
-/// What is wrong, gathered so that all of it is told at once.
+/// Collects errors to report them all at once.
 #[derive(Debug, Default)]
 pub(crate) struct Problems(Vec<CommandError>);
 
 impl Problems {
-    /// Notes what is wrong; gives the value where nothing is.
-    pub(crate) fn note<T>(&mut self, found: Result<T, CommandError>) -> Option<T> {
+    /// Records the error, or returns the value if there is none.
+    pub(crate) fn note<T>(&mut self, result: Result<T, CommandError>) -> Option<T> {
         let note = |mut problem: CommandError| {
-            let others = std::mem::take(&mut problem.others);
+            let other_problems = std::mem::take(&mut problem.others);
             self.0.push(problem);
-            self.0.extend(others);
+            self.0.extend(other_problems);
         };
-        found.map_err(note).ok()
+        result.map_err(note).ok()
     }
 
-    /// Returns whether nothing is wrong so far.
+    /// Returns whether no errors have been recorded.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The faults found so far.
+    /// Iterates over the errors recorded so far.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &CommandError> {
         self.0.iter()
     }
 
-    /// Notes what was noted elsewhere.
+    /// Appends the errors of another collection.
     pub(crate) fn extend(&mut self, further: Problems) {
         self.0.extend(further.0);
     }
 
-    /// The same with each as `change` leaves it.
+    /// Applies `change` to every error.
     pub(crate) fn map(self, change: impl FnMut(CommandError) -> CommandError) -> Problems {
         Problems(self.0.into_iter().map(change).collect())
     }
 
-    /// Those of them that `is_meant`.
+    /// Keeps the errors for which `is_meant` returns true.
     pub(crate) fn filter(mut self, is_meant: impl FnMut(&CommandError) -> bool) -> Problems {
         self.0.retain(is_meant);
         self
     }
 
-    /// The value, where nothing is wrong.
+    /// Returns the value if there are no errors.
     ///
     /// # Errors
-    /// All that is wrong, in the order in which it was noted.
+    /// All recorded errors, in order.
     pub(crate) fn or<T>(self, value: T) -> Result<T, CommandError> {
         let mut all = self.0.into_iter();
         match all.next() {
@@ -140,7 +142,7 @@ impl Problems {
     }
 }
 
-/// The error for a command whose feature is not in this build.
+/// Returns the error for a command whose feature is not part of this build.
 pub(crate) fn left_out(what: &str, feature: &str) -> CommandError {
     CommandError::usage(format!("{what} is not in this build")).hint(format!(
         "build it: `cargo build --release --package crawl --features {feature}`"
@@ -148,7 +150,7 @@ pub(crate) fn left_out(what: &str, feature: &str) -> CommandError {
 }
 
 impl CommandError {
-    /// The command line or the configuration is wrong.
+    /// Creates an error in the command line or the configuration.
     pub(crate) fn usage(message: impl Into<String>) -> CommandError {
         CommandError {
             message: message.into(),
@@ -159,7 +161,7 @@ impl CommandError {
         }
     }
 
-    /// The disk or the state failed.
+    /// Creates a failure of the disk or the state.
     pub(crate) fn disk(message: impl Into<String>) -> CommandError {
         CommandError {
             code: DISK,
@@ -167,7 +169,7 @@ impl CommandError {
         }
     }
 
-    /// The same with advice.
+    /// Adds a hint.
     pub(crate) fn hint(self, hint: impl Into<String>) -> CommandError {
         CommandError {
             hint: Some(hint.into()),
@@ -175,41 +177,41 @@ impl CommandError {
         }
     }
 
-    /// The same about a setting, by its key.
+    /// Sets the key of the setting that the error concerns.
     pub(crate) fn about(mut self, key: &'static str) -> CommandError {
         self.subject.key = Some(key);
         self.resting_on(&[key])
     }
 
-    /// The same, which further settings might undo.
+    /// Adds keys of settings that could remove or change the error.
     pub(crate) fn resting_on(mut self, keys: &[&'static str]) -> CommandError {
         self.subject.rests_on.extend(keys);
         self
     }
 
-    /// The same about the table of a site, by its name.
+    /// Sets the site table that the error concerns.
     pub(crate) fn about_site(self, name: &str) -> CommandError {
         self.about_table(Some(("site", name.to_owned())))
     }
 
-    /// The same about the table of a group, by its name.
+    /// Sets the group table that the error concerns.
     pub(crate) fn about_group(self, name: &str) -> CommandError {
         self.about_table(Some(("group", name.to_owned())))
     }
 
-    /// The same about a table that has a name, if it is about one.
+    /// Sets the named table that the error concerns, if any.
     pub(crate) fn about_table(mut self, table: Option<NamedTable>) -> CommandError {
         self.subject.table = table;
         self
     }
 
-    /// The same, which keeps settings from being read.
+    /// Sets which settings the error hides from being read.
     pub(crate) fn hiding(mut self, unread: Unread) -> CommandError {
         self.subject.unread = unread;
         self
     }
 
-    /// The exit code as the operating system gets it.
+    /// Returns the exit code for the operating system.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }
@@ -227,28 +229,28 @@ impl fmt::Display for CommandError {
     }
 }
 
-/// The value of the known name that is most like a word, if any is like it at all.
+/// Returns the value of the name most similar to `word`, if any is similar enough.
 pub(crate) fn nearest<T>(word: &str, known: impl IntoIterator<Item = (String, T)>) -> Option<T> {
-    let likeness = |(known, what): (String, T)| (strsim::jaro_winkler(word, &known), what);
-    let known = known.into_iter().map(likeness);
-    known
+    let likeness = |(known, value): (String, T)| (strsim::jaro_winkler(word, &known), value);
+    let candidates = known.into_iter().map(likeness);
+    candidates
         .filter(|(likeness, _)| *likeness > 0.75)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, what)| what)
+        .map(|(_, value)| value)
 }
 
-/// The error where a directory is not what a crawl left.
+/// Returns the error for a directory that does not contain a crawl.
 pub(crate) fn no_crawl(dir: &Path) -> CommandError {
     CommandError::usage(format!("`{}` holds no crawl", dir.display()))
         .hint("give the directory that a crawl left, such as crawl-example.org")
 }
 
-/// The error where the system has no room for the program's threads.
+/// Returns the error for a failure to start the program's threads.
 pub(crate) fn no_threads(why: &io::Error) -> CommandError {
     CommandError::disk(format!("can't start the program's threads: {why}"))
 }
 
-/// The error where a file that the user named can't be written.
+/// Returns the error for a user-named file that can't be written.
 pub(crate) fn unwritable(path: &Path, why: &io::Error) -> CommandError {
     let refusal = CommandError::disk(format!("can't write {}: {why}", path.display()));
     match unwritable_hint(path, why.kind()) {
@@ -257,7 +259,7 @@ pub(crate) fn unwritable(path: &Path, why: &io::Error) -> CommandError {
     }
 }
 
-/// The remedy where nothing can be written to a path, if the kind of error tells.
+/// Returns the hint for a path that can't be written, if the kind of error suggests one.
 pub(crate) fn unwritable_hint(path: &Path, why: ErrorKind) -> Option<String> {
     let folder = path.parent().unwrap_or(path).display();
     match why {
@@ -276,9 +278,9 @@ pub(crate) fn unwritable_hint(path: &Path, why: ErrorKind) -> Option<String> {
     }
 }
 
-/// A message as it is shown. What is very long in it is shortened, each word and then each line: a
-/// value that was pasted by mistake pushes what is said of it off the screen. What a terminal
-/// obeys, or would reorder, is left out: a value may be somebody else's.
+/// Prepares a message for display. Long words and then long lines are shortened, so that a value
+/// pasted by mistake doesn't push its explanation off the screen. Control characters and bidi
+/// controls are removed, since a value may come from elsewhere.
 pub(crate) fn cut(message: &str) -> String {
     let message = safe_lines(message);
     let line = |line: &str| {
@@ -288,7 +290,7 @@ pub(crate) fn cut(message: &str) -> String {
     message.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The beginning and the end of a text that has more than `max` characters.
+/// Shortens a text of more than `max` characters to its beginning and end.
 fn shortened(text: &str, max: usize) -> String {
     let count = text.chars().count();
     if count <= max {
@@ -304,7 +306,7 @@ mod tests {
     use super::cut;
 
     #[test]
-    fn ours_long_words_and_lines_are_cut() {
+    fn long_words_and_lines_are_cut() {
         let message = "`short` stays, and so does\nits line";
         assert_eq!(cut(message), message);
         assert_eq!(cut("`a\u{202e}b\u{1b}[31m`"), "`ab\u{fffd}[31m`");

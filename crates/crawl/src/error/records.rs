@@ -1,10 +1,10 @@
-//! Errors of the records in words for the user.
+//! Errors of crawl records as user-facing messages.
 
 use crawl_records::RecordsError;
 
 use super::CommandError;
 
-/// The error of a crawl whose records can't be read.
+/// Converts an error from reading a crawl's records.
 pub(crate) fn of_records(why: RecordsError) -> CommandError {
     match why {
         RecordsError::NoCrawl { .. } => CommandError::usage(why.to_string())

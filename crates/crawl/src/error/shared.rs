@@ -1,4 +1,4 @@
-//! Errors of a frontier that workers share, in words for the user.
+//! Errors of a shared frontier as user-facing messages.
 
 use std::error::Error as _;
 

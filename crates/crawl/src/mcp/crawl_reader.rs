@@ -1,4 +1,4 @@
-//! The answers, from the index, the archive and the records of a crawl.
+//! Answers tool calls from a crawl's index, archive and records.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,24 +17,25 @@ use crate::clock;
 use crate::error::CommandError;
 use crate::search_index;
 
-/// The longest text of one answer. Characters.
+/// Maximum characters of text in one answer.
+/// Beyond the limit: the next page of the text.
 const MAX_TEXT_CHARS: usize = 40_000;
 
-/// Characters of an excerpt.
+/// Maximum characters of an excerpt.
 const EXCERPT_CHARS: usize = 300;
 
-/// An answer, for people and for programs.
+/// An answer as text and as structured data.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Answer {
     pub(super) text: String,
     pub(super) data: Value,
 }
 
-/// A crawl that is asked; a problem is told to who asks.
+/// An open crawl that answers tool calls. Errors are messages to the client.
 pub(super) struct CrawlReader {
     dir: PathBuf,
     index: SearchIndex,
-    /// What was read of the rows, and how long their file was then.
+    /// The pages in the archive, with the length of the rows file when they were read.
     archived: Mutex<Option<(u64, Arc<ArchivedPages>)>>,
 }
 
@@ -71,21 +72,17 @@ impl CrawlReader {
             },
             facets: call.facets,
         };
-        let found = self.index.search(&call.query, &options);
-        let found = found.map_err(|why| why.to_string())?;
+        let page = self.index.search(&call.query, &options);
+        let page = page.map_err(|why| why.to_string())?;
         let archived = self.archived()?;
         let is_refused = |hit: &&Hit| refuses(&archived, &hit.url);
-        let refused = found.results.iter().filter(is_refused).count();
-        let hits: Vec<&Hit> = found
-            .results
-            .iter()
-            .filter(|hit| !is_refused(hit))
-            .collect();
+        let refused = page.results.iter().filter(is_refused).count();
+        let hits: Vec<&Hit> = page.results.iter().filter(|hit| !is_refused(hit)).collect();
         let mut text = String::new();
-        if let Some(meant) = &found.did_you_mean {
+        if let Some(meant) = &page.did_you_mean {
             let _ = writeln!(text, "Results for `{}`\n", safe_line(meant));
         }
-        if let Some(left_out) = found.left_out() {
+        if let Some(left_out) = page.left_out() {
             let _ = writeln!(text, "{left_out}\n");
         }
         for (number, hit) in (call.offset + 1..).zip(&hits) {
@@ -108,9 +105,9 @@ impl CrawlReader {
                     "section": hit.section, "sections": hit.sections, "language": hit.language})
             })
             .collect();
-        let data = json!({"total": found.total, "results": results, "refused": refused,
-            "did_you_mean": found.did_you_mean, "unknown": found.unknown,
-            "lacks_words": found.lacks_words, "facets": found.facets});
+        let data = json!({"total": page.total, "results": results, "refused": refused,
+            "did_you_mean": page.did_you_mean, "unknown": page.unknown,
+            "lacks_words": page.lacks_words, "facets": page.facets});
         Ok(Answer { text, data })
     }
 
@@ -137,7 +134,7 @@ impl CrawlReader {
         Ok(Answer { text, data })
     }
 
-    /// The text of a page as far as the page lets it be shown.
+    /// Returns the text of a page that its directives allow to be shown.
     fn markdown(&self, page: &IndexedPage) -> Result<String, String> {
         let text = match page.max_snippet {
             Some(0) => return Err(no_text(page)),
@@ -194,9 +191,9 @@ impl CrawlReader {
             sections.push(section);
         }
         if let Some(sought) = call.heading.as_ref().filter(|_| sections.is_empty()) {
-            let said = format!("`{}` has no heading `{sought}`", page.url);
+            let error = format!("`{}` has no heading `{sought}`", page.url);
             return Err(format!(
-                "{said}\nhint: leave `heading` out for the list of headings"
+                "{error}\nhint: leave `heading` out for the list of headings"
             ));
         }
         let data = json!({"url": page.url, "title": page.name(), "sections": sections});
@@ -207,7 +204,7 @@ impl CrawlReader {
         let url = usable(&call.url)?;
         let explanation = crawl_records::explain(&self.dir, &url, now());
         let mut explanation = explanation.map_err(|why| why.to_string())?;
-        // A title is the page's words.
+        // The title is part of the page's content.
         if refuses(&*self.archived()?, url.as_str())
             && let Some(page) = &mut explanation.page
         {
@@ -225,7 +222,7 @@ impl CrawlReader {
         Ok(Answer { text, data })
     }
 
-    /// The page of a URL, where a model may have it.
+    /// Returns the indexed page of a URL, if a model may read it.
     fn page_of(&self, url: &str) -> Result<IndexedPage, String> {
         let url = usable(url)?;
         if refuses(&*self.archived()?, url.as_str()) {
@@ -246,18 +243,18 @@ impl CrawlReader {
         }
     }
 
-    /// Where the bodies of pages lie, by the rows that there are now.
+    /// Returns the locations of the pages' bodies, from the current rows.
     fn archived(&self) -> Result<Arc<ArchivedPages>, String> {
         let rows = fs::metadata(self.dir.join("pages.jsonl")).map_or(0, |file| file.len());
-        let mut known = self.archived.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, archived)) = &*known
+        let mut cached = self.archived.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, archived)) = &*cached
             && *at == rows
         {
             return Ok(Arc::clone(archived));
         }
         let archived = ArchivedPages::open(&self.dir).map_err(|why| why.to_string())?;
         let archived = Arc::new(archived);
-        *known = Some((rows, Arc::clone(&archived)));
+        *cached = Some((rows, Arc::clone(&archived)));
         Ok(archived)
     }
 }

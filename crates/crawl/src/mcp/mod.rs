@@ -1,6 +1,7 @@
-//! `crawl mcp`: a crawl that a language model can ask, over the Model Context Protocol.
+//! `crawl mcp`: lets a language model query a crawl, over the Model Context Protocol.
 //!
-//! `server` speaks the protocol, `tools` are what it offers, and `crawl_reader` answers them.
+//! `server` implements the protocol, `tools` defines the tools, and `crawl_reader` answers the
+//! calls.
 
 mod crawl_reader;
 mod server;
@@ -23,7 +24,7 @@ pub(crate) fn run(args: &McpArgs) -> Result<u8, CommandError> {
     let reader = Arc::new(CrawlReader::open(&args.dir)?);
     let runtime = Runtime::new().map_err(|why| no_threads(&why))?;
     let ended = runtime.block_on(serve(reader));
-    // A thread that waits for input can't be ended, and nobody waits for an answer any more.
+    // The thread reading stdin can't be ended, and no answers are awaited any more.
     runtime.shutdown_background();
     ended.map(|()| FINISHED)
 }
@@ -35,7 +36,7 @@ async fn serve(reader: Arc<CrawlReader>) -> Result<(), CommandError> {
     let mut interrupt = register(SignalKind::interrupt())?;
     let mut terminate = register(SignalKind::terminate())?;
     let session = async {
-        // One that ends before it begins has nothing to say.
+        // A session that ends before it begins needs no report.
         if let Ok(session) = Server::new(reader).serve(stdio()).await {
             let _ = session.waiting().await;
         }

@@ -1,4 +1,4 @@
-//! The tools: their names, what they say of themselves, and their arguments.
+//! Definitions of the tools: names, descriptions and arguments.
 
 use std::sync::Arc;
 
@@ -7,12 +7,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// The most results of one answer.
+/// Maximum results of one answer.
+/// Beyond the limit: refused.
 const MAX_RESULTS: usize = 20;
-/// The results of an answer where nobody says how many.
+/// Default number of results.
 const RESULTS: usize = 10;
 
-/// A question with its arguments.
+/// A tool call with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Call {
     Search(SearchCall),
@@ -48,7 +49,7 @@ pub(super) struct SearchCall {
 #[serde(deny_unknown_fields)]
 pub(super) struct PageCall {
     pub(super) url: String,
-    /// Characters that are passed over.
+    /// Characters to skip.
     #[serde(default)]
     pub(super) from: usize,
 }
@@ -58,11 +59,11 @@ pub(super) struct PageCall {
 #[serde(deny_unknown_fields)]
 pub(super) struct SectionsCall {
     pub(super) url: String,
-    /// The words of a heading, or its id.
+    /// The text of a heading, or its id.
     pub(super) heading: Option<String>,
 }
 
-/// The arguments of a tool that takes a URL alone.
+/// The arguments of a tool that takes only a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UrlCall {
@@ -78,8 +79,8 @@ fn results() -> usize {
 }
 
 impl Call {
-    /// Reads a call; none where there is no such tool, an error for who called where its arguments
-    /// are wrong.
+    /// Parses a call. `None` if the tool doesn't exist, and an error for the client if the
+    /// arguments are invalid.
     pub(super) fn read(name: &str, arguments: JsonObject) -> Option<Result<Call, String>> {
         Some(match name {
             "search" => read(name, arguments).map(|call: SearchCall| {
@@ -186,7 +187,7 @@ fn tool(
         Value::Object(schema) => schema,
         _ => JsonObject::new(),
     };
-    // What is asked is on this disk, and stays as it is.
+    // Tools only read local files.
     let hints = ToolAnnotations::with_title(title)
         .read_only(true)
         .idempotent(true)
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tool_that_is_listed_is_known_and_takes_what_it_says() {
+    fn listed_tools_exist_and_accept_their_listed_arguments() {
         for tool in all() {
             let required = tool.input_schema["required"].as_array().unwrap();
             let arguments = required.iter().map(|name| {
@@ -241,15 +242,15 @@ mod tests {
 
     #[test]
     fn wrong_arguments_are_named() {
-        let said = |name, arguments| read(name, &arguments).unwrap().unwrap_err();
+        let error = |name, arguments| read(name, &arguments).unwrap().unwrap_err();
         assert_eq!(
-            said("page", json!({})),
+            error("page", json!({})),
             "the arguments of `page` can't be read: missing field `url`"
         );
-        let said = said("search", json!({"query": "a", "max": 3}));
+        let error = error("search", json!({"query": "a", "max": 3}));
         assert!(
-            said.contains("unknown field `max`, expected one of `query`, `limit`"),
-            "{said}"
+            error.contains("unknown field `max`, expected one of `query`, `limit`"),
+            "{error}"
         );
     }
 

@@ -1,4 +1,4 @@
-//! The list of metrics in `docs/metrics.md`, written from the metrics themselves.
+//! Generates the list of metrics in `docs/operating.md`.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,12 @@ use expect_test::expect_file;
 use super::families::families;
 use super::process::ProcessNumbers;
 
-/// The heading that the list stands under, up to the end of the page.
+/// The heading above the list, which runs to the end of the page.
 const HEADING: &str = "## The metrics\n";
 
 #[test]
 fn the_documentation_lists_each_metric_with_its_type_unit_and_meaning() {
-    let page = include_str!("../../../../docs/metrics.md");
+    let page = include_str!("../../../../docs/operating.md");
     let (before, _) = page.split_once(HEADING).unwrap();
     let mut page = format!("{before}{HEADING}\n");
     for family in families(&Progress::default(), ProcessNumbers::default()) {
@@ -26,5 +26,5 @@ fn the_documentation_lists_each_metric_with_its_type_unit_and_meaning() {
             .word_splitter(textwrap::WordSplitter::NoHyphenation);
         let _ = writeln!(page, "{}", textwrap::fill(&item, width));
     }
-    expect_file!["../../../../docs/metrics.md"].assert_eq(&page);
+    expect_file!["../../../../docs/operating.md"].assert_eq(&page);
 }

@@ -1,4 +1,4 @@
-//! Each metric: its name, its meaning, and where its value is from.
+//! Definitions of all metrics: names, meanings and sources of the values.
 
 use crawl_engine::{Histogram, PAGE_OUTCOMES, Phase, Progress, exclusion_reasons};
 use crawl_scheduler::PauseReason;
@@ -15,7 +15,7 @@ const PHASES: [(Phase, &str); 6] = [
     (Phase::Writing, "writing"),
 ];
 
-/// All metrics of a moment of a crawl.
+/// Returns all metrics at one moment of a crawl.
 pub(super) fn families(now: &Progress, process: ProcessNumbers) -> Vec<Family> {
     let mut families = of_counters(now);
     families.extend(of_state(now));
@@ -225,8 +225,8 @@ fn labelled(name: &'static str, value: &'static str, count: u64) -> Sample {
     }
 }
 
-/// A sample for each value of a label, those that were never counted too: a rate needs a 0 to
-/// begin with.
+/// Returns a sample for every label value. Values without a count are included, since a rate needs
+/// to start from 0.
 fn by(
     label: &'static str,
     values: impl IntoIterator<Item = &'static str>,
@@ -257,7 +257,7 @@ mod tests {
     use super::families;
 
     #[test]
-    fn each_name_is_prometheus_own_way_of_naming() {
+    fn names_follow_prometheus_conventions() {
         let all = families(&Progress::default(), ProcessNumbers::default());
         let names: HashSet<_> = all.iter().map(|family| family.name).collect();
         assert_eq!(names.len(), all.len());
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_is_told() {
+    fn counts_are_exported() {
         let mut now = Progress {
             hosts_waiting: 3,
             in_flight: 2,
@@ -302,7 +302,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
-        // What has no value yet is not told at all.
+        // A metric without a value yet is omitted.
         assert!(!text.contains("crawl_request_failures_total"), "{text}");
         assert!(!text.contains("process_resident_memory_bytes"), "{text}");
     }

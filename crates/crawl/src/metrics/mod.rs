@@ -1,7 +1,7 @@
-//! `--metrics`: the numbers of a crawl that runs, over HTTP, for Prometheus.
+//! `--metrics`: serves the metrics of a running crawl over HTTP, for Prometheus.
 //!
-//! An answer is written from the progress that the crawl tells anyway: nobody who asks makes the
-//! crawl do anything.
+//! Responses are built from the progress that the crawl publishes anyway, so a scrape causes no
+//! work in the crawl.
 
 #[cfg(test)]
 mod docs_page;
@@ -31,33 +31,33 @@ use families::families;
 /// The media type of Prometheus' text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Connections at once. Prometheus keeps one open.
+/// Connection limits. Prometheus keeps one connection open.
 const ROOM: ConnectionRoom = ConnectionRoom {
     connections: 16,
     per_client: Some(8),
 };
 
-/// Requests a second of one client; twice as many at once.
+/// Requests per second from one client. Bursts may be twice as large.
 const RATE: NonZeroU32 = NonZeroU32::new(10).expect("a constant that is not 0");
 
-/// A server of metrics. It ends with the runtime.
+/// A metrics server that runs until the runtime ends.
 #[derive(Clone)]
 pub(crate) struct MetricsServer(Arc<Inner>);
 
 struct Inner {
-    /// The address that it listens on.
+    /// The listening address.
     address: SocketAddr,
     rates: Rates,
-    /// The progress of the round that runs, or that was the last.
+    /// The progress of the current round, or of the last one.
     progress: Mutex<watch::Receiver<Progress>>,
     started: SystemTime,
 }
 
 impl MetricsServer {
-    /// Listens on an address. To be called within a tokio runtime.
+    /// Listens on an address. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// Nobody can listen there.
+    /// The address can't be listened on.
     pub(crate) async fn start(address: SocketAddr) -> Result<MetricsServer, CommandError> {
         let (listener, address) = connections::listen(address, "--metrics").await?;
         let server = MetricsServer(Arc::new(Inner {
@@ -77,18 +77,18 @@ impl MetricsServer {
         Ok(server)
     }
 
-    /// The URL of the metrics.
+    /// Returns the URL of the metrics.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/metrics", self.0.address)
     }
 
-    /// Tells of another round from now on.
+    /// Switches to the progress of another round.
     pub(crate) fn follow(&self, progress: watch::Receiver<Progress>) {
         *self.progress() = progress;
     }
 
     fn progress(&self) -> std::sync::MutexGuard<'_, watch::Receiver<Progress>> {
-        // It is replaced whole, so a panic elsewhere leaves nothing half done.
+        // The value is replaced as a whole, so a panic elsewhere can't leave it half updated.
         let progress = self.0.progress.lock();
         progress.unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,7 +107,7 @@ async fn metrics(
         let text = format!("too many requests: ask again in {seconds} s\n");
         return answer(StatusCode::TOO_MANY_REQUESTS, text);
     }
-    // A page of another site whose name leads here (DNS rebinding) sends that name.
+    // A DNS rebinding page of another site sends that site's name.
     if server.0.address.ip().is_loopback() && !authority::names_loopback(&uri, &headers) {
         let text = "this server answers by the names of this machine alone, such as 127.0.0.1\n";
         return answer(StatusCode::MISDIRECTED_REQUEST, text.to_owned());

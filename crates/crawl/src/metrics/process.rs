@@ -1,22 +1,22 @@
-//! The numbers of this process.
+//! Metrics of this process.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The numbers of a process.
+/// Metrics of a process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProcessNumbers {
-    /// Memory that is in the machine's; none where the system does not tell.
+    /// Resident memory. `None` if the system does not report it.
     pub(super) resident_bytes: Option<u64>,
-    /// The start of the crawl, in seconds since the Unix epoch.
+    /// When the crawl started, in seconds since the Unix epoch.
     pub(super) started: f64,
 }
 
-/// The numbers of this process, which began to crawl at this time.
+/// Returns the metrics of this process, which started crawling at this time.
 pub(super) fn numbers(started: SystemTime) -> ProcessNumbers {
     let since = started.duration_since(UNIX_EPOCH).unwrap_or_default();
     ProcessNumbers {
-        // The kernel writes it where it is read: no disk is waited for.
+        // The kernel generates this file on reading, so the read does not wait for a disk.
         resident_bytes: fs::read_to_string("/proc/self/status")
             .ok()
             .and_then(|status| resident(&status)),
@@ -24,7 +24,7 @@ pub(super) fn numbers(started: SystemTime) -> ProcessNumbers {
     }
 }
 
-/// The resident memory in a `/proc/PID/status` (proc(5)).
+/// Parses the resident memory from a `/proc/PID/status` (proc(5)).
 fn resident(status: &str) -> Option<u64> {
     let line = status
         .lines()

@@ -4,29 +4,29 @@ use std::fmt::Write as _;
 
 use crawl_engine::{BUCKET_SECONDS, Histogram};
 
-/// The values of one name.
+/// A metric with all its samples.
 #[derive(Clone, Debug)]
 pub(super) struct Family {
     pub(super) name: &'static str,
-    /// The unit, as the documentation names it.
+    /// The unit, as documented.
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "the text format has no place for it")
     )]
     pub(super) unit: &'static str,
-    /// The meaning, and that of its label.
+    /// The meaning of the metric and of its label.
     pub(super) help: &'static str,
     pub(super) values: Values,
 }
 
-/// The values of a family, by its type.
+/// The samples of a metric, by type.
 #[derive(Clone, Debug)]
 pub(super) enum Values {
-    /// A number that only grows.
+    /// A number that only increases.
     Counter(Vec<Sample>),
-    /// A number that grows and shrinks.
+    /// A number that can increase and decrease.
     Gauge(Vec<Sample>),
-    /// Times by length.
+    /// A histogram of durations.
     Histogram(Box<Histogram>),
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Sample {
 }
 
 impl Values {
-    /// The name of the type.
+    /// Returns the name of the type.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Values::Counter(_) => "counter",
@@ -48,7 +48,7 @@ impl Values {
     }
 }
 
-/// All families as text. One without a value is left out.
+/// Formats all families. A family without samples is left out.
 pub(super) fn of(families: &[Family]) -> String {
     let mut text = String::with_capacity(16 * 1024);
     for family in families {
@@ -86,7 +86,7 @@ fn write_family(text: &mut String, family: &Family) {
     }
 }
 
-/// Labels in braces. Their values are words of ours, so that nothing has to be escaped.
+/// Formats labels in braces. Their values are constants that need no escaping.
 fn braced(labels: &[(&str, &str)]) -> String {
     if labels.is_empty() {
         return String::new();
@@ -98,7 +98,7 @@ fn braced(labels: &[(&str, &str)]) -> String {
     format!("{{{}}}", labels.join(","))
 }
 
-/// A help text on one line.
+/// Escapes a help text onto one line.
 fn escaped(help: &str) -> String {
     help.replace('\\', "\\\\").replace('\n', "\\n")
 }

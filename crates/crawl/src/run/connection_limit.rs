@@ -1,32 +1,32 @@
-//! The number of files and connections that this process may have open at a time.
+//! Limits on the files and connections that this process may have open.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Descriptors that are kept for files: state, archive, rows and index.
+/// File descriptors reserved for state, archive, rows and index.
 const RESERVED_DESCRIPTORS: u64 = 96;
-/// A connection, and what looking its name up or a second address of it may take.
+/// Descriptors per connection: the connection itself, and its DNS lookup or a second address.
 const PER_CONNECTION: u64 = 2;
-/// Beside each request under way so many connections may be kept that are idle.
+/// Descriptors per request if idle connections are kept as well.
 const KEPT_PER_CONNECTION: u64 = 3;
 
-/// The number of connections that there may be.
+/// The connections that the descriptors allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Connections {
-    /// Requests under way at a time.
+    /// Maximum concurrent requests.
     pub(crate) concurrency: u32,
-    /// True if a connection may be kept for the next request.
+    /// Whether idle connections may be kept for later requests.
     pub(crate) may_be_kept: bool,
 }
 
-/// Raises the limit of open files as far as this process may.
+/// Raises the limit of open files to this process's maximum.
 pub(crate) fn raise_limit() {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // Where the system lets us not, the limit is as it was, and minded all the same.
+        // On failure the old limit stays in force and is respected.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
 }
 
-/// As many connections as were asked for, or as descriptors are left for.
+/// Returns the requested number of connections, reduced to what the available descriptors allow.
 pub(crate) fn connections(concurrency: u32) -> Connections {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
     let connections = within(limit, concurrency);
@@ -42,9 +42,9 @@ pub(crate) fn connections(concurrency: u32) -> Connections {
 
 fn within(limit: u64, concurrency: u32) -> Connections {
     let free = limit.saturating_sub(RESERVED_DESCRIPTORS);
-    let most = u32::try_from(free / PER_CONNECTION).unwrap_or(u32::MAX);
+    let max = u32::try_from(free / PER_CONNECTION).unwrap_or(u32::MAX);
     Connections {
-        concurrency: concurrency.min(most.max(1)),
+        concurrency: concurrency.min(max.max(1)),
         may_be_kept: free / KEPT_PER_CONNECTION >= u64::from(concurrency),
     }
 }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_files_have_descriptors_before_connections() {
+    fn files_have_descriptors_before_connections() {
         for (limit, asked, concurrency, may_be_kept) in [
             (u64::MAX, 256, 256, true),
             (1024, 256, 256, true),

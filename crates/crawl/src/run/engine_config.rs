@@ -1,4 +1,4 @@
-//! The engine's configuration, as the settings ask for it.
+//! Conversion of settings into the engine's configuration.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::settings::{
 };
 use crate::values::{DocumentBounds, FilePath, Span};
 
-/// The engine's configuration for settings that were checked.
+/// Returns the engine's configuration for checked settings.
 pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
     let scope = &settings.scope;
     let user_agent = user_agent_of(checked);
@@ -28,7 +28,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         seeds: checked.seeds.clone(),
         seed_sitemaps: checked.seed_sitemaps.clone(),
         output: checked.output.clone(),
-        // A crawl alone knows its frontier, a plan has its own: `Job` sets it.
+        // Only a crawl uses a shared frontier, not a plan, so `Job` sets it.
         shared: None,
         agent: checked.agent.clone(),
         fetch: fetch_config(settings, checked, &user_agent),
@@ -70,7 +70,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         max_redirects: scope.max_redirects,
         max_sitemap_urls: scope.max_sitemap_urls.0.map(|urls| urls.0),
         retries: settings.fetch.retries,
-        // A walk goes by links alone.
+        // A walk follows links only.
         sitemaps: scope.sitemaps.is_on() && settings.sample.walk.0.is_none(),
         feeds: scope.feeds.is_on(),
         forms: scope.forms.is_on(),
@@ -98,8 +98,8 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
     }
 }
 
-/// The rules that a crawl takes over while it runs, of settings that were checked; `begun_with` is
-/// the text of the crawl.toml of its run.
+/// Returns the rules that a running crawl can adopt, from checked settings. `begun_with` is the
+/// text of crawl.toml when the run began.
 pub(super) fn rules(settings: &Settings, checked: &Checked, begun_with: &str) -> Rules {
     let (scope, output) = (&settings.scope, &checked.output);
     let mut recorded = settings.clone();
@@ -119,27 +119,27 @@ pub(super) fn rules(settings: &Settings, checked: &Checked, begun_with: &str) ->
     }
 }
 
-/// The User-Agent header of a crawl with these settings.
+/// Returns the User-Agent header of a crawl with these settings.
 pub(super) fn user_agent_of(checked: &Checked) -> String {
     user_agent(&checked.agent, checked.contact.as_ref())
 }
 
 fn sample_method(settings: &Settings) -> Option<SampleMethod> {
-    let asked = &settings.sample;
-    let seed = asked.sample_seed.clone();
-    if let Some(steps) = asked.walk.0 {
+    let sample = &settings.sample;
+    let seed = sample.sample_seed.clone();
+    if let Some(steps) = sample.walk.0 {
         return Some(SampleMethod::Walk(WalkDesign {
-            walkers: asked.walkers,
+            walkers: sample.walkers,
             steps: steps.0,
-            restart: asked.walk_restart.0,
+            restart: sample.walk_restart.0,
             seed,
         }));
     }
     Some(SampleMethod::Draw(SampleDesign {
-        pages: usize::try_from(asked.sample.0?.0).unwrap_or(usize::MAX),
-        by: asked.sample_by.meaning(),
+        pages: usize::try_from(sample.sample.0?.0).unwrap_or(usize::MAX),
+        by: sample.sample_by.meaning(),
         seed,
-        frame_depth: asked.frame_depth,
+        frame_depth: sample.frame_depth,
     }))
 }
 
@@ -178,15 +178,15 @@ fn crawl_budgets(settings: &Settings, checked: &Checked) -> Budgets {
 }
 
 fn robots_times(settings: &Settings) -> RobotsTimes {
-    let asked = &settings.exclusion;
-    let most = asked.robots_max_age.get();
+    let exclusion = &settings.exclusion;
+    let most = exclusion.robots_max_age.get();
     RobotsTimes {
         most,
         least: RobotsTimes::default().least.min(most),
-        first_wait: asked.robots_retry.get(),
-        longest_wait: asked.robots_retry_most.get(),
+        first_wait: exclusion.robots_retry.get(),
+        longest_wait: exclusion.robots_retry_most.get(),
         longest_asked: settings.politeness.max_retry_after.get(),
-        last_good: asked.robots_last_good.get(),
+        last_good: exclusion.robots_last_good.get(),
     }
 }
 
@@ -207,32 +207,32 @@ fn study(settings: &Settings) -> Study {
 }
 
 fn politeness(settings: &Settings, checked: &Checked) -> Politeness {
-    let asked = &settings.politeness;
+    let politeness = &settings.politeness;
     Politeness {
-        delay: asked.delay.get(),
-        delay_factor: asked.delay_factor.0,
-        per_host: asked.per_host,
-        per_address: asked.per_address,
-        address_delay: asked.address_delay.get(),
-        address_rate: asked.address_rate.0.map(|rate| rate.0),
-        per_site: asked.per_site.0.map(|count| narrow(count.0)),
-        site_delay: asked.site_delay.get(),
-        max_rate: asked.max_rate.0.map(|rate| rate.0),
-        concurrency: asked.concurrency,
-        // A proxy looks names up itself.
+        delay: politeness.delay.get(),
+        delay_factor: politeness.delay_factor.0,
+        per_host: politeness.per_host,
+        per_address: politeness.per_address,
+        address_delay: politeness.address_delay.get(),
+        address_rate: politeness.address_rate.0.map(|rate| rate.0),
+        per_site: politeness.per_site.0.map(|count| narrow(count.0)),
+        site_delay: politeness.site_delay.get(),
+        max_rate: politeness.max_rate.0.map(|rate| rate.0),
+        concurrency: politeness.concurrency,
+        // A proxy resolves names itself.
         look_ups: match settings.fetch.proxy.is_empty() {
-            true => asked.look_ups,
+            true => politeness.look_ups,
             false => 0,
         },
-        max_retry_after: asked.max_retry_after.get(),
-        jitter: asked.jitter.0,
-        quiet: hours(&asked.quiet_hours),
+        max_retry_after: politeness.max_retry_after.get(),
+        jitter: politeness.jitter.0,
+        quiet: hours(&politeness.quiet_hours),
         sites: checked.sites.clone(),
         ..Politeness::default()
     }
 }
 
-/// The fetcher's configuration, for the crawl and for what is asked before it begins.
+/// Returns the fetcher's configuration, for the crawl and for requests made before it begins.
 pub(super) fn fetch_config(
     settings: &Settings,
     checked: &Checked,
@@ -257,6 +257,7 @@ pub(super) fn fetch_config(
         max_body: fetch.max_body.0,
         body_memory: fetch.body_memory.0,
         name_servers: fetch.name_server.iter().map(|server| server.0).collect(),
+        name_server_rate: fetch.name_server_rate.0.map(|rate| rate.0),
         access: checked.access.clone(),
         proxy: (!fetch.proxy.is_empty()).then(|| fetch.proxy.clone()),
         resolve: resolve.collect(),
@@ -270,7 +271,7 @@ pub(super) fn fetch_config(
     }
 }
 
-/// The text of crawl.toml. A crawl that goes on keeps the time of its first start.
+/// Returns the text of crawl.toml. A resumed crawl keeps the time of its first start.
 fn config_text(settings: &Settings, output: &Path) -> String {
     let now = clock::now();
     let (now, to_the_milli) = (format!("{now:.0}"), format!("{now:.3}"));
@@ -307,7 +308,7 @@ mod tests {
         let (agent, seeds) = (checked.agent.clone(), checked.seeds.clone());
         let version = env!("CARGO_PKG_VERSION");
         let library = Config {
-            // Those the program takes from its user's environment.
+            // The program takes these from the environment.
             host_locks: typed.host_locks.clone(),
             config_text: typed.config_text.clone(),
             documents: DocumentRules {

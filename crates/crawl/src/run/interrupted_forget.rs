@@ -8,8 +8,8 @@ use crate::error::CommandError;
 use crate::error::engine::of_engine;
 use crate::settings::{Environment, MarkStatus, Purpose, verify};
 
-/// Finishes an erasure in `dir` that a crash interrupted, if this user began it. Commands that write in a
-/// crawl directory call this first.
+/// Finishes an interrupted erasure in `dir`, if this user began it. Commands that write to a crawl
+/// directory call this first.
 pub(crate) fn finish_interrupted(dir: &Path) -> Result<(), CommandError> {
     let is_ours = |list: &[u8], mark: Option<&str>| {
         let around = Environment::of_process();

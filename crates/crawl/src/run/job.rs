@@ -1,4 +1,4 @@
-//! The job: settings that were checked, and the engine's configuration for each round.
+//! A job: checked settings, and the engine configuration for each round.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,27 +16,27 @@ use crate::settings::{Checked, Settings, Sources, mark_of, shared_crawl};
 use crate::terminal::{HasMark, Terminal};
 use crate::values::Span;
 
-/// A job that can be begun: settings that were checked.
+/// A job with checked settings.
 #[derive(Debug)]
 pub(crate) struct Job {
-    /// The settings when it began. Others are of `in_force`.
+    /// The settings at the start. `in_force` has the current ones.
     pub(super) settings: Settings,
-    /// Politeness, exclusions and budgets may have been read again.
+    /// The current settings. Politeness, exclusions and budgets may have been reloaded.
     in_force: Mutex<InForce>,
     sources: Sources,
     /// The crawl's directory.
     output: PathBuf,
-    /// As many as descriptors are left for.
+    /// Limited by the available file descriptors.
     pub(super) connections: Connections,
     pub(super) terminal: Terminal,
 }
 
-/// The settings that hold now.
+/// The settings currently in force.
 #[derive(Clone, Debug)]
 struct InForce {
     settings: Settings,
     checked: Checked,
-    /// The text of crawl.toml, as the last run was given it.
+    /// The text of crawl.toml passed to the last run.
     config_text: String,
 }
 
@@ -62,7 +62,7 @@ impl Job {
         }
     }
 
-    /// The engine's configuration for a run that begins now.
+    /// Returns the engine configuration for a run that begins now.
     pub(crate) fn config(&self) -> Config {
         let mut now = self.in_force();
         let mut config = engine_config(&now.settings, &now.checked);
@@ -75,12 +75,13 @@ impl Job {
         config
     }
 
-    /// The crawl's directory.
+    /// Returns the crawl's directory.
     pub(crate) fn dir(&self) -> &Path {
         &self.output
     }
 
-    /// Returns whether the next start takes the crawl.toml in the directory as this user's own.
+    /// Returns whether the next start recognises the crawl.toml in the directory as this user's
+    /// own.
     pub(crate) fn has_mark(&self) -> HasMark {
         match mark_of(&stored_settings(self.dir())) {
             Some(_) => HasMark::Yes,
@@ -88,27 +89,27 @@ impl Job {
         }
     }
 
-    /// The time from the beginning of a round to that of the next.
+    /// Returns the interval between the starts of two rounds.
     pub(crate) fn every(&self) -> Option<Duration> {
         self.settings.recrawl.every.0.map(Span::get)
     }
 
-    /// The address at which the numbers of the crawl are told.
+    /// Returns the address to serve metrics on.
     pub(crate) fn metrics_address(&self) -> Option<SocketAddr> {
         self.settings.display.metrics.0
     }
 
-    /// Returns whether pages that failed make the run one that failed.
+    /// Returns whether failed pages make the run fail.
     pub(crate) fn fails_on_error(&self) -> bool {
         self.settings.display.fail_on_error.is_on()
     }
 
-    /// Returns whether a host that is partial, blocked or empty makes the run fail.
+    /// Returns whether a partial, blocked or empty host makes the run fail.
     pub(crate) fn fails_on_partial(&self) -> bool {
         self.settings.display.fail_on_partial.is_on()
     }
 
-    /// They are replaced as a whole, so a panic elsewhere does not spoil them.
+    /// The settings are replaced as a whole, so a panic elsewhere can't corrupt them.
     fn in_force(&self) -> MutexGuard<'_, InForce> {
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,8 +118,9 @@ impl Job {
 impl SettingsSource for Job {
     fn read_again(&self) -> Result<NewSettings, CommandError> {
         if !self.sources.has_files() {
-            let what = "the crawl was started without --config, so there is no file to read again";
-            return Err(CommandError::usage(what).hint(format!(
+            let problem =
+                "the crawl was started without --config, so there is no file to read again";
+            return Err(CommandError::usage(problem).hint(format!(
                 "`crawl control {0} delay` sets a delay; stop the crawl, and start it with \
                  `--config FILE`, to change more",
                 self.output.display()
@@ -126,7 +128,7 @@ impl SettingsSource for Job {
         }
         let now = self.in_force().clone();
         let read = self.sources.read_again(&now.settings, &now.checked)?;
-        let taken = match read.taken.is_empty() {
+        let applied = match read.taken.is_empty() {
             true => "settings were read again: politeness, exclusions and budgets are as they were"
                 .to_owned(),
             false => format!("settings were read again: {}", read.taken.join(", ")),
@@ -136,7 +138,7 @@ impl SettingsSource for Job {
         Ok(NewSettings {
             rules: (!read.taken.is_empty())
                 .then(|| rules(&read.settings, &read.checked, &now.config_text)),
-            told: std::iter::once(taken).chain(later).collect(),
+            notes: std::iter::once(applied).chain(later).collect(),
             settings: read.settings,
             checked: read.checked,
         })
@@ -150,9 +152,9 @@ impl SettingsSource for Job {
                 now.config_text = rules.config_text;
             }
         }
-        for line in &new.told {
+        for line in &new.notes {
             self.terminal.say(line);
         }
-        tracing::info!(told = new.told.join("; "), "settings were read again");
+        tracing::info!(told = new.notes.join("; "), "settings were read again");
     }
 }

@@ -1,4 +1,4 @@
-//! A crawl from checked settings to its end: the engine's configuration, rounds and signals.
+//! Runs a crawl from checked settings to its end: engine configuration, rounds and signals.
 
 pub(crate) mod connection_limit;
 mod engine_config;

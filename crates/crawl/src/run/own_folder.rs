@@ -1,4 +1,4 @@
-//! A folder for a run whose records are read once and then go.
+//! Temporary crawl folder of a run whose records are read once and discarded.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -20,19 +20,19 @@ use crate::error::engine::of_engine;
 use crate::settings::{Checked, Settings};
 use crate::terminal::Terminal;
 
-/// The longest gap that is kept behind the last request.
+/// Maximum gap to keep after the last request.
 const MAX_REST: Duration = Duration::from_secs(10);
 
-/// A folder of this run alone, which goes with it.
+/// A private temporary folder for one run. Dropping it removes the folder.
 pub(super) struct OwnFolder(PathBuf);
 
 impl OwnFolder {
-    /// Makes the folder of a run for this purpose, in that of the system for such.
+    /// Creates the folder in the system's temporary directory.
     pub(super) fn make(purpose: &str) -> Result<OwnFolder, CommandError> {
         let now = clock::now().as_nanosecond();
         let name = format!("crawl-{purpose}-{}-{now}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // Whatever stands there is somebody else's.
+        // An existing file there belongs to someone else.
         let made = DirBuilder::new().mode(0o700).create(&path);
         let failed = |why: io::Error| {
             CommandError::disk(format!("can't make the folder {}: {why}", path.display()))
@@ -46,7 +46,7 @@ impl OwnFolder {
         &self.0
     }
 
-    /// The configuration of a run in the folder, which keeps no page.
+    /// Returns the configuration of a run in the folder that stores no pages.
     pub(super) fn config(&self, settings: &Settings, checked: &Checked) -> Config {
         let connections = connections(settings.politeness.concurrency);
         let mut config = engine_config(settings, checked);
@@ -56,7 +56,7 @@ impl OwnFolder {
         }
         Config {
             output: self.path().to_owned(),
-            // Of pages, of which there are none.
+            // Budgets apply to pages, and this run has none.
             budgets: Budgets::default(),
             recrawl: false,
             warc: false,
@@ -66,7 +66,7 @@ impl OwnFolder {
         }
     }
 
-    /// Runs the engine in the folder, until it or the user ends it.
+    /// Runs the engine in the folder until it finishes or the user ends it.
     pub(super) async fn run(
         &self,
         config: Config,
@@ -86,12 +86,11 @@ impl OwnFolder {
     }
 }
 
-/// The gap behind the last request of a run, which a crawl that begins right behind it is to find
-/// kept.
+/// The gap after a run's last request, kept so that a crawl started right afterwards respects it.
 pub(super) struct Rest(watch::Receiver<Stop>);
 
 impl Rest {
-    /// Keeps the gap, until the user ends it.
+    /// Waits for the gap, or until the user ends the run.
     pub(super) async fn keep(mut self, gap: Duration) {
         tokio::select! {
             () = tokio::time::sleep(gap.min(MAX_REST)) => {}
@@ -102,7 +101,7 @@ impl Rest {
 
 impl Drop for OwnFolder {
     fn drop(&mut self) {
-        // What can't be removed is the system's to clear: nobody can be told any more.
+        // Errors are ignored: the system clears its temporary files eventually.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,5 +1,5 @@
-//! A run that only plans: robots.txt files and sitemaps are asked for, in a directory that goes
-//! with it.
+//! Runs that only plan: they fetch nothing but robots.txt files and sitemaps, into a temporary
+//! folder.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::error::{CommandError, no_threads};
 use crate::settings::{Checked, Settings, check};
 use crate::terminal::{Terminal, start_log};
 
-/// Plans the crawl of these settings; none where the user ended it.
+/// Plans the crawl of these settings. `None` if the user ended the run.
 pub(crate) fn plan(settings: &Settings) -> Result<Option<Plan>, CommandError> {
     let mut settings = settings.clone();
     let mut checked = check(&settings)?;
@@ -31,7 +31,7 @@ pub(crate) fn plan(settings: &Settings) -> Result<Option<Plan>, CommandError> {
     planned
 }
 
-/// Asks for what a plan is made of, and makes it; none where the user ended it.
+/// Fetches the inputs of a plan and computes it. `None` if the user ended the run.
 async fn run(
     settings: &Settings,
     checked: &Checked,
@@ -60,7 +60,7 @@ async fn run(
     Ok(Some(plan))
 }
 
-/// The settings that the plan goes by, beside what was asked for.
+/// Returns the settings that a plan depends on, along with the fetched rules.
 fn terms(settings: &Settings, origins: Vec<OriginRules>) -> PlanSettings {
     let purpose = settings.exclusion.purpose.meaning();
     let millis = |delay: Duration| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
@@ -76,6 +76,7 @@ fn terms(settings: &Settings, origins: Vec<OriginRules>) -> PlanSettings {
         per_host: settings.politeness.per_host,
         max_pages_per_host: settings.scope.max_pages_per_host.0.map(|pages| pages.0),
         max_rate: settings.politeness.max_rate.0.map(|rate| rate.0),
+        address_rate: settings.politeness.address_rate.0.map(|rate| rate.0),
         origins: origins.collect(),
     }
 }

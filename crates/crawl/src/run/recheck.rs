@@ -1,4 +1,4 @@
-//! A run that asks for the rules of the day alone, of the hosts whose pages a crawl has.
+//! Runs that fetch only the current rules of the hosts whose pages a crawl has.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
@@ -18,17 +18,17 @@ use crate::error::{CommandError, no_threads, unwritable};
 use crate::settings::{Checked, Settings, check};
 use crate::terminal::{Terminal, start_log};
 
-/// The end of `requests.jsonl` that a recheck reads, to keep the gaps and waits that hosts are
-/// owed. Bytes.
+/// How many bytes at the end of `requests.jsonl` a recheck reads, to respect the hosts' current
+/// gaps and waits.
 const MAX_REQUESTS_BYTES: u64 = 16 << 20;
 
-/// Asks the hosts of the crawl in the settings' output for their rules, and writes what they say
-/// of its pages into `recheck.jsonl`; none where the user ended it.
+/// Fetches the rules of the hosts of the crawl in the settings' output, and writes their verdicts
+/// on its pages to `recheck.jsonl`. `None` if the user ended the run.
 pub(crate) fn recheck(settings: &Settings) -> Result<Option<Recheck>, CommandError> {
     let checked = check(settings)?;
     let dir = checked.output.as_path();
     let pages = page_urls(dir).map_err(of_records)?;
-    // Who crawls there asks these hosts already.
+    // Fails if a crawl is running there: it already sends requests to these hosts.
     last_round(dir).map_err(|error| of_engine(&error, dir))?;
     let terminal = Terminal::new(settings);
     start_log(settings, &terminal)?;
@@ -54,7 +54,7 @@ pub(crate) fn recheck(settings: &Settings) -> Result<Option<Recheck>, CommandErr
     Ok(Some(counts))
 }
 
-/// Asks for what decides whether a page may be asked for.
+/// Fetches the files that decide whether pages may be fetched.
 async fn run(
     settings: &Settings,
     checked: &Checked,
@@ -62,10 +62,10 @@ async fn run(
     terminal: Terminal,
 ) -> Result<Ended, CommandError> {
     let config = Config {
-        // They are admitted already, with all other pages.
+        // The seeds are admitted along with all other pages.
         seeds: Vec::new(),
         extent: Extent::Rules,
-        // What the crawl has was in its scope, and is judged by the rules of its site alone.
+        // Pages of the crawl were in its scope. Only the rules of their site matter now.
         scope: ScopeRules {
             mode: ScopeMode::Any,
             ..ScopeRules::default()
@@ -79,8 +79,8 @@ async fn run(
     Ok(summary.ended)
 }
 
-/// Copies the end of the log of requests, from the beginning of a row on: a run begins with the
-/// gaps and waits that follow from it.
+/// Copies the end of the request log, starting at a full row. The run derives current gaps and
+/// waits from it.
 fn copy_last_requests(from: &Path, to: &Path) -> Result<(), CommandError> {
     const NAME: &str = "requests.jsonl";
     let copy = || -> io::Result<()> {
@@ -99,7 +99,7 @@ fn copy_last_requests(from: &Path, to: &Path) -> Result<(), CommandError> {
     copy().map_err(|why| unwritable(&to.join(NAME), &why))
 }
 
-/// An error while pages are admitted: of the crawl's rows, or of the run's own state.
+/// An error while admitting pages: in the crawl's rows, or in the run's own state.
 enum RunError {
     Command(CommandError),
     Engine(crawl_engine::EngineError),

@@ -1,4 +1,4 @@
-//! A crawl once more over its archive: in virtual time, without a request to anyone.
+//! Replays a crawl from its archive in virtual time, without sending requests.
 
 use std::path::Path;
 
@@ -14,14 +14,15 @@ use crate::error::records::of_records;
 use crate::settings::{Checked, Settings, check, other_settings, replay_record, stored_seeds};
 use crate::terminal::{Terminal, start_log};
 
-/// A replay that is done.
+/// A finished replay.
 pub(crate) struct ReplayRun {
     pub(crate) replayed: Replayed,
-    /// The settings that differ from those of the crawl, in words.
-    pub(crate) others: Vec<String>,
+    /// Descriptions of the settings that differ from the crawl's.
+    pub(crate) changed_settings: Vec<String>,
 }
 
-/// Replays the crawl in `dir` by these settings, and leaves the records of that in their directory.
+/// Replays the crawl in `dir` with these settings, and leaves the records in their output
+/// directory.
 pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, CommandError> {
     let mut checked = check(settings)?;
     let terminal = Terminal::new(settings);
@@ -29,8 +30,8 @@ pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, Comma
     let output = checked.output.clone();
     let recorded = RecordedCrawl::open(dir).map_err(|why| of_engine(&why, dir))?;
     as_crawled(dir, &mut checked);
-    let others = other_settings(dir, settings, &checked.seeds, &checked.seed_terms);
-    let timing = match others.is_empty() {
+    let changed_settings = other_settings(dir, settings, &checked.seeds, &checked.seed_terms);
+    let timing = match changed_settings.is_empty() {
         true => ReplayTiming::AsRecorded,
         false => ReplayTiming::ByPolicy,
     };
@@ -44,16 +45,19 @@ pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, Comma
     let replayed = replayed.map_err(|why| of_engine(&why, &output))?;
     crawl_records::write_report(&output).map_err(of_records)?;
     list_digests(&output, ChangedFiles::All).map_err(of_records)?;
-    Ok(ReplayRun { replayed, others })
+    Ok(ReplayRun {
+        replayed,
+        changed_settings,
+    })
 }
 
-/// Seeds without a scheme are those over http that the crawl began with, where it had them.
+/// Selects http for seeds without a scheme if the crawl began with http.
 fn as_crawled(dir: &Path, checked: &mut Checked) {
-    let known = stored_seeds(&stored_settings(dir));
+    let stored = stored_seeds(&stored_settings(dir));
     let mut seeds = checked.seeds.clone();
     for (seed, typed) in seeds.iter_mut().zip(&checked.typed) {
         match &typed.stand_in {
-            Some(http) if known.contains(http) && !known.contains(seed) => *seed = http.clone(),
+            Some(http) if stored.contains(http) && !stored.contains(seed) => *seed = http.clone(),
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! The rounds of a job: one, or with `--every` one after the other until it is stopped.
+//! The rounds of a job: a single one, or with `--every` one after another until the job is stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,26 +22,26 @@ use crate::error::{CommandError, FINISHED, NOTHING_DONE};
 use crate::metrics::MetricsServer;
 use crate::terminal::{closing, exit_code, lasting, show};
 
-/// The clock on the wall is looked at so often: it may be set, and the machine may sleep.
+/// How often to check the system clock, since it may be set and the machine may sleep.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A round that ended, and the report of the crawl as it is then.
+/// A finished round, with the report of the crawl after it.
 struct EndedRound {
     summary: Summary,
     report: Report,
 }
 
-/// The state of a job that outlives a round.
+/// State of a job that outlives a round.
 struct Rounds<'a> {
     job: &'a Job,
     handler: Arc<ControlHandler>,
-    /// Never marked as seen: each clone is told of an earlier stop.
+    /// Never marked as seen, so that every clone is notified of an earlier stop.
     stopped: watch::Receiver<Stop>,
     server: Option<Server>,
     metrics: Option<MetricsServer>,
 }
 
-/// Crawls, and says how it went. The exit code, or why there was no crawl.
+/// Crawls and reports the outcome. Returns the exit code, or the reason why the crawl did not run.
 pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
     let (stop, stopped) = watch::channel(Stop::No);
     let settings = Arc::clone(job) as Arc<dyn SettingsSource>;
@@ -81,7 +81,7 @@ pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
 }
 
 impl Rounds<'_> {
-    /// Round after round, until it is stopped or fails.
+    /// Runs rounds until the job is stopped or one fails.
     async fn go_on(&mut self, every: Duration, has_waited: bool) -> Result<u8, CommandError> {
         let mut last = LastRound::default();
         let mut began = clock::now();
@@ -97,14 +97,14 @@ impl Rounds<'_> {
                     again = next_try(&ended.summary);
                     last = LastRound::of(&ended.summary);
                 }
-                // Another run has the directory to itself just now.
+                // Another process has locked the directory.
                 Err(error @ EngineError::OutputInUse { .. }) if number > 0 || has_waited => {
                     tracing::warn!(why = %error, "this round is left out");
                 }
                 Err(error) => return Err(of_engine(&error, self.job.dir())),
             }
             let next = later(began, every);
-            // Who could not be asked is asked again in the same round, if there is time.
+            // Unreachable hosts are retried in the same round if there is time.
             let again = again.filter(|again| *again < next);
             start = match again {
                 Some(_) => Start::GoOn,
@@ -121,7 +121,7 @@ impl Rounds<'_> {
         Ok(FINISHED)
     }
 
-    /// One round of the engine.
+    /// Runs one round of the engine.
     async fn round(
         &mut self,
         start: Start,
@@ -130,8 +130,8 @@ impl Rounds<'_> {
         let (progress, seen) = watch::channel(Progress::default());
         let (commander, commands) = crawl_engine::commands();
         let shown = tokio::spawn(show(terminal.clone(), seen.clone()));
-        // Settings that are read again from here on are told to this run.
-        let asked = self.job.config();
+        // Settings reloaded from here on are sent to this run.
+        let config = self.job.config();
         self.handler.open(commander, seen.clone());
         if let Some(metrics) = &self.metrics {
             metrics.follow(seen.clone());
@@ -145,12 +145,12 @@ impl Rounds<'_> {
             free_space: FreeSpace::of_file_system(),
         };
         let config = Config {
-            recrawl: asked.recrawl && start == Start::AsAsked,
-            ..asked
+            recrawl: config.recrawl && start == Start::AsAsked,
+            ..config
         };
         let ended = crawl_engine::run(config, controls).await;
-        // The sender went with the controls, so these end; were one to panic, the crawl still
-        // came to its end.
+        // Both tasks end because the sender was dropped with the controls. Even if one panicked,
+        // the crawl has ended normally.
         let _ = shown.await;
         if let Some(served) = served {
             self.server = served.await.ok().flatten();
@@ -165,7 +165,7 @@ impl Rounds<'_> {
         Ok(Ok(EndedRound { summary, report }))
     }
 
-    /// Listens for commands as soon as the crawl has its directory to itself.
+    /// Starts the control server as soon as the crawl has locked its directory.
     fn serve(&self, mut opened: watch::Receiver<Progress>) -> JoinHandle<Option<Server>> {
         let (dir, handler) = (self.job.dir().to_owned(), Arc::clone(&self.handler));
         tokio::spawn(async move {
@@ -174,7 +174,7 @@ impl Rounds<'_> {
         })
     }
 
-    /// Says how a round went.
+    /// Reports the outcome of a round and returns its exit code.
     fn closed(&self, ended: &EndedRound) -> Result<u8, CommandError> {
         let EndedRound { summary, report } = ended;
         let terminal = &self.job.terminal;
@@ -190,7 +190,7 @@ impl Rounds<'_> {
         Ok(code)
     }
 
-    /// Waits until the crawl is to go on, for so long at most. Whether it is; not where the job is
+    /// Waits until the crawl is to continue, for `most` at the longest. Returns false if the job is
     /// stopped.
     async fn wait(&mut self, at: Timestamp, most: Duration, start: Start, last: LastRound) -> bool {
         let at = within(at, most, clock::now());
@@ -200,29 +200,29 @@ impl Rounds<'_> {
             last,
             wait_mode: wait_mode.clone(),
         });
-        let what = match start {
+        let event = match start {
             Start::AsAsked => "the next round begins",
             Start::GoOn => "the round goes on",
         };
-        let left = left_until(at);
-        if left.is_zero() {
-            self.job.terminal.say(&format!("{what} now"));
+        let remaining = left_until(at);
+        if remaining.is_zero() {
+            self.job.terminal.say(&format!("{event} now"));
         } else {
-            let left = lasting(left);
+            let remaining = lasting(remaining);
             self.job
                 .terminal
-                .say(&format!("{what} at {at:.0}, in {left}"));
+                .say(&format!("{event} at {at:.0}, in {remaining}"));
             tracing::info!(%at, "waiting for the next round");
         }
         let mut stopped = self.stopped.clone();
         tokio::select! {
             () = come(at, most, wait_mode.subscribe()) => !self.is_stopped(),
-            // The sender lives in the task that listens for signals.
+            // The task that listens for signals owns the sender.
             _ = stopped.wait_for(|stop| *stop != Stop::No) => false,
         }
     }
 
-    /// The last round of an earlier process and when it began, where it is over.
+    /// Returns the last round of an earlier process and when it began, if it is over.
     fn last(&self) -> Result<Option<(Timestamp, LastRound)>, CommandError> {
         let last = last_round(self.job.dir());
         let last = last.map_err(|error| of_engine(&error, self.job.dir()))?;
@@ -230,14 +230,14 @@ impl Rounds<'_> {
             return Ok(None);
         };
         let began = Timestamp::from_second(last.began.into()).unwrap_or(Timestamp::UNIX_EPOCH);
-        let known = LastRound {
+        let last_counts = LastRound {
             progress: Progress {
                 round: last.number,
                 ..Progress::default()
             },
             parked: last.parked,
         };
-        Ok(Some((began, known)))
+        Ok(Some((began, last_counts)))
     }
 
     fn is_stopped(&self) -> bool {
@@ -245,16 +245,16 @@ impl Rounds<'_> {
     }
 }
 
-/// The beginning of a run.
+/// How a run begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
-    /// With the next round where the last is over.
+    /// Starts the next round if the last one is over.
     AsAsked,
-    /// With what the last round left.
+    /// Resumes the last round.
     GoOn,
 }
 
-/// When the first host may be asked again that could not be asked.
+/// Returns when the first unreachable host may be retried.
 fn next_try(summary: &Summary) -> Option<Timestamp> {
     let Ended::Unreachable(hosts) = &summary.ended else {
         return None;
@@ -267,27 +267,28 @@ fn later(began: Timestamp, every: Duration) -> Timestamp {
     began.saturating_add(every).unwrap_or(Timestamp::MAX)
 }
 
-/// A time to wait for, which is no further away than may be waited: where it is, a clock was ahead
-/// when it was noted.
+/// Limits a waiting time to `most` from now. A time further away was recorded while the clock was
+/// ahead.
 fn within(at: Timestamp, most: Duration, now: Timestamp) -> Timestamp {
     at.min(later(now, most))
 }
 
-/// Resolves when a round is to begin: at that moment unless it is held back, or on demand. A clock
-/// that is set back meanwhile makes no wait longer than `most`.
+/// Resolves when the next round is to begin: at its time unless the crawl is paused, or on demand.
+/// Setting the clock back makes no wait longer than `most`.
 async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<WaitMode>) {
     loop {
         at = within(at, most, clock::now());
-        let held = *wait_mode.borrow_and_update();
-        let left = left_until(at);
-        match held {
+        let mode = *wait_mode.borrow_and_update();
+        let remaining = left_until(at);
+        match mode {
             WaitMode::Now => return,
-            WaitMode::UntilThen if left.is_zero() => return,
+            WaitMode::UntilThen if remaining.is_zero() => return,
             WaitMode::UntilThen => {
                 let _ =
-                    tokio::time::timeout(left.min(CLOCK_CHECK_INTERVAL), wait_mode.changed()).await;
+                    tokio::time::timeout(remaining.min(CLOCK_CHECK_INTERVAL), wait_mode.changed())
+                        .await;
             }
-            // The handler keeps the sender between rounds.
+            // The handler owns the sender between rounds.
             WaitMode::Paused => {
                 let _ = wait_mode.changed().await;
             }
@@ -296,8 +297,8 @@ async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<
 }
 
 fn left_until(at: Timestamp) -> Duration {
-    let left = at.duration_since(clock::now());
-    Duration::try_from(left).unwrap_or_default()
+    let remaining = at.duration_since(clock::now());
+    Duration::try_from(remaining).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -305,8 +306,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_no_clock_makes_a_wait_longer_than_every() {
-        // The clock was any of these when the last round began, and is any of them now.
+    fn no_clock_makes_a_wait_longer_than_every() {
+        // The clock may show any of these when the last round began, and any of these now.
         let clocks = [
             0,
             1,

@@ -1,4 +1,4 @@
-//! The choice between https and http for seeds that were typed without a scheme.
+//! Choice of https or http for seeds typed without a scheme.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,21 +10,22 @@ use tokio::task::JoinSet;
 use crate::error::CommandError;
 use crate::settings::seeds::Seed;
 
-/// Hosts without a scheme that are tried at once.
+/// How many hosts to try concurrently.
+/// Beyond the limit: the others wait.
 const MAX_TRIED_AT_ONCE: usize = 32;
 
-/// Seeds whose schemes are settled.
+/// Seeds with their schemes chosen.
 #[derive(Clone, Debug)]
 pub(crate) struct ChosenSeeds {
     pub(crate) seeds: Vec<CanonicalUrl>,
-    /// Hosts that were found at a public address meanwhile: private ones of theirs are refused
-    /// from then on.
+    /// Hosts seen at a public address during the test. Their private addresses are refused from
+    /// then on.
     pub(crate) public_names: Vec<String>,
 }
 
-/// Which of the seeds that were typed without a scheme are asked over http: those that an
-/// earlier run began so, and those to which a connection can be made by http alone. Nothing is
-/// sent, not even a request: a connection is made, and closed. `say` is told of each.
+/// Chooses the scheme of seeds typed without one. A seed uses http if an earlier run did, or if a
+/// connection can be made only by http. Connections are opened and closed without sending a
+/// request. `say` is called for each seed that falls back to http.
 pub(crate) async fn choose_schemes(
     seeds: &[Seed],
     older: &HashSet<CanonicalUrl>,
@@ -63,14 +64,14 @@ pub(crate) async fn choose_schemes(
         for (at, https, http) in some.iter().cloned() {
             let fetcher = Arc::clone(&fetcher);
             tries.spawn(async move {
-                let why = fetcher.connect(&https).await.err()?;
+                let https_error = fetcher.connect(&https).await.err()?;
                 fetcher.connect(&http).await.ok()?;
-                Some((at, http, why))
+                Some((at, http, https_error))
             });
         }
-        let mut found: Vec<_> = tries.join_all().await.into_iter().flatten().collect();
-        found.sort_by_key(|(at, ..)| *at);
-        for (at, http, why) in found {
+        let mut fallbacks: Vec<_> = tries.join_all().await.into_iter().flatten().collect();
+        fallbacks.sort_by_key(|(at, ..)| *at);
+        for (at, http, why) in fallbacks {
             let https = &chosen[at];
             say(&format!(
                 "no connection by {https} ({why}): {http} is crawled"
@@ -96,8 +97,9 @@ mod tests {
     use super::choose_schemes;
     use crate::settings::seeds::read;
 
-    /// A name server that has this address for every name, and none of IPv6.
-    async fn name_server(says: Ipv4Addr) -> SocketAddr {
+    /// Starts a name server that answers every name with this IPv4 address and has no IPv6
+    /// addresses.
+    async fn name_server(address_to_serve: Ipv4Addr) -> SocketAddr {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         tokio::spawn(async move {
@@ -110,9 +112,9 @@ mod tests {
                 answer[2..4].copy_from_slice(&[0x81, 0x80]);
                 answer[6..12].copy_from_slice(&[0, u8::from(is_ipv4), 0, 0, 0, 0]);
                 if is_ipv4 {
-                    // The name of the question, a record A of class IN, its life and length.
+                    // The queried name, an A record of class IN, its TTL and its length.
                     answer.extend([0xC0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
-                    answer.extend(says.octets());
+                    answer.extend(address_to_serve.octets());
                 }
                 socket.send_to(&answer, peer).await.unwrap();
             }
@@ -120,30 +122,30 @@ mod tests {
         address
     }
 
-    /// DNS rebinding between the look whether https answers and the crawl.
+    /// DNS rebinding between the test for https and the crawl.
     #[tokio::test]
-    async fn ours_a_name_that_was_public_when_its_scheme_was_chosen_leads_home_no_more() {
+    async fn a_name_public_at_the_scheme_test_may_not_become_private() {
         let seeds = [read("seed.example").unwrap()];
-        let asking = |server| FetchConfig {
+        let config = |server| FetchConfig {
             name_servers: vec![server],
             connect_timeout: Duration::from_secs(20),
-            // So that nobody's server is connected to.
+            // Prevents connections to real servers.
             allow_public: false,
             ..FetchConfig::new("t")
         };
-        let public = asking(name_server(Ipv4Addr::new(93, 184, 215, 14)).await);
+        let public = config(name_server(Ipv4Addr::new(93, 184, 215, 14)).await);
         let chosen = choose_schemes(&seeds, &HashSet::new(), &public, |_| {})
             .await
             .unwrap();
         let crawl = FetchConfig {
             typed: chosen.seeds.clone(),
             public_names: chosen.public_names,
-            ..asking(name_server(Ipv4Addr::LOCALHOST).await)
+            ..config(name_server(Ipv4Addr::LOCALHOST).await)
         };
         let fetcher = Fetcher::new(crawl, Clock::start()).unwrap();
-        let why = fetcher.connect(&chosen.seeds[0]).await.unwrap_err();
+        let error = fetcher.connect(&chosen.seeds[0]).await.unwrap_err();
         let expect = "address_refused: seed.example is at 127.0.0.1, this machine's own address, \
                       and had a public address before";
-        assert_eq!(why.to_string(), expect);
+        assert_eq!(error.to_string(), expect);
     }
 }

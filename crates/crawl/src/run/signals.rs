@@ -1,9 +1,11 @@
-//! SIGINT, SIGTERM and SIGHUP: the first drains, a second SIGINT or SIGTERM stops, a third kills. Two
-//! within a second count as one.
+//! Handling of SIGINT, SIGTERM and SIGHUP.
 //!
-//! SIGHUP says that the terminal is gone, where there is one. The system and the shell may both send
-//! it, so it drains however often it comes. A crawl without a terminal reads its settings again, as
-//! daemons do. Who started the program by `nohup` has it ignored, and it stays so.
+//! The first signal drains the crawl, a second SIGINT or SIGTERM stops it, and a third kills it.
+//! Two signals within a second count as one.
+//!
+//! SIGHUP means that the terminal was closed. Since the system and the shell may both send it,
+//! repeated ones only drain. A crawl without a terminal reloads its settings instead, as daemons
+//! do. Under `nohup`, SIGHUP stays ignored.
 
 use std::fs;
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use crate::control::ControlHandler;
 use crate::error::{CommandError, INTERRUPTED};
 use crate::terminal::Terminal;
 
-/// Starts to listen; what is asked for is sent to `stop`.
+/// Starts listening for signals, and forwards requests to end to `stop`.
 ///
 /// Must be called within a tokio runtime.
 pub(crate) fn listen(
@@ -28,13 +30,13 @@ pub(crate) fn listen(
     handler: Arc<ControlHandler>,
 ) -> Result<(), CommandError> {
     let signals = EndSignals::register()?;
-    // A terminal is there from the start or not at all.
+    // A process has its terminal from the start or never.
     let reloads = handler.reads_again() && !has_terminal();
     tokio::spawn(pass_on(signals, stop, terminal, handler, reloads));
     Ok(())
 }
 
-/// Starts to listen; the first signal is noted, the second kills.
+/// Starts listening for signals. The first one sets `noted`, the second one kills the process.
 ///
 /// Must be called within a tokio runtime.
 #[cfg(feature = "search")]
@@ -57,22 +59,22 @@ pub(crate) fn note_first(noted: Arc<AtomicBool>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Signals within this time of the last one count as the same request.
+/// Signals within this time of the previous one count as the same request.
 const MAX_REPEAT: Duration = Duration::from_secs(1);
 
-/// A signal that ends a run.
+/// A signal that can end a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndSignal {
-    /// SIGINT or SIGTERM: each further one is more urgent.
+    /// SIGINT or SIGTERM. Each further one is more urgent.
     Asked,
-    /// SIGHUP: the terminal is gone, or settings are to be read again.
+    /// SIGHUP: the terminal was closed, or the settings are to be reloaded.
     HangUp,
 }
 
 struct EndSignals {
     interrupt: Signal,
     terminate: Signal,
-    /// None where whoever started the program has it ignored.
+    /// `None` if the process was started with SIGHUP ignored.
     hang_up: Option<Signal>,
 }
 
@@ -82,7 +84,7 @@ impl EndSignals {
             signal(kind)
                 .map_err(|why| CommandError::disk(format!("can't listen for signals: {why}")))
         };
-        // Listening would undo that it is ignored, so that is asked before.
+        // Checked first, since registering a handler would stop ignoring the signal.
         let hang_up = (!is_hang_up_ignored()).then(|| register(SignalKind::hangup()));
         Ok(EndSignals {
             interrupt: register(SignalKind::interrupt())?,
@@ -112,22 +114,22 @@ impl EndSignals {
     }
 }
 
-/// Returns whether the process was started with SIGHUP ignored, as `nohup` does. Only Linux tells;
-/// elsewhere it counts as not ignored.
+/// Returns whether the process was started with SIGHUP ignored, as by `nohup`. Only Linux exposes
+/// this; elsewhere the signal counts as not ignored.
 fn is_hang_up_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    // A bit for each signal, from signal 1 on, which is SIGHUP.
+    // The first bit of the mask is signal 1, SIGHUP.
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     ignored.is_some_and(|mask| mask & 1 != 0)
 }
 
-/// Returns whether the process has a terminal that may be closed.
+/// Returns whether the process has a controlling terminal.
 fn has_terminal() -> bool {
     fs::File::open("/dev/tty").is_ok()
 }
 
-/// Reads the settings again; what is wrong with them is told, and changes nothing.
+/// Reloads the settings. If they contain errors, reports them and changes nothing.
 async fn reload(handler: Arc<ControlHandler>, terminal: Terminal) {
     if let Err(error) = handler.reload().await {
         tracing::warn!(%error, "settings were not read again");
@@ -137,8 +139,8 @@ async fn reload(handler: Arc<ControlHandler>, terminal: Terminal) {
     }
 }
 
-/// Returns whether a signal repeats the one before instead of being more urgent: `timeout` and shells send
-/// a signal to the process and to its group, so that it arrives twice.
+/// Returns whether a signal repeats the previous one rather than being more urgent. `timeout` and
+/// shells signal both the process and its group, so that a signal arrives twice.
 fn is_same_request(last: Option<Instant>, now: Instant) -> bool {
     last.is_some_and(|last| now.duration_since(last) < MAX_REPEAT)
 }
@@ -179,7 +181,7 @@ async fn pass_on(
                 terminal.say("stopping at once");
                 let _ = stop.send(Stop::Now);
             }
-            // The engine did not answer: what is committed is safe in any case.
+            // The engine did not respond. Committed data is safe in any case.
             _ => std::process::exit(i32::from(INTERRUPTED)),
         }
     }

@@ -1,4 +1,4 @@
-//! The start of a crawl: its settings are checked and held against those of an earlier run.
+//! Starts a crawl: checks its settings, and compares them with those of an earlier run.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::settings::{Checked, ListedSeed, Settings, Sources, check, seeds, stor
 use crate::terminal::{Terminal, start_log};
 use crate::values::Switch;
 
-/// Crawls, and says how it went. The exit code, or why there was no crawl.
+/// Crawls and reports the outcome. Returns the exit code, or the reason why the crawl did not run.
 pub(crate) fn run(settings: &Settings, sources: Sources) -> Result<u8, CommandError> {
     let mut settings = settings.clone();
     let mut checked = check(&settings)?;
@@ -41,12 +41,12 @@ pub(crate) fn run(settings: &Settings, sources: Sources) -> Result<u8, CommandEr
     let connections = connections(settings.politeness.concurrency);
     let job = Arc::new(Job::new(settings, checked, sources, connections, terminal));
     let code = runtime.block_on(rounds::run(&job));
-    // A look-up of a name may still be under way; nobody waits for its answer.
+    // A DNS lookup may still be running, but its answer is no longer needed.
     runtime.shutdown_background();
     code
 }
 
-/// Settles over which scheme those seeds are asked that were typed without one.
+/// Chooses the scheme of the seeds typed without one.
 pub(super) async fn choose_schemes(
     older: &toml::Table,
     settings: &mut Settings,
@@ -63,8 +63,8 @@ pub(super) async fn choose_schemes(
     Ok(())
 }
 
-/// Has the settings name the whole URLs that were chosen for what was typed: a crawl that goes on is
-/// to find these.
+/// Replaces typed seeds in the settings with the full URLs chosen for them, so that a resumed crawl
+/// finds these.
 fn name_in_full(listed: &mut [ListedSeed], typed: &[Seed], chosen: &[CanonicalUrl]) {
     let typed = typed.iter().map(|seed| &seed.url);
     let chosen: HashMap<_, _> = typed.zip(chosen).collect();
@@ -76,8 +76,8 @@ fn name_in_full(listed: &mut [ListedSeed], typed: &[Seed], chosen: &[CanonicalUr
     }
 }
 
-/// An archive of a part of the pages, or links of a part, would pass for the whole: what a
-/// crawl keeps is settled when it begins.
+/// Rejects settings that change which records the crawl keeps. An archive or links of only some
+/// pages would pass for complete.
 fn refuse_other_records(
     older: &toml::Table,
     settings: &Settings,
@@ -87,7 +87,7 @@ fn refuse_other_records(
         ("warc", settings.output.warc),
         ("links", settings.output.links),
     ] {
-        let Some(begun) = kept(older, key).filter(|begun| *begun != asked) else {
+        let Some(begun) = keeps_record(older, key).filter(|begun| *begun != asked) else {
             continue;
         };
         let output = checked.output.display();
@@ -101,14 +101,14 @@ fn refuse_other_records(
     Ok(())
 }
 
-/// Returns whether the crawl in a directory keeps something, by its crawl.toml.
-fn kept(older: &toml::Table, key: &str) -> Option<Switch> {
+/// Returns whether the crawl of this crawl.toml keeps some kind of record.
+fn keeps_record(older: &toml::Table, key: &str) -> Option<Switch> {
     older.get("output")?.get(key)?.as_str()?.parse().ok()
 }
 
-/// Refuses seeds that the crawl in the directory does not have, unless `--add-seed` is given: two
-/// sites that share an archive and a search index can't be taken apart again. A list of seeds that
-/// grew is refused too, since the same file may have been given to the wrong directory.
+/// Rejects seeds that the crawl in the directory does not have, unless `--add-seed` is given: two
+/// sites that share an archive and a search index can't be separated again. A seed list that grew
+/// is rejected too, since the file may belong to another directory.
 fn refuse_new_seeds(
     older: &toml::Table,
     settings: &Settings,
@@ -118,9 +118,10 @@ fn refuse_new_seeds(
     let Some(first) = stored.first() else {
         return Ok(());
     };
-    let known: HashSet<_> = stored.iter().collect();
+    let stored_urls: HashSet<_> = stored.iter().collect();
     let is_new = |seed: &&Seed| {
-        !known.contains(&seed.url) && !seed.stand_in.iter().any(|url| known.contains(url))
+        !stored_urls.contains(&seed.url)
+            && !seed.stand_in.iter().any(|url| stored_urls.contains(url))
     };
     let mut new = checked.typed.iter().filter(is_new);
     let Some(seed) = new.next().filter(|_| !settings.output.add_seed.is_on()) else {
@@ -138,16 +139,17 @@ fn refuse_new_seeds(
     .hint("start another crawl with another --output, or let new seeds join with --add-seed"))
 }
 
-/// Messages on what differs from the earlier runs in the directory, and a user may not have meant.
+/// Returns messages about differences from earlier runs in the directory that the user may not have
+/// intended.
 fn changes(older: &toml::Table, settings: &Settings, checked: &Checked) -> Vec<String> {
     let output = checked.output.display();
     let mut changes = Vec::new();
     let stored = stored_seeds(older);
-    let known: HashSet<_> = stored.iter().collect();
+    let stored_urls: HashSet<_> = stored.iter().collect();
     let new: Vec<&str> = checked
         .seeds
         .iter()
-        .filter(|seed| !known.contains(seed))
+        .filter(|seed| !stored_urls.contains(seed))
         .map(CanonicalUrl::as_str)
         .collect();
     if let (Some(first), Some(seed)) = (stored.first(), new.first()) {
@@ -159,7 +161,7 @@ fn changes(older: &toml::Table, settings: &Settings, checked: &Checked) -> Vec<S
             "a new seed joins the crawl in {output}, which began with {first}: {seed}{more}"
         ));
     }
-    let had_index = kept(older, "index").map(Switch::is_on);
+    let had_index = keeps_record(older, "index").map(Switch::is_on);
     match (had_index, settings.output.index.is_on()) {
         (Some(true), false) => changes.push(format!(
             "--index off: the search index in {output} stays as it is, without the pages of this run; --index on builds it anew from the archive"
@@ -180,9 +182,9 @@ mod tests {
     use crate::settings::seeds::{Seed, read};
     use crate::settings::{ListedSeed, Settings, check};
 
-    /// So many seeds that one look at all of them for each would take minutes.
+    /// A quadratic comparison of this many seeds would take minutes.
     #[test]
-    fn ours_a_hundred_thousand_seeds_are_named_in_full_and_told_of_by_their_number() {
+    fn a_hundred_thousand_seeds_are_resolved_and_reported_by_number() {
         const SEEDS: usize = 100_000;
         let mut settings = Settings::default();
         let listed = (0..SEEDS).map(|seed| format!("127.0.0.1/{seed}").parse::<ListedSeed>());
@@ -204,10 +206,10 @@ mod tests {
         let older =
             toml::Table::from_iter([("seed".to_owned(), stored.collect::<Vec<_>>().into())]);
         let checked = check(&settings).unwrap();
-        let told = changes(&older, &settings, &checked);
+        let messages = changes(&older, &settings, &checked);
         assert!(
-            told[0].ends_with("https://127.0.0.1/0 and 99999 more"),
-            "{told:?}"
+            messages[0].ends_with("https://127.0.0.1/0 and 99999 more"),
+            "{messages:?}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The answers in JSON: `page/openapi.json` describes them.
+//! JSON endpoints, described by `page/openapi.json`.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use super::state::{App, seconds_now};
 /// The description of the API.
 const OPENAPI: &str = include_str!("page/openapi.json");
 
-/// The routes by path, as OpenAPI writes it.
+/// Returns the routes by path, in OpenAPI syntax.
 pub(crate) fn routes() -> [(&'static str, MethodRouter<Arc<App>>); 7] {
     [
         ("/api/search", get(search)),
@@ -38,9 +38,9 @@ async fn search(
     State(app): State<Arc<App>>,
     parameters: Result<Query<Parameters>, QueryRejection>,
 ) -> Result<Json<SearchResults>, Problem> {
-    let asked = SearchRequest::of_api(readable(parameters)?)?;
-    let query = asked.query.clone();
-    let answer = app.searcher.search(asked, seconds_now()).await?;
+    let request = SearchRequest::of_api(readable(parameters)?)?;
+    let query = request.query.clone();
+    let answer = app.searcher.search(request, seconds_now()).await?;
     Ok(Json(SearchResults { query, ..answer }))
 }
 
@@ -60,26 +60,29 @@ async fn page(
         Problem::bad_request(format!("`url` can't be used: {why}"))
             .hint("give a whole URL such as `https://example.org/page`, percent-encoded")
     })?;
-    let found = app.searcher.page(url.as_str().to_owned()).await?;
-    let found = found.filter(|page| page.until.is_none_or(|until| until > seconds_now()));
+    let indexed_page = app.searcher.page(url.as_str().to_owned()).await?;
+    let indexed_page =
+        indexed_page.filter(|page| page.until.is_none_or(|until| until > seconds_now()));
     let unknown = || {
         Problem::new(StatusCode::NOT_FOUND, "the index holds no such page")
             .hint("`crawl explain DIR URL` says why a URL was not fetched")
     };
-    found.map(|page| Json(shown(page))).ok_or_else(unknown)
+    indexed_page
+        .map(|page| Json(shown(page)))
+        .ok_or_else(unknown)
 }
 
-/// The page with as much of its text as it lets others show (`nosnippet`, `max-snippet`).
+/// Truncates the page's text to what the page allows to be shown (`nosnippet`, `max-snippet`).
 fn shown(page: IndexedPage) -> IndexedPage {
-    let Some(most) = page.max_snippet else {
+    let Some(max_chars) = page.max_snippet else {
         return page;
     };
-    let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let cut = |text: &str| text.chars().take(most).collect::<String>();
+    let max_chars = usize::try_from(max_chars).unwrap_or(usize::MAX);
+    let cut = |text: &str| text.chars().take(max_chars).collect::<String>();
     let [text, beside, description] =
         [&page.text, &page.beside, &page.description].map(|text| cut(text));
     let mut headings = page.headings;
-    // Where a heading's text lies beyond what is shown, its place is the end.
+    // Headings beyond the truncated text move to its end.
     for heading in &mut headings {
         heading.at = heading.at.min(text.len());
     }
@@ -103,7 +106,7 @@ async fn crawl(State(app): State<Arc<App>>) -> Result<Json<Moment>, Problem> {
 
 async fn events(State(app): State<Arc<App>>) -> Result<impl IntoResponse, Problem> {
     let events: Sse<Events> = app.live.events()?;
-    // Proxies that gather an answer before they pass it on leave this one alone.
+    // Keeps buffering proxies from delaying events.
     Ok(([("x-accel-buffering", "no")], events))
 }
 
@@ -112,17 +115,17 @@ async fn openapi() -> Response {
     (kind, OPENAPI).into_response()
 }
 
-/// The parameters, or what is wrong with them.
+/// Returns the parameters, or why they are invalid.
 pub(crate) fn readable<T>(parameters: Result<Query<T>, QueryRejection>) -> Result<T, Problem> {
     match parameters {
         Ok(Query(parameters)) => Ok(parameters),
         Err(why) => {
             let text = why.body_text();
-            let what = text
+            let reason = text
                 .rsplit_once(": ")
-                .map_or(text.as_str(), |(_, what)| what);
+                .map_or(text.as_str(), |(_, reason)| reason);
             Err(
-                Problem::bad_request(format!("the parameters can't be read: {what}"))
+                Problem::bad_request(format!("the parameters can't be read: {reason}"))
                     .hint("give each parameter once"),
             )
         }
@@ -140,7 +143,7 @@ mod tests {
     use crate::serve::control_api::COMMANDS;
 
     #[test]
-    fn ours_openapi_names_each_route_and_no_other() {
+    fn openapi_names_each_route_and_no_other() {
         let openapi: Value = serde_json::from_str(OPENAPI).unwrap();
         let described: BTreeSet<&str> = openapi["paths"]
             .as_object()
@@ -159,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_no_more_text_is_shown_than_a_page_allows() {
+    fn no_more_text_is_shown_than_a_page_allows() {
         let page = |max_snippet| IndexedPage {
             text: "grün und mehr".to_owned(),
             description: "kurz".to_owned(),

@@ -1,4 +1,4 @@
-//! The server put together: its routes, and what each request passes on its way.
+//! Assembles the server: its routes and middleware.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -26,13 +26,14 @@ use super::searcher::Searcher;
 use super::state::{App, MAX_BODY_BYTES};
 use super::{api, headers, view};
 
-/// From the head of a request to the head of its answer.
+/// Maximum time between the head of a request and the head of its response.
+/// Beyond the limit: 503.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Answers below this size are sent as they are: they fit into one packet either way.
+/// Responses below this size aren't compressed: they fit into one packet anyway.
 const MIN_COMPRESSED_BYTES: u64 = 1024;
 
-/// The paths that pages of allowed origins may read.
+/// Paths that pages of allowed origins may read.
 const SHARED: [&str; 4] = [
     "/api/search",
     "/api/page",
@@ -40,10 +41,10 @@ const SHARED: [&str; 4] = [
     "/api/openapi.json",
 ];
 
-/// The rules for crawlers: results lead to pages that it finds better by itself.
+/// The robots.txt. Result pages only lead to pages that crawlers find elsewhere.
 const ROBOTS: &str = "User-agent: *\nDisallow: /api/\nDisallow: /crawl\nDisallow: /?\n";
 
-/// The routes, and around them what holds for each.
+/// Builds the routes and their middleware.
 ///
 /// Must be called within a tokio runtime.
 pub(crate) fn router(options: &Options, searcher: Searcher, stop: watch::Receiver<bool>) -> Router {
@@ -68,7 +69,7 @@ pub(crate) fn router(options: &Options, searcher: Searcher, stop: watch::Receive
         .with_state(app)
 }
 
-/// Refuses what may not be asked, and waits no longer for an answer than it may take.
+/// Rejects forbidden requests, and limits the time for a response.
 async fn gate(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     match admitted(&app, &request) {
         Err(problem) => problem.into_response(),
@@ -105,8 +106,8 @@ fn admitted(app: &App, request: &Request) -> Result<(), Problem> {
     }
 }
 
-/// Bytes of a request's head, as it is written with one space behind each colon. The connection
-/// bounds only what it reads ahead, which is up to twice as much.
+/// Returns the size of a request's head, as written with one space after each colon. The connection
+/// only limits its read buffer, which can hold up to twice as much.
 fn head_bytes(request: &Request) -> usize {
     let fields = request.headers().iter();
     let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
@@ -115,7 +116,7 @@ fn head_bytes(request: &Request) -> usize {
     line + fields.sum::<usize>() + "\r\n".len()
 }
 
-/// Gives each answer its header fields, and a person who met a problem a page.
+/// Completes the headers of a response, and turns a problem into a page for a browser.
 async fn finish(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let for_person = !request.uri().path().starts_with("/api/") && takes_page(request.headers());
     let mut response = next.run(request).await;
@@ -131,8 +132,8 @@ async fn finish(State(app): State<Arc<App>>, request: Request, next: Next) -> Re
     response
 }
 
-/// The answers that are compressed for those who take it: not small ones, and not events, each of
-/// which is to arrive as it comes.
+/// Selects the responses to compress: not small ones, and not events, which must arrive without
+/// delay.
 fn worthwhile() -> impl Predicate {
     SizeAbove::new(MIN_COMPRESSED_BYTES).and(NotForContentType::SSE)
 }
@@ -146,7 +147,7 @@ fn takes_page(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Lets the pages of sites that were named read results (Fetch Standard, CORS protocol).
+/// Allows pages of the configured sites to read results (Fetch Standard, CORS protocol).
 fn cors(origins: &[HeaderValue]) -> CorsLayer {
     let origins = origins.to_vec();
     let allowed = AllowOrigin::predicate(move |origin, head| {

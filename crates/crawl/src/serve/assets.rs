@@ -1,4 +1,4 @@
-//! The files of the pages, which the program carries in itself.
+//! Static files of the pages, built into the program.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -9,20 +9,20 @@ use sha2::{Digest as _, Sha256};
 use super::headers::CROSS_ORIGIN_RESOURCE_POLICY;
 use super::problem::Problem;
 
-/// A file, its text put together from parts.
+/// A file assembled from parts.
 struct Source {
     name: &'static str,
     kind: &'static str,
-    /// What it consists of, one after the other, within a block of its own if it is a script.
+    /// The parts in order. A script is wrapped in a block.
     parts: &'static [&'static [&'static str]],
 }
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// How pages of a server ask it.
+/// How pages of the server send requests to it.
 const SERVER: &str = include_str!("page/server.js");
 
-/// The snippet that other sites embed: under a name that never changes.
+/// The snippet embedded by other sites, whose name never changes.
 const EMBED: &str = "embed.js";
 
 const SOURCES: [Source; 6] = [
@@ -74,7 +74,7 @@ impl Source {
     }
 }
 
-/// The files, each with the path that its content gives it.
+/// The files, each under a path derived from its content.
 #[derive(Debug)]
 pub(crate) struct Assets(Vec<Asset>);
 
@@ -83,7 +83,7 @@ struct Asset {
     name: &'static str,
     kind: &'static str,
     text: String,
-    /// Of the text: another text has another one.
+    /// Hash of the text.
     hash: String,
 }
 
@@ -102,27 +102,27 @@ impl Assets {
         Assets(made.collect())
     }
 
-    /// The path at which a file lies. An unknown name is a mistake of ours, and leads nowhere.
+    /// Returns the path of a file, or an empty string for an unknown name, which is a bug.
     pub(crate) fn path(&self, name: &str) -> String {
-        let known = self.0.iter().find(|asset| asset.name == name);
-        known.map_or_else(String::new, |asset| format!("/assets/{}", asset.file()))
+        let asset_for_name = self.0.iter().find(|asset| asset.name == name);
+        asset_for_name.map_or_else(String::new, |asset| format!("/assets/{}", asset.file()))
     }
 
-    /// Answers for `/assets/FILE`, which never changes.
-    pub(crate) fn hashed(&self, file: &str, asked: &HeaderMap) -> Response {
-        let found = self.0.iter().find(|asset| asset.file() == file);
-        match found {
-            Some(asset) => asset.answer(asked, "public, max-age=31536000, immutable"),
+    /// Serves `/assets/FILE`, which never changes.
+    pub(crate) fn hashed(&self, file: &str, request_headers: &HeaderMap) -> Response {
+        let by_hash = self.0.iter().find(|asset| asset.file() == file);
+        match by_hash {
+            Some(asset) => asset.answer(request_headers, "public, max-age=31536000, immutable"),
             None => Problem::new(StatusCode::NOT_FOUND, "there is no such file").into_response(),
         }
     }
 
-    /// Answers for `/embed.js`, which any site may load, and which changes with the program.
-    pub(crate) fn embed(&self, asked: &HeaderMap) -> Response {
+    /// Serves `/embed.js`, which any site may load and which changes with the program.
+    pub(crate) fn embed(&self, request_headers: &HeaderMap) -> Response {
         let Some(asset) = self.0.iter().find(|asset| asset.name == EMBED) else {
             return Problem::internal("the snippet is missing").into_response();
         };
-        let mut response = asset.answer(asked, "public, max-age=600");
+        let mut response = asset.answer(request_headers, "public, max-age=600");
         let anyone = HeaderValue::from_static("cross-origin");
         response
             .headers_mut()
@@ -137,10 +137,10 @@ impl Asset {
         format!("{stem}.{}.{extension}", self.hash)
     }
 
-    fn answer(&self, asked: &HeaderMap, caching: &'static str) -> Response {
-        // Weak, since the bytes differ by how they are compressed (RFC 9110 section 8.8.1).
+    fn answer(&self, request_headers: &HeaderMap, caching: &'static str) -> Response {
+        // A weak tag, since the bytes depend on the compression (RFC 9110 section 8.8.1).
         let tag = format!("W/\"{}\"", self.hash);
-        let held = is_held(asked, &tag);
+        let held = is_held(request_headers, &tag);
         let mut response = match held {
             true => StatusCode::NOT_MODIFIED.into_response(),
             false => self.text.clone().into_response(),
@@ -157,9 +157,9 @@ impl Asset {
     }
 }
 
-/// Returns whether the client holds the file with this tag (RFC 9110 section 13.1.2).
-fn is_held(asked: &HeaderMap, tag: &str) -> bool {
-    let fields = asked.get_all(header::IF_NONE_MATCH);
+/// Returns whether the client has the file with this tag cached (RFC 9110 section 13.1.2).
+fn is_held(request_headers: &HeaderMap, tag: &str) -> bool {
+    let fields = request_headers.get_all(header::IF_NONE_MATCH);
     fields
         .iter()
         .filter_map(|field| field.to_str().ok())
@@ -171,7 +171,7 @@ fn is_held(asked: &HeaderMap, tag: &str) -> bool {
         })
 }
 
-/// A tag as it is compared (RFC 9110 section 8.8.3.2, weak comparison).
+/// Returns the part of a tag used in weak comparison (RFC 9110 section 8.8.3.2).
 fn opaque(tag: &str) -> &str {
     tag.strip_prefix("W/").unwrap_or(tag)
 }
@@ -183,7 +183,7 @@ mod tests {
     use super::{Assets, SOURCES};
 
     #[test]
-    fn ours_a_file_is_asked_for_by_its_content() {
+    fn files_are_addressed_by_their_content() {
         let assets = Assets::new();
         for source in &SOURCES {
             let path = assets.path(source.name);
@@ -191,15 +191,15 @@ mod tests {
             let answer = assets.hashed(file, &HeaderMap::new());
             assert_eq!(answer.status(), StatusCode::OK);
             assert_eq!(answer.headers()[header::CONTENT_TYPE], source.kind);
-            let mut asked = HeaderMap::new();
+            let mut headers = HeaderMap::new();
             let tag = answer.headers()[header::ETAG].clone();
-            asked.insert(header::IF_NONE_MATCH, tag);
+            headers.insert(header::IF_NONE_MATCH, tag);
             assert_eq!(
-                assets.hashed(file, &asked).status(),
+                assets.hashed(file, &headers).status(),
                 StatusCode::NOT_MODIFIED
             );
             assert_eq!(
-                assets.hashed(source.name, &asked).status(),
+                assets.hashed(source.name, &headers).status(),
                 StatusCode::NOT_FOUND
             );
         }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_files_load_nothing_from_elsewhere() {
+    fn files_load_nothing_from_elsewhere() {
         for source in &SOURCES {
             let text = source.text();
             for word in [

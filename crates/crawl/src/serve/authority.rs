@@ -1,22 +1,22 @@
-//! The host and port that a request names.
+//! The host and port in a request.
 
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, Uri, header};
 use crawl_weburl::host_and_port;
 
-/// Host and port, as RFC 9110 section 7.2 has them in `Host`: `uri-host [ ":" port ]`.
+/// Host and port as in a `Host` field (RFC 9110 section 7.2): `uri-host [ ":" port ]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Authority {
-    /// As it was sent, in lower case.
+    /// The text as sent, in lower case.
     pub(crate) text: String,
-    /// The host, where it is an address.
+    /// The address, if the host is one.
     address: Option<IpAddr>,
 }
 
 impl Authority {
-    /// Reads what stands in `Host`. None where it is not what RFC 3986 section 3.2 allows there,
-    /// such as `[::1]evil.example`; with a name of a user neither.
+    /// Parses a `Host` field. `None` if RFC 3986 section 3.2 doesn't allow the text, such as
+    /// `[::1]evil.example`, or if it includes user information.
     pub(crate) fn parse(text: &str) -> Option<Authority> {
         let (host, port) = host_and_port(text);
         let address = match host.strip_prefix('[') {
@@ -30,7 +30,7 @@ impl Authority {
         })
     }
 
-    /// Returns whether it names this machine and nothing else.
+    /// Returns whether the host can only be this machine.
     pub(crate) fn is_loopback(&self) -> bool {
         let name = host_and_port(&self.text).0;
         self.address
@@ -38,8 +38,8 @@ impl Authority {
     }
 }
 
-/// The name that a request gives the server, as it was sent (RFC 9112 section 3.2): an absolute
-/// target comes before `Host`, and of several fields none counts.
+/// Returns the server's name in a request, as sent (RFC 9112 section 3.2). An absolute target
+/// overrides `Host`, and repeated fields count as none.
 pub(crate) fn named(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     if let Some(authority) = uri.authority() {
         return Some(authority.to_string());
@@ -50,20 +50,20 @@ pub(crate) fn named(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     fields.next().is_none().then_some(text)
 }
 
-/// Returns whether a request names this machine and nothing else.
+/// Returns whether a request names only this machine.
 pub(crate) fn names_loopback(uri: &Uri, headers: &HeaderMap) -> bool {
     let name = named(uri, headers);
     let authority = name.as_deref().and_then(Authority::parse);
     authority.is_some_and(|authority| authority.is_loopback())
 }
 
-/// `reg-name` of RFC 3986 section 3.2.2, and not empty: an address with dots is one too.
+/// Matches a non-empty `reg-name` of RFC 3986 section 3.2.2, which includes IPv4 addresses.
 fn is_reg_name(host: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&byte);
     !host.is_empty() && host.bytes().all(allowed)
 }
 
-/// A port, which may be empty (RFC 3986 section 3.2.3).
+/// Matches a port, which may be empty (RFC 3986 section 3.2.3).
 fn is_port(port: &str) -> bool {
     let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
     is_number && (port.is_empty() || port.parse::<u16>().is_ok())
@@ -88,20 +88,20 @@ mod tests {
         ] {
             assert_eq!(is_loopback(text), Some(true), "{text}");
         }
-        let others = [
+        let other_hosts = [
             "example.org:80",
             "localhost.example.org",
             "[2001:db8::1]",
             "127.1",
             "0:1",
         ];
-        for text in others {
+        for text in other_hosts {
             assert_eq!(is_loopback(text), Some(false), "{text}");
         }
     }
 
     #[test]
-    fn rfc3986_3_2_whatever_else_stands_there_is_no_host() {
+    fn rfc3986_3_2_other_text_is_not_a_host() {
         for text in [
             "",
             ":80",

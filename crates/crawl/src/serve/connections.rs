@@ -1,4 +1,4 @@
-//! Connections: how many at once, for how long, and how they end.
+//! Connection handling: limits, timeouts and shutdown.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -23,36 +23,42 @@ use tower_service::Service as _;
 
 use crate::error::CommandError;
 
-/// Connections at once. A further one evicts a silent connection, or waits.
+/// Maximum connections. A further one evicts a silent connection, or waits.
+/// Beyond the limit: the oldest silent one is closed.
 pub(crate) const MAX_CONNECTIONS: usize = 512;
-/// Connections at once from one address, unless clients connect through a proxy. A further one
+/// Maximum connections from one address, unless clients connect through a proxy. A further one
 /// evicts a silent connection of that address, or is closed.
+/// Beyond the limit: closed.
 pub(crate) const MAX_CONNECTIONS_PER_CLIENT: usize = 64;
-/// From the start of a connection, or the end of its last answer, to the end of a request's head.
+/// From the start of a connection, or the end of its last response, to the end of a request's head.
+/// Beyond the limit: closed.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
-/// Bytes of a request's head.
+/// Maximum size of a request's head in bytes.
+/// Beyond the limit: 431.
 pub(crate) const MAX_HEAD_BYTES: usize = 32 * 1024;
-/// Header fields of a request.
+/// Maximum header fields of a request.
+/// Beyond the limit: 431.
 const MAX_FIELDS: usize = 64;
-/// The time for which a client may take nothing of what it is sent.
+/// How long a client may stop reading before its connection is closed.
+/// Beyond the limit: closed.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// The time for which requests under way are waited for when the server ends.
+/// How long a shutdown waits for requests to finish.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The sender of a request: the other end of its connection.
+/// The client's end of the connection that a request came from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
-/// The connections that a server may have at once.
+/// Limits on a server's connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionRoom {
-    /// The maximum in all.
+    /// Maximum connections in total.
     pub(crate) connections: usize,
-    /// The maximum from one address. `None` if clients connect through a proxy.
+    /// Maximum connections from one address. `None` if clients connect through a proxy.
     pub(crate) per_client: Option<usize>,
 }
 
-/// Listens on the address that `flag` named, and gives the address with its port.
+/// Listens on the address given by `flag`. Returns the listener and the address with its port.
 pub(crate) async fn listen(
     address: SocketAddr,
     flag: &str,
@@ -79,7 +85,7 @@ fn unheard(address: SocketAddr, flag: &str, why: &io::Error) -> CommandError {
     }
 }
 
-/// Answers what comes to the listener until `stop` says so, then ends what is under way.
+/// Serves connections until `stop` is set, and then drains them.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -110,7 +116,7 @@ pub(crate) async fn serve(
         spawn(stream, peer, &router, &graceful, &silent, (permit, seat));
     }
     drop(listener);
-    // Whoever is still connected then has had its time.
+    // Clients still connected after that are cut off.
     let _ = timeout(DRAIN_TIMEOUT, graceful.shutdown()).await;
 }
 
@@ -126,12 +132,13 @@ async fn accept(
                     silent.evict(None);
                 }
                 let Ok(permit) = Arc::clone(room).acquire_owned().await else {
-                    // The semaphore is never closed.
+                    // Unreachable: the semaphore is never closed.
                     return std::future::pending().await;
                 };
                 return (stream, peer, permit);
             }
-            // Out of file descriptors, or the client is gone already: the next one may do.
+            // Out of file descriptors, or the client has disconnected. The next connection may
+            // succeed.
             Err(why) => {
                 tracing::debug!(%why, "a connection could not be accepted");
                 sleep(Duration::from_millis(50)).await;
@@ -140,7 +147,7 @@ async fn accept(
     }
 }
 
-/// Answers the requests of one connection, and drops `held` at its end.
+/// Serves the requests of one connection, and drops `held` when it ends.
 fn spawn(
     stream: TcpStream,
     peer: SocketAddr,
@@ -178,8 +185,8 @@ fn spawn(
     });
 }
 
-/// The stream with an error for a write that makes no way for so long. Without it, a client that
-/// asks and never reads would keep its connection for ever.
+/// Wraps the stream so that writes fail after `patience` without progress. Otherwise a client that
+/// never reads would keep its connection forever.
 fn impatient(stream: TcpStream, patience: Duration) -> Pin<Box<TimeoutStream<TcpStream>>> {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(patience));
@@ -189,7 +196,7 @@ fn impatient(stream: TcpStream, patience: Duration) -> Pin<Box<TimeoutStream<Tcp
 /// The permit and the seat of a connection.
 type Held = (OwnedSemaphorePermit, Option<Seat>);
 
-/// Connections that have not sent the head of a request yet, by number: the oldest first.
+/// Connections that have not sent a request head yet, by number, so oldest first.
 #[derive(Debug, Default)]
 struct Silent(Mutex<SilentConnections>);
 
@@ -199,7 +206,7 @@ struct SilentConnections {
     by_number: BTreeMap<u64, Connection>,
 }
 
-/// A connection closes once its `evict` is dropped.
+/// A silent connection. Dropping `evict` closes it.
 #[derive(Debug)]
 struct Connection {
     client: IpAddr,
@@ -207,7 +214,7 @@ struct Connection {
     _evict: oneshot::Sender<()>,
 }
 
-/// The place of a connection among the silent ones, until it has sent a head.
+/// A connection's registration as silent, until it has sent a request head.
 #[derive(Debug)]
 struct Place {
     silent: Arc<Silent>,
@@ -220,7 +227,7 @@ impl Silent {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a connection. The receiver ends when the connection is evicted.
+    /// Registers a connection. The receiver resolves when the connection is evicted.
     fn add(self: &Arc<Self>, client: IpAddr, held: Held) -> (Place, oneshot::Receiver<()>) {
         let (evict, evicted) = oneshot::channel();
         let mut connections = self.lock();
@@ -272,11 +279,11 @@ impl Drop for Place {
     }
 }
 
-/// Connections by address.
+/// Connection counts by address.
 #[derive(Debug, Default)]
 struct Clients(Mutex<HashMap<IpAddr, usize>>);
 
-/// A connection that counts for its address.
+/// A connection counted for its address. Dropping it frees the seat.
 #[derive(Debug)]
 struct Seat {
     clients: Arc<Clients>,
@@ -284,7 +291,8 @@ struct Seat {
 }
 
 impl Clients {
-    /// A place for one more connection of this address; none where it has `most`.
+    /// Reserves a seat for a connection from this address. `None` if the address has `most`
+    /// already.
     fn seat(clients: &Arc<Clients>, client: IpAddr, most: usize) -> Option<Seat> {
         let client = client.to_canonical();
         let mut counts = clients.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -329,7 +337,7 @@ mod tests {
     use super::{Clients, Silent, impatient};
 
     #[tokio::test]
-    async fn ours_a_client_that_never_reads_is_given_up() {
+    async fn a_client_that_never_reads_is_given_up() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let _silent = TcpStream::connect(listener.local_addr().unwrap())
             .await
@@ -373,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_seats_of_one_address_are_bounded_and_given_back() {
+    fn seats_of_one_address_are_bounded_and_given_back() {
         let clients = Arc::new(Clients::default());
         let one = "192.0.2.1".parse().unwrap();
         let seats: Vec<_> = (0..3)

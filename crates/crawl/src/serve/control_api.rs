@@ -1,4 +1,4 @@
-//! Commands for the crawl that runs: pause, resume, add, delay, park, unpark.
+//! Commands to the running crawl: pause, resume, add, delay, park, unpark.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,19 +10,20 @@ use axum::http::{HeaderMap, StatusCode, header};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use super::live_state::unasked;
+use super::live_state::of_client;
 use super::problem::Problem;
 use super::state::{App, MAX_BODY_BYTES};
 use crate::control::client::{Client, ClientError};
 use crate::control::protocol::Command;
 
-/// The commands that a running crawl takes over HTTP.
+/// Commands accepted over HTTP.
 pub(crate) const COMMANDS: [&str; 6] = ["pause", "resume", "add", "delay", "park", "unpark"];
 
-/// The time that a body may take to come.
+/// Maximum time for receiving a request body.
+/// Beyond the limit: 408.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// `POST /api/crawl/COMMAND` with the command's values as a JSON object.
+/// Handles `POST /api/crawl/COMMAND`, with the command's values as a JSON object.
 pub(crate) async fn command(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
@@ -37,7 +38,7 @@ pub(crate) async fn command(
     let (head, body) = request.into_parts();
     app.guard.may_control(&head.uri, &head.headers)?;
     let command = read(&name, &head.headers, body).await?;
-    let client = Client::connect(&app.dir).await.map_err(unasked)?;
+    let client = Client::connect(&app.dir).await.map_err(of_client)?;
     let Some(mut client) = client else {
         return Err(Problem::new(StatusCode::CONFLICT, "no crawl runs here")
             .hint("start it with `crawl --output DIR`; it goes on where it ended"));
@@ -48,7 +49,7 @@ pub(crate) async fn command(
             hint: refused.hint,
             ..Problem::new(StatusCode::UNPROCESSABLE_ENTITY, refused.error)
         },
-        why => unasked(why),
+        why => of_client(why),
     })?;
     Ok(Json(json!({"ok": true})))
 }
@@ -57,7 +58,7 @@ async fn read(name: &str, headers: &HeaderMap, body: Body) -> Result<Command, Pr
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    // Forms of other sites can't send this type without asking first (Fetch Standard, CORS).
+    // Forms on other sites can't send this type without a preflight request (Fetch Standard, CORS).
     if !kind.eq_ignore_ascii_case("application/json") {
         return Err(
             Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is no JSON")
@@ -87,7 +88,7 @@ fn unreadable(error: &str) -> Problem {
     Problem::bad_request(error).hint("`/api/openapi.json` says what each command takes")
 }
 
-/// The body is longer than any command.
+/// Returns the problem of a body longer than any command.
 pub(crate) fn too_large() -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")
         .hint(format!("a body has at most {MAX_BODY_BYTES} bytes"))

@@ -1,4 +1,4 @@
-//! Access to the server: by which name the server is called, from which page, with which token.
+//! Access control: the server's name, the requesting page's origin, and the token.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,12 +18,12 @@ pub(crate) struct Guard {
     token: Option<Token>,
 }
 
-/// The answer for a client: may it control the crawl?
+/// Whether clients may control the crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Controls {
-    /// It may with the token.
+    /// Allowed with the token.
     Token,
-    /// It may not.
+    /// Not allowed.
     Closed,
 }
 
@@ -45,9 +45,9 @@ impl Guard {
         }
     }
 
-    /// Returns whether the server may be called so. On loopback only by a name of loopback: a page
-    /// of another site whose name was made to lead here (DNS rebinding) would read what is served.
-    /// A request that names two origins names none.
+    /// Checks the name under which the server was called. On loopback it must be a loopback name:
+    /// with DNS rebinding, a page of another site could read everything served. A request with more
+    /// than one origin is rejected.
     pub(crate) fn admits(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         if headers.get_all(header::ORIGIN).iter().nth(1).is_some() {
             let error = "the request has more than one `Origin`";
@@ -73,10 +73,10 @@ impl Guard {
         }
     }
 
-    /// The client that a request is counted for.
+    /// Returns the client that a request counts for.
     pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
         let forwarded = || {
-            // What stands last was written by our own proxy, the rest by anybody.
+            // The last entry was written by our own proxy, the others could be forged.
             let field = headers.get_all("x-forwarded-for").iter().next_back()?;
             let last = field.to_str().ok()?.rsplit(',').next()?.trim();
             host_address(last)
@@ -88,7 +88,7 @@ impl Guard {
     }
 
     /// Returns whether the crawl may be controlled at all. Without a token it may not, not even
-    /// from this machine: a proxy here makes the whole world look like it.
+    /// from this machine, because a local proxy makes every client look local.
     pub(crate) fn controls(&self) -> Controls {
         match self.token {
             Some(_) => Controls::Token,
@@ -119,7 +119,7 @@ impl Guard {
     }
 }
 
-/// Refuses what a browser sends for a page of another site.
+/// Rejects requests that browsers send on behalf of other sites' pages.
 fn same_origin(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     let refused = |what: String| {
         Err(Problem::forbidden(what)
@@ -130,7 +130,7 @@ fn same_origin(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         return refused("a page of another site may not control the crawl".to_owned());
     }
     let Some(origin) = headers.get(header::ORIGIN) else {
-        // No browser sent it.
+        // The request doesn't come from a browser.
         return Ok(());
     };
     let text = String::from_utf8_lossy(origin.as_bytes()).to_ascii_lowercase();
@@ -147,7 +147,7 @@ fn same_origin(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// The token of `Authorization: Bearer` (RFC 6750 section 2.1).
+/// Returns the token of `Authorization: Bearer` (RFC 6750 section 2.1).
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let field = headers.get(header::AUTHORIZATION)?.as_bytes();
     let (scheme, token) = field.split_at_checked(7)?;
@@ -183,11 +183,11 @@ mod tests {
         headers
     }
 
-    /// Status and words of a POST.
+    /// Returns the status and message of a POST.
     fn posted(guard: &Guard, fields: &[(&'static str, &str)]) -> String {
         let uri = Uri::from_static("/api/crawl/pause");
-        let asked = guard.may_control(&uri, &headers(fields));
-        match asked {
+        let decision = guard.may_control(&uri, &headers(fields));
+        match decision {
             Ok(()) => "may".to_owned(),
             Err(problem) => format!("{} {}", problem.status.as_u16(), problem.error),
         }
@@ -195,15 +195,15 @@ mod tests {
 
     #[expect(clippy::needless_pass_by_value, reason = "an expectation is used once")]
     fn check(guard: &Guard, rows: &[&[(&'static str, &str)]], expect: Expect) {
-        let said: String = rows
+        let decisions: String = rows
             .iter()
             .map(|fields| posted(guard, fields) + "\n")
             .collect();
-        expect.assert_eq(&said);
+        expect.assert_eq(&decisions);
     }
 
     #[test]
-    fn ours_without_a_token_nobody_may_not_even_this_machine() {
+    fn without_a_token_nobody_has_control() {
         let host = ("host", "127.0.0.1:8787");
         let rows: [&[_]; 4] = [
             &[host],
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_with_a_token_it_is_asked_for_everywhere() {
+    fn a_token_is_required_from_everyone() {
         let host = ("host", "search.example");
         let rows: [&[_]; 6] = [
             &[host, ("authorization", "Bearer 0123456789abcdef")],
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_on_loopback_only_names_of_loopback_are_answered() {
+    fn on_loopback_only_names_of_loopback_are_answered() {
         let guard = guard(true, false, false);
         let named = |uri: &str, host: &str| {
             let uri: Uri = uri.parse().unwrap();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_behind_a_proxy_its_own_word_names_the_client() {
+    fn behind_a_proxy_the_client_is_the_last_forwarded_address() {
         let peer = OWN.parse().unwrap();
         let client = |behind, fields: &[(&'static str, &str)]| {
             let client = guard(true, behind, false).client(peer, &headers(fields));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_page_is_told_what_may_be_done() {
+    fn pages_show_only_allowed_controls() {
         assert_eq!(guard(true, false, false).controls(), Controls::Closed);
         assert_eq!(guard(true, true, true).controls(), Controls::Token);
     }

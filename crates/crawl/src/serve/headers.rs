@@ -1,21 +1,21 @@
-//! Header fields that every answer has.
+//! Header fields common to all responses.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::Response;
 
-/// The sources that a page may load from: its own files, and nothing inline. Nothing frames it.
+/// Content security policy of pages: same-origin resources only, nothing inline, no framing.
 pub(crate) const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; \
      frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// The sources for any other answer, should a browser ever take it for a page.
+/// Content security policy of other responses, in case a browser takes one for a page.
 const DATA_POLICY: &str =
     "default-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 const ALWAYS: [(HeaderName, &str); 8] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
-    // A query stands in the URL: it is nobody else's.
+    // The URL contains the query, which other sites must not see.
     (header::REFERRER_POLICY, "same-origin"),
     (
         HeaderName::from_static("permissions-policy"),
@@ -33,7 +33,7 @@ const ALWAYS: [(HeaderName, &str); 8] = [
         HeaderName::from_static("cross-origin-embedder-policy"),
         "require-corp",
     ),
-    // Results are no pages of their own for another search engine to list.
+    // Result pages should not appear in other search engines.
     (HeaderName::from_static("x-robots-tag"), "noindex"),
     (
         HeaderName::from_static("x-permitted-cross-domain-policies"),
@@ -41,7 +41,7 @@ const ALWAYS: [(HeaderName, &str); 8] = [
     ),
 ];
 
-/// Adds to an answer what it lacks of the fields that every answer has.
+/// Adds the common header fields that a response lacks.
 pub(crate) fn complete(response: &mut Response) {
     let headers = response.headers_mut();
     for (name, value) in ALWAYS {
@@ -64,7 +64,7 @@ pub(crate) fn complete(response: &mut Response) {
     }
 }
 
-/// The pages that may load a file without asking.
+/// Controls which sites may load a resource without CORS.
 pub(crate) const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 

@@ -1,5 +1,5 @@
-//! The state of the crawl that runs, as it changes: server-sent events (HTML Living Standard,
-//! section 9.2).
+//! Streams the state of the running crawl as server-sent events (HTML Living Standard, section
+//! 9.2).
 
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -18,23 +18,24 @@ use super::problem::Problem;
 use crate::control::client::{Client, ClientError};
 use crate::control::protocol::State;
 
-/// Clients that follow the crawl at once; the connections they hold are no use to searches.
+/// Maximum clients following the crawl. Their connections aren't available for searches.
+/// Beyond the limit: 503.
 pub(crate) const MAX_FOLLOWERS: usize = 64;
-/// The interval at which a client is sent something where nothing happens, so that neither a proxy
-/// nor the client takes the connection for dead.
+/// How often to send something while nothing happens, so that neither a proxy nor the client
+/// considers the connection dead.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
-/// The interval of the look whether a crawl has begun, or whether anybody still follows.
+/// How often to check whether a crawl has begun and whether there are still followers.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Events on their way to one client.
+/// Maximum events queued for one client.
 const MAX_QUEUED_STATES: usize = 4;
 
-/// The events for one client.
+/// The event stream of one client.
 pub(crate) type Events = KeepAliveStream<ReceiverStream<Result<Event, axum::Error>>>;
 
-/// A moment of a crawl that runs, or the word that none runs.
+/// A snapshot of the running crawl, or the information that none is running.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Moment {
-    /// True if a crawl runs in the directory.
+    /// Whether a crawl is running in the directory.
     pub(crate) running: bool,
     /// The state of the crawl.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,10 +51,10 @@ impl Moment {
     }
 }
 
-/// The one that follows the crawl for all who want to know.
+/// Follows the crawl on behalf of all clients.
 #[derive(Debug)]
 pub(crate) struct Live {
-    /// None while nobody follows: what was known then may be over.
+    /// `None` while there are no followers, since an old state may be outdated.
     moment: watch::Sender<Option<Arc<Moment>>>,
     wanted: Notify,
     seats: Arc<Semaphore>,
@@ -61,7 +62,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Begins to follow the crawl in `dir` whenever somebody wants to know.
+    /// Starts following the crawl in `dir` whenever there are followers.
     pub(crate) fn start(dir: PathBuf, stop: watch::Receiver<bool>) -> Arc<Live> {
         let live = Arc::new(Live {
             moment: watch::Sender::new(None),
@@ -73,7 +74,7 @@ impl Live {
         live
     }
 
-    /// The events for one client, until it goes or the server ends.
+    /// Returns the events for one client, until it disconnects or the server ends.
     pub(crate) fn events(&self) -> Result<Sse<Events>, Problem> {
         let Ok(seat) = Arc::clone(&self.seats).try_acquire_owned() else {
             return Err(
@@ -107,7 +108,7 @@ impl Live {
                     Err(why) => tracing::debug!(%why, "the crawl can't be asked"),
                 }
                 if self.is_wanted() {
-                    self.tell(Moment::of(None));
+                    self.publish(Moment::of(None));
                     sleep(POLL_INTERVAL).await;
                 }
             }
@@ -115,7 +116,7 @@ impl Live {
         }
     }
 
-    /// Passes on the states of one run until it ends or nobody follows.
+    /// Forwards the states of one run until it ends or there are no more followers.
     async fn follow_one(&self, client: Client) {
         let Ok(mut watch) = client.watch().await else {
             return;
@@ -133,7 +134,7 @@ impl Live {
                 }
             };
             match state {
-                Ok(Some(state)) => self.tell(Moment::of(Some(state))),
+                Ok(Some(state)) => self.publish(Moment::of(Some(state))),
                 Ok(None) | Err(_) => return,
             }
         }
@@ -143,12 +144,12 @@ impl Live {
         self.moment.receiver_count() > 0
     }
 
-    fn tell(&self, moment: Moment) {
-        self.moment.send_if_modified(|known| {
-            if known.as_deref() == Some(&moment) {
+    fn publish(&self, moment: Moment) {
+        self.moment.send_if_modified(|current| {
+            if current.as_deref() == Some(&moment) {
                 return false;
             }
-            *known = Some(Arc::new(moment));
+            *current = Some(Arc::new(moment));
             true
         });
     }
@@ -174,21 +175,21 @@ async fn pass_on(
     }
 }
 
-/// The state of the crawl in `dir` now.
+/// Returns the current state of the crawl in `dir`.
 pub(crate) async fn now(dir: &Path) -> Result<Moment, Problem> {
-    let state = match Client::connect(dir).await.map_err(unasked)? {
+    let state = match Client::connect(dir).await.map_err(of_client)? {
         None => None,
         Some(mut client) => match client.state().await {
-            // It ended just now.
+            // The crawl has just ended.
             Err(ClientError::HungUp { .. }) => None,
-            state => Some(state.map_err(unasked)?),
+            state => Some(state.map_err(of_client)?),
         },
     };
     Ok(Moment::of(state))
 }
 
-/// The problem where the crawl that runs could not be asked.
-pub(super) fn unasked(why: ClientError) -> Problem {
+/// Converts an error from the control socket.
+pub(super) fn of_client(why: ClientError) -> Problem {
     tracing::warn!(%why, "the crawl can't be asked");
     match why {
         ClientError::HungUp { .. } => {

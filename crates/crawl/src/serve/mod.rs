@@ -1,7 +1,7 @@
 //! `crawl serve`: a search page, a JSON API, the report and the live state of a crawl.
 //!
-//! A connection passes `connections` (how many, how long), a request passes `app` (by which
-//! name, how often, how large), and ends in `view` as a page or in `api` as JSON.
+//! `connections` limits the number and duration of connections, and `app` checks the host name,
+//! rate and size of requests. Requests are answered by `view` with a page or by `api` with JSON.
 
 mod api;
 mod app;
@@ -37,14 +37,14 @@ use searcher::Searcher;
 
 /// Runs `crawl serve` until a signal ends it.
 pub(crate) fn run(args: &ServeArgs) -> Result<u8, CommandError> {
-    // One that is set to nothing is as one that is not set.
+    // An empty variable counts as unset.
     let token = env::var_os(TOKEN_VARIABLE).filter(|token| !token.is_empty());
     let token = token.map(|token| token.to_string_lossy().into_owned());
     let options = Options::of(args, token.as_deref())?;
     let searcher = Searcher::open(&options.dir, options.search_rules.as_deref())?;
     let runtime = Runtime::new().map_err(|why| no_threads(&why))?;
     let ended = runtime.block_on(serve(&options, searcher));
-    // A search may still be under way; nobody waits for its answer.
+    // A search may still be running, but its answer is no longer needed.
     runtime.shutdown_background();
     ended.map(|()| FINISHED)
 }
@@ -67,7 +67,7 @@ async fn serve(options: &Options, searcher: Searcher) -> Result<(), CommandError
     Ok(())
 }
 
-/// The first signal lets what is under way end, the second ends at once.
+/// Drains requests on the first signal, and exits immediately on the second.
 fn listen_for_signals(stop: watch::Sender<bool>) -> Result<(), CommandError> {
     let register = |kind| {
         signal(kind).map_err(|why| CommandError::disk(format!("can't listen for signals: {why}")))
@@ -92,6 +92,6 @@ async fn either(interrupt: &mut Signal, terminate: &mut Signal) {
 }
 
 fn say(message: &str) {
-    // A stderr that is gone is no reason to stop serving.
+    // A closed stderr is no reason to stop serving.
     let _ = writeln!(io::stderr(), "{message}");
 }

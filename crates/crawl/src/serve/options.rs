@@ -1,4 +1,4 @@
-//! The options of `crawl serve`, checked.
+//! Checked options of `crawl serve`.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -12,35 +12,35 @@ use crate::cli::args::ServeArgs;
 use crate::error::CommandError;
 use crate::values::ListenAddress;
 
-/// The variable that may hold the token.
+/// The environment variable for the token.
 pub(crate) const TOKEN_VARIABLE: &str = "CRAWL_SERVE_TOKEN";
 
-/// Characters of a title; it stands in one line of a page.
+/// Maximum characters of a title, which is shown on one line.
 const MAX_TITLE_CHARS: usize = 200;
 
-/// The settings by which a directory is served.
+/// Settings of the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     /// The crawl's directory.
     pub(crate) dir: PathBuf,
-    /// The file with rules of the site's owner.
+    /// The site owner's file of search rules.
     pub(crate) search_rules: Option<PathBuf>,
     /// The address to listen on.
     pub(crate) listen: SocketAddr,
-    /// The token that controls the crawl.
+    /// The token that authorizes control of the crawl.
     pub(crate) token: Option<Token>,
     /// Sites whose pages may show results.
     pub(crate) origins: Vec<HeaderValue>,
-    /// Requests a second for each client.
+    /// Requests per second from each client.
     pub(crate) rate: NonZeroU32,
-    /// The title of the search page; made of the site's name if none is given.
+    /// The title of the search page. `None` for one derived from the site's name.
     pub(crate) title: Option<String>,
-    /// True if clients come by way of a reverse proxy.
+    /// Whether clients connect through a reverse proxy.
     pub(crate) behind_proxy: bool,
 }
 
 impl Options {
-    /// Checks what was typed. `token` is what the environment holds.
+    /// Checks the arguments. `token` is the one in the environment.
     pub(crate) fn of(args: &ServeArgs, token: Option<&str>) -> Result<Options, CommandError> {
         let listen = args.listen.parse::<ListenAddress>();
         let listen = listen.map_err(|_| {
@@ -81,7 +81,7 @@ impl Options {
     }
 }
 
-/// An origin as browsers send it: scheme and host, and the port unless it is the usual one.
+/// Parses an origin as browsers send it: scheme and host, with the port unless it is the default.
 fn checked(text: &str) -> Result<HeaderValue, CommandError> {
     let refused = |hint: String| {
         CommandError::usage(format!("`--allow-origin {text}` is no origin")).hint(hint)

@@ -1,21 +1,21 @@
-//! A request that is not answered with what it asked for.
+//! Error responses.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-/// Why a request failed, for its client: as JSON, or as a page where a person asked for one.
+/// Why a request failed, sent to the client as JSON, or as a page if a browser requested one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Problem {
     #[serde(skip)]
     pub(crate) status: StatusCode,
-    /// The cause; lower case, no full stop.
+    /// The cause, in lower case without a full stop.
     pub(crate) error: String,
-    /// The remedy.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
-    /// Seconds after which it may be tried again.
+    /// Seconds after which the client may retry.
     #[serde(skip)]
     pub(crate) retry_after: Option<u64>,
 }
@@ -30,7 +30,7 @@ impl Problem {
         }
     }
 
-    /// The request can't be read.
+    /// Creates the problem of a malformed request.
     pub(crate) fn bad_request(error: impl Into<String>) -> Problem {
         Problem::new(StatusCode::BAD_REQUEST, error)
     }
@@ -39,7 +39,7 @@ impl Problem {
         Problem::new(StatusCode::FORBIDDEN, error)
     }
 
-    /// The server has more to do than it may do at once.
+    /// Creates the problem of an overloaded server.
     pub(crate) fn busy(error: impl Into<String>) -> Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, error)
             .hint("try again in some seconds")
@@ -50,7 +50,7 @@ impl Problem {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error)
     }
 
-    /// The same with advice.
+    /// Adds a hint.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Problem {
         Problem {
             hint: Some(hint.into()),
@@ -58,7 +58,7 @@ impl Problem {
         }
     }
 
-    /// The same with the seconds after which it may be tried again.
+    /// Sets the seconds after which the client may retry.
     pub(crate) fn retry_after(self, seconds: u64) -> Problem {
         Problem {
             retry_after: Some(seconds),
@@ -66,7 +66,7 @@ impl Problem {
         }
     }
 
-    /// The header fields that belong to it.
+    /// Sets the response's status and header fields.
     pub(crate) fn mark(&self, response: &mut Response) {
         *response.status_mut() = self.status;
         let headers = response.headers_mut();

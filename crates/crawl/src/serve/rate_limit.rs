@@ -1,4 +1,4 @@
-//! The number of requests that one client may send.
+//! Rate limits for clients.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -10,13 +10,14 @@ use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
-/// Clients that are told apart at once. Beyond it, those that come newly share one account.
+/// Maximum clients tracked separately. Further new clients share one account.
+/// Beyond the limit: further clients share one account.
 const MAX_CLIENTS: usize = 10_000;
 
-/// The interval at which accounts that are full again are thrown away, where there are too many.
+/// How often to drop accounts that are full again while there are too many.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A token bucket for each client; its memory is bounded by [`MAX_CLIENTS`].
+/// A token bucket per client. Memory is bounded by [`MAX_CLIENTS`].
 pub(crate) struct Rates {
     clock: DefaultClock,
     accounts: RateLimiter<IpAddr, HashMapStateStore<IpAddr>, DefaultClock, NoOpMiddleware>,
@@ -24,7 +25,7 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// `rate` requests a second for each client, and twice as many at once.
+    /// Allows `rate` requests per second from each client, with bursts of twice as many.
     pub(crate) fn new(rate: NonZeroU32) -> Rates {
         let quota = Quota::per_second(rate).allow_burst(rate.saturating_mul(TWICE));
         let clock = DefaultClock::default();
@@ -35,7 +36,7 @@ impl Rates {
         }
     }
 
-    /// Returns whether a request of this client may be answered now.
+    /// Checks whether a request from this client may be answered now.
     ///
     /// # Errors
     /// Whole seconds to wait, at least one.
@@ -50,12 +51,12 @@ impl Rates {
         })
     }
 
-    /// Returns whether there is no room for further clients, even after a sweep.
+    /// Returns whether there is no room for more clients, even after dropping full accounts.
     fn is_full(&self) -> bool {
         if self.accounts.len() < MAX_CLIENTS {
             return false;
         }
-        // A panic while the lock is held leaves nothing half done.
+        // A panic elsewhere can't leave the value half updated.
         let mut swept = self
             .swept
             .lock()
@@ -70,8 +71,8 @@ impl Rates {
 
 const TWICE: NonZeroU32 = NonZeroU32::MIN.saturating_add(1);
 
-/// Whom a request is counted for: an IPv4 address, or the /64 of an IPv6 address, which is
-/// what one household or one rented machine has.
+/// Returns the account of a client: an IPv4 address, or the /64 of an IPv6 address, which is
+/// typically one household or one rented machine.
 fn account_of(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_twice_the_rate_at_once_and_then_seconds_to_wait() {
+    fn twice_the_rate_at_once_and_then_seconds_to_wait() {
         let rates = Rates::new(NonZeroU32::MIN);
         let client = address("192.0.2.1");
         assert_eq!(rates.admit(client), Ok(()));
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_one_network_of_ipv6_is_one_client() {
+    fn one_network_of_ipv6_is_one_client() {
         assert_eq!(
             account_of(address("2001:db8:1:2:3::4")),
             account_of(address("2001:db8:1:2:ffff::1"))
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_clients_beyond_the_bound_share_one_account() {
+    fn clients_beyond_the_bound_share_one_account() {
         let rates = Rates::new(NonZeroU32::MIN);
         let clients = u32::try_from(MAX_CLIENTS).unwrap() * 2;
         for client in 0..clients {

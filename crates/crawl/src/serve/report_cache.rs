@@ -1,4 +1,4 @@
-//! The crawl's report, made anew where the records have grown.
+//! Caches the crawl's report, and rebuilds it when the records have changed.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -13,17 +13,17 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use super::problem::Problem;
 
-/// A report serves for this long in any case.
+/// Minimum time for which a report is served.
 const MIN_REPORT_AGE: Duration = Duration::from_secs(2);
-/// And for so many times as long as it took to make, so that making reports takes a tenth of
-/// one processor at most.
+/// A report is also served for this multiple of the time it took to build, so that reports take at
+/// most a tenth of one processor.
 const TIMES: u32 = 10;
 
-/// One report, shared by all who ask.
+/// A report shared by all clients.
 #[derive(Debug)]
 pub(crate) struct Reports {
     dir: PathBuf,
-    /// Held while a report is made: there is one at a time.
+    /// Held while a report is built, so that only one is built at a time.
     made: Arc<Mutex<Option<Made>>>,
 }
 
@@ -43,7 +43,7 @@ impl Reports {
         }
     }
 
-    /// The report, as of the last few seconds or more where it takes long.
+    /// Returns the report, a few seconds old or more if it is slow to build.
     pub(crate) async fn get(&self) -> Result<Arc<Report>, Problem> {
         let mut held = Arc::clone(&self.made).lock_owned().await;
         let of = versions(&self.dir);
@@ -53,7 +53,8 @@ impl Reports {
             return Ok(Arc::clone(&made.report));
         }
         let dir = self.dir.clone();
-        // On its own: it goes on, and serves the next, where this client has gone.
+        // Runs in a separate task, so that the report is completed for later clients if this one
+        // disconnects.
         let made = tokio::spawn(async move {
             let began = Instant::now();
             let report = spawn_blocking(move || report(&dir)).await;
@@ -71,10 +72,10 @@ impl Reports {
     }
 }
 
-/// The inode and the length of a file: rows are appended, and `crawl.toml` is replaced.
+/// Inode and length of a file: row files grow, and `crawl.toml` is replaced.
 type FileVersion = (u64, u64);
 
-/// Versions of the files that a report is made of.
+/// Returns the versions of the files that a report is built from.
 fn versions(dir: &Path) -> [FileVersion; 6] {
     let files = [
         "crawl.toml",
@@ -109,14 +110,14 @@ mod tests {
     use super::versions;
 
     #[test]
-    fn ours_a_report_is_made_anew_where_settings_were_read_again_or_rows_came() {
+    fn a_report_is_rebuilt_after_new_settings_or_rows() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
         write("crawl.toml", "a = 1\n");
         write("pages.jsonl", "{}\n");
         let first = versions(dir.path());
         assert_eq!(versions(dir.path()), first);
-        // As long as before, and in its place in one step.
+        // Same length as before, and replaced atomically.
         write("crawl.toml.new", "a = 2\n");
         fs::rename(
             dir.path().join("crawl.toml.new"),

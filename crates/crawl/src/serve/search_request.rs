@@ -1,20 +1,21 @@
-//! A request for results, read from the query of its URL.
+//! Search requests, parsed from the query of a URL.
 
 use crawl_index::FacetFilters;
 use serde::Deserialize;
 
 use super::problem::Problem;
 
-/// Bytes of a query.
+/// Maximum bytes of a query.
 pub(crate) const MAX_QUERY_BYTES: usize = 4096;
-/// Results of one answer.
+/// Maximum results in one answer.
+/// Beyond the limit: 400.
 pub(crate) const MAX_LIMIT: usize = 50;
-/// Results of one answer, where the request names no number, and of a page.
+/// Default number of results in an answer or on a page.
 pub(crate) const DEFAULT_LIMIT: usize = 10;
-/// Results that are ranked: the last one that can be asked for.
+/// Maximum number of ranked results: later ones can't be requested.
 pub(crate) const MAX_RANKED: usize = 1000;
 
-/// The parameters as they came.
+/// The parameters as received.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Parameters {
     q: Option<String>,
@@ -29,23 +30,23 @@ pub(crate) struct Parameters {
     facets: Option<String>,
 }
 
-/// A request for results.
+/// A search request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SearchRequest {
-    /// The words.
+    /// The words to search for.
     pub(crate) query: String,
-    /// Results at most.
+    /// Maximum number of results.
     pub(crate) limit: usize,
     /// Results to skip.
     pub(crate) offset: usize,
     /// The pages to search.
     pub(crate) filters: FacetFilters,
-    /// True if the pages that fit are to be counted by facets.
+    /// Whether to count the matching pages by facets.
     pub(crate) facets: bool,
 }
 
 impl SearchRequest {
-    /// A request to the API; `q` must be there.
+    /// Parses an API request, which must contain `q`.
     pub(crate) fn of_api(parameters: Parameters) -> Result<SearchRequest, Problem> {
         let filters = parameters.filters()?;
         let query = parameters.q.ok_or_else(|| {
@@ -60,7 +61,7 @@ impl SearchRequest {
         })
     }
 
-    /// A request to the page; none where nothing is searched for.
+    /// Parses a page request. `None` if it has no query.
     pub(crate) fn of_page(parameters: Parameters) -> Result<Option<SearchRequest>, Problem> {
         let filters = parameters.filters()?;
         let query = checked("the query", parameters.q.unwrap_or_default())?;
@@ -76,7 +77,7 @@ impl SearchRequest {
 }
 
 impl Parameters {
-    /// What pages must be; an empty value is none.
+    /// Returns the filters. Empty values are ignored.
     fn filters(&self) -> Result<FacetFilters, Problem> {
         let filter = |name, value: &Option<String>| match value {
             Some(value) => {
@@ -94,7 +95,7 @@ impl Parameters {
     }
 }
 
-/// The filters that are set, by the names of their parameters.
+/// Returns the active filters with their parameter names.
 pub(crate) fn named_filters(filters: &FacetFilters) -> Vec<(&'static str, &str)> {
     let all = [
         ("folder", &filters.folder),
@@ -164,36 +165,36 @@ mod tests {
 
     #[expect(clippy::needless_pass_by_value, reason = "an expectation is used once")]
     fn check(questions: &[&str], expect: Expect) {
-        let mut said = String::new();
+        let mut lines = String::new();
         for question in questions {
             let uri: Uri = format!("/?{question}").parse().unwrap();
             let read = || Query::<Parameters>::try_from_uri(&uri).unwrap().0;
-            let told = |asked: SearchRequest| {
-                let filters = named_filters(&asked.filters);
+            let describe = |request: SearchRequest| {
+                let filters = named_filters(&request.filters);
                 let filters: String = filters
                     .iter()
                     .map(|(name, value)| format!(" {name}={value}"))
                     .collect();
                 format!(
                     "{:?} {} {}{filters}",
-                    asked.query, asked.limit, asked.offset
+                    request.query, request.limit, request.offset
                 )
             };
             let api = match SearchRequest::of_api(read()) {
-                Ok(asked) => told(asked),
+                Ok(request) => describe(request),
                 Err(problem) => problem.error,
             };
             let page = match SearchRequest::of_page(read()) {
-                Ok(asked) => asked.map_or_else(|| "nothing".to_owned(), told),
+                Ok(request) => request.map_or_else(|| "nothing".to_owned(), describe),
                 Err(problem) => problem.error,
             };
-            said += &format!("{api} | {page}\n");
+            lines += &format!("{api} | {page}\n");
         }
-        expect.assert_eq(&said);
+        expect.assert_eq(&lines);
     }
 
     #[test]
-    fn ours_a_question_is_read_or_refused_by_name() {
+    fn a_question_is_read_or_refused_by_name() {
         check(
             &[
                 "",

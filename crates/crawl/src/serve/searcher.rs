@@ -1,4 +1,4 @@
-//! The index, asked on threads of its own.
+//! Runs searches on threads of their own.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -18,15 +18,17 @@ use super::search_request::SearchRequest;
 use crate::error::CommandError;
 use crate::search_index;
 
-/// The longest wait of a question for a thread.
+/// Maximum wait for a thread.
+/// Beyond the limit: 503.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time for which what is said of the whole index is taken for true.
+/// How long the index statistics are cached.
 const MAX_STATS_AGE: Duration = Duration::from_secs(3);
-/// Threads at most, on however many processors.
+/// Maximum threads, regardless of the number of processors.
+/// Beyond the limit: searches wait.
 const MAX_THREADS: usize = 16;
 
-/// Searches, as many at once as there are processors. Others wait their turn, and nothing
-/// that is slow there holds up the rest of the server.
+/// Runs as many searches at once as there are processors. Others wait, so that slow searches don't
+/// block the rest of the server.
 pub(crate) struct Searcher {
     dir: PathBuf,
     rules: SearchRules,
@@ -79,50 +81,50 @@ impl Searcher {
         }
     }
 
-    /// The best pages for what is asked. `now` is in seconds since 1970 UTC.
+    /// Returns the best pages for a request. `now` is in seconds since 1970 UTC.
     pub(crate) async fn search(
         &self,
-        asked: SearchRequest,
+        request: SearchRequest,
         now: i64,
     ) -> Result<SearchResults, Problem> {
-        if asked.query.is_empty() {
+        if request.query.is_empty() {
             return Ok(SearchResults::default());
         }
         let options = SearchOptions {
-            limit: asked.limit,
-            offset: asked.offset,
+            limit: request.limit,
+            offset: request.offset,
             now,
-            filters: asked.filters,
-            facets: asked.facets,
+            filters: request.filters,
+            facets: request.facets,
             ..SearchOptions::default()
         };
-        self.ask(move |index| index.search(&asked.query, &options))
+        self.run(move |index| index.search(&request.query, &options))
             .await
     }
 
-    /// The page of a URL in the index.
+    /// Returns the indexed page of a URL.
     pub(crate) async fn page(&self, url: String) -> Result<Option<IndexedPage>, Problem> {
-        self.ask(move |index| index.page(&url)).await
+        self.run(move |index| index.page(&url)).await
     }
 
-    /// The counts of the index, as of the last few seconds.
+    /// Returns the counts of the index, which may be a few seconds old.
     pub(crate) async fn stats(&self) -> Result<Arc<IndexStats>, Problem> {
-        if let Some(stats) = self.known_stats() {
+        if let Some(stats) = self.cached_stats() {
             return Ok(stats);
         }
-        let stats = Arc::new(self.ask(SearchIndex::stats).await?);
-        let mut known = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = Some((Instant::now(), Arc::clone(&stats)));
+        let stats = Arc::new(self.run(SearchIndex::stats).await?);
+        let mut cache = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
+        *cache = Some((Instant::now(), Arc::clone(&stats)));
         Ok(stats)
     }
 
-    fn known_stats(&self) -> Option<Arc<IndexStats>> {
-        let known = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, stats) = known.as_ref()?;
+    fn cached_stats(&self) -> Option<Arc<IndexStats>> {
+        let cache = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, stats) = cache.as_ref()?;
         (at.elapsed() < MAX_STATS_AGE).then(|| Arc::clone(stats))
     }
 
-    async fn ask<T: Send + 'static>(
+    async fn run<T: Send + 'static>(
         &self,
         question: impl FnOnce(&SearchIndex) -> Result<T, IndexError> + Send + 'static,
     ) -> Result<T, Problem> {
@@ -133,7 +135,7 @@ impl Searcher {
         };
         let answer = spawn_blocking(move || {
             let answer = question(&index);
-            // Held to the end even where nobody waits for the answer any more.
+            // The permit is held to the end, even if the client has disconnected.
             drop(turn);
             answer
         });
@@ -147,7 +149,7 @@ impl Searcher {
     }
 }
 
-/// The answer where an index can't be searched.
+/// Converts an error from searching the index.
 fn problem(why: &IndexError) -> Problem {
     match why {
         IndexError::Query(why) => Problem::bad_request(why.to_string()),
@@ -158,7 +160,7 @@ fn problem(why: &IndexError) -> Problem {
     }
 }
 
-/// Hides the paths of this machine from clients.
+/// Returns an error that hides the paths of this machine from clients.
 fn unreadable() -> Problem {
     Problem::internal("the search index can't be read")
         .hint("the server's owner finds the reason in its log")

@@ -1,4 +1,4 @@
-//! The state of the server, which each answer may read.
+//! Server state shared by all handlers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use super::rate_limit::Rates;
 use super::report_cache::Reports;
 use super::searcher::Searcher;
 
-/// Bytes of a request's body.
+/// Maximum size of a request body in bytes.
+/// Beyond the limit: 413.
 pub(crate) const MAX_BODY_BYTES: usize = 16 * 1024;
 
-/// All that an answer needs.
+/// Everything needed to answer requests.
 pub(crate) struct App {
     pub(crate) dir: PathBuf,
     pub(crate) title: Option<String>,
@@ -30,7 +31,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// The state of a server that has answered nothing yet. Must be called within a tokio runtime.
+    /// Creates the initial state. Must be called within a tokio runtime.
     pub(super) fn new(options: &Options, searcher: Searcher, stop: watch::Receiver<bool>) -> App {
         App {
             dir: options.dir.clone(),
@@ -45,7 +46,7 @@ impl App {
     }
 }
 
-/// Seconds since 1970 UTC.
+/// Returns the seconds since 1970 UTC.
 pub(crate) fn seconds_now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {

@@ -1,4 +1,4 @@
-//! The secret that the owner of a crawl shows to control it.
+//! The secret that authorizes control of a crawl.
 
 use std::fmt;
 use std::fs;
@@ -9,13 +9,13 @@ use subtle::ConstantTimeEq as _;
 
 use crate::error::CommandError;
 
-/// The fewest characters of a token: one of 16 that is drawn at random is not guessed at the
-/// rate that a client may ask.
+/// Minimum length of a token. A random one of 16 characters can't be guessed at the rate allowed to
+/// clients.
 const MIN_TOKEN_BYTES: usize = 16;
-/// The most bytes that are read of a token's file.
+/// Maximum bytes of a token file.
 const MAX_TOKEN_BYTES: usize = 4096;
 
-/// A token, of which only the digest is kept.
+/// A token, of which only the digest is stored.
 #[derive(Clone)]
 pub(crate) struct Token([u8; 32]);
 
@@ -26,7 +26,7 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// The token in this file; white space around it does not count.
+    /// Reads the token from a file, without surrounding white space.
     pub(crate) fn of_file(path: &Path) -> Result<Token, CommandError> {
         let text = fs::read_to_string(path).map_err(|why| {
             CommandError::usage(format!(
@@ -37,7 +37,7 @@ impl Token {
         Token::of_text(&text, &format!("the token in `{}`", path.display()))
     }
 
-    /// The token as it stands in `text`, which messages call `name`.
+    /// Parses a token from `text`. Error messages call it `name`.
     pub(crate) fn of_text(text: &str, name: &str) -> Result<Token, CommandError> {
         let text = text.trim();
         let wrong = match text.len() {
@@ -45,7 +45,7 @@ impl Token {
                 format!("has fewer than {MIN_TOKEN_BYTES} characters")
             }
             length if length > MAX_TOKEN_BYTES => format!("has more than {MAX_TOKEN_BYTES} bytes"),
-            // What a header field can carry (RFC 6750 section 2.1).
+            // Header fields allow only these characters (RFC 6750 section 2.1).
             _ if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
                 "holds other characters than printable ASCII".to_owned()
             }
@@ -55,11 +55,10 @@ impl Token {
             .hint("draw one: `head -c 24 /dev/urandom | base64`"))
     }
 
-    /// Returns whether this is the token. Takes as long whatever is given: digests are compared,
-    /// and all of their bytes.
+    /// Returns whether this is the token, in constant time: all bytes of the digests are compared.
     pub(crate) fn is(&self, given: &[u8]) -> bool {
-        let given: [u8; 32] = Sha256::digest(given).into();
-        self.0.ct_eq(&given).into()
+        let digest: [u8; 32] = Sha256::digest(given).into();
+        self.0.ct_eq(&digest).into()
     }
 }
 
@@ -68,7 +67,7 @@ mod tests {
     use super::Token;
 
     #[test]
-    fn ours_a_token_is_long_and_fits_a_header_field() {
+    fn a_token_is_long_and_fits_a_header_field() {
         let read = |text: &str| Token::of_text(text, "it").map_err(|refusal| refusal.message);
         assert_eq!(
             read(" short\n").unwrap_err(),

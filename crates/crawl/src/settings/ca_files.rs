@@ -1,4 +1,4 @@
-//! Certificates that are trusted besides the platform's: the files of `--ca-file`.
+//! Certificates that are trusted in addition to the platform's: the files of `--ca-file`.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -9,13 +9,13 @@ use crawl_fetcher::check_roots;
 use crate::error::{CommandError, Problems};
 use crate::values::FilePath;
 
-/// A file with more is none of certificates; all roots of a browser have 250 KiB.
+/// A larger file can't be a certificate list; all roots of a browser take 250 KiB.
 const MAX_CA_FILE_BYTES: u64 = 4 << 20;
 
-/// Reads the files of `--ca-file`; all their certificates as one PEM text.
+/// Reads the files of `--ca-file` and returns all certificates as one PEM text.
 ///
 /// # Errors
-/// All that is wrong with them.
+/// All problems found.
 pub(super) fn check_ca_files(files: &[FilePath]) -> Result<Option<Vec<u8>>, CommandError> {
     let mut problems = Problems::default();
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! Checks of the settings, before any request is sent.
+//! Checks the settings before any request is sent.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -39,35 +39,34 @@ const SEED_HINT: &str =
 /// Settings that a crawl can start with.
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
-    /// At least one, but where a crawl goes on that was made to forget them.
+    /// The seeds: at least one, except in a continued crawl that was made to forget its seeds.
     pub(crate) seeds: Vec<CanonicalUrl>,
     /// The seeds as typed, in the same order.
     pub(crate) typed: Vec<Seed>,
-    /// The settings that single seeds carry of their own.
+    /// The seeds' own settings.
     pub(crate) seed_terms: Vec<(CanonicalUrl, SeedTerms)>,
-    /// Those of the seeds that are sitemaps.
+    /// The seeds that are sitemaps.
     pub(crate) seed_sitemaps: HashSet<CanonicalUrl>,
-    /// Hosts of seeds that were found at a public address before the crawl.
+    /// Seed hosts that resolved to a public address before the crawl.
     pub(crate) public_names: Vec<String>,
     /// The crawl's directory.
     pub(crate) output: PathBuf,
     /// The certificates of `--ca-file`, as PEM.
     pub(crate) roots: Option<Vec<u8>>,
-    /// The name that robots.txt files know us by.
+    /// The product token that robots.txt files use for this crawler.
     pub(crate) agent: ProductToken,
-    /// Who answers for the crawl.
+    /// How to reach whoever is responsible for the crawl.
     pub(crate) contact: Option<Contact>,
-    /// Other politeness for some hosts.
+    /// Politeness overrides for some hosts.
     pub(crate) sites: PolitenessOverrides,
-    /// The groups of hosts that share a budget.
+    /// Groups of hosts that share a budget.
     pub(crate) groups: HostTable<Arc<HostGroup>>,
     /// Credentials and header fields for single hosts.
     pub(crate) access: Vec<HostAccess>,
 }
 
 impl Checked {
-    /// Takes the URLs by which the seeds are crawled, in the order in which they were typed; each
-    /// counts once.
+    /// Replaces the seeds by the URLs to crawl them at, in the order typed, and removes duplicates.
     pub(crate) fn crawl_at(&mut self, seeds: Vec<CanonicalUrl>) {
         let terms = self.typed.iter().map(|typed| &typed.terms);
         let own = seeds
@@ -86,27 +85,27 @@ impl Checked {
     }
 }
 
-/// Checks the settings of a main job.
+/// Checks the settings of a crawl.
 ///
 /// # Errors
-/// All that is wrong with them.
+/// All problems found.
 pub(crate) fn check(settings: &Settings) -> Result<Checked, CommandError> {
     let mut problems = Problems::default();
     let checked = check_all(settings, &mut problems);
-    // A crawl that was made to forget its seeds goes on with what it found.
+    // A crawl that was made to forget its seeds continues with the URLs it found.
     let goes_on = settings.output.output.0.join("crawl.toml").is_file();
     if settings.seed.is_empty() && !goes_on {
         problems.note(Err::<(), _>(no_seed()));
     }
     let checked = problems.or(checked)?;
-    // Whatever is missing of it was noted as wrong, or is the seeds.
+    // Anything missing here was noted as a problem, or is the seeds.
     checked.ok_or_else(no_seed)
 }
 
-/// Checks settings that another source may add seeds to.
+/// Checks settings without requiring seeds, which another source may add.
 ///
 /// # Errors
-/// All that is wrong with them.
+/// All problems found.
 pub(crate) fn check_without_seeds(settings: &Settings) -> Result<(), CommandError> {
     let mut problems = Problems::default();
     check_all(settings, &mut problems);
@@ -126,7 +125,7 @@ fn check_features(settings: &Settings, problems: &mut Problems) {
     }
 }
 
-/// The settings as they are checked, where they are whole; notes all that is wrong with them.
+/// Notes all problems, and returns the checked settings if they are complete.
 pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<Checked> {
     let usual = settings.scope.scope.meaning().area();
     let typed = check_seeds(&settings.seed, usual, problems);
@@ -149,10 +148,10 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
         .iter()
         .find(|seed| reach(seed, &settings.fetch.resolve) == Reach::Public);
     let named = settings.fetch.resolve.iter().any(names_public);
-    let asked = public.or(seeds.first().filter(|_| named));
+    let needs_contact = public.or(seeds.first().filter(|_| named));
     check_study(&settings.operator, problems);
-    let is_asked_for = settings.operator.kind == KindName::Research;
-    if let (Some(seed), Some(None), false) = (asked, &contact, is_asked_for) {
+    let is_research = settings.operator.kind == KindName::Research;
+    if let (Some(seed), Some(None), false) = (needs_contact, &contact, is_research) {
         problems.note(Err::<(), _>(no_contact(seed)));
     }
     if let Some(seed) = public {
@@ -183,7 +182,7 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
     Some(checked)
 }
 
-/// A crawl's directory holds its own files alone.
+/// Rejects a log inside the crawl's directory, which may hold only the crawl's own files.
 fn check_log(log: &Path, output: &Path) -> Result<(), CommandError> {
     let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     if log.as_os_str().is_empty() || !whole(log).starts_with(whole(output)) {
@@ -198,13 +197,13 @@ fn check_log(log: &Path, output: &Path) -> Result<(), CommandError> {
     .resting_on(&["output"]))
 }
 
-/// Returns whether a name is sent to someone else's address.
+/// Returns whether `--resolve` sends a name to a public address.
 fn names_public(resolve: &Resolve) -> bool {
     let public = |address: &IpAddr| classify(*address) == AddressClass::Public;
     resolve.addresses.iter().any(public)
 }
 
-/// The error where a public host would be asked without a contact.
+/// Returns the error for requesting from a public host without a contact.
 pub(crate) fn no_contact(url: &CanonicalUrl) -> CommandError {
     CommandError::usage(format!("no contact is given, and {} is not yours alone", url.host())).hint(
         "give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you",
@@ -213,7 +212,7 @@ pub(crate) fn no_contact(url: &CanonicalUrl) -> CommandError {
     .resting_on(&["resolve"])
 }
 
-/// Reads a product token.
+/// Parses a product token.
 pub(crate) fn check_agent(agent: &str) -> Result<ProductToken, CommandError> {
     read_agent(agent).map_err(|why| {
         CommandError::usage(format!("unusable --agent: {why}"))
@@ -222,7 +221,7 @@ pub(crate) fn check_agent(agent: &str) -> Result<ProductToken, CommandError> {
     })
 }
 
-/// Reads a contact; an empty one is none.
+/// Parses a contact; `None` if it is empty.
 pub(crate) fn check_contact(contact: &str) -> Result<Option<Contact>, CommandError> {
     read_contact(contact).map_err(|why| {
         CommandError::usage(format!("unusable --contact {why}"))
@@ -231,12 +230,13 @@ pub(crate) fn check_contact(contact: &str) -> Result<Option<Contact>, CommandErr
     })
 }
 
-/// A study says whose it is and what it is about.
+/// Checks that a study names its operator and its subject.
 fn check_study(operator: &Operator, problems: &mut Problems) {
     let page = operator.study_page.as_str();
     if let (false, Err(why)) = (page.is_empty(), canonicalize(None, page)) {
-        let what = format!("unusable --study-page `{page}`: {why}");
-        let problem = CommandError::usage(what).hint("it looks like `https://example.org/study`");
+        let message = format!("unusable --study-page `{page}`: {why}");
+        let problem =
+            CommandError::usage(message).hint("it looks like `https://example.org/study`");
         problems.note(Err::<(), _>(problem.about("study-page")));
     }
     if operator.kind != KindName::Research {
@@ -250,10 +250,10 @@ fn check_study(operator: &Operator, problems: &mut Problems) {
         ("study-page", &operator.study_page),
     ] {
         if value.trim().is_empty() {
-            let what = format!("a crawl of the kind research says its {key}, and none is given");
+            let message = format!("a crawl of the kind research says its {key}, and none is given");
             let hint = format!("give --{key}, or `{key}` in [operator] of a file of --config");
             problems.note(Err::<(), _>(
-                CommandError::usage(what)
+                CommandError::usage(message)
                     .hint(hint)
                     .about("kind")
                     .resting_on(&[key]),
@@ -267,7 +267,7 @@ fn no_seed() -> CommandError {
         .hint("start with `crawl URL`, go on with `crawl --output DIR`; `crawl --help` lists all")
 }
 
-/// The seeds that can be used, each once. `usual` is the area of one that says nothing of it.
+/// Returns the usable seeds without duplicates. `usual` is the area of a seed that doesn't set one.
 fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -> Vec<Seed> {
     let mut read: Vec<Seed> = Vec::with_capacity(seeds.len());
     let mut places: HashMap<CanonicalUrl, usize> = HashMap::new();
@@ -288,8 +288,8 @@ fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -
         seed.is_sitemap = listed.is_sitemap;
         let place = listed.place.as_deref();
         if let Err(taken) = areas.add(&seed.url, &seed.terms, usual) {
-            let other = listed_at.get(&taken.other).copied();
-            problems.note::<()>(Err(taken_area(&taken, place, other)));
+            let other_place = listed_at.get(&taken.other).copied();
+            problems.note::<()>(Err(taken_area(&taken, place, other_place)));
             continue;
         }
         if let Some(place) = place.filter(|_| !seed.terms.is_empty()) {
@@ -297,7 +297,7 @@ fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -
         }
         match places.get(&seed.url).and_then(|&place| read.get_mut(place)) {
             Some(known) => {
-                // Who typed the scheme as well wants that one.
+                // A scheme typed for either duplicate rules out the fallback.
                 known.stand_in = known.stand_in.take().and(seed.stand_in);
                 known.is_sitemap |= seed.is_sitemap;
                 if known.terms.is_empty() {
@@ -313,18 +313,18 @@ fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -
     read
 }
 
-/// The error where two seeds say different things of one area; of each the place that lists it.
+/// Returns the error for two seeds that set one area differently, with the places that list them.
 fn taken_area(taken: &AreaTaken, place: Option<&str>, other: Option<&str>) -> CommandError {
     let before = place.map_or_else(String::new, |place| format!("{place}: "));
     let there = other.map_or_else(String::new, |other| format!(" of {other}"));
     let AreaTaken { seed, other, area } = taken;
-    let what = match seed == other {
+    let message = match seed == other {
         true => format!("the seed `{seed}`{there} carries another scope, depth or label"),
         false => format!(
             "the seeds `{seed}` and `{other}`{there} rule over the same {area}, with another depth or label"
         ),
     };
-    let problem = CommandError::usage(format!("{before}{what}")).hint(
+    let problem = CommandError::usage(format!("{before}{message}")).hint(
         "say the same of both, or give one a smaller `scope`: `prefix` for its folder, `page` for itself alone",
     );
     match place {
@@ -333,13 +333,13 @@ fn taken_area(taken: &AreaTaken, place: Option<&str>, other: Option<&str>) -> Co
     }
 }
 
-/// Refuses what is a file or a crawl's directory here, where a host was expected.
+/// Rejects a file or a crawl's directory given in place of a host.
 fn check_no_file(typed: &str) -> Result<(), CommandError> {
     let path = Path::new(typed);
     if seeds::has_scheme(typed) {
         return Ok(());
     }
-    let (what, hint) = match path.join("crawl.toml").is_file() {
+    let (message, hint) = match path.join("crawl.toml").is_file() {
         true if !holds_seed_at(path, typed) => (
             "the directory of a crawl",
             format!("`crawl --output {typed}` goes on with it"),
@@ -351,12 +351,13 @@ fn check_no_file(typed: &str) -> Result<(), CommandError> {
         _ => return Ok(()),
     };
     Err(
-        CommandError::usage(format!("`{typed}` is {what}, not a host"))
+        CommandError::usage(format!("`{typed}` is {message}, not a host"))
             .hint(format!("{hint}; a host of that name is `https://{typed}/`")),
     )
 }
 
-/// Returns whether the crawl in a directory began at this host, so that its folder bears its name.
+/// Returns whether the crawl in a directory started at this host, and the directory is named after
+/// it.
 fn holds_seed_at(dir: &Path, typed: &str) -> bool {
     let typed = seeds::read(typed).map(|seed| seed.url);
     let mut seeds = stored_seeds(&stored_settings(dir)).into_iter();
@@ -371,17 +372,17 @@ fn check_seed(typed: &str) -> Result<Seed, CommandError> {
     })?;
     match host_address(seed.url.host()) {
         Some(address) if classify(address) == AddressClass::Unusable => {
-            let what = format!("unusable seed `{typed}`: {address} is no server's address");
-            Err(CommandError::usage(what).hint(SEED_HINT))
+            let message = format!("unusable seed `{typed}`: {address} is no server's address");
+            Err(CommandError::usage(message).hint(SEED_HINT))
         }
         _ => Ok(seed),
     }
 }
 
-/// A user name or a password in a seed would be sent to nobody: a request carries what `[site]`
-/// gives its host. The password is not repeated.
+/// Rejects a user name or password in a seed, which would never be sent: credentials of a host come
+/// from `[site]`. The password is not repeated.
 fn refuse_credentials(seed: &str) -> Result<(), CommandError> {
-    // What URLs are read without (WHATWG URL, section 4.4).
+    // Characters that URL parsers ignore (WHATWG URL, section 4.4).
     let seed = seed.trim().replace(['\t', '\n', '\r'], "");
     let (scheme, rest) = seed.split_once(':').unwrap_or(("", &seed));
     let rest = rest.trim_start_matches(['/', '\\']);
@@ -420,7 +421,7 @@ fn check_proxy(proxy: &str) -> Result<(), CommandError> {
     match scheme {
         _ if proxy.is_empty() => Ok(()),
         Some("http" | "https" | "socks5" | "socks5h") => Ok(()),
-        // The URL itself may hold a password, so it is not repeated.
+        // The URL may hold a password, so it is not repeated.
         _ => Err(
             CommandError::usage("unusable --proxy: no http, https, socks5 or socks5h URL")
                 .hint("it looks like `http://127.0.0.1:3128`")
@@ -458,11 +459,11 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl, problems: &mut Proble
     }
 }
 
-/// Checks whether a host of others may be asked at this pace; `dashes` stand before a flag's name.
+/// Checks whether this pace is allowed for a public host; `dashes` precede a flag's name.
 fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str, problems: &mut Problems) {
-    let mut refuse = |key: &'static str, what: String| {
-        let what = format!("{what}, and {host} is not on loopback or in a private range");
-        let problem = CommandError::usage(what)
+    let mut refuse = |key: &'static str, message: String| {
+        let message = format!("{message}, and {host} is not on loopback or in a private range");
+        let problem = CommandError::usage(message)
             .hint("add --own-site if you answer for the hosts of this crawl");
         let problem = problem.about(key).resting_on(&["own-site", "resolve"]);
         problems.note::<()>(Err(problem));
@@ -472,12 +473,12 @@ fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str, problems: &m
         refuse("delay", format!("{dashes}delay {delay} is under {least}ms"));
     }
     if per_host > MAX_PER_OTHERS_HOST {
-        let what = format!("{dashes}per-host {per_host} is more than {MAX_PER_OTHERS_HOST}");
-        refuse("per-host", what);
+        let message = format!("{dashes}per-host {per_host} is more than {MAX_PER_OTHERS_HOST}");
+        refuse("per-host", message);
     }
 }
 
-/// `crawl-HOST`, on loopback with the port; what is unsafe in file names becomes `-`.
+/// Returns `crawl-HOST`, on loopback with the port; characters unsafe in file names become `-`.
 pub(super) fn default_output(seed: &CanonicalUrl) -> PathBuf {
     let key = seed.host_key();
     let bare = key.as_str().replace(['[', ']'], "");
@@ -512,7 +513,7 @@ mod tests {
     }
 
     fn check_text(toml: &str, expect: Expect) {
-        let found = match check(&with(toml)) {
+        let outcome = match check(&with(toml)) {
             Ok(Checked {
                 seeds,
                 output,
@@ -531,7 +532,7 @@ mod tests {
             }
             Err(refusal) => refusal.to_string(),
         };
-        expect.assert_eq(&found.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
+        expect.assert_eq(&outcome.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
     }
 
     fn check_seed(seed: &str, expect: Expect) {
@@ -629,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_an_empty_contact_is_none_and_a_bad_one_is_refused() {
+    fn an_empty_contact_is_none_and_a_bad_one_is_refused() {
         assert_eq!(super::check_contact(" ").unwrap(), None);
         let refusal = super::check_contact("me").unwrap_err();
         let expect =
@@ -698,8 +699,8 @@ mod tests {
         ]
         .assert_eq(&agent("a b"));
         let long = "a".repeat(65);
-        let said = format!("unusable --agent: `{long}` has 65 bytes, more than 64");
-        assert_eq!(agent(&long), said);
+        let expected = format!("unusable --agent: `{long}` has 65 bytes, more than 64");
+        assert_eq!(agent(&long), expected);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::values::{SchemaValue, words};
 
-/// Defines the words that a key takes, and what each stands for in the libraries.
+/// Defines enums for keys that take one of a few words, each with its value in the libraries.
 macro_rules! words {
     ($(
         $(#[doc = $doc:literal])+
@@ -34,7 +34,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// The value that the word stands for.
+            /// Returns the value that the word stands for.
             pub(crate) fn meaning(self) -> $meaning {
                 match self {
                     $( $name::$word => $value, )+
@@ -45,25 +45,25 @@ macro_rules! words {
 }
 
 words! {
-    /// Which links are followed.
+    /// Which links to follow.
     ScopeName => ScopeMode {
-        /// The hosts of the seeds.
+        /// The seeds' hosts.
         Host => ScopeMode::Host;
-        /// Their registrable domains.
+        /// The seeds' registrable domains.
         Domain => ScopeMode::Domain;
-        /// Below the folders of the seeds.
+        /// The seeds' folders and what is below them.
         Prefix => ScopeMode::Prefix;
         /// Everything.
         Any => ScopeMode::Any;
     }
 
-    /// Which parts of pages are fetched.
+    /// Which page resources to fetch.
     ResourcesName => Resources {
         /// None.
         Off => Resources::Off;
-        /// Those in the scope.
+        /// Resources in the scope.
         Own => Resources::Own;
-        /// All.
+        /// All resources.
         All => Resources::All;
     }
 
@@ -73,31 +73,31 @@ words! {
         Crawl => StratumRule::Crawl;
         /// Each host.
         Host => StratumRule::Host;
-        /// Pages of a host equally far from a seed.
+        /// Pages of a host at the same distance from a seed.
         Depth => StratumRule::Depth;
         /// Folders of a host.
         Path => StratumRule::Path;
     }
 
-    /// The rules by which robots.txt is read.
+    /// The rules for reading robots.txt.
     ProfileName => Profile {
         /// The standard of 2022.
         Rfc9309 => Profile::Rfc9309;
         /// The original of 1994.
         Koster1994 => Profile::Koster1994;
-        /// With several names and paths on a line.
+        /// The original, with several names and paths on a line.
         Extended1997 => Profile::Extended1997;
-        /// All of them.
+        /// Allows only what all other profiles allow.
         Strictest => Profile::Strictest;
     }
 
-    /// The purpose of the pages.
+    /// The intended use of the pages.
     PurposeName => Option<UsagePurpose> {
-        /// Not said.
+        /// Unstated.
         Unstated => None;
         /// A search index.
         Search => Some(UsagePurpose::Search);
-        /// Input to a model at the time of an answer.
+        /// Input to a model when it answers.
         AiInput => Some(UsagePurpose::AiInput);
         /// Training a model.
         TrainAi => Some(UsagePurpose::TrainAi);
@@ -105,7 +105,7 @@ words! {
         Archive => Some(UsagePurpose::Archive);
     }
 
-    /// The meaning of a robots.txt that answers 401 or 403.
+    /// The meaning of a robots.txt that returns 401 or 403.
     ForbiddenName => Forbidden {
         /// There are no rules.
         Allow => Forbidden::Allow;
@@ -113,11 +113,11 @@ words! {
         Deny => Forbidden::Deny;
     }
 
-    /// On which grounds two spellings of a URL are taken for one.
+    /// When two spellings of a URL are treated as one.
     WhenName => StepPolicy {
         /// Never.
         Off => StepPolicy::Off;
-        /// Where pages of the host were the same under both.
+        /// If pages of the host were the same under both.
         Evidence => StepPolicy::Evidence;
         /// Always.
         On => StepPolicy::On;
@@ -130,33 +130,33 @@ words! {
 pub(crate) enum KindName {
     /// Any.
     General,
-    /// A study, which says whose it is and what it is about.
+    /// A study, which must name its operator and its subject.
     Research,
 }
 
-/// The form in which progress is shown.
+/// How progress is displayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ProgressMode {
-    /// A bar on a terminal, else plain.
+    /// A bar on a terminal, otherwise plain.
     Auto,
-    /// One line that moves.
+    /// One line that is updated in place.
     Bar,
-    /// A line now and then.
+    /// A line every ten seconds.
     Plain,
-    /// An object a second.
+    /// A JSON object every second.
     Json,
     /// Nothing.
     Off,
 }
 
-/// The format of the lines of a log.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormatName {
-    /// For a person.
+    /// For people.
     Text,
-    /// An object on each line.
+    /// One JSON object per line.
     Json,
 }
 

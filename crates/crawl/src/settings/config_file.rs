@@ -1,4 +1,4 @@
-//! Reading settings from TOML, with errors that name file, line and nearest key.
+//! Reads settings from TOML, with errors that name the file, the line and the nearest key.
 
 use std::fs;
 use std::io;
@@ -20,18 +20,18 @@ use crate::error::{CommandError, NamedTable, Problems, Unread, nearest};
 
 mod statements;
 
-/// The table in which a crawl.toml notes which program wrote it; nothing is read from it.
+/// The table where crawl.toml records which program wrote it; settings are never read from it.
 pub(crate) const NOTES: &str = "crawl";
 
-/// Reads a file of settings.
+/// Reads a settings file.
 pub(crate) fn read(path: &Path) -> Result<Layer, CommandError> {
     let mut problems = Problems::default();
     let layer = read_usable(path, &mut problems)?;
     problems.or(layer)
 }
 
-/// Reads what is usable of a file of settings, and notes what is not: also what only a look at a
-/// text shows to be unusable, where it stands.
+/// Reads the usable parts of a settings file. Notes the rest with its place, including values of
+/// the right type that are unusable.
 ///
 /// # Errors
 /// The file can't be read.
@@ -40,7 +40,7 @@ pub(super) fn read_usable(path: &Path, problems: &mut Problems) -> Result<Layer,
     Ok(usable(&text, &path.display().to_string(), problems))
 }
 
-/// The error where a file of settings can't be read.
+/// Returns the error for a settings file that can't be read.
 pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> CommandError {
     move |why| {
         CommandError::usage(format!(
@@ -62,7 +62,7 @@ fn usable(text: &str, name: &str, problems: &mut Problems) -> Layer {
 /// Reads settings from `text`; `name` is the file's name in messages.
 ///
 /// # Errors
-/// All that is wrong with it.
+/// All problems found.
 pub(crate) fn parse(text: &str, name: &str) -> Result<Layer, CommandError> {
     let mut problems = Problems::default();
     let text = Source { text, name }.without_faults(&mut problems);
@@ -70,9 +70,9 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Layer, CommandError> {
     problems.or(layer)
 }
 
-/// Adds to what is wrong with settings where a file says it, where no flag says another.
+/// Adds the place in the file to a problem, if the key is set there and no flag overrides it.
 pub(crate) fn located(mut problem: CommandError, file: &Path, flags: &Layer) -> CommandError {
-    // What can't be read any more is told without its place.
+    // If the file can't be read any more, the problem is reported without a place.
     let text = fs::read_to_string(file).unwrap_or_default();
     let text = readable(&text).text;
     let name = file.display().to_string();
@@ -85,7 +85,7 @@ pub(crate) fn located(mut problem: CommandError, file: &Path, flags: &Layer) -> 
         let place = match &problem.subject.table {
             Some((kind, name)) => source.place_of_table(kind, name, key),
             None => {
-                let key = key.filter(|key| !flags.says_key(key));
+                let key = key.filter(|key| !flags.sets_key(key));
                 key.and_then(|key| source.place(key))
             }
         };
@@ -106,7 +106,7 @@ struct Source<'a> {
 type Entry<'a> = (Spanned<DeString<'a>>, Spanned<DeValue<'a>>);
 
 impl<'a> Source<'a> {
-    /// The text without what is no TOML, which is noted.
+    /// Blanks out whatever isn't TOML, and notes it.
     fn without_faults(&self, problems: &mut Problems) -> String {
         let readable = readable(self.text);
         for Fault {
@@ -121,7 +121,7 @@ impl<'a> Source<'a> {
         readable.text
     }
 
-    /// What the text says, without what is wrong in it.
+    /// Reads the valid settings of the text.
     fn read(&self, problems: &mut Problems) -> Layer {
         let (mut root, _) = DeTable::parse_recoverable(self.text);
         for entry in in_order(std::mem::take(root.get_mut())) {
@@ -134,7 +134,7 @@ impl<'a> Source<'a> {
         problems.note(layer).unwrap_or_default()
     }
 
-    /// An entry of the file with what can be read of it; nothing where that is nothing.
+    /// Returns the readable part of a file's entry. `None` if there is none.
     fn usable(&self, (name, mut value): Entry<'a>, problems: &mut Problems) -> Option<Entry<'a>> {
         let at = name.span().start;
         let fields = TABLES.iter().find(|(table, _)| table == name.get_ref());
@@ -157,8 +157,8 @@ impl<'a> Source<'a> {
                 match value.get_mut() {
                     DeValue::Table(names) => self.keep_named((kind, fields), names, problems),
                     _ => {
-                        let what = format!("`{kind}` holds tables, as {example}");
-                        problems.note::<()>(Err(self.at(at, what).hiding(Unread::Anything)))?;
+                        let message = format!("`{kind}` holds tables, as {example}");
+                        problems.note::<()>(Err(self.at(at, message).hiding(Unread::Anything)))?;
                     }
                 }
             }
@@ -168,9 +168,9 @@ impl<'a> Source<'a> {
                     self.keep_usable((table, fields), None, keys, problems, within);
                 }
                 _ => {
-                    let what = format!("`{table}` is a table");
+                    let message = format!("`{table}` is a table");
                     let unread = keys_unread(None, fields.iter().copied());
-                    problems.note::<()>(Err(self.at(at, what).hiding(unread)))?;
+                    problems.note::<()>(Err(self.at(at, message).hiding(unread)))?;
                 }
             },
             (unknown, None) => problems.note::<()>(Err(self.unknown(at, None, None, unknown)))?,
@@ -178,7 +178,7 @@ impl<'a> Source<'a> {
         Some((name, value))
     }
 
-    /// Leaves of the list of seeds those that can be read.
+    /// Keeps the readable entries of the list of seeds.
     fn keep_seeds(
         &self,
         name: &Spanned<DeString<'a>>,
@@ -201,7 +201,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Leaves of the tables of one kind, each of which has a name, what `keep_usable` does.
+    /// Applies `keep_usable` to each named table of one kind.
     fn keep_named(
         &self,
         (kind, fields): (&'static str, &[&'static str]),
@@ -211,8 +211,8 @@ impl<'a> Source<'a> {
         for (name, mut value) in in_order(std::mem::take(names)) {
             let table = format!("{kind}.\"{}\"", name.get_ref());
             let DeValue::Table(keys) = value.get_mut() else {
-                let what = format!("`{}` in [{kind}] is a table: [{table}]", name.get_ref());
-                let problem = self.at(name.span().start, what);
+                let message = format!("`{}` in [{kind}] is a table: [{table}]", name.get_ref());
+                let problem = self.at(name.span().start, message);
                 problems.note::<()>(Err(problem.hiding(Unread::Anything)));
                 continue;
             };
@@ -226,8 +226,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Leaves of a table the known keys with a value that they can have, each written in one way.
-    /// `named` is the table where it has a name, `within` a file with one of its entries alone.
+    /// Keeps the known keys of a table whose value has the right type, in one spelling each.
+    /// `named` is the table if it has a name; `within` builds a file with just one of its entries.
     fn keep_usable(
         &self,
         (table, fields): (&str, &[&'static str]),
@@ -251,13 +251,13 @@ impl<'a> Source<'a> {
             let read = self.check_types(&key_of(&field), alone);
             let read = read.map_err(|problem| problem.hiding(unread()));
             if problems.note(read).is_some() && keys.insert(key, value).is_some() {
-                let what = format!("`{}` stands here twice", key_of(&field));
-                problems.note::<()>(Err(self.at(span.start, what)));
+                let message = format!("`{}` stands here twice", key_of(&field));
+                problems.note::<()>(Err(self.at(span.start, message)));
             }
         }
     }
 
-    /// Reads a file that has one key alone.
+    /// Checks the type of a key's value by reading a file that has only this key.
     fn check_types(&self, key: &str, root: DeTable<'_>) -> Result<(), CommandError> {
         let root = Spanned::new(0..self.text.len(), root);
         let read = Layer::deserialize(toml::Deserializer::from(root));
@@ -265,8 +265,7 @@ impl<'a> Source<'a> {
             .map_err(|error| self.problem(&error, 0, Some(key)))
     }
 
-    /// Looks at texts that not every text of their type can be, and takes those that are unusable
-    /// out of what was read.
+    /// Checks texts that have a syntax of their own, and removes unusable ones from the layer.
     fn check_values(&self, layer: &mut Layer, problems: &mut Problems) {
         let (root, _) = DeTable::parse_recoverable(self.text);
         for table in root.get_ref().values() {
@@ -286,8 +285,8 @@ impl<'a> Source<'a> {
         layer: &mut Layer,
         problems: &mut Problems,
     ) {
-        let refuse = |value: &Spanned<DeValue<'_>>, what: String, hint: &str| {
-            let problem = self.at(value.span().start, what).hint(hint);
+        let refuse = |value: &Spanned<DeValue<'_>>, message: String, hint: &str| {
+            let problem = self.at(value.span().start, message).hint(hint);
             Err::<(), _>(problem.hiding(keys_unread(None, [field])))
         };
         match (field, value.get_ref()) {
@@ -295,8 +294,8 @@ impl<'a> Source<'a> {
                 for pattern in patterns {
                     let text = pattern.get_ref().as_str().unwrap_or_default();
                     if let Err(why) = check_pattern(text) {
-                        let what = format!("bad regular expression in `{field}` {why}");
-                        problems.note(refuse(pattern, what, PATTERN_HINT));
+                        let message = format!("bad regular expression in `{field}` {why}");
+                        problems.note(refuse(pattern, message, PATTERN_HINT));
                     }
                 }
                 let scope = &mut layer.scope;
@@ -307,15 +306,15 @@ impl<'a> Source<'a> {
             }
             ("contact", DeValue::String(text)) => {
                 if let Err(why) = read_contact(text) {
-                    let what = format!("unusable `contact` {why}");
-                    problems.note(refuse(value, what, CONTACT_HINT));
+                    let message = format!("unusable `contact` {why}");
+                    problems.note(refuse(value, message, CONTACT_HINT));
                     layer.operator.contact = None;
                 }
             }
             ("agent", DeValue::String(text)) => {
                 if let Err(why) = read_agent(text) {
-                    let what = format!("unusable `agent`: {why}");
-                    problems.note(refuse(value, what, AGENT_HINT));
+                    let message = format!("unusable `agent`: {why}");
+                    problems.note(refuse(value, message, AGENT_HINT));
                     layer.operator.agent = None;
                 }
             }
@@ -323,7 +322,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The byte at which the file speaks of a key.
+    /// Returns the byte offset of a key.
     fn place(&self, key: &str) -> Option<usize> {
         let (root, _) = DeTable::parse_recoverable(self.text);
         let named = |keys: &DeTable<'_>| {
@@ -337,20 +336,22 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// The byte at which the file speaks of a key of a table that has a name, or of that table.
+    /// Returns the byte offset of a key in a named table, or of the table itself.
     fn place_of_table(&self, kind: &str, name: &str, key: Option<&str>) -> Option<usize> {
         let (root, _) = DeTable::parse_recoverable(self.text);
         let names = root.get_ref().get(kind)?.get_ref().as_table()?;
-        let (at, table) = names.iter().find(|(found, _)| found.get_ref() == name)?;
+        let (at, table) = names
+            .iter()
+            .find(|(candidate, _)| candidate.get_ref() == name)?;
         let mut keys = table.get_ref().as_table()?.keys();
         let is_key =
-            |found: &&Spanned<DeString<'_>>| key.is_some_and(|key| key_of(found.get_ref()) == key);
+            |name: &&Spanned<DeString<'_>>| key.is_some_and(|key| key_of(name.get_ref()) == key);
         let place = keys.find(is_key).unwrap_or(at);
         Some(place.span().start)
     }
 
-    /// The error for a name that is none; `table` is where it stands, if not above all tables, and
-    /// `named` that table where it has a name.
+    /// Returns the error for an unknown name. `table` is the table it is in, if any; `named` is
+    /// that table if it has a name.
     fn unknown(
         &self,
         at: usize,
@@ -402,16 +403,16 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// What an error of the reader says, which counts bytes from `offset`; of the value of a key
-    /// where it is one.
+    /// Converts an error of the TOML reader. `offset` is where its positions start; `key` is the
+    /// key whose value is wrong, if known.
     fn problem(&self, error: &toml::de::Error, offset: usize, key: Option<&str>) -> CommandError {
-        let said = error.message().trim().replace('\n', ", ");
+        let message = error.message().trim().replace('\n', ", ");
         let is_secret =
             key.is_some_and(|key| host_access::FIELDS.contains(&key.replace('-', "_").as_str()));
-        let (message, hint) = match no_variant(&said) {
+        let (message, hint) = match no_variant(&message) {
             Some((message, nearest)) => (message, format!("the nearest is `{nearest}`")),
             None => (
-                other_type(&said, is_secret).unwrap_or(said),
+                other_type(&message, is_secret).unwrap_or(message),
                 "`crawl config` prints a configuration with every key".to_owned(),
             ),
         };
@@ -434,67 +435,66 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The entries of a table as they stand in the file.
+/// Returns the entries of a table in file order.
 fn in_order(table: DeTable<'_>) -> Vec<Entry<'_>> {
     let mut entries: Vec<_> = table.into_iter().collect();
     entries.sort_by_key(|(name, _)| name.span().start);
     entries
 }
 
-/// A table with one entry.
+/// Returns a table with one entry.
 fn table_with<'a>((name, value): Entry<'a>) -> Spanned<DeValue<'a>> {
     let span = value.span();
     Spanned::new(span, DeValue::Table(DeTable::from_iter([(name, value)])))
 }
 
-/// The message for a value of another type, in the words of this program; nothing where the error is
-/// another. serde says "invalid type: string \"x\", expected u32". The value of a secret is not
-/// repeated.
+/// Rewords a type error of serde, `invalid type: string \"x\", expected u32`. `None` if the error
+/// is another. The value of a secret is not repeated.
 fn other_type(message: &str, is_secret: bool) -> Option<String> {
-    let said = message.strip_prefix("invalid type: ");
-    let said = said.or_else(|| message.strip_prefix("invalid value: "))?;
-    let (found, wanted) = said.rsplit_once(", expected ")?;
+    let rest = message.strip_prefix("invalid type: ");
+    let rest = rest.or_else(|| message.strip_prefix("invalid value: "))?;
+    let (actual, wanted) = rest.rsplit_once(", expected ")?;
     let wanted = match wanted.trim() {
         "u8" | "u32" => "a whole number that is not negative and not too large",
         "a sequence" => "a list",
         "a map" => "a table",
         other => other,
     };
-    let kind = found.split(' ').next().unwrap_or_default();
-    let found = match kind {
+    let kind = actual.split(' ').next().unwrap_or_default();
+    let actual = match kind {
         "sequence" => "list",
         "map" => "table",
         kind if is_secret => kind,
-        _ => found,
+        _ => actual,
     };
-    Some(format!("{wanted} is expected, and this is the {found}"))
+    Some(format!("{wanted} is expected, and this is the {actual}"))
 }
 
-/// The message for a word that is none of those that a key takes, and the nearest of these. serde
-/// says "unknown variant `x`, expected one of `a`, `b`".
+/// Rewords serde's ``unknown variant `x`, expected one of `a`, `b` ``, and returns it with the
+/// variant nearest to the word.
 fn no_variant(message: &str) -> Option<(String, String)> {
     let names = message.strip_prefix("unknown variant ")?;
     let names: Vec<&str> = names.split('`').skip(1).step_by(2).collect();
-    let (word, known) = names.split_first()?;
+    let (word, variants) = names.split_first()?;
     let likeness = |name: &&&str| strsim::jaro_winkler(word, name);
-    let nearest = known
+    let nearest = variants
         .iter()
         .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    let known = known.join("`, `");
+    let variants = variants.join("`, `");
     Some((
-        format!("`{word}` is none of `{known}`"),
+        format!("`{word}` is none of `{variants}`"),
         (*nearest).to_owned(),
     ))
 }
 
-/// A field's name as a key: `max_pages` is `max-pages`.
+/// Converts a field's name to a key: `max_pages` to `max-pages`.
 pub(crate) fn key_of(field: &str) -> String {
     field.replace('_', "-")
 }
 
 impl Layer {
-    /// Returns whether this layer says something of a key of a table that has a name.
-    pub(super) fn says_key_of(&self, (kind, name): &NamedTable, key: &str) -> bool {
+    /// Returns whether this layer sets a key of a named table.
+    pub(super) fn sets_key_of(&self, (kind, name): &NamedTable, key: &str) -> bool {
         let tables = match *kind {
             sites::TABLE => serde_json::to_value(&self.site),
             _ => serde_json::to_value(&self.group),
@@ -504,10 +504,10 @@ impl Layer {
         !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
     }
 
-    /// Returns whether this layer says something of a key.
-    pub(super) fn says_key(&self, key: &str) -> bool {
+    /// Returns whether this layer sets a key.
+    pub(super) fn sets_key(&self, key: &str) -> bool {
         let of_table =
-            || table_of(key).is_some_and(|table| self.says(table, &key.replace('-', "_")));
+            || table_of(key).is_some_and(|table| self.sets(table, &key.replace('-', "_")));
         let lists = || self.seed_file.is_some() || self.seed_sitemap.is_some();
         let seeds = || self.seed.is_some() || lists();
         key == "seed" && seeds() || of_table()
@@ -522,7 +522,7 @@ fn table_of(name: &str) -> Option<&'static str> {
     Some(table)
 }
 
-/// The fields of a table as settings that are not read.
+/// Returns the fields of a table as unread settings.
 fn keys_unread<'a>(
     table: Option<&NamedTable>,
     fields: impl IntoIterator<Item = &'a str>,

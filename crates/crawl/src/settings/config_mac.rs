@@ -34,21 +34,21 @@ impl Purpose {
 }
 const KEY_BYTES: usize = 32;
 
-/// The answer for a crawl.toml: is it known as this user's?
+/// Whether a crawl.toml is proven to be this user's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkStatus {
-    /// This program wrote it for this user, for this directory.
+    /// This program wrote it for this user and this directory.
     Ours,
-    /// It bears no mark.
+    /// The file has no mark.
     Not,
-    /// It bears one, and this user has no key to check it by.
+    /// The file has a mark, but this user has no key to verify it.
     NoKey,
-    /// Its mark is not that of this user's key for these settings in this directory.
+    /// The mark doesn't match this user's key, these settings and this directory.
     Other,
 }
 
 impl MarkStatus {
-    /// Why it is not known as the user's.
+    /// Returns why the file isn't proven to be the user's.
     pub(super) fn why(self) -> &'static str {
         match self {
             MarkStatus::Ours => "it is",
@@ -63,7 +63,7 @@ impl MarkStatus {
     }
 }
 
-/// Holds a mark against what it should stand for.
+/// Verifies the mark of guarded settings.
 pub(super) fn check(
     around: &Environment,
     dir: &Path,
@@ -97,7 +97,7 @@ pub(crate) fn verify(
     }
 }
 
-/// The mark of a crawl.toml; the user's key is made where there is none yet.
+/// Returns the mark of a crawl.toml; creates the user's key if there is none yet.
 ///
 /// # Errors
 /// There is no folder for the key, or it can't be read or written there.
@@ -141,7 +141,7 @@ fn read_key(path: &Path) -> io::Result<hmac::Key> {
     }
 }
 
-/// Makes the key whole or not at all. Where another process was quicker, its key counts.
+/// Creates the key atomically. If another process was faster, its key wins.
 fn make_key(path: &Path) -> io::Result<hmac::Key> {
     let mut bytes = [0; KEY_BYTES];
     let random = SystemRandom::new().fill(&mut bytes);
@@ -151,9 +151,9 @@ fn make_key(path: &Path) -> io::Result<hmac::Key> {
         .recursive(true)
         .mode(0o700)
         .create(folder)?;
-    let beside = folder.join(format!("key.{}", std::process::id()));
-    // One of the same number may have died here; in a container it often has the same.
-    match fs::remove_file(&beside) {
+    let temporary = folder.join(format!("key.{}", std::process::id()));
+    // A process with the same id may have died here; in a container ids often repeat.
+    match fs::remove_file(&temporary) {
         Err(why) if why.kind() != ErrorKind::NotFound => return Err(why),
         _ => {}
     }
@@ -161,17 +161,17 @@ fn make_key(path: &Path) -> io::Result<hmac::Key> {
         .write(true)
         .create_new(true)
         .mode(0o600)
-        .open(&beside)?;
+        .open(&temporary)?;
     let written = file.write_all(&bytes).and_then(|()| file.sync_all());
-    let linked = written.and_then(|()| fs::hard_link(&beside, path));
-    fs::remove_file(&beside)?;
+    let linked = written.and_then(|()| fs::hard_link(&temporary, path));
+    fs::remove_file(&temporary)?;
     match linked {
         Err(why) if why.kind() != ErrorKind::AlreadyExists => Err(why),
         _ => read_key(path),
     }
 }
 
-/// The bytes under a mark: its purpose, the path of the directory, and the payload.
+/// Returns the bytes that a mark covers: its purpose, the directory's path, and the payload.
 fn message(dir: &Path, purpose: Purpose, payload: &[u8]) -> Vec<u8> {
     let place = place(dir);
     let place = place.as_os_str().as_bytes();
@@ -182,20 +182,20 @@ fn message(dir: &Path, purpose: Purpose, payload: &[u8]) -> Vec<u8> {
     message
 }
 
-/// The path of a directory, without links, also one that is still to be made.
+/// Returns the path of a directory with links resolved, even if it doesn't exist yet.
 fn place(dir: &Path) -> PathBuf {
     let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
     let mut missing = Vec::new();
-    let mut known = dir.as_path();
+    let mut existing = dir.as_path();
     loop {
-        if let Ok(mut place) = fs::canonicalize(known) {
+        if let Ok(mut place) = fs::canonicalize(existing) {
             place.extend(missing.iter().rev());
             return place;
         }
-        match (known.parent(), known.file_name()) {
+        match (existing.parent(), existing.file_name()) {
             (Some(parent), Some(name)) => {
                 missing.push(name);
-                known = parent;
+                existing = parent;
             }
             _ => return dir,
         }

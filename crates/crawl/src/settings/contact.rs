@@ -1,10 +1,11 @@
-//! The contact and the product token, which stand in each request, and the check of patterns.
+//! Checks the contact and the product token, which every request carries, and patterns.
 
 use crawl_fetcher::{BadContact, Contact};
 use crawl_policy::ProductToken;
 use regex::Regex;
 
-/// Bytes of a product token, which stands in each request's `User-Agent`.
+/// Maximum bytes of a product token, which is part of each request's `User-Agent`.
+/// Beyond the limit: refused.
 pub(crate) const MAX_AGENT_BYTES: usize = 64;
 
 pub(crate) const CONTACT_HINT: &str =
@@ -13,10 +14,10 @@ pub(crate) const AGENT_HINT: &str =
     "a product token is a single word such as `crawl`; version and contact are added";
 pub(crate) const PATTERN_HINT: &str = "the syntax is that of https://docs.rs/regex";
 
-/// Reads a contact; an empty one is none.
+/// Parses a contact; `None` if it is empty.
 ///
 /// # Errors
-/// The text, and what is wrong with it where that is not its form.
+/// The text, and what is wrong with its form.
 pub(crate) fn read_contact(text: &str) -> Result<Option<Contact>, BadContact> {
     match text.trim() {
         "" => Ok(None),
@@ -24,10 +25,10 @@ pub(crate) fn read_contact(text: &str) -> Result<Option<Contact>, BadContact> {
     }
 }
 
-/// Reads a product token.
+/// Parses a product token.
 ///
 /// # Errors
-/// The reason why it is none.
+/// The reason why it isn't one.
 pub(crate) fn read_agent(text: &str) -> Result<ProductToken, String> {
     let bytes = text.len();
     if bytes > MAX_AGENT_BYTES {
@@ -46,12 +47,15 @@ pub(crate) fn check_pattern(text: &str) -> Result<(), String> {
     let Err(why) = Regex::new(text) else {
         return Ok(());
     };
-    let why = why.to_string();
-    let why = why.lines().last().unwrap_or_default();
-    Err(format!("`{text}`: {}", why.trim_start_matches("error: ")))
+    let message = why.to_string();
+    let message = message.lines().last().unwrap_or_default();
+    Err(format!(
+        "`{text}`: {}",
+        message.trim_start_matches("error: ")
+    ))
 }
 
-/// The User-Agent header: `NAME/VERSION (+CONTACT)`.
+/// Returns the User-Agent header: `NAME/VERSION (+CONTACT)`.
 pub(crate) fn user_agent(agent: &ProductToken, contact: Option<&Contact>) -> String {
     crawl_fetcher::user_agent(agent.as_str(), env!("CARGO_PKG_VERSION"), contact)
 }

@@ -1,4 +1,4 @@
-//! `docs/configuration.md`, written from the same table as flags, keys and defaults.
+//! Generates `docs/configuration.md` from the same table as flags, keys and defaults.
 
 use std::fmt::Write as _;
 
@@ -81,7 +81,7 @@ that of each host: two hosts of a group with `delay = \"5s\"` are each asked eve
 ```toml
 ";
 
-/// A key, its default, and its long help as a list item.
+/// Formats a key, its default and its long help as a list item.
 fn item(flags: &Command, field: &str, assignment: &str) -> String {
     let flag = flags.get_arguments().find(|flag| flag.get_id() == field);
     let help = flag.and_then(|flag| flag.get_long_help().or_else(|| flag.get_help()));

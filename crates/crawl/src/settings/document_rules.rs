@@ -1,4 +1,4 @@
-//! The documents that go into an index that is built anew, by the settings that its crawl had.
+//! Which documents to index when an index is rebuilt, by the settings of its crawl.
 
 use crawl_engine::DocumentRules;
 
@@ -6,11 +6,11 @@ use super::config_file::key_of;
 use super::listing::default_of;
 use crate::values::{BadValue, DocumentBounds, IndexTypes, Size, Span};
 
-/// Which documents go into the index, and how they are read: as `asked`, else as the
-/// settings of its crawl, `table`, have it.
+/// Returns which documents to index and how to read them: the `requested` types, or else those in
+/// `table`, the settings of the crawl.
 pub(crate) fn document_rules(
     table: &toml::Table,
-    asked: Option<&IndexTypes>,
+    requested: Option<&IndexTypes>,
 ) -> Result<DocumentRules, BadValue> {
     let output = table.get("output");
     let value = |field: &str| {
@@ -23,7 +23,7 @@ pub(crate) fn document_rules(
             .or_else(|| default_of(field))
             .unwrap_or_default()
     };
-    let types = match asked {
+    let types = match requested {
         Some(types) => types.clone(),
         None => value("index_types").parse()?,
     };

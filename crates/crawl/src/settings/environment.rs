@@ -1,4 +1,4 @@
-//! Variables of the process's environment that name folders (XDG Base Directory Specification).
+//! Environment variables that name folders (XDG Base Directory Specification).
 
 use std::path::PathBuf;
 
@@ -22,16 +22,16 @@ impl Environment {
     }
 }
 
-/// The file in which the user's crawls lock hosts against each other: in the folder for what
-/// lives as long as a session, or else among the user's caches.
+/// Returns the lock file of the user's crawls, which keeps two of them off the same host: in the
+/// runtime folder of the session, or else in the user's cache folder.
 pub(crate) fn host_locks_file() -> Option<PathBuf> {
     let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
     let folder = folder("XDG_RUNTIME_DIR").or_else(cache)?;
     Some(folder.join("crawl").join("hosts.lock"))
 }
 
-/// A folder that the environment names (XDG Base Directory Specification: relative ones
-/// are not valid).
+/// Returns a folder named by the environment. Relative paths are invalid (XDG Base Directory
+/// Specification).
 fn folder(variable: &str) -> Option<PathBuf> {
     let path = std::env::var_os(variable).map(PathBuf::from);
     path.filter(|path| path.is_absolute())

@@ -1,4 +1,5 @@
-//! Groups of hosts that share a budget, and have a politeness: the tables `[group.NAME]` of a file.
+//! Groups of hosts that share a budget and politeness settings: the tables `[group.NAME]` of a
+//! file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::values::{Count, ListedHost, SchemaValue as _, Size, Span};
 /// The name of the tables.
 pub(super) const TABLE: &str = "group";
 
-/// The keys of such a table, with underscores.
+/// The keys of a table, with underscores.
 pub(super) const FIELDS: &[&str] = &[
     "hosts",
     "max_pages",
@@ -30,13 +31,14 @@ pub(super) const FIELDS: &[&str] = &[
     host_politeness::FIELDS[5],
 ];
 
-/// The longest name of a group, in bytes: rules have it, and a store may cut them.
+/// Maximum length of a group's name, in bytes: rules contain it, and a store may truncate them.
+/// Beyond the limit: refused.
 const MAX_NAME_BYTES: usize = 64;
 
-/// By the name of the group.
+/// Groups by name.
 pub(crate) type Groups = BTreeMap<String, GroupTerms>;
 
-/// The hosts of a group, the bounds that they share, and the politeness of each.
+/// The hosts of a group, the budget they share, and the politeness of each.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct GroupTerms {
@@ -44,18 +46,18 @@ pub(crate) struct GroupTerms {
     max_pages: Option<Count>,
     max_bytes: Option<Size>,
     max_server_time: Option<Span>,
-    /// Of each of its hosts.
+    /// Applies to each host separately.
     #[serde(flatten)]
     pub(super) politeness: HostTerms,
 }
 
 impl GroupTerms {
-    /// Returns whether its hosts share a budget.
+    /// Returns whether the hosts share a budget.
     pub(super) fn has_budget(&self) -> bool {
         self.max_pages.is_some() || self.max_bytes.is_some() || self.max_server_time.is_some()
     }
 
-    /// The keys, each with the schema of its value.
+    /// Returns the keys, each with the schema of its value.
     pub(super) fn schemas() -> [(&'static str, Value); FIELDS.len()] {
         let [
             delay,
@@ -89,18 +91,18 @@ impl GroupTerms {
     }
 }
 
-/// The groups by their hosts.
+/// Returns the groups by host.
 ///
 /// # Errors
-/// All that is wrong with them.
+/// All problems found.
 pub(super) fn host_groups(groups: &Groups) -> Result<HostTable<Arc<HostGroup>>, CommandError> {
     let mut problems = Problems::default();
     let mut table: HostTable<Arc<HostGroup>> = HostTable::default();
     for (name, terms) in groups {
         let politeness = terms.politeness.check(&format!("[group.\"{name}\"]"));
         problems.note(politeness.map_err(|problem| problem.about_group(name)));
-        let mut refuse = |what: String, hint: &str, key: &[&'static str]| {
-            let problem = CommandError::usage(what).hint(hint.to_owned());
+        let mut refuse = |message: String, hint: &str, key: &[&'static str]| {
+            let problem = CommandError::usage(message).hint(hint.to_owned());
             problems.note::<()>(Err(problem.about_group(name).resting_on(key)));
         };
         if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
@@ -121,13 +123,13 @@ pub(super) fn host_groups(groups: &Groups) -> Result<HostTable<Arc<HostGroup>>, 
         }
         let group = Arc::new(terms.group(name));
         for host in names(&terms.hosts) {
-            let why = match table.insert(host, Arc::clone(&group)) {
+            let reason = match table.insert(host, Arc::clone(&group)) {
                 Ok(()) => continue,
                 Err(BadHostPattern::Twice(_)) => format!("`{host}` is in a group twice, or in two"),
-                Err(why) => why.to_string(),
+                Err(reason) => reason.to_string(),
             };
             refuse(
-                format!("unusable host in [group.\"{name}\"]: {why}"),
+                format!("unusable host in [group.\"{name}\"]: {reason}"),
                 "a host is in one group; a name stands for its subdomains too",
                 &[],
             );
@@ -136,7 +138,7 @@ pub(super) fn host_groups(groups: &Groups) -> Result<HostTable<Arc<HostGroup>>, 
     problems.or(table)
 }
 
-/// The politeness of the groups by their hosts. What is wrong with these, [`host_groups`] says.
+/// Returns the politeness of the groups by host. Problems are reported by [`host_groups`].
 pub(super) fn terms_by_host(groups: &Groups) -> HostTable<&HostTerms> {
     let mut table = HostTable::default();
     for terms in groups.values() {
@@ -156,17 +158,17 @@ mod tests {
     use crate::settings::config_file::parse;
 
     #[test]
-    fn ours_a_group_has_a_name_hosts_and_bounds() {
+    fn a_group_has_a_name_hosts_and_bounds() {
         let text = "[group.ministries]\nhosts = [\"a.example\", \"b.example\"]\nmax-pages = 5\n\
                     max_bytes = \"1kB\"\nmax-server-time = \"1m\"\n";
         let groups = parse(text, "x").unwrap().group.unwrap();
         let table = host_groups(&groups).unwrap();
-        let (_, found) = table
+        let (_, group) = table
             .find(&HostKey::parse("www.b.example").unwrap())
             .unwrap();
-        assert_eq!((&*found.name, found.max_pages), ("ministries", Some(5)));
-        assert_eq!(found.max_bytes, Some(1_000));
-        assert_eq!(found.max_server_time.unwrap().as_secs(), 60);
+        assert_eq!((&*group.name, group.max_pages), ("ministries", Some(5)));
+        assert_eq!(group.max_bytes, Some(1_000));
+        assert_eq!(group.max_server_time.unwrap().as_secs(), 60);
 
         let text = "[group.none]\nmax-pages = 5\n[group.\"\"]\nhosts = [\"a.example\"]\n\
                     [group.b]\nhosts = [\"b.example\", \"A.example\", \"@x\"]\nper-host = 0\n";

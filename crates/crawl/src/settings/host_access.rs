@@ -10,14 +10,15 @@ use serde_json::{Value, json};
 
 use crate::values::{SchemaValue as _, Switch};
 
-/// The prefix of a value that names a variable of the environment.
+/// Prefix of a value that names an environment variable.
 const IN_ENVIRONMENT: &str = "env:";
 
-/// A value that is shown and written nowhere: itself, or `env:NAME` for where it stands.
+/// A value that is never displayed or written: the secret itself, or `env:NAME` for the variable
+/// that holds it.
 #[derive(Clone, PartialEq, Deserialize)]
 pub(crate) struct Secret(String);
 
-/// The keys of one table.
+/// The secrets of one table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct AccessTerms {
@@ -29,11 +30,11 @@ pub(crate) struct AccessTerms {
     cookies: BTreeMap<String, Secret>,
 }
 
-/// The names of the keys, with underscores.
+/// Names of the keys, with underscores.
 pub(super) const FIELDS: [&str; 4] = ["basic_auth", "headers", "cookies", "plain_http"];
 
 impl Secret {
-    /// The name of the variable that holds it, where one does.
+    /// Returns the name of the variable that holds the value, if it is in the environment.
     fn variable(&self) -> Option<&str> {
         self.0.strip_prefix(IN_ENVIRONMENT)
     }
@@ -55,13 +56,13 @@ impl fmt::Debug for Secret {
 
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // What stands here itself is taken out before anything is written.
+        // Literal secrets are removed before anything is written.
         serializer.collect_str(&format_args!("{self:?}"))
     }
 }
 
 impl AccessTerms {
-    /// The keys, each with the schema of its value.
+    /// Returns the keys, each with the schema of its value.
     pub(super) fn schemas() -> [(&'static str, Value); 4] {
         let named = json!({ "type": "object", "additionalProperties": String::schema() });
         let [basic_auth, headers, cookies, plain_http] = FIELDS;
@@ -73,7 +74,7 @@ impl AccessTerms {
         ]
     }
 
-    /// Leaves of the values those that name the environment.
+    /// Drops literal values and keeps those in the environment.
     pub(super) fn drop_literals(&mut self) {
         let in_environment = |secret: &Secret| secret.variable().is_some();
         self.basic_auth = self.basic_auth.take().filter(in_environment);
@@ -85,18 +86,18 @@ impl AccessTerms {
         self.basic_auth.is_none() && self.headers.is_empty() && self.cookies.is_empty()
     }
 
-    /// The same as the fetcher takes it.
+    /// Converts to the fetcher's type.
     ///
     /// # Errors
-    /// All that is wrong, each with its key.
+    /// All problems, each with its key.
     pub(super) fn access(&self, host: &str) -> Result<HostAccess, Vec<(&'static str, String)>> {
         let mut wrong = Vec::new();
         let mut access = HostAccess::new(host);
         if self.plain_http.is_some_and(Switch::is_on) {
             access = access.over_plain_http();
         }
-        let headers = self.headers.iter().map(|given| ("headers", given));
-        let cookies = self.cookies.iter().map(|given| ("cookies", given));
+        let headers = self.headers.iter().map(|header| ("headers", header));
+        let cookies = self.cookies.iter().map(|header| ("cookies", header));
         let no_name = String::new();
         let basic = self.basic_auth.iter();
         let basic = basic.map(|secret| ("basic-auth", (&no_name, secret)));

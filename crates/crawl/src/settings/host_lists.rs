@@ -1,4 +1,4 @@
-//! Lists of hosts: inline, and in files that have a host on each line.
+//! Lists of hosts: inline, or in files with one host per line.
 
 use std::path::Path;
 
@@ -9,7 +9,8 @@ use crate::error::{CommandError, Problems, Unread};
 use crate::input::read_file;
 use crate::values::ListedHost;
 
-/// A list that is longer is refused: its hosts stand in `crawl.toml`, which is read whole. Bytes.
+/// Maximum size of a list, in bytes. Hosts are stored in `crawl.toml`, which is read whole.
+/// Beyond the limit: refused.
 const MAX_HOST_LIST_BYTES: u64 = 1024 * 1024;
 
 const LINE_HINT: &str = "a line is a host such as `www.example.org`; one that begins with `#` is \
@@ -18,12 +19,12 @@ const LINE_HINT: &str = "a line is a host such as `www.example.org`; one that be
 /// The value of a key that lists hosts.
 pub(super) struct HostList<'l> {
     pub(super) key: &'static str,
-    /// The name of the group whose key it is.
+    /// The name of the group that has the key.
     pub(super) group: Option<&'l str>,
     pub(super) hosts: &'l mut Vec<ListedHost>,
 }
 
-/// Puts the hosts that files list in the place of `@FILE`.
+/// Replaces each `@FILE` by the hosts in the file.
 pub(super) fn read_in(lists: Vec<HostList<'_>>, problems: &mut Problems) {
     for HostList { key, group, hosts } in lists {
         let listed = std::mem::take(hosts).into_iter();
@@ -40,7 +41,7 @@ pub(super) fn read_in(lists: Vec<HostList<'_>>, problems: &mut Problems) {
     }
 }
 
-/// A problem of a list that is the value of a key, or a part of it, in a group where it has a name.
+/// Adds the key of the list to a problem, and the group if it has one.
 fn hiding(key: &'static str, group: Option<&str>, problem: CommandError) -> CommandError {
     let table = group.map(|name| ("group", name.to_owned()));
     let unread = Unread::Keys {
@@ -50,20 +51,20 @@ fn hiding(key: &'static str, group: Option<&str>, problem: CommandError) -> Comm
     problem.about(key).about_table(table).hiding(unread)
 }
 
-/// The hosts that can be read of a list.
+/// Returns the readable hosts of a list file.
 fn of_file(file: &Path, problems: &mut Problems) -> Vec<ListedHost> {
     let Some(list) = problems.note(read_file(file, MAX_HOST_LIST_BYTES + 1)) else {
         return Vec::new();
     };
     let name = file.display();
-    let mut refuse = |what: String, hint: &str| {
-        let problem = CommandError::usage(format!("{name}: {what}")).hint(hint.to_owned());
+    let mut refuse = |message: String, hint: &str| {
+        let problem = CommandError::usage(format!("{name}: {message}")).hint(hint.to_owned());
         problems.note::<()>(Err(problem));
         Vec::new()
     };
     if list.len() as u64 > MAX_HOST_LIST_BYTES {
-        let what = format!("a list of hosts of more than {MAX_HOST_LIST_BYTES} bytes");
-        return refuse(what, "name the domains above them, or leave some out");
+        let message = format!("a list of hosts of more than {MAX_HOST_LIST_BYTES} bytes");
+        return refuse(message, "name the domains above them, or leave some out");
     }
     let read = |line: &str, _| match line.parse() {
         Ok(ListedHost::File(_)) => {
@@ -82,24 +83,25 @@ fn of_file(file: &Path, problems: &mut Problems) -> Vec<ListedHost> {
     hosts
 }
 
-/// The hosts of a list, each once.
+/// Returns the hosts of a list, without duplicates.
 pub(crate) fn host_table(listed: &[ListedHost]) -> HostTable<()> {
     let mut table = HostTable::default();
     for name in names(listed) {
-        // One that is named twice is out once.
+        // A duplicate is inserted only once.
         let _ = table.insert(name, ());
     }
     table
 }
 
-/// The hosts of a list as keys.
+/// Returns the hosts of a list as keys.
 pub(crate) fn host_keys(listed: &[ListedHost]) -> Vec<HostKey> {
     names(listed)
         .filter_map(|name| HostKey::parse(name).ok())
         .collect()
 }
 
-/// The names of a list. A file is one of a `crawl.toml` that was changed by hand, as checks say.
+/// Returns the names in a list. Files can only remain in a `crawl.toml` edited by hand, which
+/// checks report.
 pub(super) fn names(listed: &[ListedHost]) -> impl Iterator<Item = &str> {
     listed.iter().filter_map(|entry| match entry {
         ListedHost::Host(name) => Some(&**name),
@@ -107,12 +109,12 @@ pub(super) fn names(listed: &[ListedHost]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns whether an entry names a file of hosts.
+/// Returns whether an entry names a host file.
 pub(super) fn is_file(entry: &ListedHost) -> bool {
     matches!(entry, ListedHost::File(_))
 }
 
-/// The error where a list still names a file: `crawl.toml` has the hosts themselves.
+/// Rejects a list that still names a file: `crawl.toml` must have the hosts themselves.
 pub(super) fn check_read_in(key: &'static str, listed: &[ListedHost]) -> Result<(), CommandError> {
     match listed.iter().find(|entry| is_file(entry)) {
         None => Ok(()),
@@ -134,7 +136,7 @@ mod tests {
     use crate::settings::config_file::parse;
 
     #[test]
-    fn ours_a_file_of_hosts_stands_for_those_that_it_lists() {
+    fn a_file_of_hosts_is_replaced_by_its_hosts() {
         let dir = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| {
             std::fs::write(dir.path().join(name), text).unwrap();
@@ -162,8 +164,8 @@ mod tests {
         let mut layer = parse(&text, "x").unwrap();
         let mut problems = Problems::default();
         read_in(layer.host_lists(), &mut problems);
-        let told = problems.or(()).unwrap_err().to_string();
-        let told = told.replace(&dir.path().display().to_string(), "DIR");
+        let message = problems.or(()).unwrap_err().to_string();
+        let message = message.replace(&dir.path().display().to_string(), "DIR");
         expect![[r#"
             error: DIR/bad.txt:1:1: not a host name or address: `http://a.example/`
             hint: a line is a host such as `www.example.org`; one that begins with `#` is left out
@@ -172,6 +174,6 @@ mod tests {
             error: DIR/bad.txt:4:1: not a host name or address: `�*.example`
             hint: a line is a host such as `www.example.org`; one that begins with `#` is left out
             error: DIR/none.txt: it lists no host
-            hint: a line is a host such as `www.example.org`; one that begins with `#` is left out"#]].assert_eq(&told);
+            hint: a line is a host such as `www.example.org`; one that begins with `#` is left out"#]].assert_eq(&message);
     }
 }

@@ -1,5 +1,4 @@
-//! The politeness that some hosts get instead of the crawl's: in the tables `[site."HOST"]` and
-//! `[group.NAME]`.
+//! Politeness settings for single hosts, in the tables `[site."HOST"]` and `[group.NAME]`.
 
 use crawl_scheduler::{DailyHours, PolitenessOverride, PolitenessOverrides};
 use crawl_weburl::{HostTable, host_and_port};
@@ -9,7 +8,7 @@ use serde_json::Value;
 use crate::error::CommandError;
 use crate::values::{DayHours, Factor, SchemaValue as _, Span};
 
-/// The keys, with underscores.
+/// Names of the keys, with underscores.
 pub(super) const FIELDS: [&str; 6] = [
     "delay",
     "delay_factor",
@@ -19,7 +18,7 @@ pub(super) const FIELDS: [&str; 6] = [
     "quiet_hours",
 ];
 
-/// The settings of `[politeness]` that differ for some hosts.
+/// Overrides of `[politeness]` for some hosts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct HostTerms {
@@ -32,7 +31,7 @@ pub(crate) struct HostTerms {
 }
 
 impl HostTerms {
-    /// The keys, each with the schema of its value.
+    /// Returns the keys, each with the schema of its value.
     pub(super) fn schemas() -> [(&'static str, Value); FIELDS.len()] {
         [
             (FIELDS[0], Span::schema()),
@@ -44,7 +43,7 @@ impl HostTerms {
         ]
     }
 
-    /// Refuses what would let nothing through; `table` is how messages name the table.
+    /// Rejects settings that would block every request; `table` names the table in messages.
     pub(super) fn check(&self, table: &str) -> Result<(), CommandError> {
         match self.per_host {
             Some(0) => Err(CommandError::usage(format!(
@@ -56,7 +55,7 @@ impl HostTerms {
         }
     }
 
-    /// These terms where they say something, else those beneath.
+    /// Merges two sets of terms: its own values win over those of `beneath`.
     fn over(&self, beneath: &HostTerms) -> HostTerms {
         HostTerms {
             delay: self.delay.or(beneath.delay),
@@ -68,7 +67,7 @@ impl HostTerms {
         }
     }
 
-    /// The politeness that the scheduler keeps instead.
+    /// Converts to the scheduler's type.
     fn politeness(&self) -> PolitenessOverride {
         PolitenessOverride {
             delay: self.delay.map(Span::get),
@@ -81,15 +80,15 @@ impl HostTerms {
     }
 }
 
-/// The scheduler's table of the names of both: what the table of a host says goes before what its
-/// group says, key by key.
+/// Builds the scheduler's table for all names in both tables. Key by key, a host's own table wins
+/// over its group's.
 pub(super) fn overrides(
     sites: &HostTable<&HostTerms>,
     groups: &HostTable<&HostTerms>,
 ) -> PolitenessOverrides {
     let mut overrides = PolitenessOverrides::default();
     for (name, _) in sites.iter().chain(groups.iter()) {
-        // Whatever stands for a host that bears this name stands for this name too.
+        // The settings of a host with this name apply to the name itself.
         let (host, port) = host_and_port(name);
         let site = sites.find_name(host, port).map(|(_, terms)| *terms);
         let group = groups.find_name(host, port).map(|(_, terms)| *terms);
@@ -97,13 +96,13 @@ pub(super) fn overrides(
             (Some(site), Some(group)) => site.over(group),
             (site, group) => site.or(group).cloned().unwrap_or_default(),
         };
-        // One that both name is taken once; both times the same.
+        // A name in both tables is inserted only once; its terms are the same both times.
         let _ = overrides.insert(name, terms.politeness());
     }
     overrides
 }
 
-/// Hours as the scheduler takes them.
+/// Converts hours to the scheduler's type.
 pub(crate) fn hours(hours: &[DayHours]) -> Vec<DailyHours> {
     let span = |hours: &DayHours| DailyHours::new(hours.from, hours.until);
     hours.iter().map(span).collect()
@@ -119,7 +118,7 @@ mod tests {
     use super::overrides;
 
     #[test]
-    fn ours_a_host_s_own_table_goes_before_its_group_s_key_by_key() {
+    fn a_host_s_own_table_goes_before_its_group_s_key_by_key() {
         let text = "[group.a]\nhosts = [\"example.org\", \"b.example\"]\ndelay = \"5s\"\n\
                     per-host = 2\n[site.\"www.example.org\"]\ndelay = \"10s\"\n\
                     [site.\"example\"]\nper-host = 3\nquiet-hours = [\"07:00-19:00\"]\n";
@@ -144,7 +143,7 @@ mod tests {
         check("www.example.org", 10, Some(2), false);
         check("b.example", 5, Some(3), true);
         check("c.example", 0, Some(3), true);
-        let other = HostKey::parse("example.com").unwrap();
-        assert!(table.find(&other).is_none());
+        let unlisted = HostKey::parse("example.com").unwrap();
+        assert!(table.find(&unlisted).is_none());
     }
 }

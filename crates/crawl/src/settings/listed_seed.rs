@@ -1,4 +1,4 @@
-//! A seed as it is listed: a URL or a host, and what it carries of its own.
+//! A seed in a list: a URL or a host, with optional settings.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,38 +13,38 @@ use serde_json::{Value, json};
 use crate::error::nearest;
 use crate::values::{BadValue, SchemaValue};
 
-/// The keys of a seed that carries settings of its own.
+/// The keys of a seed with its own settings.
 const KEYS: [&str; 5] = ["url", "sitemap", "scope", "depth", "label"];
-/// The words of its scope.
+/// The values of `scope`.
 const SCOPES: [&str; 4] = ["host", "domain", "prefix", "page"];
 
-/// The longest label, in bytes: it stands in each row of its pages.
+/// Maximum length of a label, in bytes: it is repeated in each row of its pages.
 const MAX_LABEL_BYTES: usize = 64;
 
-/// A seed as it is listed.
+/// A seed in a list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListedSeed {
     /// The URL or the host, as typed.
     pub(crate) url: String,
-    /// True if that is a sitemap, whose entries are seeds.
+    /// Whether the URL is a sitemap whose entries are seeds.
     pub(crate) is_sitemap: bool,
-    /// Its own scope, depth and label.
+    /// The seed's own scope, depth and label.
     pub(crate) terms: SeedTerms,
-    /// The file that lists it, and where in it.
+    /// The file and line that list it.
     pub(crate) place: Option<String>,
 }
 
-/// A fault of a seed, and the remedy.
+/// A problem with a seed, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SeedProblem {
-    /// The key that it is about.
+    /// The key with the problem.
     pub(super) key: Option<String>,
-    pub(super) what: String,
+    pub(super) message: String,
     pub(super) hint: Option<String>,
 }
 
 impl ListedSeed {
-    /// A seed that is a URL or a host alone.
+    /// Creates a seed without settings.
     pub(crate) fn plain(url: impl Into<String>) -> ListedSeed {
         ListedSeed {
             url: url.into(),
@@ -52,7 +52,7 @@ impl ListedSeed {
         }
     }
 
-    /// A sitemap whose entries are seeds.
+    /// Creates a sitemap whose entries are seeds.
     pub(super) fn sitemap(url: String) -> ListedSeed {
         ListedSeed {
             is_sitemap: true,
@@ -60,31 +60,31 @@ impl ListedSeed {
         }
     }
 
-    /// Returns whether it is a URL or a host, and nothing is said of it.
+    /// Returns whether this is a URL or a host without settings.
     pub(super) fn is_plain(&self) -> bool {
         !self.is_sitemap && self.terms.is_empty()
     }
 
-    /// Reads the keys of a seed.
+    /// Parses the keys of a seed.
     ///
     /// # Errors
-    /// All that is wrong with them.
+    /// All problems found.
     fn of_entries(entries: &[(String, Value)]) -> Result<ListedSeed, Vec<SeedProblem>> {
         let mut seed = ListedSeed::default();
         let mut problems = Vec::new();
         for (at, (key, value)) in entries.iter().enumerate() {
             let is_twice = entries[..at].iter().any(|(before, _)| before == key);
-            let taken = match is_twice {
+            let result = match is_twice {
                 true => Err((format!("`{key}` stands here twice"), None)),
                 false => seed.take(key, value),
             };
-            if let Err((what, hint)) = taken {
+            if let Err((message, hint)) = result {
                 let key = Some(key.clone());
-                problems.push(SeedProblem { key, what, hint });
+                problems.push(SeedProblem { key, message, hint });
             }
         }
         let has = |wanted: &str| entries.iter().any(|(key, _)| key == wanted);
-        let (what, hint) = match (has("url"), has("sitemap")) {
+        let (message, hint) = match (has("url"), has("sitemap")) {
             (true, true) => (
                 "a seed with `url` and `sitemap`",
                 "a page is a seed by `url`, and what a sitemap lists by `sitemap`",
@@ -95,10 +95,10 @@ impl ListedSeed {
             ),
             _ => ("", ""),
         };
-        if !what.is_empty() {
+        if !message.is_empty() {
             problems.push(SeedProblem {
                 key: None,
-                what: what.to_owned(),
+                message: message.to_owned(),
                 hint: Some(hint.to_owned()),
             });
         }
@@ -109,9 +109,9 @@ impl ListedSeed {
     }
 
     fn take(&mut self, key: &str, value: &Value) -> Result<(), (String, Option<String>)> {
-        let other = |wanted: &str| {
-            let what = format!("`{key}`: {wanted} is expected, and this is `{value}`");
-            Err((what, None))
+        let mismatch = |wanted: &str| {
+            let message = format!("`{key}`: {wanted} is expected, and this is `{value}`");
+            Err((message, None))
         };
         match (key, value) {
             ("url" | "sitemap", Value::String(text)) => {
@@ -122,19 +122,19 @@ impl ListedSeed {
                 self.terms.scope = word.parse().ok();
             }
             ("scope", Value::String(word)) => {
-                let what = format!("`scope`: `{word}` is none of `{}`", SCOPES.join("`, `"));
+                let message = format!("`scope`: `{word}` is none of `{}`", SCOPES.join("`, `"));
                 let near = || nearest(word, SCOPES.map(|word| (word.to_owned(), word)));
                 let hint = match word.as_str() {
                     "any" => Some("`any` is for a whole crawl: --scope any".to_owned()),
                     _ => near().map(|near| format!("the nearest is `{near}`")),
                 };
-                return Err((what, hint));
+                return Err((message, hint));
             }
             ("depth", Value::Number(number)) => {
                 let depth = number.as_u64().and_then(|depth| u32::try_from(depth).ok());
                 match depth {
                     Some(_) => self.terms.max_depth = depth,
-                    None => return other("a whole number of links, 0 or more,"),
+                    None => return mismatch("a whole number of links, 0 or more,"),
                 }
             }
             ("label", Value::String(label)) => {
@@ -142,12 +142,12 @@ impl ListedSeed {
                     && label.len() <= MAX_LABEL_BYTES
                     && !label.chars().any(char::is_control);
                 if !is_usable {
-                    return other("a text of 1 to 64 bytes, on one line,");
+                    return mismatch("a text of 1 to 64 bytes, on one line,");
                 }
                 self.terms.label = Some(Arc::from(label.as_str()));
             }
-            ("url" | "sitemap" | "scope" | "label", _) => return other("a text"),
-            ("depth", _) => return other("a number"),
+            ("url" | "sitemap" | "scope" | "label", _) => return mismatch("a text"),
+            ("depth", _) => return mismatch("a number"),
             _ => {
                 let near = nearest(key, KEYS.map(|key| (key.to_owned(), key)));
                 let hint = match near {
@@ -160,17 +160,17 @@ impl ListedSeed {
         Ok(())
     }
 
-    /// Reads a seed from a line of JSON.
+    /// Parses a seed from a line of JSON.
     ///
     /// # Errors
-    /// All that is wrong with it.
+    /// All problems found.
     pub(super) fn of_json(line: &str) -> Result<ListedSeed, Vec<SeedProblem>> {
         let entries: Entries = serde_json::from_str(line).map_err(|why| {
-            let said = why.to_string();
-            let what = said.split(" at line ").next().unwrap_or_default();
+            let message = why.to_string();
+            let message = message.split(" at line ").next().unwrap_or_default();
             vec![SeedProblem {
                 key: None,
-                what: format!("no JSON: {what}, at its character {}", why.column()),
+                message: format!("no JSON: {message}, at its character {}", why.column()),
                 hint: Some("a line that begins with `{` is a JSON object, on one line".to_owned()),
             }]
         })?;
@@ -178,7 +178,7 @@ impl ListedSeed {
     }
 }
 
-/// The keys of a table or an object as they stand, one that stands twice too.
+/// The keys of a table or an object in order, including duplicates.
 struct Entries(Vec<(String, Value)>);
 
 impl<'de> Deserialize<'de> for Entries {
@@ -224,8 +224,8 @@ impl<'de> Deserialize<'de> for ListedSeed {
                 let entries = Entries::deserialize(de::value::MapAccessDeserializer::new(map))?;
                 ListedSeed::of_entries(&entries.0).map_err(|problems| {
                     let problems = problems.into_iter().map(|problem| match problem.hint {
-                        Some(hint) => format!("{}; {hint}", problem.what),
-                        None => problem.what,
+                        Some(hint) => format!("{}; {hint}", problem.message),
+                        None => problem.message,
                     });
                     de::Error::custom(problems.collect::<Vec<_>>().join("; "))
                 })
@@ -265,7 +265,7 @@ impl FromStr for ListedSeed {
     }
 }
 
-/// By what they say, wherever they stand.
+/// Compares the contents, not the place.
 impl PartialEq for ListedSeed {
     fn eq(&self, other: &ListedSeed) -> bool {
         (&self.url, self.is_sitemap, &self.terms) == (&other.url, other.is_sitemap, &other.terms)
@@ -327,22 +327,22 @@ mod tests {
         reason = "an expectation is written where it is used"
     )]
     fn check(line: &str, expect: Expect) {
-        let found = match ListedSeed::of_json(line) {
+        let text = match ListedSeed::of_json(line) {
             Ok(seed) => serde_json::to_string(&seed).unwrap(),
             Err(problems) => {
                 let lines = problems.into_iter().map(|problem| {
                     let key = problem.key.unwrap_or_default();
                     let hint = problem.hint.unwrap_or_default();
-                    format!("[{key}] {} ({hint})", problem.what)
+                    format!("[{key}] {} ({hint})", problem.message)
                 });
                 lines.collect::<Vec<_>>().join("\n")
             }
         };
-        expect.assert_eq(&found);
+        expect.assert_eq(&text);
     }
 
     #[test]
-    fn ours_a_line_of_json_is_a_seed_with_settings_of_its_own() {
+    fn a_json_line_is_a_seed_with_its_own_settings() {
         check(
             r#"{"label": "press", "url": "a.example", "depth": 2, "scope": "prefix"}"#,
             expect![[r#"{"url":"a.example","scope":"prefix","depth":2,"label":"press"}"#]],
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_all_that_is_wrong_with_a_seed_is_told() {
+    fn all_problems_with_a_seed_are_reported() {
         check(
             r#"{"lable": "x", "scope": "hots", "depth": -1, "label": "", "colour": 1, "depth": 2}"#,
             expect![[r#"
@@ -392,14 +392,14 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_schema_names_each_key_and_each_scope() {
+    fn the_schema_names_each_key_and_each_scope() {
         let schema = ListedSeed::schema();
         let keys = schema["anyOf"][1]["properties"].as_object().unwrap();
         let mut named: Vec<&str> = keys.keys().map(String::as_str).collect();
-        let mut known = KEYS;
+        let mut expected = KEYS;
         named.sort_unstable();
-        known.sort_unstable();
-        assert_eq!(named, known);
+        expected.sort_unstable();
+        assert_eq!(named, expected);
         for scope in SCOPES {
             let kind: AreaKind = scope.parse().unwrap();
             assert_eq!(kind.to_string(), scope);

@@ -1,4 +1,4 @@
-//! Settings written out as TOML: every key with its meaning, and what is in force.
+//! Writes settings as TOML: every key with its meaning, or the values in force.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use super::config_file::NOTES;
 use super::listed_seed::ListedSeed;
 use super::tables::{Layer, Settings, TABLES};
 
-/// The program's name and version, as it stands in every record.
+/// The program's name and version, as in every record.
 pub(crate) const NAME_AND_VERSION: &str = concat!("crawl ", env!("CARGO_PKG_VERSION"));
 
-/// Tables that no default holds.
+/// Examples of tables that are empty by default.
 pub(super) const SITE_EXAMPLE: &str = "
 # Other settings for some hosts: a name stands for its subdomains too, the longest that
 # matches counts. Bounds are those of one host; what is left out is as for every host.
@@ -56,7 +56,7 @@ pub(super) const GROUP_EXAMPLE: &str = "
 # quiet-hours = [\"07:00-19:00\"]
 ";
 
-/// Every key with its default and what it means.
+/// Returns every key with its default and meaning.
 pub(crate) fn defaults_listing() -> String {
     let flags = Layer::augment_args(Command::new("crawl"));
     let values = table_of(&Settings::default());
@@ -85,7 +85,7 @@ pub(crate) fn defaults_listing() -> String {
     text
 }
 
-/// The built-in default of a field, as a flag takes it; `None` where nothing is set.
+/// Returns the built-in default of a field in the form a flag takes. `None` if it is empty.
 pub(crate) fn default_of(field: &str) -> Option<String> {
     let (table, _) = TABLES.iter().find(|(_, fields)| fields.contains(&field))?;
     let defaults = table_of(&Settings::default());
@@ -101,15 +101,15 @@ pub(crate) fn default_of(field: &str) -> Option<String> {
     }
 }
 
-/// The settings that are in force, as a file that `--config` reads.
+/// Returns the settings in force as a file that `--config` reads.
 pub(crate) fn effective(settings: &Settings) -> String {
-    // Serialising can't fail: see `table_of`.
+    // Serializing can't fail: see `table_of`.
     toml::to_string(&without_secrets(settings)).unwrap_or_default()
 }
 
-/// The text of a crawl's crawl.toml: the settings in force, versions, when the crawl was
-/// first started and started last, since when its manners are those (RFC 3339), and the mark by
-/// which its user's own file is known, where there is one.
+/// Returns the text of a crawl.toml: the settings in force, versions, the times of the crawl's
+/// first and last start and of the last change of its rules (RFC 3339), and the mark that proves
+/// the file to be its user's, if there is one.
 pub(crate) fn record(
     settings: &Settings,
     first_start: &str,
@@ -128,7 +128,7 @@ pub(crate) fn record(
     )
 }
 
-/// The text of a crawl.toml whose crawl runs, and goes on with these settings.
+/// Returns the crawl.toml for a running crawl that switches to these settings.
 pub(crate) fn record_again(older: &Table, settings: &Settings, mark: Option<&str>) -> String {
     let note = |key: &str| {
         let note = older.get(NOTES).and_then(|notes| notes.get(key));
@@ -143,38 +143,38 @@ pub(crate) fn record_again(older: &Table, settings: &Settings, mark: Option<&str
     )
 }
 
-/// The seeds of a crawl.toml.
+/// Returns the seeds in a crawl.toml.
 pub(crate) fn stored_seeds(stored: &Table) -> Vec<CanonicalUrl> {
     seeds_of(stored)
         .filter_map(|seed| canonicalize(None, seed).ok())
         .collect()
 }
 
-/// The same with what they carry of their own.
+/// Returns the seeds in a crawl.toml with their own settings.
 pub(super) fn stored_list(stored: &Table) -> Vec<ListedSeed> {
     let seeds = stored.get("seed").and_then(Value::as_array);
     let seeds = seeds.into_iter().flatten().cloned();
     seeds.filter_map(|seed| seed.try_into().ok()).collect()
 }
 
-/// The mark in a crawl.toml.
+/// Returns the mark in a crawl.toml.
 pub(crate) fn mark_of(stored: &Table) -> Option<&str> {
     stored.get(NOTES)?.get("mark")?.as_str()
 }
 
-/// When a crawl was first started, by its crawl.toml; RFC 3339.
+/// Returns the time of a crawl's first start from its crawl.toml, in RFC 3339.
 pub(crate) fn first_start(stored: &Table) -> Option<String> {
     let started: jiff::Timestamp = stored.get(NOTES)?.get("started")?.as_str()?.parse().ok()?;
     Some(started.to_string())
 }
 
-/// Since when the manners of a crawl are these, by its crawl.toml; `None` where they were
-/// others, or that is not told. What a crawl did is held against them by `crawl audit`.
+/// Returns the time since which a crawl has had these rules, from its crawl.toml. `None` if the
+/// rules were different or the time is unknown. `crawl audit` judges the crawl by them.
 pub(crate) fn rules_since(older: &Table, settings: &Settings) -> Option<String> {
-    let now = table_of(&without_secrets(settings));
-    let same = |table: &str| older.get(table) == now.get(table);
+    let current = table_of(&without_secrets(settings));
+    let same = |table: &str| older.get(table) == current.get(table);
     let key = |of: &Table, table: &str, key: &str| of.get(table)?.get(key).cloned();
-    let same_key = |table: &str, name: &str| key(older, table, name) == key(&now, table, name);
+    let same_key = |table: &str, name: &str| key(older, table, name) == key(&current, table, name);
     let unchanged = ["politeness", "exclusion", "site", "group"]
         .into_iter()
         .all(same)
@@ -184,7 +184,7 @@ pub(crate) fn rules_since(older: &Table, settings: &Settings) -> Option<String> 
     unchanged.then(|| since.to_owned())
 }
 
-/// Serialising can't fail: all keys are strings and all values scalars or lists.
+/// Converts to TOML. This can't fail: all keys are strings and all values scalars or lists.
 pub(super) fn table_of(settings: &Settings) -> Table {
     Table::try_from(settings).unwrap_or_default()
 }
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_is_read_back() {
+    fn recorded_settings_are_read_back() {
         let text = "seed = [\"http://e.example/\"]\n[scope]\nmax-pages = 7\ninclude = [\"a\", \"b\"]\n[fetch]\nresolve = [\"e.example:80:127.0.0.1\"]\nmax-body = \"5MiB\"\n[politeness]\nmax-rate = 2.5\ndelay = \"1m30s\"\n[display]\nverbose = 2\n";
         let settings = parse(text, "x").unwrap().settle();
         let since = "2026-01-01T00:00:00.5Z";
@@ -269,10 +269,10 @@ mod tests {
         assert_eq!(parse(&recorded, "y").unwrap().settle(), settings);
         let recorded = recorded.parse().unwrap();
         assert_eq!(rules_since(&recorded, &settings).as_deref(), Some(since));
-        let other = parse("[politeness]\ndelay = \"2s\"\n", "x")
+        let changed = parse("[politeness]\ndelay = \"2s\"\n", "x")
             .unwrap()
             .settle();
-        assert_eq!(rules_since(&recorded, &other), None);
+        assert_eq!(rules_since(&recorded, &changed), None);
         assert_eq!(super::mark_of(&recorded), Some("0123"));
         let first = super::first_start(&recorded);
         assert_eq!(first.as_deref(), Some("2026-01-01T00:00:00Z"));

@@ -1,8 +1,8 @@
-//! The settings of a crawl: one definition for flags, configuration keys, defaults,
-//! help and the listing that `crawl config` prints.
+//! The settings of a crawl: one definition for flags, configuration keys, defaults, help and the
+//! output of `crawl config`.
 //!
-//! A [`Layer`] holds what one source says (command line, file, built in: any part of
-//! it), [`Settings`] what is in force once all layers are laid over each other.
+//! A [`Layer`] holds the values of one source (command line, file, defaults), each optional.
+//! [`Settings`] are the values in force after all layers are merged.
 
 mod ca_files;
 mod check;

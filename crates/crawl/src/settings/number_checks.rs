@@ -1,5 +1,4 @@
-//! Checks of the numbers among the settings: those that would stop the crawl or hurry it, and those
-//! that contradict each other.
+//! Checks numeric settings: values that would stop or rush the crawl, or contradict each other.
 
 use std::fmt::Display;
 
@@ -9,18 +8,20 @@ use super::tables::Settings;
 use crate::error::{CommandError, Problems};
 use crate::values::{Factor, Size, Span};
 
-/// A drawn part of a gap hides no pattern anyway; more would only cost time.
+/// A random delay hides no pattern anyway; more would only cost time.
 const MAX_JITTER: f64 = 0.01;
-/// Several lines fit into a file of the log, or those that are kept would hold next to nothing.
+/// A log file must have room for several lines, or the kept files would hold next to nothing.
 const MIN_LOG_SIZE: Size = Size(64 << 10);
 /// RFC 9309 section 2.4.
 const ROBOTS_MAX_AGE: Span = Span::from_secs(24 * 60 * 60);
 /// RFC 9309 section 2.3.1.4.
 const ROBOTS_LAST_GOOD: Span = Span::from_secs(30 * 24 * 60 * 60);
 
-/// Steps of a walker: where all links are known, they are taken in one transaction.
+/// Maximum steps of a walker. If all links are known, they are taken in one transaction.
+/// Beyond the limit: refused.
 const MAX_STEPS: u64 = 1_000_000;
-/// Each is looked at when a page is settled that one of them waits for.
+/// Maximum number of walkers. All are checked whenever a page that one waits for is settled.
+/// Beyond the limit: refused.
 const MAX_WALKERS: u64 = 1_000;
 
 pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
@@ -29,7 +30,7 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
     let no_fetch = "nothing could be fetched";
     let no_rest = "robots.txt would be asked for without end";
     let is_zero = |span: Span| span == Span::ZERO;
-    for (flag, is_zero, what) in [
+    for (flag, is_zero, message) in [
         ("per-host", politeness.per_host == 0, no_fetch),
         ("per-address", politeness.per_address == 0, no_fetch),
         ("concurrency", politeness.concurrency == 0, no_fetch),
@@ -48,27 +49,29 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
         ("robots-retry", is_zero(exclusion.robots_retry), no_rest),
     ] {
         if is_zero {
-            let what = format!("--{flag} is 0, and {what}");
+            let message = format!("--{flag} is 0, and {message}");
             let hint = format!("leave --{flag} out for the default");
             problems.note(Err::<(), _>(
-                CommandError::usage(what).hint(hint).about(flag),
+                CommandError::usage(message).hint(hint).about(flag),
             ));
         }
     }
     if let Some(pages) = settings.sample.sample.0
         && pages.0 < 2
     {
-        let what = format!("--sample {pages} is less than 2, and a single page has no variance");
+        let message = format!("--sample {pages} is less than 2, and a single page has no variance");
         let hint = "leave --sample out to ask for all pages, or draw 30 or more";
         problems.note(Err::<(), _>(
-            CommandError::usage(what).hint(hint).about("sample"),
+            CommandError::usage(message).hint(hint).about("sample"),
         ));
     }
     if settings.sample.sample.0.is_some() && settings.scope.hops_off_scope > 0 {
-        let what = "--hops-off-scope with --sample: pages off the scope have no probability";
+        let message = "--hops-off-scope with --sample: pages off the scope have no probability";
         let hint = "leave one of them out, or widen the scope by --scope, --host or --surt";
         problems.note(Err::<(), _>(
-            CommandError::usage(what).hint(hint).about("hops-off-scope"),
+            CommandError::usage(message)
+                .hint(hint)
+                .about("hops-off-scope"),
         ));
     }
     check_frame(settings, problems);
@@ -76,15 +79,17 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
     if let Some(size) = settings.display.log_max_size.0
         && size < MIN_LOG_SIZE
     {
-        let what = format!("--log-max-size {size} is less than {MIN_LOG_SIZE}");
+        let message = format!("--log-max-size {size} is less than {MIN_LOG_SIZE}");
         let hint = "`--log-max-size unlimited` keeps the whole log in one file";
         problems.note(Err::<(), _>(
-            CommandError::usage(what).hint(hint).about("log-max-size"),
+            CommandError::usage(message)
+                .hint(hint)
+                .about("log-max-size"),
         ));
     }
     if recrawl.every.0 == Some(Span::ZERO) {
-        let what = "--every is 0, and rounds would follow without end";
-        let problem = CommandError::usage(what).hint("`--every 1d` begins one a day");
+        let message = "--every is 0, and rounds would follow without end";
+        let problem = CommandError::usage(message).hint("`--every 1d` begins one a day");
         problems.note(Err::<(), _>(problem.about("every")));
     }
     let robots_hint = "a copy of robots.txt holds no longer (RFC 9309 sections 2.3.1.4 and 2.4)";
@@ -140,13 +145,13 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
     if let Some(per_site) = politeness.per_site.0
         && per_site.0 < u64::from(politeness.per_host)
     {
-        let what = format!(
+        let message = format!(
             "--per-site {per_site} is less than --per-host {}",
             politeness.per_host
         );
         let hint = "a site holds its hosts: raise --per-site or lower --per-host";
         problems.note(Err::<(), _>(
-            CommandError::usage(what)
+            CommandError::usage(message)
                 .hint(hint)
                 .about("per-site")
                 .resting_on(&["per-host"]),
@@ -154,74 +159,79 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
     }
 }
 
-/// Checks where a sample is drawn from.
+/// Checks where the sample is drawn from.
 fn check_frame(settings: &Settings, problems: &mut Problems) {
     let sample = &settings.sample;
     let is_sitemap = settings.seed.iter().any(|seed| seed.is_sitemap);
     if sample.sample.0.is_none() || sample.frame_depth == 0 || !is_sitemap {
         return;
     }
-    let what = format!(
+    let message = format!(
         "--sample with --seed-sitemap and --frame-depth {}: each page that the sitemap lists would \
          be read, as seeds are, to find what to draw from",
         sample.frame_depth
     );
     let hint = "--frame-depth 0 draws from what the sitemap lists";
     problems.note(Err::<(), _>(
-        CommandError::usage(what).hint(hint).about("frame-depth"),
+        CommandError::usage(message).hint(hint).about("frame-depth"),
     ));
 }
 
-/// Checks the walk, where the crawl is one.
+/// Checks the settings of a walk, if there is one.
 fn check_walk(settings: &Settings, problems: &mut Problems) {
     let sample = &settings.sample;
     let Some(steps) = sample.walk.0 else {
         return;
     };
-    let mut refuse = |flag: &'static str, what: String, hint: &str| {
+    let mut refuse = |flag: &'static str, message: String, hint: &str| {
         problems.note(Err::<(), _>(
-            CommandError::usage(what).hint(hint).about(flag),
+            CommandError::usage(message).hint(hint).about(flag),
         ));
     };
     if sample.sample.0.is_some() {
-        let what = "--sample and --walk choose pages in two ways".to_owned();
-        refuse("walk", what, "leave one of them out");
+        let message = "--sample and --walk choose pages in two ways".to_owned();
+        refuse("walk", message, "leave one of them out");
     }
     if settings.seed.iter().any(|seed| seed.is_sitemap) {
-        let what = "--seed-sitemap with --walk: a walk goes from page to page".to_owned();
+        let message = "--seed-sitemap with --walk: a walk goes from page to page".to_owned();
         let hint = "name the pages at which walkers start, by --seed or --seed-file";
-        refuse("seed-sitemap", what, hint);
+        refuse("seed-sitemap", message, hint);
     }
     if let Some(depth) = settings.scope.max_depth.0 {
-        let what = format!("--max-depth {depth} says nothing of a walk, which may go round");
+        let message = format!("--max-depth {depth} says nothing of a walk, which may go round");
         let hint = "--walk-restart says how far a walker goes: 1 / 0.15 steps in the mean";
-        refuse("max-depth", what, hint);
+        refuse("max-depth", message, hint);
     }
     if settings.scope.hops_off_scope > 0 {
-        let what = "--hops-off-scope with --walk: how far off a page lies depends on the way to it";
+        let message =
+            "--hops-off-scope with --walk: how far off a page lies depends on the way to it";
         let hint = "leave one of them out, or widen the scope by --scope, --host or --surt";
-        refuse("hops-off-scope", what.to_owned(), hint);
+        refuse("hops-off-scope", message.to_owned(), hint);
     }
     for (flag, value, most) in [
         ("walk", steps.0, MAX_STEPS),
         ("walkers", u64::from(sample.walkers), MAX_WALKERS),
     ] {
         if value == 0 || value > most {
-            let what = format!("--{flag} {value} is not from 1 to {most}");
+            let message = format!("--{flag} {value} is not from 1 to {most}");
             refuse(
                 flag,
-                what,
+                message,
                 "the walk is held in one place: take several crawls for more",
             );
         }
     }
     if !(0.0..=1.0).contains(&sample.walk_restart.0) {
-        let what = format!("--walk-restart {} is no probability", sample.walk_restart);
-        refuse("walk-restart", what, "a number from 0 to 1, such as 0.15");
+        let message = format!("--walk-restart {} is no probability", sample.walk_restart);
+        refuse(
+            "walk-restart",
+            message,
+            "a number from 0 to 1, such as 0.15",
+        );
     }
 }
 
-/// Refuses a flag's value beyond a bound, which another flag may set.
+/// Rejects a flag's value above a bound, which another flag may set.
 fn at_most<T: PartialOrd + Display>(
     (flag, value): (&'static str, T),
     (other, bound): (&'static str, T),
@@ -233,8 +243,8 @@ fn at_most<T: PartialOrd + Display>(
                 "" => ("", "", &[][..]),
                 _ => ("--", " ", &[other][..]),
             };
-            let what = format!("--{flag} {value} is more than {dashes}{other}{blank}{bound}");
-            let problem = CommandError::usage(what).hint(hint).about(flag);
+            let message = format!("--{flag} {value} is more than {dashes}{other}{blank}{bound}");
+            let problem = CommandError::usage(message).hint(hint).about(flag);
             Err(problem.resting_on(others))
         }
         false => Ok(()),

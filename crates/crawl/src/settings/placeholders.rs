@@ -1,4 +1,4 @@
-//! Placeholders of the example configurations, which must not reach the owner of a site.
+//! Rejects placeholders of the example configurations, which must not reach site owners.
 
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -6,17 +6,17 @@ use super::choices::KindName;
 use super::tables::{Operator, Settings};
 use crate::error::{CommandError, Problems};
 
-/// Domains that are reserved for examples (RFC 2606 section 3): nobody reads mail sent there.
+/// Domains reserved for examples (RFC 2606 section 3); mail sent there is never read.
 const EXAMPLE_DOMAINS: [&str; 3] = ["example.com", "example.net", "example.org"];
-/// The contact of the example files. Other addresses at these domains are taken: whoever typed one, typed
-/// it on purpose.
+/// The contact in the example files. Other addresses at these domains are accepted, because they
+/// were typed on purpose.
 const EXAMPLE_CONTACT: &str = "you@example.org";
 /// Texts of `config/research.toml`.
 const EXAMPLE_NAME: &str = "Your Name";
 const EXAMPLE_INSTITUTION: &str = "Your Institute";
 
-/// Notes each placeholder in the settings of a crawl that fetches from public hosts. Seeds count
-/// only for a study: a general crawl may well begin at `https://example.org/`.
+/// Notes each placeholder in the settings of a crawl that fetches from public hosts. Seeds are
+/// checked only for a study: a general crawl may well start at `https://example.org/`.
 pub(super) fn check_placeholders(
     settings: &Settings,
     seeds: &[CanonicalUrl],
@@ -31,12 +31,12 @@ pub(super) fn check_placeholders(
         ..
     } = &settings.operator;
     let mut refuse = |key: &'static str, value: &str| {
-        let what = format!("`{key}` is still the placeholder `{value}`");
+        let message = format!("`{key}` is still the placeholder `{value}`");
         let hint = match key {
             "seed" => "name the sites of your study".to_owned(),
             key => format!("put your own {key} in its place: owners of visited sites see it"),
         };
-        problems.note::<()>(Err(CommandError::usage(what).hint(hint).about(key)));
+        problems.note::<()>(Err(CommandError::usage(message).hint(hint).about(key)));
     };
     let mailbox = contact.trim().trim_start_matches("mailto:");
     if mailbox.eq_ignore_ascii_case(EXAMPLE_CONTACT) {
@@ -59,7 +59,7 @@ pub(super) fn check_placeholders(
     }
 }
 
-/// Returns the host of a URL or of a mail address.
+/// Returns the host of a URL or an email address.
 fn host_of(text: &str) -> Option<String> {
     let text = text.trim();
     match canonicalize(None, text) {
@@ -89,9 +89,9 @@ mod tests {
     }
 
     #[test]
-    fn ours_placeholders_of_the_example_files_are_refused() {
+    fn placeholders_of_the_example_files_are_refused() {
         let research = include_str!("../../../../config/research.toml");
-        let found = problems(research);
+        let message = problems(research);
         for placeholder in [
             "`contact` is still the placeholder `you@example.org`",
             "`seed` is still the placeholder `https://www.example.org/`",
@@ -100,7 +100,7 @@ mod tests {
             "`institution` is still the placeholder `Your Institute`",
             "`study-page` is still the placeholder `https://example.org/study`",
         ] {
-            assert!(found.contains(placeholder), "{placeholder}: {found}");
+            assert!(message.contains(placeholder), "{placeholder}: {message}");
         }
         let own = research
             .replace("Your ", "Our ")
@@ -115,14 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_general_crawl_may_begin_at_an_example_domain() {
+    fn a_general_crawl_may_begin_at_an_example_domain() {
         let crawl = "seed = [\"https://example.org/\"]\n[operator]\ncontact = ";
         assert_eq!(problems(&format!("{crawl}\"me@example.org\"")), "");
         for contact in ["mailto:you@example.org", "You@Example.org"] {
-            let found = problems(&format!("{crawl}\"{contact}\""));
-            assert!(found.contains("`contact` is still"), "{found}");
+            let message = problems(&format!("{crawl}\"{contact}\""));
+            assert!(message.contains("`contact` is still"), "{message}");
         }
-        // On loopback nobody needs to be reached.
+        // On loopback no contact is needed.
         let local = "seed = [\"http://127.0.0.1/\"]\n[operator]\ncontact = \"you@example.org\"";
         assert_eq!(problems(local), "");
     }

@@ -1,21 +1,22 @@
-//! Whose server a URL leads to, as far as the URL and `--resolve` tell.
+//! Whether a URL leads to this machine, a private network or the public, judged by the URL and
+//! `--resolve` alone.
 
 use crawl_weburl::{AddressClass, CanonicalUrl, class_of_host, classify, without_trailing_dot};
 
 use crate::values::Resolve;
 
-/// Whose server a URL's host is, as far as can be told without asking for its name.
+/// The network that a URL's host is in, if that can be known without a DNS lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// This machine.
     Loopback,
     /// Private ranges.
     Private,
-    /// Someone else's: public addresses, and every name but localhost.
+    /// Public addresses, and every name except localhost.
     Public,
 }
 
-/// The network in which the host of a URL lies; `resolve` may send a name elsewhere.
+/// Classifies the host of a URL; `resolve` may send a name elsewhere.
 pub(crate) fn reach(url: &CanonicalUrl, resolve: &[Resolve]) -> Reach {
     let host = without_trailing_dot(url.host());
     let sent_to = resolve
@@ -35,7 +36,7 @@ pub(crate) fn reach(url: &CanonicalUrl, resolve: &[Resolve]) -> Reach {
     }
 }
 
-/// Of several addresses the furthest counts.
+/// Orders classes: of several addresses, the one with the highest rank decides.
 fn rank(class: AddressClass) -> u8 {
     match class {
         AddressClass::Loopback => 0,

@@ -1,9 +1,9 @@
-//! The settings that a crawl directory remembers, and those that it may decide by itself.
+//! Decides which of the settings in a crawl directory take effect.
 //!
-//! A `crawl.toml` may come from somebody else: with an archive, from a shared disk. So a key that
-//! reads the environment, sends requests elsewhere, answers for them or lifts a guard holds only
-//! where the user says it (in flags or a file of `--config`), or where the file's mark proves
-//! that this program wrote it for this user (see [`super::config_mac`]).
+//! A `crawl.toml` may come from someone else: with an archive, or from a shared disk. A key that
+//! reads the environment, redirects requests, answers for them or lifts a guard is therefore only
+//! respected if the user sets it in flags or `--config`, or if the file's mark proves that this
+//! program wrote it for this user (see [`super::config_mac`]).
 
 use std::path::{Path, PathBuf};
 
@@ -26,11 +26,11 @@ use crate::error::engine::of_engine;
 use crate::settings::seeds;
 use crate::values::ListedHost;
 
-/// The table of the keys that stand in none.
+/// Stands for the keys outside all tables.
 const TOP: &str = "";
 
-/// The harm that a guarded key beside the tables of settings could do. A site's other keys are
-/// bounded as those for every host are.
+/// Guarded keys outside the tables of settings, each with the harm it could do. A site's other keys
+/// have the same bounds as those for every host.
 const OTHER_GUARDED: [(&str, &str, &str); 5] = [
     (TOP, "seed", "a seed may lie in private ranges"),
     (sites::TABLE, "basic-auth", "a secret is sent"),
@@ -49,7 +49,7 @@ pub(super) struct StoredConfig {
 }
 
 impl StoredConfig {
-    /// Reads it; nothing where there is none.
+    /// Reads the file. `None` if there is none.
     pub(super) fn read(dir: &Path) -> Result<Option<StoredConfig>, CommandError> {
         if dir.join(WORKERS).exists() {
             let dir = dir.to_owned();
@@ -80,15 +80,15 @@ impl StoredConfig {
             ),
         ];
         if let Some((key, _)) = lists.iter().find(|(_, is_given)| *is_given) {
-            let what = format!("{}: `{key}` names lists of seeds", path.display());
+            let message = format!("{}: `{key}` names lists of seeds", path.display());
             let hint = format!(
                 "a crawl's directory remembers the seeds themselves: take the key out, and give \
                  the lists by --{key}"
             );
-            return Err(CommandError::usage(what).hint(hint));
+            return Err(CommandError::usage(message).hint(hint));
         }
-        let told: Table = text.parse().unwrap_or_default();
-        if told
+        let stored: Table = text.parse().unwrap_or_default();
+        if stored
             .get(NOTES)
             .is_some_and(|notes| notes.get(REPLAY_OF).is_some())
         {
@@ -103,25 +103,26 @@ impl StoredConfig {
         }))
     }
 
-    /// The part that holds beneath `said`, the flags and the file of `--config`. Where `said` names
-    /// seeds that is what a crawl keeps, and its seeds, which follow those of `said`.
+    /// Returns the layer below `explicit`, which has the flags and the file of `--config`. If
+    /// `explicit` names seeds, only what a crawl keeps remains, and the stored seeds are appended
+    /// to them.
     ///
     /// # Errors
-    /// A guarded key that nothing shows to be this user's word, and that `said` does not say.
+    /// A guarded key that `explicit` doesn't set, in a file not proven to be this user's.
     pub(super) fn beneath(
         mut self,
-        said: &mut Layer,
-        said_seeds: &[ListedSeed],
+        explicit: &mut Layer,
+        explicit_seeds: &[ListedSeed],
         around: &Environment,
     ) -> Result<Layer, CommandError> {
-        let names_seeds = said.seed.is_some();
+        let names_seeds = explicit.seed.is_some();
         let marked = self.marked(around);
         if marked != MarkStatus::Ours {
-            let unsaid = self.unsaid(said, said_seeds);
-            if !unsaid.is_empty() {
-                return Err(self.refusal(marked, &unsaid));
+            let unset_lines = self.unset_lines(explicit, explicit_seeds);
+            if !unset_lines.is_empty() {
+                return Err(self.refusal(marked, &unset_lines));
             }
-            // The user's own config may say another.
+            // The user's own config.toml may have another contact.
             self.layer.forget("operator", "contact");
         }
         for (table, fields) in TABLES {
@@ -136,81 +137,83 @@ impl StoredConfig {
                 }
             }
         }
-        if let Some(seeds) = &mut said.seed {
-            let known = canonical(seeds);
+        if let Some(seeds) = &mut explicit.seed {
+            let explicit_urls = canonical(seeds);
             let older = self.layer.seed.take().unwrap_or_default();
-            let kept = older
+            let new_seeds = older
                 .into_iter()
                 .filter(|seed| match canonicalize(None, &seed.url) {
-                    Ok(url) => !known.contains(&url),
+                    Ok(url) => !explicit_urls.contains(&url),
                     Err(_) => false,
                 });
-            seeds.extend(kept);
+            seeds.extend(new_seeds);
             self.layer.site = None;
             self.layer.group = None;
         }
         Ok(self.layer)
     }
 
-    /// Returns whether the mark in it is this user's.
+    /// Checks the file's mark against this user's key.
     fn marked(&self, around: &Environment) -> MarkStatus {
         let guarded = guarded(&self.layer.clone().settle());
         let notes = self.text.parse().unwrap_or_default();
         config_mac::check(around, &self.dir, &guarded, mark_of(&notes))
     }
 
-    /// The guarded settings in it that have an effect and are not given anew; a line for each.
-    fn unsaid(&self, said: &Layer, said_seeds: &[ListedSeed]) -> Vec<String> {
+    /// Returns the guarded settings that have an effect and that `explicit` doesn't set, one per
+    /// line.
+    fn unset_lines(&self, explicit: &Layer, explicit_seeds: &[ListedSeed]) -> Vec<String> {
         let line = |table: &str, key: &str, value: &Value| {
             let place = match table {
                 TOP => String::new(),
                 table => format!("[{table}] "),
             };
             let kind = table.split('.').next().unwrap_or_default();
-            let why = why(kind, key).unwrap_or_default();
-            safe_line(&format!("{place}{key} = {value}  ({why})")).into_owned()
+            let effect = why(kind, key).unwrap_or_default();
+            safe_line(&format!("{place}{key} = {value}  ({effect})")).into_owned()
         };
-        let said_urls = canonical(said_seeds);
+        let explicit_urls = canonical(explicit_seeds);
         let older = self.layer.seed.iter().flatten();
-        // What is read in no way is said by nobody.
+        // A seed that can't be parsed counts as not set.
         let older = older.filter(|seed| {
-            let is_said = seeds::read(&seed.url).map(|seed| said_urls.contains(&seed.url));
-            !is_said.unwrap_or(false)
+            let is_explicit = seeds::read(&seed.url).map(|seed| explicit_urls.contains(&seed.url));
+            !is_explicit.unwrap_or(false)
         });
-        let mut unsaid: Vec<String> = older
+        let mut unset_lines: Vec<String> = older
             .map(|seed| line(TOP, "seed", &Value::from(seed.url.as_str())))
             .collect();
-        if said.seed.is_some() {
-            return unsaid;
+        if explicit.seed.is_some() {
+            return unset_lines;
         }
         let settings = self.layer.clone().settle();
-        // A proxy's password is not shown; secrets of sites never are.
+        // The password of a proxy is not shown; secrets of sites never are.
         let shown = guarded(&without_secrets(&settings));
         for (table, keys) in guarded(&settings) {
             let Value::Table(keys) = keys else { continue };
             for (key, value) in keys {
                 match value {
-                    Value::Table(terms) if table == "site" && said.site.is_none() => {
+                    Value::Table(terms) if table == "site" && explicit.site.is_none() => {
                         let site = format!("site.{}", Value::from(key));
-                        unsaid.extend(terms.iter().map(|(key, value)| line(&site, key, value)));
+                        unset_lines
+                            .extend(terms.iter().map(|(key, value)| line(&site, key, value)));
                     }
-                    value if table != "site" && !said.says(&table, &key.replace('-', "_")) => {
+                    value if table != "site" && !explicit.sets(&table, &key.replace('-', "_")) => {
                         let shown = shown.get(&table).and_then(|keys| keys.get(&key));
-                        unsaid.push(line(&table, &key, shown.unwrap_or(&value)));
+                        unset_lines.push(line(&table, &key, shown.unwrap_or(&value)));
                     }
                     _ => {}
                 }
             }
         }
-        unsaid
+        unset_lines
     }
 
-    fn refusal(&self, marked: MarkStatus, unsaid: &[String]) -> CommandError {
+    fn refusal(&self, marked: MarkStatus, unset_lines: &[String]) -> CommandError {
         let (path, dir) = (self.path.display(), self.dir.display());
         CommandError::usage(format!(
             "`{path}` is not known as yours: {}. It says what only you may say:\n  {}",
             marked.why(),
-            unsaid.join("\n  ")
+            unset_lines.join("\n  ")
         ))
         .hint(format!(
             "read the file; `crawl --output {dir} --config {path}` takes it as yours, and a flag says its key anew"
@@ -218,13 +221,13 @@ impl StoredConfig {
     }
 }
 
-/// The guarded keys of settings that are other than by default: what a mark stands for, and what
-/// is not taken without one. In tables, as a crawl.toml has them.
+/// Returns the guarded keys that differ from their defaults, in tables as in crawl.toml. A mark
+/// covers them, and without a mark they are rejected.
 fn guarded(settings: &Settings) -> Table {
     let settled = |settings: &Settings| Table::try_from(settings).unwrap_or_default();
-    let (found, usual) = (settled(settings), settled(&Settings::default()));
+    let (settled, usual) = (settled(settings), settled(&Settings::default()));
     let mut guarded = Table::new();
-    for (name, value) in found {
+    for (name, value) in settled {
         match value {
             Value::Table(sites) if name == "site" => {
                 let sites = sites.into_iter().filter_map(|(host, terms)| {
@@ -245,8 +248,8 @@ fn guarded(settings: &Settings) -> Table {
                 guarded.insert(name, Value::Table(keys));
             }
             Value::Array(seeds) if name == "seed" => {
-                // A depth and a label no more than narrow and name where a seed leads. A scope and a
-                // sitemap may lead further.
+                // A depth and a label only narrow and name a seed's area; a scope and a sitemap may
+                // widen it.
                 let leads_on = |seed: &Value| seed.get("scope").is_some();
                 let url = |seed: Value| match seed.get("url") {
                     Some(url) if !leads_on(&seed) => url.clone(),
@@ -264,8 +267,8 @@ fn guarded(settings: &Settings) -> Table {
     guarded
 }
 
-/// The text of the crawl.toml in `dir` without the seeds and hosts that are out; none where it has
-/// none of them. It bears a mark of this user where it bore one.
+/// Returns the text of the crawl.toml in `dir` without the seeds and hosts that match. `None` if
+/// there are none. If the file had this user's mark, the new text has one too.
 pub(crate) fn stored_without(
     dir: &Path,
     is_out: &dyn Fn(&CanonicalUrl) -> bool,
@@ -293,8 +296,7 @@ pub(crate) fn stored_without(
     Ok(Some(record_again(&notes, &settings, mark.as_deref())))
 }
 
-/// Takes hosts out of all that names them, but out of `exclude-host`: what stands there keeps
-/// their subdomains out too.
+/// Removes hosts from all settings except `exclude-host`, whose entries also exclude subdomains.
 fn without_hosts(settings: &mut Settings, is_out: &dyn Fn(&HostKey) -> bool) {
     let is_kept = |name: &str| !HostKey::parse(name).is_ok_and(|host| is_out(&host));
     let is_kept_entry = |entry: &ListedHost| match entry {
@@ -311,10 +313,10 @@ fn without_hosts(settings: &mut Settings, is_out: &dyn Fn(&HostKey) -> bool) {
     resolve.retain(|known| is_kept(&format!("{}:{}", known.host, known.port)));
 }
 
-/// The mark that makes a crawl.toml with these settings known as this user's in this directory;
-/// nothing where the user has no place for a key.
+/// Returns the mark that proves a crawl.toml to be this user's. `None` if the user's key can't be
+/// stored.
 pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &Environment) -> Option<String> {
-    // Secrets are not written to the file, so that one with a secret in it is not ours.
+    // Secrets are never written to the file, so a file with a secret in it can't be ours.
     let made = config_mac::make(around, dir, &guarded(&without_secrets(settings)));
     made.inspect_err(|why| {
         let file = dir.join("crawl.toml");
@@ -327,21 +329,21 @@ pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &Environment) ->
     .ok()
 }
 
-/// The effect of a guarded key; none for others.
+/// Returns the effect of a guarded key; `None` for other keys.
 fn why(table: &str, key: &str) -> Option<&'static str> {
     if let Some(Memory::Guarded(why)) = memory(table, &key.replace('-', "_")) {
         return Some(why);
     }
-    let mut others = OTHER_GUARDED.iter();
-    let found = others.find(|(t, k, _)| (*t, *k) == (table, key));
-    found.map(|(_, _, why)| *why)
+    let mut guarded = OTHER_GUARDED.iter();
+    let entry = guarded.find(|(t, k, _)| (*t, *k) == (table, key));
+    entry.map(|(_, _, why)| *why)
 }
 
-/// The URLs that seeds stand for; of a host without a scheme both of its own.
+/// Returns the URLs of seeds; for a host without a scheme, both https and http.
 fn canonical(seeds: &[ListedSeed]) -> Vec<CanonicalUrl> {
-    let read = seeds.iter();
-    let read = read.filter_map(|seed| seeds::read(&seed.url).ok());
-    read.flat_map(|seed| std::iter::once(seed.url).chain(seed.stand_in))
+    let seeds = seeds.iter().filter_map(|seed| seeds::read(&seed.url).ok());
+    seeds
+        .flat_map(|seed| std::iter::once(seed.url).chain(seed.stand_in))
         .collect()
 }
 
@@ -358,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_no_spelling_of_a_forgotten_host_stays_but_as_one_to_leave_out() {
+    fn forgotten_hosts_remain_only_in_exclude_host() {
         let mut named = settings(
             r#"
             fetch.resolve = ["gone.example:443:192.0.2.1", "kept.example:443:192.0.2.2"]
@@ -373,8 +375,8 @@ mod tests {
             site."kept.example".delay = "5s"
             "#,
         );
-        let gone = HostKey::parse("gone.example").unwrap();
-        without_hosts(&mut named, &|host| *host == gone);
+        let forgotten = HostKey::parse("gone.example").unwrap();
+        without_hosts(&mut named, &|host| *host == forgotten);
         let expected = settings(
             r#"
             fetch.resolve = ["kept.example:443:192.0.2.2"]
@@ -389,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_guarded_keys_of_sites_are_keys_of_sites() {
+    fn guarded_keys_of_sites_are_keys_of_sites() {
         let of_sites = OTHER_GUARDED
             .iter()
             .filter(|(table, ..)| *table == sites::TABLE);
@@ -405,8 +407,8 @@ mod tests {
             let keys = fields.iter().map(|field| field.replace('_', "-"));
             keys.filter(|key| why(table, key).is_some())
         });
-        let others = OTHER_GUARDED.iter().map(|(_, key, _)| (*key).to_owned());
-        for key in keys.chain(others) {
+        let other_keys = OTHER_GUARDED.iter().map(|(_, key, _)| (*key).to_owned());
+        for key in keys.chain(other_keys) {
             assert!(page.contains(&format!("`{key}`")), "{key}");
         }
     }

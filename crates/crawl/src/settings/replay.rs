@@ -1,4 +1,4 @@
-//! The settings of a replay: those of the crawl that is replayed, and in what others differ.
+//! The settings of a replay: those of the replayed crawl, and how others differ from them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,18 +15,18 @@ use super::tables::{Layer, Settings};
 use crate::error::CommandError;
 use crate::values::Switch;
 
-/// The key by which a crawl.toml tells that its directory holds a replay, and of what.
+/// The key that marks a crawl.toml as that of a replay, and names the replayed crawl.
 pub(super) const REPLAY_OF: &str = "replay-of";
 
-/// Tables whose settings decide nothing about what is fetched, or when.
+/// Tables that don't affect what is fetched, or when.
 const OTHER_TABLES: [&str; 3] = ["operator", "output", "display"];
-/// The one of `[operator]` that does.
+/// The exception in `[operator]`.
 const AGENT: &str = "agent";
 
-/// Takes from the crawl in `dir` what a replay of it is not told: all settings where there is no
-/// file of them, else the seeds and the contact.
+/// Takes missing settings of a replay from the crawl in `dir`: all of them if there is no settings
+/// file, otherwise the seeds and the contact.
 pub(crate) fn fill_in(
-    said: &mut Layer,
+    flags: &mut Layer,
     config: &mut Option<PathBuf>,
     dir: &Path,
 ) -> Result<(), CommandError> {
@@ -35,15 +35,16 @@ pub(crate) fn fill_in(
         return Ok(());
     };
     let text = read_text(file, MAX_CONFIG_BYTES).map_err(config_file::unreadable(file))?;
-    // What is wrong with it is told when it is read in earnest.
-    let told: Table = text.parse().unwrap_or_default();
+    // Problems with the file are reported when it is read properly.
+    let file_table: Table = text.parse().unwrap_or_default();
     let stored = stored_settings(dir);
-    let tells_seeds = ["seed", "seed-file", "seed-sitemap"]
+    let file_has_seeds = ["seed", "seed-file", "seed-sitemap"]
         .iter()
-        .any(|key| told.contains_key(*key));
-    let says_seeds = said.seed.is_some() || said.seed_file.is_some() || said.seed_sitemap.is_some();
-    if !says_seeds && !tells_seeds {
-        said.seed = Some(stored_list(&stored));
+        .any(|key| file_table.contains_key(*key));
+    let flags_have_seeds =
+        flags.seed.is_some() || flags.seed_file.is_some() || flags.seed_sitemap.is_some();
+    if !flags_have_seeds && !file_has_seeds {
+        flags.seed = Some(stored_list(&stored));
     }
     let contact = |of: &Table| {
         of.get("operator")?
@@ -51,14 +52,14 @@ pub(crate) fn fill_in(
             .as_str()
             .map(str::to_owned)
     };
-    if said.operator.contact.is_none() && contact(&told).is_none() {
-        said.operator.contact = contact(&stored);
+    if flags.operator.contact.is_none() && contact(&file_table).is_none() {
+        flags.operator.contact = contact(&stored);
     }
     Ok(())
 }
 
-/// The settings that differ from those of the crawl in `dir`, as far as they decide what is fetched
-/// and when; each as `table.key = VALUE, was VALUE`.
+/// Returns the settings that differ from those of the crawl in `dir` and affect what is fetched or
+/// when, each as `table.key = VALUE, was VALUE`.
 pub(crate) fn other_settings(
     dir: &Path,
     settings: &Settings,
@@ -66,13 +67,13 @@ pub(crate) fn other_settings(
     terms: &[(CanonicalUrl, SeedTerms)],
 ) -> Vec<String> {
     let stored = stored_settings(dir);
-    let mut others = Vec::new();
+    let mut differences = Vec::new();
     let (mut before, mut after) = (stored_seeds(&stored), seeds.to_vec());
     before.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
     after.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
     if before != after {
         let count = |seeds: &[CanonicalUrl]| seeds.len();
-        others.push(format!(
+        differences.push(format!(
             "seed: {} URLs, was {}",
             count(&after),
             count(&before)
@@ -85,8 +86,8 @@ pub(crate) fn other_settings(
     let same = same.count();
     match terms.len().max(own.len()) - same {
         0 => {}
-        1 => others.push("seed: another scope, depth or label of 1 URL".to_owned()),
-        count => others.push(format!(
+        1 => differences.push("seed: another scope, depth or label of 1 URL".to_owned()),
+        count => differences.push(format!(
             "seed: another scope, depth or label of {count} URLs"
         )),
     }
@@ -98,9 +99,9 @@ pub(crate) fn other_settings(
             of(&stored).or_else(|| of(&usual))
         };
         let before = stored.get(&name).and_then(Value::as_table);
-        let gone = before.into_iter().flat_map(Table::keys);
-        let gone = gone.filter(|key| name == "site" && !table.contains_key(*key));
-        let keys = table.keys().chain(gone);
+        let removed = before.into_iter().flat_map(Table::keys);
+        let removed = removed.filter(|key| name == "site" && !table.contains_key(*key));
+        let keys = table.keys().chain(removed);
         for key in keys.filter(|key| !OTHER_TABLES.contains(&&*name) || *key == AGENT) {
             let (now, was) = (table.get(key).cloned(), was(key));
             if now != was {
@@ -108,14 +109,14 @@ pub(crate) fn other_settings(
                     value.map_or_else(|| "nothing".to_owned(), |value| value.to_string())
                 };
                 let line = format!("{name}.{key} = {}, was {}", word(now), word(was));
-                others.push(safe_line(&line).into_owned());
+                differences.push(safe_line(&line).into_owned());
             }
         }
     }
-    others
+    differences
 }
 
-/// The scopes, depths and labels of the seeds of a crawl.toml.
+/// Returns the scopes, depths and labels of the seeds in a crawl.toml.
 fn own_terms(stored: &Table) -> HashMap<CanonicalUrl, SeedTerms> {
     let own = stored_list(stored).into_iter();
     let own = own.filter(|seed| !seed.terms.is_empty());
@@ -123,10 +124,10 @@ fn own_terms(stored: &Table) -> HashMap<CanonicalUrl, SeedTerms> {
         .collect()
 }
 
-/// The crawl.toml of a replay that began, in virtual time, with the crawl in `dir`.
+/// Returns the crawl.toml of a replay that started, in virtual time, with the crawl in `dir`.
 pub(crate) fn replay_record(settings: &Settings, dir: &Path, began: &str, now: &str) -> String {
     let mut settings = settings.clone();
-    // What is kept of it is rows alone, whatever a crawl by these settings would keep.
+    // A replay keeps only rows, regardless of the settings.
     (settings.output.warc, settings.output.index) = (Switch::Off, Switch::Off);
     let record = record(&settings, began, now, began, None);
     let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
@@ -146,20 +147,20 @@ mod tests {
     use crate::values::FilePath;
 
     #[test]
-    fn ours_seeds_are_those_of_the_crawl_where_no_others_are_told() {
+    fn seeds_default_to_those_of_the_crawl() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::write(at("crawl.toml"), "seed = [\"http://a.example/\"]\n").unwrap();
-        let seeds = |said: Layer, told: &str| {
-            fs::write(at("study.toml"), told).unwrap();
-            let mut said = said;
-            fill_in(&mut said, &mut Some(at("study.toml")), dir.path()).unwrap();
-            said.seed
+        let seeds = |flags: Layer, text: &str| {
+            fs::write(at("study.toml"), text).unwrap();
+            let mut flags = flags;
+            fill_in(&mut flags, &mut Some(at("study.toml")), dir.path()).unwrap();
+            flags.seed
         };
         let of_crawl = Some(vec![ListedSeed::plain("http://a.example/")]);
         assert_eq!(seeds(Layer::default(), ""), of_crawl);
-        for told in ["seed = [\"b.example\"]\n", "seed-file = [\"b.txt\"]\n"] {
-            assert_eq!(seeds(Layer::default(), told), None, "{told}");
+        for text in ["seed = [\"b.example\"]\n", "seed-file = [\"b.txt\"]\n"] {
+            assert_eq!(seeds(Layer::default(), text), None, "{text}");
         }
         let flags = Layer {
             seed_file: Some(vec![FilePath("b.txt".into())]),
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_settings_that_decide_something_are_told_apart_from_those_of_the_crawl() {
+    fn settings_that_affect_fetching_are_compared_with_those_of_the_crawl() {
         let dir = tempfile::tempdir().unwrap();
         let mut settings = Settings {
             seed: vec![ListedSeed::plain("http://a.example/")],
@@ -187,18 +188,18 @@ mod tests {
         assert_eq!(table["crawl"]["rules-since"], table["crawl"]["started"]);
         fs::write(dir.path().join("crawl.toml"), text).unwrap();
         let seeds = stored_seeds(&table);
-        let others = |settings: &Settings| other_settings(dir.path(), settings, &seeds, &[]);
-        assert_eq!(others(&settings), Vec::<String>::new());
+        let differences = |settings: &Settings| other_settings(dir.path(), settings, &seeds, &[]);
+        assert_eq!(differences(&settings), Vec::<String>::new());
         settings.operator.contact = "you@example.org".to_owned();
         settings.display.verbose = 2;
-        assert_eq!(others(&settings), Vec::<String>::new());
+        assert_eq!(differences(&settings), Vec::<String>::new());
         settings.operator.agent = "other".to_owned();
         settings.politeness.per_host = 3;
         let expected = [
             "operator.agent = \"other\", was \"one\"",
             "politeness.per-host = 3, was 1",
         ];
-        assert_eq!(others(&settings), expected);
+        assert_eq!(differences(&settings), expected);
         let none = other_settings(dir.path(), &settings, &[], &[]);
         assert_eq!(none[0], "seed: 0 URLs, was 1");
     }

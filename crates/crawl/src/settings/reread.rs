@@ -1,5 +1,5 @@
-//! Settings that are read again while a crawl runs: politeness, exclusions and budgets are taken
-//! over, and what else changed waits for the next start.
+//! Rereads settings while a crawl runs. Politeness, exclusions and budgets take effect; other
+//! changes wait for the next start.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,68 +14,68 @@ use super::{host_lists, sites};
 use crate::error::{CommandError, Problems};
 use crate::settings::Checked;
 
-/// The table of the keys that stand in none.
+/// Stands for the keys outside all tables.
 const TOP: &str = "";
 
-/// The sources of a crawl's settings, as they were when it began.
+/// The sources of a crawl's settings, as they were at its start.
 #[derive(Clone, Debug)]
 pub(crate) struct Sources {
-    /// Flags and the environment, before the files of hosts that they name were read.
+    /// Flags and the environment, before the host files that they name were read.
     pub(super) flags: Layer,
-    /// The file of `--config`, and what it said then.
+    /// The file of `--config`, and its values at the start.
     pub(super) config: Option<(PathBuf, Layer)>,
-    /// The values that hold where neither says anything.
+    /// Values for keys that neither flags nor the file set.
     pub(super) beneath: Layer,
 }
 
-/// Settings that were read again.
+/// The result of rereading the settings.
 #[derive(Clone, Debug)]
 pub(crate) struct RereadSettings {
-    /// Those in force from now on.
+    /// The settings in force from now on.
     pub(crate) settings: Settings,
     pub(crate) checked: Checked,
-    /// The keys that are taken over, each with its value.
+    /// Changed keys that take effect now, each with its value.
     pub(crate) taken: Vec<String>,
-    /// The keys that changed and wait for the next start.
+    /// Changed keys that wait for the next start.
     pub(crate) later: Vec<String>,
 }
 
 impl Sources {
-    /// Reads the files again and checks them; `running` is in force.
+    /// Rereads the files and checks them; `running` are the settings in force.
     ///
     /// # Errors
-    /// All that is wrong with them.
+    /// All problems found.
     pub(crate) fn read_again(
         &self,
         running: &Settings,
         checked: &Checked,
     ) -> Result<RereadSettings, CommandError> {
-        let asked = self.asked(running)?;
+        let requested = self.requested(running)?;
         let located = |problem| match &self.config {
             Some((file, _)) => located(problem, file, &self.flags),
             None => problem,
         };
-        check(&asked.settings).map_err(located)?;
-        let settings = taken_over(running, &asked.settings);
-        // It is held to what does not change as well, such as --own-site.
-        let held = check(&settings).map_err(located)?;
+        check(&requested.settings).map_err(located)?;
+        let settings = taken_over(running, &requested.settings);
+        // Check the merged settings: values that don't change, such as --own-site, count too.
+        let new_checked = check(&settings).map_err(located)?;
         let (before, after) = (table_of(running), table_of(&settings));
-        let taken = differences(&before, &after);
-        let later = differences(&after, &table_of(&asked.settings));
+        let effective = differences(&before, &after);
+        let later = differences(&after, &table_of(&requested.settings));
         let later = later.iter().map(Difference::name);
         Ok(RereadSettings {
-            taken: taken.iter().map(Difference::to_line).collect(),
-            later: asked.seeds.into_iter().chain(later).collect(),
+            taken: effective.iter().map(Difference::to_line).collect(),
+            later: requested.seeds.into_iter().chain(later).collect(),
             checked: Checked {
-                sites: held.sites,
-                groups: held.groups,
+                sites: new_checked.sites,
+                groups: new_checked.groups,
                 ..checked.clone()
             },
             settings,
         })
     }
 
-    fn asked(&self, running: &Settings) -> Result<Asked, CommandError> {
+    fn requested(&self, running: &Settings) -> Result<Asked, CommandError> {
         let mut flags = self.flags.clone();
         let mut config = match &self.config {
             Some((file, _)) => config_file::read(file)?,
@@ -100,8 +100,8 @@ impl Sources {
         Ok(Asked { settings, seeds })
     }
 
-    /// Returns whether there is anything that could be read again: a file of `--config`, or one of
-    /// hosts that a flag names.
+    /// Returns whether any file can be reread: that of `--config`, or a host file that a flag
+    /// names.
     pub(crate) fn has_files(&self) -> bool {
         let scope = &self.flags.scope;
         let lists = [&scope.host, &scope.exclude_host].into_iter().flatten();
@@ -109,47 +109,47 @@ impl Sources {
     }
 }
 
-/// The settings that the files ask for now.
+/// The settings that the files contain now.
 struct Asked {
     settings: Settings,
-    /// The keys of seeds that changed.
+    /// Keys of seeds that changed.
     seeds: Vec<String>,
 }
 
-/// The settings in force, with the politeness, the exclusions and the budgets of others.
-fn taken_over(running: &Settings, asked: &Settings) -> Settings {
-    let held = &running.politeness;
+/// Returns the settings in force, with the politeness, exclusions and budgets of `requested`.
+fn taken_over(running: &Settings, requested: &Settings) -> Settings {
+    let current = &running.politeness;
     Settings {
         politeness: Politeness {
-            concurrency: held.concurrency,
-            look_ups: held.look_ups,
-            hosts_in_memory: held.hosts_in_memory,
-            wait_unreachable: held.wait_unreachable,
-            own_site: held.own_site,
-            robots: held.robots,
-            ..asked.politeness.clone()
+            concurrency: current.concurrency,
+            look_ups: current.look_ups,
+            hosts_in_memory: current.hosts_in_memory,
+            wait_unreachable: current.wait_unreachable,
+            own_site: current.own_site,
+            robots: current.robots,
+            ..requested.politeness.clone()
         },
         scope: Scope {
-            exclude_host: asked.scope.exclude_host.clone(),
-            include: asked.scope.include.clone(),
-            exclude: asked.scope.exclude.clone(),
-            max_pages: asked.scope.max_pages,
-            max_bytes: asked.scope.max_bytes,
-            max_server_time: asked.scope.max_server_time,
-            max_time: asked.scope.max_time,
-            max_pages_per_host: asked.scope.max_pages_per_host,
-            max_bytes_per_host: asked.scope.max_bytes_per_host,
-            max_server_time_per_host: asked.scope.max_server_time_per_host,
-            max_time_per_host: asked.scope.max_time_per_host,
+            exclude_host: requested.scope.exclude_host.clone(),
+            include: requested.scope.include.clone(),
+            exclude: requested.scope.exclude.clone(),
+            max_pages: requested.scope.max_pages,
+            max_bytes: requested.scope.max_bytes,
+            max_server_time: requested.scope.max_server_time,
+            max_time: requested.scope.max_time,
+            max_pages_per_host: requested.scope.max_pages_per_host,
+            max_bytes_per_host: requested.scope.max_bytes_per_host,
+            max_server_time_per_host: requested.scope.max_server_time_per_host,
+            max_time_per_host: requested.scope.max_time_per_host,
             ..running.scope.clone()
         },
-        site: sites::with_access_of(&running.site, &asked.site),
-        group: asked.group.clone(),
+        site: sites::with_access_of(&running.site, &requested.site),
+        group: requested.group.clone(),
         ..running.clone()
     }
 }
 
-/// A key that has another value.
+/// A key whose value differs.
 struct Difference {
     table: String,
     key: String,
@@ -165,7 +165,7 @@ impl Difference {
         }
     }
 
-    /// The key with its value; of a list what came and went.
+    /// Returns the key with its value; for a list, how many entries were added and removed.
     fn to_line(&self) -> String {
         let name = self.name();
         let list = |value: &Option<Value>| match value {
@@ -176,9 +176,9 @@ impl Difference {
             (list(&self.before), list(&self.after));
         match (lists, &self.after) {
             ((Some(before), Some(after)), _) => {
-                let came = after.difference(&before).count();
-                let went = before.difference(&after).count();
-                format!("{name}: {came} more, {went} less")
+                let added = after.difference(&before).count();
+                let removed = before.difference(&after).count();
+                format!("{name}: {added} more, {removed} less")
             }
             (_, Some(after)) => format!("{name} = {after}"),
             (_, None) => format!("{name} as for every host"),
@@ -186,20 +186,20 @@ impl Difference {
     }
 }
 
-/// The keys that differ between two sets of settings.
+/// Returns the keys that differ between two sets of settings.
 fn differences(before: &Table, after: &Table) -> Vec<Difference> {
-    let mut found = Vec::new();
-    note_differences(TOP, before, after, &mut found);
-    found
+    let mut differences = Vec::new();
+    note_differences(TOP, before, after, &mut differences);
+    differences
 }
 
-fn note_differences(at: &str, before: &Table, after: &Table, found: &mut Vec<Difference>) {
+fn note_differences(at: &str, before: &Table, after: &Table, differences: &mut Vec<Difference>) {
     let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     for key in keys {
         let (was, is) = (before.get(key), after.get(key));
         let table = |value: Option<&Value>| value.and_then(Value::as_table).cloned();
         match (table(was), table(is)) {
-            (None, None) if was != is => found.push(Difference {
+            (None, None) if was != is => differences.push(Difference {
                 table: at.to_owned(),
                 key: key.clone(),
                 before: was.cloned(),
@@ -212,7 +212,7 @@ fn note_differences(at: &str, before: &Table, after: &Table, found: &mut Vec<Dif
                     at => format!("{at}.{}", Value::from(key.as_str())),
                 };
                 let (was, is) = (was.unwrap_or_default(), is.unwrap_or_default());
-                note_differences(&name, &was, &is, found);
+                note_differences(&name, &was, &is, differences);
             }
         }
     }
@@ -245,16 +245,16 @@ mod tests {
         (sources, file, running)
     }
 
-    /// The words for a file that says `after` in the place of `before`.
-    fn told(flags: &str, before: &str, after: &str) -> String {
+    /// Reports what happens when a file's content changes from `before` to `after`.
+    fn report(flags: &str, before: &str, after: &str) -> String {
         let dir = tempfile::tempdir().unwrap();
         let flags = parse(flags, "flags").unwrap();
         let (sources, file, running) = sources(&dir, flags, before);
         let checked = check(&running).unwrap();
         std::fs::write(&file, format!("{SEED}{after}")).unwrap();
-        let told = match sources.read_again(&running, &checked) {
+        let report = match sources.read_again(&running, &checked) {
             Ok(read) => {
-                // What was taken over stays so.
+                // Rereading again changes nothing.
                 let again = sources.read_again(&read.settings, &read.checked).unwrap();
                 assert!(again.taken.is_empty(), "{:?}", again.taken);
                 assert_eq!(again.later, read.later);
@@ -267,11 +267,11 @@ mod tests {
             }
             Err(problem) => problem.to_string(),
         };
-        told.replace(&dir.path().display().to_string(), "DIR")
+        report.replace(&dir.path().display().to_string(), "DIR")
     }
 
     #[test]
-    fn ours_politeness_exclusions_and_budgets_are_taken_over_and_the_rest_waits() {
+    fn politeness_exclusions_and_budgets_are_taken_over_and_the_rest_waits() {
         let before = "[scope]\nexclude = [\"/a\", \"/b\"]\nmax-depth = 3\nmax-pages = 9\n\
                       [site.\"a.example\"]\ndelay = \"9s\"\nmax-pages = 7\n\
                       [group.old]\nhosts = [\"b.example\"]\nmax-pages = 3\n";
@@ -300,30 +300,30 @@ mod tests {
               [politeness] concurrency
               [scope] max-depth
               [site."a.example"] plain-http"#]]
-        .assert_eq(&told("", before, after));
+        .assert_eq(&report("", before, after));
     }
 
     #[test]
-    fn ours_flags_win_over_what_is_read_again() {
+    fn flags_win_over_reread_settings() {
         let flags = "politeness.delay = \"7s\"\nscope.exclude = [\"/flag\"]\n";
         let after = "[politeness]\ndelay = \"5s\"\njitter = 0.01\n[scope]\nexclude = [\"/b\"]\n";
-        let told = told(flags, "", after);
+        let report = report(flags, "", after);
         assert!(
-            told.starts_with("taken:\n  [politeness] jitter = 0.01\nlater:\n"),
-            "{told}"
+            report.starts_with("taken:\n  [politeness] jitter = 0.01\nlater:\n"),
+            "{report}"
         );
     }
 
     #[test]
-    fn ours_all_that_is_wrong_with_what_is_read_again_is_told() {
-        let unread = told("", "", "[politenes]\n[scope]\nexclude = [\"(\"]\n");
+    fn all_problems_with_reread_settings_are_reported() {
+        let unread = report("", "", "[politenes]\n[scope]\nexclude = [\"(\"]\n");
         for part in [
             "DIR/site.toml:2:2: unknown key or table `politenes`",
             "site.toml:4:",
         ] {
             assert!(unread.contains(part), "{unread}");
         }
-        let unusable = told("", "", "[politeness]\nper-host = 0\nper-address = 0\n");
+        let unusable = report("", "", "[politeness]\nper-host = 0\nper-address = 0\n");
         for part in [
             "site.toml:3:1: --per-host is 0",
             "site.toml:4:1: --per-address is 0",
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_lists_of_hosts_that_flags_name_are_read_again() {
+    fn lists_of_hosts_that_flags_name_are_read_again() {
         let dir = tempfile::tempdir().unwrap();
         let list = dir.path().join("out.txt");
         std::fs::write(&list, "a.example\n").unwrap();

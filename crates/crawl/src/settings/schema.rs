@@ -1,5 +1,5 @@
-//! The JSON Schema of a file of settings, for editors and for programs that write such files: from
-//! the same table as flags, keys and defaults.
+//! The JSON Schema of a settings file, for editors and for programs that write such files.
+//! Generated from the same table as flags, keys and defaults.
 
 use clap::{Args as _, Command};
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use super::sites::{self, SiteTerms};
 use super::tables::{Layer, Settings, TABLES, schemas};
 use crate::values::{FilePath, SchemaValue as _};
 
-/// The schema of a file of settings (JSON Schema, draft 2020-12).
+/// Returns the schema of a settings file (JSON Schema, draft 2020-12).
 pub(crate) fn schema() -> String {
     let flags = Layer::augment_args(Command::new("crawl"));
     let defaults = table_of(&Settings::default());
@@ -60,7 +60,7 @@ pub(crate) fn schema() -> String {
     format!("{schema:#}\n")
 }
 
-/// The schema of a table that has these keys and no others.
+/// Returns the schema of a table that has exactly these keys.
 fn of_keys(properties: Map<String, Value>) -> Value {
     json!({ "type": "object", "additionalProperties": false, "properties": properties })
 }
@@ -86,7 +86,7 @@ mod tests {
     use super::schema;
     use crate::shared_frontier::check_url;
 
-    /// Returns whether a value is valid by a schema, as far as schemas of settings go.
+    /// Validates a value, with the subset of JSON Schema that settings use.
     fn is_valid(value: &Value, schema: &Value) -> bool {
         if let Some(any) = schema["anyOf"].as_array() {
             return any.iter().any(|schema| is_valid(value, schema));
@@ -119,10 +119,10 @@ mod tests {
                 .is_none_or(|items| items.iter().all(|item| is_valid(item, &schema["items"])))
     }
 
-    /// A value of each type in each key: what is read is valid by the schema, and what is no text is
-    /// read where it is valid.
+    /// Tries a value of each type for each key. Every value that is read must be valid, and every valid value
+    /// that isn't text must be read.
     #[test]
-    fn ours_the_schema_and_the_reader_take_the_same_types_of_values() {
+    fn the_schema_and_the_reader_take_the_same_types_of_values() {
         let values = [
             json!(0),
             json!(7),
@@ -147,7 +147,8 @@ mod tests {
             for (key, schema) in schema["properties"].as_object().unwrap() {
                 for value in &values {
                     let text = format!("[{table}]\n{key} = {value}\n");
-                    // The text of this key is judged after it is read, since it may hold a password.
+                    // This key's text is checked only after it is read, since it may hold a
+                    // password.
                     let is_judged = key != "frontier"
                         || value.as_array().is_none_or(|urls| {
                             let mut urls = urls.iter().filter_map(Value::as_str);
@@ -168,7 +169,7 @@ mod tests {
         compare("group.a", group);
         let site = &schema["properties"][sites::TABLE]["additionalProperties"];
         let mut site = site.clone();
-        // These hold tables.
+        // These keys hold tables.
         let keys = site["properties"].as_object_mut().unwrap();
         keys.retain(|_, schema| schema["type"] != "object");
         compare("site.\"a.example\"", &site);
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_schema_has_every_key() {
+    fn the_schema_has_every_key() {
         let schema: Value = serde_json::from_str(&schema()).unwrap();
         let keys = |of: &Value| {
             let keys = of["properties"].as_object().unwrap().keys();

@@ -1,4 +1,4 @@
-//! Lists of seeds: a line for each, which may be a JSON object, or a sitemap.
+//! Lists of seeds: files with one seed or JSON object per line, and sitemaps.
 
 use crawl_extractor::{Limits, SitemapKind, read_sitemap};
 
@@ -8,18 +8,20 @@ use crate::error::{CommandError, Problems, Unread};
 use crate::input::read_file;
 use crate::values::FilePath;
 
-/// A list that is longer is refused: seeds stand in `crawl.toml`, which is read whole. Bytes.
+/// Maximum size of a list, in bytes. Seeds are stored in `crawl.toml`, which is read whole.
+/// Beyond the limit: refused.
 const MAX_SEED_LIST_BYTES: usize = 3 * 1024 * 1024;
-/// Seeds of one list.
+/// Maximum number of seeds in one list.
+/// Beyond the limit: refused.
 const MAX_LISTED_SEEDS: usize = 10_000;
-/// Lines of a list that are told to be unusable; of others the number is.
-const MAX_LINES_TOLD: usize = 20;
+/// Maximum number of unusable lines to report individually; the rest are only counted.
+const MAX_LINES_REPORTED: usize = 20;
 
 const LINE_HINT: &str = "a line is a URL such as `https://example.org/`, or a host such as \
                          `example.org`, or a JSON object with `url`; one that begins with `#` is \
                          left out";
 
-/// Adds `sitemaps` as sources of seeds, and the seeds that `files` list, to `seeds`.
+/// Adds `sitemaps`, and the seeds that `files` list, to `seeds`.
 pub(super) fn read_in(
     seeds: &mut Option<Vec<ListedSeed>>,
     sitemaps: Vec<String>,
@@ -49,20 +51,20 @@ pub(super) fn read_in(
     }
 }
 
-/// Reads the seeds of a list, which is a sitemap where it begins with `<`, and notes all that is
-/// wrong with it, each with its line; `name` is the list's name in messages.
+/// Reads the seeds of a list, or of a sitemap if it starts with `<`. Notes all problems with their
+/// lines; `name` is the list's name in messages.
 fn read_list(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSeed> {
     let list = without_bom(list);
-    let mut refuse = |what: String, hint: &str| {
+    let mut refuse = |message: String, hint: &str| {
         problems.note::<()>(Err(
-            CommandError::usage(format!("{name}: {what}")).hint(hint.to_owned())
+            CommandError::usage(format!("{name}: {message}")).hint(hint.to_owned())
         ));
         Vec::new()
     };
     let in_parts = "give it in parts, to a crawl each";
     if list.len() > MAX_SEED_LIST_BYTES {
-        let what = format!("a list of seeds of more than {MAX_SEED_LIST_BYTES} bytes");
-        return refuse(what, in_parts);
+        let message = format!("a list of seeds of more than {MAX_SEED_LIST_BYTES} bytes");
+        return refuse(message, in_parts);
     }
     let mut of_entries = Problems::default();
     let seeds = match list.trim_ascii_start().first() {
@@ -74,8 +76,8 @@ fn read_list(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSeed
     match seeds.len() {
         0 if of_entries.is_empty() => refuse("it lists no seed".to_owned(), LINE_HINT),
         count if count > MAX_LISTED_SEEDS => {
-            let what = format!("it lists {count} seeds, and {MAX_LISTED_SEEDS} are the most");
-            refuse(what, in_parts);
+            let message = format!("it lists {count} seeds, and {MAX_LISTED_SEEDS} are the most");
+            refuse(message, in_parts);
             problems.extend(of_entries);
             Vec::new()
         }
@@ -86,24 +88,24 @@ fn read_list(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSeed
     }
 }
 
-/// A list without the mark of UTF-8 that some editors set before it.
+/// Strips the byte order mark that some editors write.
 pub(super) fn without_bom(list: &[u8]) -> &[u8] {
     list.strip_prefix(b"\xef\xbb\xbf").unwrap_or(list)
 }
 
-/// The faults of a line: each with its column, from 1, and its remedy where that is not
-/// the one of all lines.
+/// The faults of a line: each with its column, starting at 1, and its own hint if the list's hint
+/// doesn't fit.
 #[derive(Debug)]
 pub(super) struct LineProblems(Vec<(usize, String, Option<String>)>);
 
 impl From<String> for LineProblems {
-    fn from(what: String) -> LineProblems {
-        LineProblems(vec![(1, what, None)])
+    fn from(message: String) -> LineProblems {
+        LineProblems(vec![(1, message, None)])
     }
 }
 
-/// The entries of a list's lines, as `read` takes them with the number of their line; empty ones
-/// and comments are left out. Notes what is wrong with the others.
+/// Parses the lines of a list with `read`, which gets the line and its number. Skips empty lines
+/// and comments, and notes problems of unusable ones.
 pub(super) fn lines<T>(
     list: &[u8],
     name: &str,
@@ -116,29 +118,32 @@ pub(super) fn lines<T>(
         let entry = match text_of(line) {
             Ok(None) => continue,
             Ok(Some(text)) => read(text, number),
-            Err(what) => Err(what.into()),
+            Err(message) => Err(message.into()),
         };
         match entry {
             Ok(entry) => entries.push(entry),
-            Err(LineProblems(told)) => {
+            Err(LineProblems(faults)) => {
                 wrong += 1;
-                for (column, what, own) in told.into_iter().filter(|_| wrong <= MAX_LINES_TOLD) {
-                    let what = CommandError::usage(format!("{name}:{number}:{column}: {what}"));
+                for (column, message, own) in
+                    faults.into_iter().filter(|_| wrong <= MAX_LINES_REPORTED)
+                {
+                    let message =
+                        CommandError::usage(format!("{name}:{number}:{column}: {message}"));
                     let hint = own.unwrap_or_else(|| hint.to_owned());
-                    problems.note::<()>(Err(what.hint(hint)));
+                    problems.note::<()>(Err(message.hint(hint)));
                 }
             }
         }
     }
-    if wrong > MAX_LINES_TOLD {
-        let more = wrong - MAX_LINES_TOLD;
-        let what = format!("{name}: {more} more lines are unusable");
-        problems.note::<()>(Err(CommandError::usage(what)));
+    if wrong > MAX_LINES_REPORTED {
+        let more = wrong - MAX_LINES_REPORTED;
+        let message = format!("{name}: {more} more lines are unusable");
+        problems.note::<()>(Err(CommandError::usage(message)));
     }
     entries
 }
 
-/// The text of a line; none where it is empty or a comment.
+/// Returns the text of a line. `None` if it is empty or a comment.
 fn text_of(line: &[u8]) -> Result<Option<&str>, String> {
     let text = std::str::from_utf8(line).map(str::trim).map_err(|_| {
         let text = String::from_utf8_lossy(line);
@@ -150,18 +155,20 @@ fn text_of(line: &[u8]) -> Result<Option<&str>, String> {
 fn read_line(line: &str, name: &str, number: u64) -> Result<ListedSeed, LineProblems> {
     let seed = match line.starts_with('{') {
         true => ListedSeed::of_json(line).map_err(|problems| {
-            let placed = problems.into_iter().map(|SeedProblem { key, what, hint }| {
-                (column_of(line, key.as_deref()), what, hint)
-            });
+            let placed = problems
+                .into_iter()
+                .map(|SeedProblem { key, message, hint }| {
+                    (column_of(line, key.as_deref()), message, hint)
+                });
             LineProblems(placed.collect())
         })?,
         false => ListedSeed::plain(line),
     };
     if let Err(why) = seeds::read(&seed.url) {
-        let what = format!("unusable seed `{}`: {why}", seed.url);
+        let message = format!("unusable seed `{}`: {why}", seed.url);
         let key = if seed.is_sitemap { "sitemap" } else { "url" };
         let column = column_of(line, Some(key));
-        return Err(LineProblems(vec![(column, what, None)]));
+        return Err(LineProblems(vec![(column, message, None)]));
     }
     Ok(ListedSeed {
         place: Some(format!("{name}:{number}:1")),
@@ -169,24 +176,24 @@ fn read_line(line: &str, name: &str, number: u64) -> Result<ListedSeed, LineProb
     })
 }
 
-/// The column, from 1, at which a line of JSON has a key; 1 where it has none.
+/// Returns the column, starting at 1, of a key in a line of JSON; 1 if the key isn't there.
 fn column_of(line: &str, key: Option<&str>) -> usize {
     let key = key.and_then(|key| serde_json::to_string(key).ok());
     let at = key.and_then(|key| {
-        let mut found = line.match_indices(&key);
-        found.find_map(|(at, text)| {
-            let behind = line[at + text.len()..].trim_start();
-            behind.starts_with(':').then_some(at)
+        let mut matches = line.match_indices(&key);
+        matches.find_map(|(at, text)| {
+            let rest = line[at + text.len()..].trim_start();
+            rest.starts_with(':').then_some(at)
         })
     });
     line[..at.unwrap_or_default()].chars().count() + 1
 }
 
-/// The pages of a sitemap that lies in a file; notes what is wrong with the others.
+/// Returns the pages of a sitemap in a file, and notes problems with unusable ones.
 fn of_sitemap(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSeed> {
     let sitemap = read_sitemap(list, None, &Limits::default());
-    let mut refuse = |what: &str, hint: &str| {
-        let problem = CommandError::usage(format!("{name}: {what}")).hint(hint.to_owned());
+    let mut refuse = |message: &str, hint: &str| {
+        let problem = CommandError::usage(format!("{name}: {message}")).hint(hint.to_owned());
         problems.note::<()>(Err(problem));
     };
     match sitemap.kind {
@@ -194,9 +201,9 @@ fn of_sitemap(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSee
             let entries = sitemap.entries.into_iter().map(|entry| entry.loc);
             let (seeds, unusable): (Vec<_>, Vec<_>) =
                 entries.partition(|seed| seeds::read(seed).is_ok());
-            for seed in unusable.iter().take(MAX_LINES_TOLD) {
-                let what = format!("unusable seed `{seed}` in the sitemap");
-                refuse(&what, "a `loc` is a whole URL");
+            for seed in unusable.iter().take(MAX_LINES_REPORTED) {
+                let message = format!("unusable seed `{seed}` in the sitemap");
+                refuse(&message, "a `loc` is a whole URL");
             }
             return seeds.into_iter().map(ListedSeed::plain).collect();
         }
@@ -229,7 +236,7 @@ mod tests {
         reason = "an expectation is written where it is used"
     )]
     fn check(list: &[u8], expect: Expect) {
-        let found = match read_list(list, "seeds.txt") {
+        let text = match read_list(list, "seeds.txt") {
             Ok(seeds) => {
                 let seeds = seeds.iter().map(|seed| match seed.terms.is_empty() {
                     true => seed.url.clone(),
@@ -239,11 +246,11 @@ mod tests {
             }
             Err(refusal) => refusal.to_string(),
         };
-        expect.assert_eq(&found);
+        expect.assert_eq(&text);
     }
 
     #[test]
-    fn ours_a_line_is_a_seed_and_what_is_wrong_is_told_at_once() {
+    fn a_line_is_a_seed_and_all_problems_are_reported_at_once() {
         check(
             "\u{feff}# mine\r\nhttp://a.example/x \r\n\n  b.example\nhttp://a.example/x".as_bytes(),
             expect!["http://a.example/x b.example http://a.example/x"],
@@ -279,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_line_of_json_is_a_seed_with_settings_of_its_own() {
+    fn a_json_line_is_a_seed_with_its_own_settings() {
         let list = b"a.example\n  {\"url\": \"b.example\", \"label\": \"press\"}\r\n";
         let seeds = read_list(list, "seeds.jsonl").unwrap();
         assert_eq!(seeds[1].terms.label.as_deref(), Some("press"));
@@ -297,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_pages_of_a_sitemap_are_seeds() {
+    fn the_pages_of_a_sitemap_are_seeds() {
         check(
             b"<?xml version='1.0'?><urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>\
               <url><loc> http://a.example/?x=1&amp;y </loc></url><url><loc>http://b.example/</loc></url></urlset>",

@@ -1,26 +1,25 @@
 //! Seeds as they are typed: a whole URL, or a host as one types it into a browser.
 //!
-//! A host that stands alone is asked over https. Where no connection can be made by it, http
-//! stands in, and that is said. Loopback names and addresses are asked over http at once: what
-//! runs there is most often a server without a certificate. A crawl that goes on keeps to what
-//! it began with.
+//! A bare host is requested over https. If no https connection can be made, the crawl falls back to
+//! http and reports it. Loopback names and addresses use http from the start, because servers there
+//! rarely have a certificate. A continued crawl keeps the scheme it started with.
 
 use crawl_scope::SeedTerms;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize, class_of_host, host_and_port};
 
 use crate::error::CommandError;
 
-/// A seed that was read.
+/// A parsed seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seed {
-    /// The URL at which the crawl starts.
+    /// The URL where the crawl starts.
     pub(crate) url: CanonicalUrl,
-    /// The URL to use where no connection can be made by that: http for https, of a host that
-    /// was typed without a scheme.
+    /// The http URL to fall back to if no https connection can be made. Set if the host was typed
+    /// without a scheme.
     pub(crate) stand_in: Option<CanonicalUrl>,
-    /// Its own scope, depth and label.
+    /// The seed's own scope, depth and label.
     pub(crate) terms: SeedTerms,
-    /// True if it is a sitemap, whose entries are seeds.
+    /// Whether this is a sitemap whose entries are seeds.
     pub(crate) is_sitemap: bool,
 }
 
@@ -36,8 +35,7 @@ impl Seed {
     }
 }
 
-/// Returns whether a word is meant as a seed, and not as a command: a URL, or a host with a dot or
-/// a port.
+/// Returns whether a word is a seed rather than a command: a URL, or a host with a dot or a port.
 pub(crate) fn is_seed(word: &str) -> bool {
     if word.starts_with('-') {
         return false;
@@ -54,10 +52,10 @@ pub(crate) fn is_seed(word: &str) -> bool {
         && (is_port || host.contains(['.', '[']) || host == "localhost")
 }
 
-/// Reads a seed.
+/// Parses a seed.
 ///
 /// # Errors
-/// Why it names nothing that a crawler can ask for.
+/// The reason why a crawler can't fetch it.
 pub(crate) fn read(typed: &str) -> Result<Seed, Unusable> {
     let typed = typed.trim();
     if has_scheme(typed) || !is_seed(typed) {
@@ -73,10 +71,10 @@ pub(crate) fn read(typed: &str) -> Result<Seed, Unusable> {
     })
 }
 
-/// Reads the URL of a page as a crawl would take it: whole, or as a bare `host/path`.
+/// Parses the URL of a page as a crawl would: whole, or as a bare `host/path`.
 ///
 /// # Errors
-/// A message that names what was typed.
+/// A message that quotes the input.
 pub(crate) fn read_page(typed: &str) -> Result<Seed, CommandError> {
     read(typed).map_err(|why| {
         CommandError::usage(format!("unusable URL `{typed}`: {why}"))
@@ -92,12 +90,12 @@ pub(super) fn has_scheme(word: &str) -> bool {
     word.contains("://") || starts("http:") || starts("https:")
 }
 
-/// What stands before the path of a word without a scheme.
+/// Returns the part before the path, of a word without a scheme.
 fn authority(word: &str) -> &str {
     word.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-/// Letters beyond ASCII are written as Punycode.
+/// Letters beyond ASCII are allowed; they are written as Punycode.
 fn may_be_in_host(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '-' | '_')
 }
@@ -107,7 +105,7 @@ mod tests {
     use super::{is_seed, read};
 
     #[test]
-    fn ours_a_seed_is_a_url_or_a_host_with_a_dot_or_a_port() {
+    fn a_seed_is_a_url_or_a_host_with_a_dot_or_a_port() {
         for seed in [
             "http://a/",
             "HTTPS://a/",
@@ -147,18 +145,18 @@ mod tests {
     }
 
     fn check(typed: &str, expect: &str) {
-        let found = match read(typed) {
+        let text = match read(typed) {
             Ok(seed) => match seed.stand_in {
                 Some(http) => format!("{}, else {http}", seed.url),
                 None => seed.url.to_string(),
             },
             Err(why) => why.to_string(),
         };
-        assert_eq!(found, expect, "{typed}");
+        assert_eq!(text, expect, "{typed}");
     }
 
     #[test]
-    fn ours_a_host_alone_is_asked_over_https_first() {
+    fn bare_host_uses_https_first() {
         check(
             "example.org",
             "https://example.org/, else http://example.org/",
@@ -174,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_loopback_names_and_addresses_are_asked_over_http() {
+    fn loopback_names_and_addresses_use_http() {
         check("localhost:8080", "http://localhost:8080/");
         check("a.localhost", "http://a.localhost/");
         check("127.0.0.1:8080/x", "http://127.0.0.1:8080/x");

@@ -1,4 +1,4 @@
-//! A crawl that workers share: what its settings must hold, and what all of them have alike.
+//! Settings of a crawl that workers share: which are allowed, and which must be the same everywhere.
 
 #[cfg(feature = "shared-frontier")]
 use std::path::Path;
@@ -17,18 +17,18 @@ use super::tables::Settings;
 use crate::error::{CommandError, Problems};
 use crate::shared_frontier::{check_url, opener};
 
-/// The bounds of a lease: a shorter one would end by a pause of the network, with a longer one
-/// nobody asks the hosts of a dead worker for hours.
+/// Bounds of a lease. A network pause would end a shorter one; with a longer one, a dead worker's
+/// hosts would wait for hours.
 const MIN_LEASE: Duration = Duration::from_secs(2);
 const MAX_LEASE: Duration = Duration::from_secs(60 * 60);
 
-/// The most characters of the name of a crawl or a worker.
+/// Maximum number of characters in the name of a crawl or a worker.
 const MAX_NAME: usize = 100;
 
-/// Tables of settings that each worker has for itself.
+/// Tables of settings that may differ between workers.
 const OWN_TABLES: [&str; 4] = ["display", "frontier", "output", "crawl"];
 
-/// Settings that each worker has for itself, by table and key: they depend on its machine.
+/// Settings that may differ between workers, by table and key: they depend on the machine.
 const OWN_KEYS: [(&str, &str); 9] = [
     ("politeness", "concurrency"),
     ("politeness", "look-ups"),
@@ -41,10 +41,12 @@ const OWN_KEYS: [(&str, &str); 9] = [
     ("scope", "max-time"),
 ];
 
-/// Settings of output that all workers have alike: what is kept of a part would pass for the whole.
+/// Output settings that all workers must share; otherwise a partial output would pass for
+/// the whole.
 const SHARED_OUTPUT: [&str; 2] = ["warc", "links"];
 
-/// Refuses a name of a crawl or a worker that is too long, or that a terminal would not show.
+/// Rejects the name of a crawl or a worker if it is too long or has characters that a terminal
+/// would not show.
 pub(crate) fn check_name(key: &'static str, name: &str) -> Result<(), CommandError> {
     let is_long = name.chars().count() > MAX_NAME;
     match is_long || name.chars().any(char::is_control) {
@@ -57,14 +59,14 @@ pub(crate) fn check_name(key: &'static str, name: &str) -> Result<(), CommandErr
     }
 }
 
-/// Notes what is wrong with the settings of a crawl that workers share.
+/// Notes problems with the settings of a crawl that workers share.
 pub(super) fn check_shared(settings: &Settings, problems: &mut Problems) {
     let place = &settings.frontier;
     for (key, name) in [("crawl", &place.crawl), ("worker", &place.worker)] {
         problems.note(check_name(key, name));
     }
-    let mut refuse = |key: &'static str, what: String, hint: &str| {
-        let problem = CommandError::usage(what).hint(hint).about(key);
+    let mut refuse = |key: &'static str, message: String, hint: &str| {
+        let problem = CommandError::usage(message).hint(hint).about(key);
         problems.note::<()>(Err(problem));
     };
     if place.frontier.is_empty() {
@@ -80,8 +82,8 @@ pub(super) fn check_shared(settings: &Settings, problems: &mut Problems) {
     for url in &place.frontier {
         problems.note(check_url(&url.0).map_err(|why| why.about("frontier")));
     }
-    let mut refuse = |key: &'static str, what: String, hint: &str| {
-        let problem = CommandError::usage(what).hint(hint).about(key);
+    let mut refuse = |key: &'static str, message: String, hint: &str| {
+        let problem = CommandError::usage(message).hint(hint).about(key);
         problems.note::<()>(Err(problem));
     };
     if place.worker.is_empty() {
@@ -99,23 +101,23 @@ pub(super) fn check_shared(settings: &Settings, problems: &mut Problems) {
             "give one of 2s to 1h",
         );
     }
-    for (key, what) in not_shared(settings) {
+    for (key, message) in not_shared(settings) {
         refuse(
             key,
-            format!("{what}, which workers that share a crawl can't do yet"),
+            format!("{message}, which workers that share a crawl can't do yet"),
             "leave it out, or crawl without --frontier",
         );
     }
 }
 
-/// Settings that workers can't share, each with its key.
+/// Returns settings that a shared crawl doesn't support, each with its key.
 fn not_shared(settings: &Settings) -> Vec<(&'static str, String)> {
     let (scope, recrawl) = (&settings.scope, &settings.recrawl);
     let spends = settings
         .group
         .values()
         .any(super::groups::GroupTerms::has_budget);
-    let asked = [
+    let options = [
         (
             "sample",
             settings.sample.sample.0.is_some(),
@@ -148,11 +150,13 @@ fn not_shared(settings: &Settings) -> Vec<(&'static str, String)> {
         ),
         ("group", spends, "[group] has budgets that hosts share"),
     ];
-    let asked = asked.into_iter().filter(|(_, is_asked, _)| *is_asked);
-    asked.map(|(key, _, what)| (key, what.to_owned())).collect()
+    let options = options.into_iter().filter(|(_, is_set, _)| *is_set);
+    options
+        .map(|(key, _, message)| (key, message.to_owned()))
+        .collect()
 }
 
-/// The groups of engines and the crawl that a file of settings names, as far as it does.
+/// Returns the groups of engines and the crawl that a settings file names, if it does.
 #[cfg(feature = "shared-frontier")]
 pub(crate) fn frontier_of_file(path: &Path) -> Result<(Vec<String>, Option<String>), CommandError> {
     let layer = config_file::read(path)?;
@@ -164,7 +168,7 @@ pub(crate) fn frontier_of_file(path: &Path) -> Result<(Vec<String>, Option<Strin
     Ok((urls.map(|url| url.0).collect(), crawl))
 }
 
-/// The crawl that these settings share with other workers; none where they share none.
+/// Returns the crawl that these settings share with other workers. `None` if it isn't shared.
 pub(crate) fn shared_crawl(settings: &Settings, seeds: &[CanonicalUrl]) -> Option<SharedCrawl> {
     let place = &settings.frontier;
     if place.frontier.is_empty() {
@@ -185,7 +189,7 @@ pub(crate) fn shared_crawl(settings: &Settings, seeds: &[CanonicalUrl]) -> Optio
     })
 }
 
-/// The settings that all workers of a crawl have alike, a line each.
+/// Returns the settings that all workers must share, one per line.
 fn alike(settings: &Settings, seeds: &[CanonicalUrl]) -> String {
     let mut lines: Vec<String> = seeds.iter().map(|seed| format!("seed = {seed}")).collect();
     let all = table_of(&without_secrets(settings));
@@ -231,7 +235,7 @@ mod tests {
         settings
     }
 
-    /// The name of the crawl, and the settings that all workers have alike.
+    /// Returns the name of the crawl and the settings that all workers must share.
     fn shared(change: impl FnOnce(&mut Settings)) -> (String, String) {
         let settings = settings(change);
         let url = |seed: &ListedSeed| seeds::read(&seed.url).unwrap().url;
@@ -247,20 +251,30 @@ mod tests {
     }
 
     #[test]
-    fn ours_workers_have_alike_what_decides_what_is_asked_for_and_how() {
+    fn workers_share_settings_that_affect_fetching() {
         let (crawl, usual) = shared(|_| {});
         assert_eq!(crawl, "127.0.0.1:8080");
         type Change = fn(&mut Settings);
         let changes: [(Change, bool); 8] = [
-            (|it| it.frontier.worker = "w2".to_owned(), true),
-            (|it| it.display.verbose = 2, true),
-            (|it| it.politeness.concurrency = 7, true),
-            (|it| it.fetch.proxy = "http://127.0.0.1:1".to_owned(), true),
-            (|it| it.scope.max_redirects = 3, false),
-            (|it| it.politeness.per_address = 3, false),
-            (|it| it.output.links = crate::values::Switch::On, false),
+            (|settings| settings.frontier.worker = "w2".to_owned(), true),
+            (|settings| settings.display.verbose = 2, true),
+            (|settings| settings.politeness.concurrency = 7, true),
             (
-                |it| it.seed.push("http://127.0.0.1:8081/".parse().unwrap()),
+                |settings| settings.fetch.proxy = "http://127.0.0.1:1".to_owned(),
+                true,
+            ),
+            (|settings| settings.scope.max_redirects = 3, false),
+            (|settings| settings.politeness.per_address = 3, false),
+            (
+                |settings| settings.output.links = crate::values::Switch::On,
+                false,
+            ),
+            (
+                |settings| {
+                    settings
+                        .seed
+                        .push("http://127.0.0.1:8081/".parse().unwrap());
+                },
                 false,
             ),
         ];
@@ -270,25 +284,28 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_workers_can_not_share_is_refused() {
+    fn unshareable_settings_are_refused() {
         type Change = fn(&mut Settings);
         let changes: [(Change, &str); 6] = [
-            (|it| it.frontier.worker.clear(), "no --worker"),
-            (|it| it.frontier.frontier.clear(), "no --frontier"),
+            (|settings| settings.frontier.worker.clear(), "no --worker"),
             (
-                |it| it.frontier.frontier_lease = crate::values::Span::from_secs(1),
+                |settings| settings.frontier.frontier.clear(),
+                "no --frontier",
+            ),
+            (
+                |settings| settings.frontier.frontier_lease = crate::values::Span::from_secs(1),
                 "--frontier-lease 1s",
             ),
             (
-                |it| it.output.index = crate::values::Switch::On,
+                |settings| settings.output.index = crate::values::Switch::On,
                 "--index on",
             ),
             (
-                |it| it.recrawl.recrawl = crate::values::Switch::On,
+                |settings| settings.recrawl.recrawl = crate::values::Switch::On,
                 "--recrawl",
             ),
             (
-                |it| it.frontier.crawl = "a\nb".to_owned(),
+                |settings| settings.frontier.crawl = "a\nb".to_owned(),
                 "unusable --crawl",
             ),
         ];
@@ -302,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_password_is_taken_from_no_flag_and_no_file() {
+    fn a_password_is_taken_from_no_flag_and_no_file() {
         for (url, expected) in [
             ("postgres://me:secret@db/c", "PGPASSWORD"),
             ("postgres://db/c?password=secret", "PGPASSWORD"),

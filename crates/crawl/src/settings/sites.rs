@@ -1,4 +1,4 @@
-//! Other settings for some hosts: the tables `[site."example.org"]` of a file.
+//! Settings for single hosts: the tables `[site."example.org"]` of a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::values::{Count, SchemaValue as _, Size, Span};
 /// The name of the tables.
 pub(super) const TABLE: &str = "site";
 
-/// The keys of such a table, with underscores.
+/// The keys of a table, with underscores.
 pub(super) const FIELDS: &[&str] = &[
     host_politeness::FIELDS[0],
     host_politeness::FIELDS[1],
@@ -34,11 +34,10 @@ pub(super) const FIELDS: &[&str] = &[
     host_access::FIELDS[3],
 ];
 
-/// By host name (which stands for its subdomains too) or address.
+/// Tables by host name (which includes its subdomains) or address.
 pub(crate) type Sites = BTreeMap<String, SiteTerms>;
 
-/// The settings that differ for the hosts of one name. Keys mean what they mean for every host; the
-/// bounds are those of one host.
+/// Settings for the hosts of one name. Keys have their usual meaning; bounds are per host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct SiteTerms {
@@ -48,13 +47,13 @@ pub(crate) struct SiteTerms {
     max_bytes: Option<Size>,
     max_server_time: Option<Span>,
     max_time: Option<Span>,
-    /// For this very host alone, not for its subdomains.
+    /// Only for this exact host, not for its subdomains.
     #[serde(flatten)]
     pub(super) access: AccessTerms,
 }
 
 impl SiteTerms {
-    /// The keys, each with the schema of its value.
+    /// Returns the keys, each with the schema of its value.
     pub(super) fn schemas() -> [(&'static str, Value); FIELDS.len()] {
         let [basic_auth, headers, cookies, plain_http] = AccessTerms::schemas();
         let [
@@ -83,7 +82,7 @@ impl SiteTerms {
         ]
     }
 
-    /// The budget of each host.
+    /// Returns the budget of each host.
     fn budget(&self) -> HostBudget {
         HostBudget {
             max_pages: self.max_pages.map(|pages| pages.0),
@@ -94,15 +93,15 @@ impl SiteTerms {
     }
 }
 
-/// The politeness and the budgets of sites that were read, and what those that are held to tell
-/// their hosts.
-pub(super) fn with_access_of(held: &Sites, read: &Sites) -> Sites {
-    let names: BTreeSet<&String> = held.keys().chain(read.keys()).collect();
+/// Returns the politeness and budgets of `read`, with the credentials and header fields of
+/// `current`.
+pub(super) fn with_access_of(current: &Sites, read: &Sites) -> Sites {
+    let names: BTreeSet<&String> = current.keys().chain(read.keys()).collect();
     let merged = names.into_iter().filter_map(|name| {
-        let is_in_both = held.contains_key(name) && read.contains_key(name);
+        let is_in_both = current.contains_key(name) && read.contains_key(name);
         let of = |sites: &Sites| sites.get(name).cloned().unwrap_or_default();
         let terms = SiteTerms {
-            access: of(held).access,
+            access: of(current).access,
             ..of(read)
         };
         (is_in_both || terms != SiteTerms::default()).then(|| (name.clone(), terms))
@@ -110,7 +109,7 @@ pub(super) fn with_access_of(held: &Sites, read: &Sites) -> Sites {
     merged.collect()
 }
 
-/// The budgets of the names. What is wrong with these, [`by_name`] says.
+/// Returns the budgets by name. Problems are reported by [`by_name`].
 pub(crate) fn budgets(sites: &Sites) -> HostTable<HostBudget> {
     let mut table = HostTable::default();
     for (name, terms) in sites {
@@ -119,10 +118,10 @@ pub(crate) fn budgets(sites: &Sites) -> HostTable<HostBudget> {
     table
 }
 
-/// The politeness of the names.
+/// Returns the politeness by name.
 ///
 /// # Errors
-/// All that is wrong with it.
+/// All problems found.
 pub(super) fn by_name(sites: &Sites) -> Result<HostTable<&HostTerms>, CommandError> {
     let mut problems = Problems::default();
     let mut table = HostTable::default();
@@ -138,21 +137,21 @@ pub(super) fn by_name(sites: &Sites) -> Result<HostTable<&HostTerms>, CommandErr
     problems.or(table)
 }
 
-/// The fetcher's table of the hosts that are told something.
+/// Returns credentials and header fields for the hosts that have any.
 ///
 /// # Errors
-/// All that is wrong with it.
+/// All problems found.
 pub(super) fn accesses(sites: &Sites) -> Result<Vec<HostAccess>, CommandError> {
     let mut problems = Problems::default();
-    let told = sites.iter().filter(|(_, terms)| !terms.access.is_empty());
-    let accesses = told.filter_map(|(host, terms)| {
+    let with_access = sites.iter().filter(|(_, terms)| !terms.access.is_empty());
+    let accesses = with_access.filter_map(|(host, terms)| {
         let wrong = match terms.access.access(host) {
             Ok(access) => return Some(access),
             Err(wrong) => wrong,
         };
         for (key, why) in wrong {
-            let what = format!("unusable `{key}` in [site.\"{host}\"]: {why}");
-            let problem = CommandError::usage(what)
+            let message = format!("unusable `{key}` in [site.\"{host}\"]: {why}");
+            let problem = CommandError::usage(message)
                 .hint("a value may stand in the environment: `env:NAME` takes what NAME holds");
             problems.note::<()>(Err(problem.about(key).about_site(host)));
         }

@@ -1,8 +1,8 @@
-//! The sources of settings, and which of them wins.
+//! Merges the sources of settings.
 //!
-//! From least to most: built-in defaults; the contact of the user's own config.toml;
-//! the crawl.toml of a crawl that goes on, as far as it [remembers](super::remembered);
-//! `--config FILE`; `CRAWL_CONTACT`; flags.
+//! From lowest to highest precedence: built-in defaults; the contact in the user's own config.toml;
+//! the [remembered](super::remembered) part of the continued crawl's crawl.toml; `--config FILE`;
+//! `CRAWL_CONTACT`; flags.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use super::tables::{Layer, Settings};
 use crate::error::{CommandError, NamedTable, Problems, Subject, Unread};
 use crate::settings::seeds;
 
-/// Lays all sources over each other. `flags` holds the command line and the environment.
+/// Merges all sources. `flags` holds the command line and the environment.
 pub(crate) fn gather(
     flags: Layer,
     config: Option<&Path>,
@@ -28,7 +28,7 @@ pub(crate) fn gather(
     gather_with_sources(flags, config, environment).map(|(settings, _)| settings)
 }
 
-/// The same, with the sources for a crawl that reads them again.
+/// Like [`gather`], and also returns the sources, so that a running crawl can read them again.
 pub(crate) fn gather_with_sources(
     flags: Layer,
     config: Option<&Path>,
@@ -52,7 +52,7 @@ pub(crate) fn gather_with_sources(
         let files = layer.seed_file.take().unwrap_or_default();
         seed_list::read_in(&mut layer.seed, sitemaps, files, &mut problems);
     }
-    // Lists of the command line add to the seeds of the file, which `--seed` alone replaces.
+    // Seed lists on the command line extend the file's seeds; `--seed` replaces them.
     if let (false, Some(listed), Some(seeds)) = (names_seeds, &mut flags.seed, &config.seed) {
         listed.splice(0..0, seeds.iter().cloned());
     }
@@ -73,34 +73,34 @@ pub(crate) fn gather_with_sources(
         .flatten()
         .cloned()
         .collect();
-    let mut said = flags.over(config);
-    let stored = match directory(&said) {
+    let mut explicit = flags.over(config);
+    let stored = match directory(&explicit) {
         Some(dir) => match StoredConfig::read(&dir)? {
-            Some(stored) => stored.beneath(&mut said, &seeds, environment)?,
-            None if said.seed.is_none() => return Err(nothing_there(&dir)),
+            Some(stored) => stored.beneath(&mut explicit, &seeds, environment)?,
+            None if explicit.seed.is_none() => return Err(nothing_there(&dir)),
             None => Layer::default(),
         },
         None => Layer::default(),
     };
     let beneath = stored.over(of_user(environment)?);
     sources.beneath = beneath.clone();
-    Ok((said.over(beneath).settle(), sources))
+    Ok((explicit.over(beneath).settle(), sources))
 }
 
-/// Notes what else is wrong with what can be read of flags, file and the user's own settings, so
-/// that all is told at once. What may follow from a problem that is noted already is left out.
-fn note_further(problems: &mut Problems, said: Layer) {
+/// Notes further problems in the readable parts of flags, file and user settings, so that all are
+/// reported at once. Skips problems that may only follow from one already noted.
+fn note_further(problems: &mut Problems, explicit: Layer) {
     let mut further = Problems::default();
-    check_all(&said.clone().settle(), &mut further);
+    check_all(&explicit.clone().settle(), &mut further);
     let unread: Vec<Unread> = problems
         .iter()
         .map(|problem| problem.subject.unread.clone())
         .collect();
-    problems.extend(further.filter(|problem| !follows(&problem.subject, &unread, &said)));
+    problems.extend(further.filter(|problem| !follows(&problem.subject, &unread, &explicit)));
 }
 
-/// Returns whether a problem rests on a setting that may be there, and was not read.
-fn follows(subject: &Subject, unread: &[Unread], said: &Layer) -> bool {
+/// Returns whether a problem may only exist because a setting could not be read.
+fn follows(subject: &Subject, unread: &[Unread], explicit: &Layer) -> bool {
     let may_be = |of: Option<&NamedTable>, key: &str| {
         unread.iter().any(|unread| match unread {
             Unread::Nothing => false,
@@ -111,13 +111,13 @@ fn follows(subject: &Subject, unread: &[Unread], said: &Layer) -> bool {
         })
     };
     subject.rests_on.iter().any(|key| match &subject.table {
-        Some(table) if said.says_key_of(table, key) => false,
+        Some(table) if explicit.sets_key_of(table, key) => false,
         Some(table) if may_be(Some(table), key) => true,
-        _ => !said.says_key(key) && may_be(None, key),
+        _ => !explicit.sets_key(key) && may_be(None, key),
     })
 }
 
-/// The directory of the crawl that is spoken of: what is said, or what follows from the first seed.
+/// Returns the directory of the crawl: the given one, or the default for the first seed.
 fn directory(said: &Layer) -> Option<PathBuf> {
     let output = said.output.output.as_ref();
     let named = output.filter(|output| !output.is_empty());
@@ -127,7 +127,7 @@ fn directory(said: &Layer) -> Option<PathBuf> {
     })
 }
 
-/// The contact in the user's own config.toml.
+/// Reads the contact in the user's own config.toml.
 pub(crate) fn user_contact(environment: &Environment) -> Result<Option<String>, CommandError> {
     Ok(of_user(environment)?.operator.contact)
 }
@@ -148,15 +148,15 @@ fn of_user(environment: &Environment) -> Result<Layer, CommandError> {
     if !path.is_file() {
         return Ok(Layer::default());
     }
-    let found = config_file::read(&path)?;
+    let file = config_file::read(&path)?;
     let contact = Layer {
         operator: OperatorLayer {
-            contact: found.operator.contact.clone(),
+            contact: file.operator.contact.clone(),
             ..OperatorLayer::default()
         },
         ..Layer::default()
     };
-    match found == contact {
+    match file == contact {
         true => Ok(contact),
         false => Err(CommandError::usage(format!(
             "{} holds more than `contact` of [operator]",
@@ -196,7 +196,7 @@ mod tests {
         (dir, around)
     }
 
-    /// Writes a crawl.toml as a run of this user leaves it.
+    /// Writes a crawl.toml as a run of this user would.
     fn store(dir: &TempDir, around: &Environment, text: &str) {
         let settings = parse(text, "x").unwrap().settle();
         let mark = own_mark(&settings, dir.path(), around).unwrap();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_list_of_seeds_adds_to_the_seeds_of_the_file_and_a_seed_replaces_them() {
+    fn a_list_of_seeds_adds_to_the_seeds_of_the_file_and_a_seed_replaces_them() {
         let (dir, around) = setup();
         let config = dir.path().join("given.toml");
         fs::write(&config, "seed = [\"http://a.example/\"]\n").unwrap();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_stored_settings_count_only_without_a_seed() {
+    fn stored_settings_count_only_without_a_seed() {
         let (dir, around) = setup();
         let stored = "seed = [\"http://e.example/\"]\n[politeness]\ndelay = \"7s\"\n";
         store(&dir, &around, stored);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_user_file_holds_a_contact_only() {
+    fn user_file_holds_a_contact_only() {
         let (dir, around) = setup();
         let user = dir.path().join("home/crawl/config.toml");
         fs::write(&user, "[politeness]\ndelay = \"1ms\"\n").unwrap();

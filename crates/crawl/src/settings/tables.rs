@@ -1,4 +1,4 @@
-//! Every setting, by table: its flag, key, help, default, and what a later run makes of it.
+//! Every setting, by table: its flag, key, help and default, and how a later run uses it.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,22 +22,24 @@ use crate::values::{
     Size, Span, Switch,
 };
 
-/// The use that a later run makes of a key of the directory's crawl.toml.
+/// How a later run uses a key of the directory's crawl.toml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
-    /// It holds in every later run: what is kept of a part of the pages would pass for the whole.
+    /// Holds in every later run, so that all pages of the crawl are kept alike.
     Kept,
-    /// It holds where a run names no seed, and so goes on as the last one did.
+    /// Holds in a run that names no seed, and so continues the last one.
     GoesOn,
-    /// The same, where it is known as this user's word. What else it could do, in words.
+    /// Like `GoesOn`, but only if the key is known to be this user's own setting. The text names
+    /// what the key could do otherwise.
     Guarded(&'static str),
-    /// Each run says it anew.
+    /// Never remembered: each run sets it.
     EachRun,
 }
 use Memory::{EachRun, GoesOn, Guarded, Kept};
 
-/// Defines each table of settings as a layer (what one source says: every field may be absent)
-/// and as what is in force, from one list of fields; and both of all tables together.
+/// Defines, from one list of fields, two types for each table of settings: a layer (the values of
+/// one source, each optional) and the settings in force. Also defines both types for the whole of
+/// the settings.
 macro_rules! tables {
     ($(
         $table:ident, $heading:literal, $layer:ident, $settled:ident {
@@ -73,37 +75,37 @@ macro_rules! tables {
         #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
         #[serde(default)]
         pub(crate) struct Layer {
-            /// The start of the crawl: a URL or a host (may be repeated)
+            /// Seed of the crawl: a URL or a host (may be repeated)
             ///
-            /// `--seed` itself may be left out: `crawl example.org` asks `https://example.org/`,
-            /// and http where no connection can be made by https; loopback names and addresses are
-            /// asked over http. In a file of settings it may be a table too, as a line of --seed-file is
-            /// an object.
+            /// `--seed` itself may be omitted: `crawl example.org` requests `https://example.org/`,
+            /// and falls back to http if no https connection can be made. Loopback names and
+            /// addresses are requested over http. A settings file may also give a table, with the
+            /// keys of a JSON object in --seed-file.
             #[arg(long, value_name = "URL")]
             pub(crate) seed: Option<Vec<ListedSeed>>,
-            /// Take the seeds that this file lists too; `-` is stdin (may be repeated)
+            /// Read seeds from this file too; `-` is stdin (may be repeated)
             ///
-            /// A line for each: a URL or a host, or a JSON object such as {"url": "example.org",
-            /// "scope": "prefix", "depth": 2, "label": "press"}; lines that begin with `#` are left out.
-            /// A file that begins with `<` is read as a sitemap, whose pages are the seeds. A relative
-            /// path begins at the working directory, in a file of settings too.
+            /// One seed per line: a URL, a host, or a JSON object such as {"url": "example.org",
+            /// "scope": "prefix", "depth": 2, "label": "press"}. Lines starting with `#` are
+            /// ignored. A file starting with `<` is read as a sitemap whose pages are the seeds.
+            /// Relative paths start at the working directory, even in a settings file.
             #[arg(long, value_name = "FILE", display_order = 1)]
             #[serde(rename = "seed-file")]
             pub(crate) seed_file: Option<Vec<FilePath>>,
-            /// Take what the sitemap at this URL lists as seeds (may be repeated)
+            /// Use the entries of the sitemap at this URL as seeds (may be repeated)
             ///
-            /// It is asked for as a part of the crawl, by the rules of its robots.txt; of an index all
-            /// of its sitemaps are. The entries have depth 0 and are asked for on whatever host they
-            /// lie, unless excluded. The host of the sitemap joins the scope as that of a seed does;
-            /// those of entries do not.
+            /// The sitemap is fetched as part of the crawl and is subject to robots.txt. A sitemap
+            /// index includes all of its sitemaps. Entries have depth 0 and are fetched from any
+            /// host, unless excluded. The sitemap's own host joins the scope as a seed's host does;
+            /// the hosts of its entries don't.
             #[arg(long, value_name = "URL", display_order = 2)]
             #[serde(rename = "seed-sitemap")]
             pub(crate) seed_sitemap: Option<Vec<String>>,
             $( #[command(flatten)] pub(crate) $table: $layer, )+
-            /// Other settings for some hosts; in files alone.
+            /// Settings for single hosts; only in files.
             #[arg(skip)]
             pub(crate) site: Option<Sites>,
-            /// Groups of hosts that share a budget and a politeness; in files alone.
+            /// Groups of hosts that share a budget and politeness settings; only in files.
             #[arg(skip)]
             pub(crate) group: Option<Groups>,
         }
@@ -111,19 +113,19 @@ macro_rules! tables {
         /// The settings in force.
         #[derive(Clone, Debug, PartialEq, Serialize)]
         pub(crate) struct Settings {
-            /// As typed.
+            /// As typed by the user.
             pub(crate) seed: Vec<ListedSeed>,
             $( pub(crate) $table: $settled, )+
             pub(crate) site: Sites,
             pub(crate) group: Groups,
         }
 
-        /// The tables and the fields of each, in order; fields have underscores.
+        /// The tables with their fields, in order; field names have underscores.
         pub(crate) const TABLES: &[(&str, &[&str])] =
             &[$( (stringify!($table), &[$(stringify!($field)),+]) ),+];
 
         impl Layer {
-            /// This layer where it says something, else the one beneath.
+            /// Merges two layers: values of this one win over those of `beneath`.
             pub(crate) fn over(self, beneath: Layer) -> Layer {
                 Layer {
                     seed: self.seed.or(beneath.seed),
@@ -137,7 +139,7 @@ macro_rules! tables {
                 }
             }
 
-            /// This layer over the built-in defaults.
+            /// Fills in the built-in defaults.
             pub(crate) fn settle(self) -> Settings {
                 Settings {
                     seed: self.seed.unwrap_or_default(),
@@ -149,15 +151,15 @@ macro_rules! tables {
                 }
             }
 
-            /// Returns whether this layer says something of a field of a table.
-            pub(super) fn says(&self, table: &str, field: &str) -> bool {
+            /// Returns whether this layer sets a field of a table.
+            pub(super) fn sets(&self, table: &str, field: &str) -> bool {
                 match (table, field) {
                     $($( (stringify!($table), stringify!($field)) => self.$table.$field.is_some(), )+)+
                     _ => false,
                 }
             }
 
-            /// Takes back what this layer says of a field of a table.
+            /// Clears a field of a table.
             pub(super) fn forget(&mut self, table: &str, field: &str) {
                 match (table, field) {
                     $($( (stringify!($table), stringify!($field)) => self.$table.$field = None, )+)+
@@ -166,7 +168,7 @@ macro_rules! tables {
             }
         }
 
-        /// The fields of a table, each with the schema of its value.
+        /// Returns the fields of a table, each with the schema of its value.
         pub(super) fn schemas(table: &str) -> Vec<(&'static str, serde_json::Value)> {
             match table {
                 $( stringify!($table) => vec![
@@ -176,7 +178,7 @@ macro_rules! tables {
             }
         }
 
-        /// The use that a later run makes of a field of a table.
+        /// Returns how a later run uses a field of a table.
         pub(super) fn memory(table: &str, field: &str) -> Option<Memory> {
             match (table, field) {
                 $($( (stringify!($table), stringify!($field)) => Some($memory), )+)+
@@ -187,15 +189,15 @@ macro_rules! tables {
 }
 
 impl Layer {
-    /// Drops what the command line holds without having been typed: a count of no `-v`
-    /// and an empty contact from the environment say nothing.
+    /// Drops values of the command line that were not typed: a `-v` count of zero and an empty
+    /// contact from the environment.
     pub(crate) fn typed(mut self) -> Layer {
         self.display.verbose = self.display.verbose.filter(|count| *count > 0);
         self.operator.contact = self.operator.contact.filter(|text| !text.is_empty());
         self
     }
 
-    /// All lists of hosts.
+    /// Returns all lists of hosts.
     pub(super) fn host_lists(&mut self) -> Vec<HostList<'_>> {
         let of_scope = [
             ("host", &mut self.scope.host),
@@ -228,71 +230,71 @@ impl Default for Settings {
 }
 
 tables! {
-    operator, "Who we are", OperatorLayer, Operator {
-        /// Mail address or URL where the owner of a visited site reaches you
+    operator, "Operator", OperatorLayer, Operator {
+        /// Email address or URL where site owners can reach you
         ///
-        /// Needed before any host outside loopback and private ranges is asked. It stands in
-        /// the User-Agent header, and a mail address in From as well. It is also read from
-        /// the environment, and from the user's own config.toml.
+        /// Required before requesting from any host outside loopback and private ranges. Sent in
+        /// the User-Agent header; an email address is also sent in From. Also read from the
+        /// environment and from the user's own config.toml.
         #[arg(value_name = "MAIL-OR-URL", env = "CRAWL_CONTACT", hide_env_values = true)]
         contact: String = String::new(), Guarded("who answers for the requests");
-        /// Product token: the name that robots.txt files know us by
+        /// Product token: the name that robots.txt files use for this crawler
         ///
         /// Letters, digits, `_` and `-`. The User-Agent header is NAME/VERSION (+CONTACT).
         #[arg(value_name = "NAME")]
         agent: String = "crawl".to_owned(), Guarded("whose rules of robots.txt hold");
-        /// The kind of crawl: general or research
+        /// Kind of crawl: general or research
         ///
-        /// research: the crawl starts once it is said whose study it is: --contact, --operator-name,
-        /// --institution, --study and --study-page. They stand in crawl.toml and in the report.
+        /// A research crawl starts only if --contact, --operator-name, --institution, --study and
+        /// --study-page are set. They are recorded in crawl.toml and in the report.
         #[arg(value_name = "KIND", value_enum, hide_possible_values = true)]
         kind: KindName = KindName::General, GoesOn;
-        /// The name of who answers for the crawl
+        /// Name of the person or body responsible for the crawl
         #[arg(value_name = "NAME")]
         operator_name: String = String::new(), GoesOn;
-        /// The institution that the crawl is made for
+        /// Institution that the crawl is made for
         #[arg(value_name = "NAME")]
         institution: String = String::new(), GoesOn;
-        /// What is studied, in a sentence that a visited site's owner understands
+        /// What the study is about, in a sentence for the owners of visited sites
         #[arg(value_name = "TEXT")]
         study: String = String::new(), GoesOn;
-        /// The page that tells visited sites' owners of the study, and how to be left out
+        /// Page that informs site owners about the study and how to opt out
         #[arg(value_name = "URL")]
         study_page: String = String::new(), GoesOn;
     }
 
-    scope, "Where we go", ScopeLayer, Scope {
-        /// Which links are followed: host, domain, prefix or any
+    scope, "Scope", ScopeLayer, Scope {
+        /// Which links to follow: host, domain, prefix or any
         ///
-        /// host: the hosts of the seeds, http and https alike; the host that a seed
-        /// redirects to joins them. domain: their registrable domains. prefix: only below
-        /// the folders of the seeds; /products is a folder like /products/, and /docs/start
-        /// lies in /docs/. any: every host.
+        /// host: the seeds' hosts, over http and https, and the host that a seed redirects to.
+        /// domain: the seeds' registrable domains. prefix: only the seeds' folders and what is
+        /// below them; /products counts as the folder /products/, and /docs/start is in /docs/.
+        /// any: every host.
         #[arg(value_name = "MODE", value_enum, hide_possible_values = true)]
         scope: ScopeName = ScopeName::Host, GoesOn;
-        /// Take what lies in this SURT prefix into the scope too (may be repeated)
+        /// Add this SURT prefix to the scope (may be repeated)
         ///
-        /// `org,example,` is a domain with all below it, `org,example,www)/docs/` a host and
-        /// the beginning of a path, as archives write them; `http://(` may stand before. http
-        /// and https are alike. What is to be fetched there has to be linked, or be a seed.
+        /// `org,example,` is a domain with all its subdomains, `org,example,www)/docs/` a host and
+        /// the start of a path, as in web archives. A leading `http://(` is allowed; http and https
+        /// are treated alike. Pages there are fetched only if they are linked or are seeds.
         #[arg(value_name = "PREFIX")]
         surt: Vec<Surt> = Vec::new(), GoesOn;
-        /// Take this host into the scope too, or `@FILE` for those that a file lists (may be repeated)
+        /// Add this host to the scope, or `@FILE` for a list of hosts (may be repeated)
         ///
-        /// It joins as the host of a seed does: with --scope domain its registrable domain, with
-        /// --scope prefix all of its folders. Its pages have to be linked, or be seeds. A file has a
-        /// host on each line; lines that begin with `#` are left out.
+        /// A host joins the scope as a seed's host does: with --scope domain its registrable
+        /// domain, with --scope prefix all of its folders. Its pages are fetched only if they are
+        /// linked or are seeds. A file has one host per line; lines starting with `#` are ignored.
         #[arg(value_name = "HOST")]
         host: Vec<ListedHost> = Vec::new(), GoesOn;
         /// Never fetch from this host or its subdomains, or `@FILE` (may be repeated)
         ///
-        /// Wins over --host and seeds. A robots.txt that redirects there counts as unreachable.
+        /// Wins over --host and seeds. A robots.txt that redirects to such a host counts as
+        /// unreachable.
         #[arg(value_name = "HOST")]
         exclude_host: Vec<ListedHost> = Vec::new(), GoesOn;
         /// Fetch only URLs that match this regular expression (may be repeated)
         ///
-        /// Matched anywhere in the canonical URL. A URL needs to match one of them; seeds
-        /// are always fetched.
+        /// Matched anywhere in the canonical URL. One match is enough; seeds are always fetched.
         #[arg(value_name = "RE")]
         include: Vec<String> = Vec::new(), GoesOn;
         /// Never fetch URLs that match this regular expression (may be repeated)
@@ -300,83 +302,84 @@ tables! {
         /// Matched anywhere in the canonical URL; wins over --include.
         #[arg(value_name = "RE")]
         exclude: Vec<String> = Vec::new(), GoesOn;
-        /// Fetch pages off the scope too, up to so many links outside
+        /// Follow links up to this many hops outside the scope
         ///
-        /// With 1, the pages that those in scope link to, whose own links are not followed.
-        /// --include, --exclude, --exclude-host and --max-depth hold there too, and so do
-        /// robots.txt, pace and budgets of each host. Their sitemaps are not read.
+        /// With 1, pages that in-scope pages link to are fetched, but their links are not followed.
+        /// --include, --exclude, --exclude-host, --max-depth, robots.txt, politeness and host
+        /// budgets apply there too. Sitemaps of hosts outside the scope are not read.
         #[arg(value_name = "N")]
         hops_off_scope: u8 = 0, GoesOn;
         /// Keep only documents of this type, such as text/html or image/* (may be repeated)
         ///
-        /// HTML, feeds and other documents that may lead on are read all the same, and their
-        /// links followed. Of others no body is fetched. Each has a row, with `unwanted`, and its
-        /// headers in the archive.
+        /// HTML, feeds and other documents with links are still read, and their links followed. For
+        /// all other types the body is not fetched. Each gets a row marked `unwanted`, and its
+        /// headers are archived.
         #[arg(value_name = "TYPE")]
         content_type: Vec<MediaType> = Vec::new(), GoesOn;
-        /// Keep only documents whose bodies have so many bytes
+        /// Keep only documents whose body has at least this many bytes
         ///
-        /// Counted as received. Shorter pages are read, and their links followed.
+        /// Counted as received. Shorter pages are still read, and their links followed.
         #[arg(value_name = "SIZE")]
         min_size: Size = Size(0), GoesOn;
-        /// Keep only documents whose bodies have no more bytes than this
+        /// Keep only documents whose body has at most this many bytes
         ///
-        /// Longer ones are not fetched beyond it, and not read: their links are not followed.
-        /// --max-body keeps what it cuts off there; this leaves the whole document out.
+        /// The transfer of a longer body stops there; it is not read, and its links are not
+        /// followed. --max-body keeps the truncated body instead; this drops the whole document.
         #[arg(value_name = "SIZE")]
         max_size: Limit<Size> = Limit::UNLIMITED, GoesOn;
         /// Keep only pages in this language, such as de or de-AT (may be repeated)
         ///
-        /// `de` takes de-AT too. Of pages in others no links are followed. A page is in the
-        /// language that it declares, unless its text is clearly in another. Pages whose
-        /// language can't be told are kept, and so are seeds that no sitemap listed.
+        /// `de` includes de-AT. Links of pages in other languages are not followed. A page's
+        /// declared language counts, unless its text is clearly in another. Pages of unknown
+        /// language are kept, and so are seeds, except those from a sitemap.
         #[arg(value_name = "LANGUAGE")]
         language: Vec<Language> = Vec::new(), GoesOn;
-        /// The number of links that may be followed away from a seed
+        /// Maximum number of links to follow away from a seed
         ///
-        /// A seed has depth 0. A redirect keeps its depth.
+        /// A seed has depth 0. A redirect doesn't change the depth.
         #[arg(value_name = "N")]
         max_depth: Limit<Count> = Limit::UNLIMITED, GoesOn;
-        /// End after so many pages
+        /// Stop after N pages
         ///
-        /// Counts the rows of pages.jsonl, over all runs of this crawl (of this round, with
-        /// --recrawl); robots.txt files and what was excluded do not count.
+        /// Counts the rows of pages.jsonl over all runs of this crawl (of this round, with
+        /// --recrawl). robots.txt files and excluded URLs don't count.
         #[arg(value_name = "N")]
         max_pages: Limit<Count> = Limit::UNLIMITED, GoesOn;
-        /// At most so many pages from one host
+        /// Maximum pages to fetch per host
         ///
-        /// Counts like --max-pages.
+        /// Counted like --max-pages.
         #[arg(value_name = "N")]
         max_pages_per_host: Limit<Count> = Limit::UNLIMITED, GoesOn;
-        /// At most so many bytes of bodies from one host
+        /// Maximum body bytes to fetch per host
         ///
-        /// Counts like --max-bytes; what is in flight may go beyond it.
+        /// Counted like --max-bytes. In-flight requests may exceed it.
         #[arg(value_name = "SIZE")]
         max_bytes_per_host: Limit<Size> = Limit::UNLIMITED, GoesOn;
-        /// End after servers spent so long on our requests
+        /// Stop once total server response time reaches this
         ///
         /// The sum of all response times, over all runs of this crawl.
         #[arg(value_name = "DURATION")]
         max_server_time: Limit<Span> = Limit::UNLIMITED, GoesOn;
-        /// The same for one host
+        /// Maximum total server response time per host
         #[arg(value_name = "DURATION")]
         max_server_time_per_host: Limit<Span> = Limit::UNLIMITED, GoesOn;
-        /// Ask one host for so long at most, from a run's first request to it
+        /// Stop requesting from a host this long after a run's first request to it
         #[arg(value_name = "DURATION")]
         max_time_per_host: Limit<Span> = Limit::UNLIMITED, GoesOn;
-        /// End after so long
+        /// Stop after this much time
         ///
-        /// Counted anew each time the crawl is started.
+        /// Counted from each start of the crawl.
         #[arg(value_name = "DURATION")]
         max_time: Limit<Span> = Limit::UNLIMITED, GoesOn;
-        /// End after so many bytes of bodies
+        /// Stop after this many body bytes
         ///
         /// Counted as received, over all runs of this crawl.
         #[arg(value_name = "SIZE")]
         max_bytes: Limit<Size> = Limit::UNLIMITED, GoesOn;
-        /// The number of redirects in a row that are followed
+        /// Maximum number of consecutive redirects to follow
         ///
-        /// Each is judged like a link: scope, robots.txt and politeness of its own host.
+        /// Each redirect target is treated like a link: the scope applies, and the robots.txt and
+        /// politeness of its host.
         #[arg(value_name = "N")]
         max_redirects: u8 = 10, GoesOn;
         /// Read sitemaps, on or off
@@ -384,353 +387,358 @@ tables! {
         /// Those named in robots.txt, and /sitemap.xml.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         sitemaps: Switch = Switch::On, GoesOn;
-        /// Take so many URLs from the sitemaps of one host, at most
+        /// Maximum number of URLs to take from the sitemaps of one host
         ///
-        /// Counted in each run. A sitemap that has more says `sitemap_limit` in its row.
+        /// Counted in each run. The row of a longer sitemap has `sitemap_limit`.
         #[arg(value_name = "N")]
         max_sitemap_urls: Limit<Count> = Limit(Some(Count(250_000))),
             Guarded("memory of this machine");
-        /// Read feeds that pages name (RSS, Atom, JSON Feed), on or off
+        /// Read feeds that pages link to (RSS, Atom, JSON Feed), on or off
         ///
         /// Their URLs are followed like links, within the scope.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         feeds: Switch = Switch::On, GoesOn;
-        /// Follow what a form is sent to by GET, on or off
+        /// Follow the targets of GET forms, on or off
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         forms: Switch = Switch::Off, GoesOn;
-        /// Fetch what pages are shown with, such as images and style sheets: off, own or all
+        /// Fetch page resources such as images and style sheets: off, own or all
         ///
-        /// own: what lies in the scope. all, or the flag alone: wherever it lies, so that pages can
-        /// be replayed from the archive; robots.txt and pace are those of its host. They count
-        /// as pages do.
+        /// own: only resources in scope. all, or the flag alone: resources on any host, so that
+        /// pages replay from the archive. The robots.txt and politeness of the resource's host
+        /// apply. Resources count as pages.
         #[arg(value_name = "off|own|all", value_enum, hide_possible_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
         resources: ResourcesName = ResourcesName::Off, GoesOn;
     }
 
-    sample, "Which of the pages", SampleLayer, Sample {
-        /// Ask for a sample of the pages that are found: so many of each stratum
+    sample, "Sampling", SampleLayer, Sample {
+        /// Fetch a random sample of the discovered pages: N from each stratum
         ///
-        /// First sitemaps are read, and pages by --frame-depth; the URLs that they name are the
-        /// frame. Then pages are drawn from it at random and asked for; links of theirs are not
-        /// followed. Each row tells the probability by which its page was drawn. A stratum that has
-        /// no more pages is taken whole.
+        /// First, sitemaps and pages (see --frame-depth) are read; the URLs they name are the
+        /// frame. Next, pages are drawn at random from the frame and fetched, without following
+        /// their links. Each row has the probability of its page being drawn. A stratum with N
+        /// pages or fewer is taken whole.
         #[arg(value_name = "N")]
         sample: Limit<Count> = Limit::UNLIMITED, Kept;
-        /// The strata of the sample: crawl, host, depth or path
+        /// Strata of the sample: crawl, host, depth or path
         ///
-        /// crawl: all that was found is one. host: each host. depth: of each host the pages equally
-        /// many links away from a seed. path: of each host the folders at its root; those with no
-        /// more than --sample pages are one.
+        /// crawl: all pages are one stratum. host: one per host. depth: one per host and distance
+        /// in links from a seed. path: one per host and top-level folder; a host's folders with no
+        /// more than --sample pages are combined.
         #[arg(value_name = "STRATA", value_enum, hide_possible_values = true)]
         sample_by: StratumName = StratumName::Host, Kept;
-        /// The text from which the draw or the walk follows: the same gives the same sample
+        /// Random seed of the draw or walk; the same text gives the same sample
         #[arg(value_name = "TEXT")]
         sample_seed: String = "1".to_owned(), Kept;
-        /// Read the pages that are fewer links away from a seed, to find what may be drawn
+        /// Build the frame from the links of pages fewer than N links away from a seed
         ///
-        /// 1: the seeds. With 0 none is read before the draw: the seeds and what sitemaps list are
-        /// what may be drawn.
+        /// With 1, only the seeds are read. With 0, no page is read before the draw: the frame is
+        /// the seeds and the sitemap entries.
         #[arg(value_name = "N")]
         frame_depth: u32 = 1, Kept;
-        /// Ask for the pages that a random walk comes to: so many steps of each walker
+        /// Fetch the pages of random walks, with this many steps per walker
         ///
-        /// A walker starts at a seed. Each further step follows one of the page's links by chance,
-        /// or starts again at a seed. Sitemaps are not read. How likely a page was to be come to
-        /// can't be known, and the rows say so; walk.jsonl has the steps.
+        /// A walker starts at a seed. Each further step follows a random link of the page or
+        /// restarts at a seed. Sitemaps are not read. The probability of reaching a page is
+        /// unknown, and the rows state this; the steps are in walk.jsonl.
         #[arg(value_name = "STEPS")]
         walk: Limit<Count> = Limit::UNLIMITED, Kept;
-        /// Walkers of a random walk, each by itself
+        /// Number of independent walkers
         #[arg(value_name = "N")]
         walkers: u32 = 4, Kept;
-        /// The probability that a step starts again at a seed instead of following a link
+        /// Probability that a step restarts at a seed instead of following a link
         #[arg(value_name = "P")]
         walk_restart: Factor = Factor(0.15), Kept;
     }
 
-    politeness, "How politely", PolitenessLayer, Politeness {
-        /// Least gap between two requests to one host
+    politeness, "Politeness", PolitenessLayer, Politeness {
+        /// Minimum delay between requests to one host
         ///
-        /// From the end of one to the start of the next. A longer Crawl-delay or
-        /// Retry-After of the host is always kept.
+        /// Measured from the end of one request to the start of the next. A longer Crawl-delay or
+        /// Retry-After of the host is always respected.
         #[arg(value_name = "DURATION")]
         delay: Span = Span::from_secs(1), GoesOn;
-        /// The gap is at least this many times the host's smoothed response time
+        /// Minimum delay as a multiple of the host's smoothed response time
         ///
         /// 0 turns it off.
         #[arg(value_name = "X")]
         delay_factor: Factor = Factor(2.0), GoesOn;
-        /// Requests in flight per host
+        /// Maximum in-flight requests per host
         ///
-        /// Each of them keeps the gap.
+        /// The delay applies to each of them.
         #[arg(value_name = "N")]
         per_host: u32 = 1, GoesOn;
-        /// Requests in flight per IP address
+        /// Maximum in-flight requests per IP address
         #[arg(value_name = "N")]
         per_address: u32 = 8, GoesOn;
-        /// Least gap between two requests to one IP address
+        /// Minimum delay between requests to one IP address
         #[arg(value_name = "DURATION")]
         address_delay: Span = Span::ZERO, GoesOn;
-        /// Requests per second to one IP address, evenly spaced
+        /// Maximum requests per second to one IP address, evenly spaced
         ///
-        /// 0 turns the limit off. Loopback addresses have no limit.
+        /// 0 turns the limit off. Loopback addresses are exempt.
         #[arg(value_name = "X")]
         address_rate: Limit<Factor> = Limit(Some(Factor(16.0))), GoesOn;
-        /// Requests in flight per site (registrable domain)
+        /// Maximum in-flight requests per site (registrable domain)
         ///
         /// Never less than --per-host.
         #[arg(value_name = "N")]
         per_site: Limit<Count> = Limit::UNLIMITED, GoesOn;
-        /// Least gap between two requests to one site (registrable domain)
+        /// Minimum delay between requests to one site (registrable domain)
         #[arg(value_name = "DURATION")]
         site_delay: Span = Span::ZERO, GoesOn;
-        /// Lengthens each gap by a drawn part of it, at most 1%
+        /// Lengthen each delay by a random fraction of up to this, at most 1%
         ///
-        /// 0.01 is one percent; 0, the default, none.
+        /// 0.01 is one percent; 0, the default, turns it off.
         #[arg(value_name = "X")]
         jitter: Factor = Factor(0.0), GoesOn;
-        /// Longest Retry-After that is kept to the second
+        /// Maximum Retry-After to respect in full
         ///
-        /// A longer one counts as this.
+        /// A longer one is shortened to this.
         #[arg(value_name = "DURATION")]
         max_retry_after: Span = Span::from_secs(24 * 60 * 60),
             Guarded("waits that hosts ask for are cut short");
-        /// Hours in UTC in which nobody is asked, such as 08:00-18:00 (may be repeated)
+        /// UTC hours without requests, such as 08:00-18:00 (may be repeated)
         #[arg(value_name = "HH:MM-HH:MM")]
         quiet_hours: Vec<DayHours> = Vec::new(), GoesOn;
-        /// Requests per second in all
+        /// Maximum requests per second in total
         ///
-        /// 0 is no bound.
+        /// 0 means no limit.
         #[arg(value_name = "X")]
         max_rate: Limit<Factor> = Limit::UNLIMITED, GoesOn;
-        /// Requests in flight in all
+        /// Maximum in-flight requests in total
         #[arg(value_name = "N")]
         concurrency: u32 = 256, GoesOn;
-        /// Concurrent name look-ups, ahead of need; not counted in --concurrency
+        /// Maximum concurrent DNS lookups, made ahead of time; not counted in --concurrency
         #[arg(value_name = "N")]
         look_ups: u32 = 256, GoesOn;
-        /// Hosts in memory at which idle ones are let go; they are kept on disk
+        /// Number of hosts in memory at which idle ones are evicted to disk
         ///
-        /// A host takes about 600 bytes. Hosts with work always stay.
+        /// A host takes about 600 bytes. Hosts with work are never evicted.
         #[arg(value_name = "N")]
         hosts_in_memory: Count = Count(500_000), Guarded("memory of this machine");
-        /// End when only resting hosts are left, and for longer than this
+        /// Stop when every remaining host would have to be waited for longer than this
         ///
-        /// Hosts that asked us to wait or can't be reached are named then, and their pages
-        /// stay pending for the next start.
+        /// Such hosts demanded a wait or can't be reached. They are reported, and their pages stay
+        /// pending for the next start.
         #[arg(value_name = "DURATION")]
         wait_unreachable: Span = Span::from_secs(60), GoesOn;
-        /// I answer for these hosts: allow a short delay and many requests at once
+        /// I run these hosts: allow a short delay and many parallel requests
         ///
-        /// Needed for a delay under 200ms or more than 4 requests in flight per host outside
+        /// Required for a delay under 200ms or more than 4 in-flight requests per host outside
         /// loopback and private ranges.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         own_site: Switch = Switch::Off, Guarded("no least delay holds");
-        /// The rules for reading robots.txt: rfc9309, koster1994, extended1997 or strictest
+        /// Rules for reading robots.txt: rfc9309, koster1994, extended1997 or strictest
         ///
-        /// rfc9309: the standard of 2022. koster1994: the original of 1994. extended1997:
-        /// that with several names and paths on a line. strictest: a URL is fetched only
-        /// where every reading allows it. No flag turns robots.txt off.
+        /// rfc9309: the standard of 2022. koster1994: the original of 1994. extended1997: the
+        /// original, with several names and paths on a line. strictest: a URL is fetched only if
+        /// every reading allows it. No flag turns robots.txt off.
         #[arg(value_name = "PROFILE", value_enum, hide_possible_values = true)]
         robots: ProfileName = ProfileName::Rfc9309, Guarded("how robots.txt is read");
     }
 
-    exclusion, "What we keep away from", ExclusionLayer, Exclusion {
-        /// The purpose of the pages: search, ai-input, train-ai, archive or unstated
+    exclusion, "Exclusion", ExclusionLayer, Exclusion {
+        /// Intended use of the pages: search, ai-input, train-ai, archive or unstated
         ///
-        /// A site's preference against it (Content-Usage, Content-Signal, tdm-reservation,
-        /// noai) excludes a page as robots.txt does; where only the page itself says so, its
-        /// row is kept and its body is not archived. unstated: preferences are written down.
+        /// A site's preference against that use (Content-Usage, Content-Signal, tdm-reservation,
+        /// noai) excludes a page as robots.txt does. If only the page itself states it, the row is
+        /// kept but the body is not archived. unstated: preferences are only recorded.
         #[arg(value_name = "PURPOSE", value_enum, hide_possible_values = true)]
         purpose: PurposeName = PurposeName::Unstated, GoesOn;
-        /// The meaning of a robots.txt that answers 401 or 403: allow or deny
+        /// Meaning of a robots.txt that returns 401 or 403: allow or deny
         ///
-        /// allow: there are no rules, as RFC 9309 has it. deny: nothing of that origin is asked
-        /// for.
+        /// allow: there are no rules, as in RFC 9309. deny: nothing is fetched from that origin.
         #[arg(value_name = "allow|deny", value_enum, hide_possible_values = true)]
         robots_forbidden: ForbiddenName = ForbiddenName::Allow, GoesOn;
-        /// The time for which a robots.txt holds before it is asked for again, at most 1d
+        /// Maximum age of a robots.txt before it is fetched again, at most 1d
         ///
-        /// Less where the server's Cache-Control or Expires says so.
+        /// Shorter if the server's Cache-Control or Expires demands it.
         #[arg(value_name = "DURATION")]
         robots_max_age: Span = Span::from_secs(24 * 60 * 60), GoesOn;
-        /// First wait before an unreachable robots.txt is asked for again
+        /// First wait before an unreachable robots.txt is retried
         ///
-        /// Unreachable is 429, 5xx, a broken answer or none; no page of the host is asked for
-        /// meanwhile, unless its last good copy serves. Each further wait is twice as long. A
-        /// longer Retry-After is kept.
+        /// Unreachable: 429, 5xx, a broken response or none. No page of the host is fetched until
+        /// then, unless the last good copy is still valid. Each further wait is twice as long. A
+        /// longer Retry-After is respected.
         #[arg(value_name = "DURATION")]
         robots_retry: Span = Span::from_secs(5 * 60), Guarded("how often robots.txt is asked for");
-        /// The longest that this wait doubles to
+        /// Maximum wait between retries of an unreachable robots.txt
         #[arg(value_name = "DURATION")]
         robots_retry_most: Span = Span::from_secs(6 * 60 * 60),
             Guarded("how often robots.txt is asked for");
-        /// The life of an unreachable robots.txt's last good copy, at most 30d
+        /// How long the last good copy of an unreachable robots.txt stays valid, at most 30d
         ///
-        /// 0s: not at all.
+        /// 0s turns it off.
         #[arg(value_name = "DURATION")]
         robots_last_good: Span = Span::from_secs(30 * 24 * 60 * 60), GoesOn;
     }
 
-    names, "What we ask for once, or not at all", NamesLayer, Names {
-        /// Put spaces of URLs aside that bring nothing new, on or off
+    names, "URL clean-up and traps", NamesLayer, Names {
+        /// Stop following URL patterns that only yield duplicates, on or off
         ///
-        /// Calendars, session ids, selections, paths and redirects without an end. What is put
-        /// aside stands in excluded.jsonl with the evidence, and some of it is looked at again.
+        /// Calendars, session ids, selections, endless paths and redirects. Skipped URLs are listed
+        /// in excluded.jsonl with the evidence, and some are checked again.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         traps: Switch = Switch::On, GoesOn;
-        /// Never ask for URLs that look like actions: logout, vote, delete, action=edit
+        /// Never fetch URLs that look like actions: logout, vote, delete, action=edit
         ///
-        /// Without it they come after all others. A program under /cgi-bin/ that is told
-        /// something is one too.
+        /// Programs under /cgi-bin/ that are given arguments count too. If this is off, such URLs
+        /// are fetched after all others.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         skip_actions: Switch = Switch::Off, GoesOn;
-        /// Leave parameters out of links that only tell where a reader came from
+        /// Remove tracking parameters from links: off, evidence or on
         ///
-        /// utm_source, fbclid, gclid and their like. off, evidence or on; evidence is: where
-        /// pages of the host were the same with and without.
+        /// utm_source, fbclid, gclid and the like. evidence: only where pages of the host were the
+        /// same with and without them.
         #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
         tracking_parameters: WhenName = WhenName::On, GoesOn;
-        /// Take /a/index.html for /a/: off, evidence or on
+        /// Treat /a/index.html as /a/: off, evidence or on
         #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
         default_documents: WhenName = WhenName::Evidence, GoesOn;
-        /// Leave session ids out of links: off, evidence or on
+        /// Remove session ids from links: off, evidence or on
         ///
-        /// PHPSESSID, jsessionid, sid and their like in queries and paths.
+        /// PHPSESSID, jsessionid, sid and the like, in queries and paths.
         #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
         session_ids: WhenName = WhenName::Evidence, GoesOn;
-        /// Put parameters in order: off, evidence or on
+        /// Sort query parameters: off, evidence or on
         #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
         parameter_order: WhenName = WhenName::Evidence, GoesOn;
-        /// Leave parameters without a value out: off, evidence or on
+        /// Remove empty query parameters: off, evidence or on
         #[arg(value_name = "WHEN", value_enum, hide_possible_values = true)]
         empty_parameters: WhenName = WhenName::Evidence, GoesOn;
-        /// Leave parameters out that the site's robots.txt says change nothing, on or off
+        /// Remove parameters that the site's robots.txt declares irrelevant, on or off
         ///
         /// By its Clean-param lines.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         clean_params: Switch = Switch::On, GoesOn;
     }
 
-    recrawl, "What we visit again", RecrawlLayer, Recrawl {
-        /// Begin another round once the last is over: visit again what is due
+    recrawl, "Recrawling", RecrawlLayer, Recrawl {
+        /// Start another round when the last one is finished, and visit the pages that are due
         ///
-        /// A page is due in the round after its first visit; then the later the longer it
-        /// stays as it is, and the sooner if it changed. Requests carry ETag and Last-Modified of
-        /// what is held. Where DIR holds no crawl, one begins. A round that was interrupted is
-        /// finished first. Never taken over from crawl.toml.
+        /// A page is due in the round after its first visit. Later visits come less often while it
+        /// is unchanged, and more often if it changed. Requests send the stored ETag and
+        /// Last-Modified. If DIR holds no crawl, a new one starts. An interrupted round is finished
+        /// first. Never taken from crawl.toml.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         recrawl: Switch = Switch::Off, EachRun;
-        /// Begin a round so long after the last began, again and again until stopped
+        /// Start a round this long after the last one started, until stopped
         ///
-        /// Implies --recrawl. A round that takes longer is followed by the next at once; where the
-        /// last one of an earlier start is over, the rest of the time is waited first. --max-time
-        /// bounds each round. A signal while it waits ends it with exit code 0. Never taken over
-        /// from crawl.toml.
+        /// Implies --recrawl. A round that takes longer is followed immediately by the next. If the
+        /// last round of an earlier run is finished, the remaining time is waited first. --max-time
+        /// limits each round. A signal during the wait ends the program with exit code 0. Never
+        /// taken from crawl.toml.
         #[arg(value_name = "DURATION")]
         every: Period = Period::NEVER, EachRun;
-        /// Visit no page again sooner than this
+        /// Minimum time between visits of a page
         #[arg(value_name = "DURATION")]
         revisit_least: Span = Span::ZERO, GoesOn;
-        /// Visit each page again after this, however seldom it changes
+        /// Maximum time between visits of a page, even if it rarely changes
         #[arg(value_name = "DURATION")]
         revisit_most: Span = Span::from_secs(30 * 24 * 60 * 60), GoesOn;
     }
 
-    frontier, "Where the frontier is", FrontierLayer, FrontierPlace {
-        /// Share the crawl with other workers, by the PostgreSQL at this connection string
+    frontier, "Shared frontier", FrontierLayer, FrontierPlace {
+        /// Share the crawl with other workers, through PostgreSQL at this connection string
         ///
-        /// Each worker has a directory and a --worker name of its own, and all have the same
-        /// settings: docs/scale-out.md. A password is taken from PGPASSWORD or a password file. It
-        /// is not written to crawl.toml, and not taken from the command line, where others see it.
-        /// Several hosts of one primary and its standbys stand in one string. Given more than once, each
-        /// is a further group of engines, with a part of the hosts. Without it the frontier lies in
-        /// the crawl's directory.
+        /// Each worker has its own directory and --worker name, and all have the same settings:
+        /// docs/operating.md. The password is read from PGPASSWORD or a password file. It is never
+        /// written to crawl.toml, and never read from the command line, where others can see it.
+        /// One string may list several hosts: a primary and its standbys. Each further string is
+        /// another group of engines, which serves a part of the hosts. Without it the frontier is
+        /// in the crawl's directory.
         #[arg(value_name = "URL")]
         frontier: Vec<FrontierUrl> = Vec::new(), Guarded("where the crawl's URLs are kept");
-        /// The name of the crawl that workers share; the host of the first seed if not given
+        /// Name of the shared crawl; the host of the first seed by default
         #[arg(value_name = "NAME")]
         crawl: String = String::new(), GoesOn;
-        /// The name of this worker; each one of a crawl has another
+        /// Name of this worker, unique within the crawl
         #[arg(value_name = "NAME")]
         worker: String = String::new(), GoesOn;
-        /// How long the hosts of a worker that died wait until others take them over
+        /// How long until a dead worker's hosts are taken over by others
         ///
-        /// A worker that does not reach PostgreSQL for so long ends.
+        /// A worker that can't reach PostgreSQL for this long exits.
         #[arg(value_name = "DURATION")]
         frontier_lease: Span = Span::from_secs(30), GoesOn;
     }
 
-    fetch, "How we fetch", FetchLayer, Fetch {
-        /// Longest time for a whole exchange
+    fetch, "Fetching", FetchLayer, Fetch {
+        /// Timeout of a whole exchange
         #[arg(value_name = "DURATION")]
         timeout: Span = Span::from_secs(60), GoesOn;
-        /// Longest time until a connection stands
+        /// Connection timeout
         #[arg(value_name = "DURATION")]
         connect_timeout: Span = Span::from_secs(10), GoesOn;
-        /// Longest wait for an answer to begin, from the moment when the connection stands
+        /// Timeout from the connection to the first byte of the response
         #[arg(value_name = "DURATION")]
         first_byte_timeout: Span = Span::from_secs(30), GoesOn;
-        /// Longest pause within an answer
+        /// Maximum pause within a response
         #[arg(value_name = "DURATION")]
         idle_timeout: Span = Span::from_secs(20), GoesOn;
-        /// Longest body that is kept, at most 255MiB; the rest is cut off, and marked as cut
+        /// Maximum body size, at most 255MiB; longer bodies are truncated and marked
         #[arg(value_name = "SIZE")]
         max_body: Size = Size(10 << 20), Guarded("memory of this machine");
-        /// Memory for long bodies; where others hold it, they wait
+        /// Memory shared by long bodies; a fetch waits while it is in use
         ///
-        /// The first 256 KiB of each body count for nothing. What is longer takes room for its
-        /// announced length, or for --max-body, until it is written.
+        /// The first 256 KiB of each body are free. Anything longer reserves its announced length,
+        /// or --max-body, until it is written.
         #[arg(value_name = "SIZE")]
         body_memory: Size = Size(128 << 20), Guarded("memory of this machine");
-        /// The number of times that a URL which failed is tried again
+        /// Number of retries of a failed URL
         #[arg(value_name = "N")]
         retries: u32 = 3, GoesOn;
         /// Proxy for all requests: http, https, socks5 or socks5h URL
         ///
-        /// User name and password in it are not written to crawl.toml.
+        /// A user name and password in it are not written to crawl.toml.
         #[arg(value_name = "URL")]
         proxy: String = String::new(), Guarded("where requests go");
-        /// Use this address for a host and port, as curl has it (may be repeated)
+        /// Use this address for a host and port, in curl's syntax (may be repeated)
         #[arg(value_name = "HOST:PORT:ADDR")]
         resolve: Vec<Resolve> = Vec::new(), Guarded("where requests go");
-        /// Ask this name server instead of the system's (may be repeated)
+        /// Use this name server instead of the system's (may be repeated)
         ///
-        /// An address, with a port where it is not 53. The hosts file is not read then.
+        /// An address, with a port if it isn't 53. The hosts file is then ignored.
         #[arg(value_name = "ADDR")]
         name_server: Vec<NameServer> = Vec::new(), Guarded("where requests go");
-        /// Trust the certificates in this PEM file too (may be repeated)
+        /// Maximum look-ups per second to each name server
         ///
-        /// For servers whose certificates a CA of your own signed.
+        /// 0 turns the limit off. Name servers on loopback have no limit.
+        #[arg(value_name = "X")]
+        name_server_rate: Limit<Factor> = Limit(Some(Factor(100.0))), GoesOn;
+        /// Also trust the certificates in this PEM file (may be repeated)
+        ///
+        /// For servers whose certificates are signed by your own CA.
         #[arg(value_name = "FILE")]
         ca_file: Vec<FilePath> = Vec::new(), Guarded("whose certificates are trusted");
         /// Follow links into loopback and private ranges
         ///
-        /// A seed that you typed is allowed without it, at its own port (http and https where it
-        /// names none). Once its name has had a public address, private ones need this.
+        /// A seed that you typed is allowed without it, at its own port (http and https if it names
+        /// none). If its name has resolved to a public address before, private addresses need this
+        /// flag.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         allow_private: Switch = Switch::Off, Guarded("private ranges are asked");
-        /// Say in each request on which page its URL was found
+        /// Send the URL of the linking page in the Referer header
         ///
-        /// As browsers do: to another origin no more than the page's own origin, and nothing from
-        /// https to http. Requests for robots.txt, sitemaps, seeds and targets of redirects say
-        /// nothing.
+        /// As browsers do: only the page's origin to another origin, and nothing from https to
+        /// http. Requests for robots.txt, sitemaps, seeds and redirect targets send no Referer.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         referer: Switch = Switch::Off, GoesOn;
     }
 
-    output, "What we keep", OutputLayer, Output {
-        /// Directory of the crawl; crawl-HOST of the first seed if not given
+    output, "Output", OutputLayer, Output {
+        /// Directory of the crawl; crawl-HOST of the first seed by default
         ///
-        /// If it holds a crawl, that one goes on: what it keeps (WARC, index, links, seeds) is
-        /// remembered, and without a seed all but how it is shown. Flags win. A crawl.toml that is
-        /// not your own decides less: docs/crawl-directory.md.
+        /// If it holds a crawl, that crawl is continued. The choice of outputs (WARC, index, links)
+        /// and the seeds are remembered. If no seed is given, so are all other settings except
+        /// display ones. Flags win. A crawl.toml that isn't your own can set less:
+        /// docs/crawl-directory.md.
         #[arg(value_name = "DIR")]
         output: FilePath = FilePath::default(), EachRun;
-        /// Let seeds join the crawl in DIR that it did not have before, on or off
+        /// Allow new seeds to join the crawl in DIR, on or off
         ///
-        /// Without it a new seed is refused, typed or listed in a file alike: the pages of two sites
-        /// share the archive, the records and the search index for good. Never taken over from
-        /// crawl.toml.
+        /// Otherwise a new seed is refused, whether typed or listed in a file: the pages of both
+        /// sites would share the archive, the records and the search index permanently. Never taken
+        /// from crawl.toml.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         add_seed: Switch = Switch::Off, EachRun;
         /// Write WARC files of all exchanges, on or off
@@ -738,77 +746,77 @@ tables! {
         warc: Switch = Switch::On, Kept;
         /// Build a search index, on or off
         ///
-        /// `crawl search` and `crawl serve` ask it, also while the crawl runs. Turned on for a
-        /// crawl that has pages already, it is built from the archive first.
+        /// Used by `crawl search` and `crawl serve`, even while the crawl runs. If it is turned on
+        /// for a crawl that already has pages, they are indexed from the archive first.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         index: Switch = Switch::Off, Kept;
-        /// Documents in the index: html, text, markdown, docx, pdf, all
+        /// Document types to index: html, text, markdown, docx, pdf, all
         ///
-        /// With commas between them. Text is none of the usual ones, as much of it stands in the
-        /// index already: sources of pages, licences, logs. PDF and DOCX are read in a process of
-        /// their own, and what one of them breaks costs its own words alone.
+        /// Separated by commas. Text is off by default, because much of it repeats what is already
+        /// indexed: page sources, licences, logs. PDF and DOCX are read in a separate process, so a
+        /// broken file loses only its own text.
         #[arg(value_name = "TYPES")]
         index_types: IndexTypes = IndexTypes::default(), Kept;
-        /// The longest that the reading of one PDF or DOCX may take
+        /// Maximum time to read one PDF or DOCX
         #[arg(value_name = "DURATION")]
         document_timeout: Span = Span::from_secs(10), GoesOn;
-        /// The most memory that the reading of one PDF or DOCX may take
+        /// Maximum memory to read one PDF or DOCX
         #[arg(value_name = "SIZE")]
         document_memory: Size = Size(512 << 20), GoesOn;
-        /// The most text that is read of a document that is not HTML
+        /// Maximum text to read from a document that isn't HTML
         #[arg(value_name = "SIZE")]
         document_text: Size = Size(8 << 20), GoesOn;
         /// Write links.jsonl, on or off
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         links: Switch = Switch::Off, Kept;
-        /// Ask for nothing more while less than this is free on the disk of DIR
+        /// Pause fetching while free disk space is below this
         ///
-        /// What is in flight ends and is kept, and the crawl goes on once there is a tenth more.
-        /// 0: a full disk ends the crawl, with exit code 3, and loses nothing.
+        /// Requests in flight finish and are kept. Fetching resumes once a tenth more is free. 0: a
+        /// full disk ends the crawl with exit code 3, without data loss.
         #[arg(value_name = "SIZE")]
         min_free: Size = Size(0), GoesOn;
-        /// Have on the disk what ended so long ago, or wait for it
+        /// Write finished work to disk within this time
         ///
-        /// A kill costs no more: what was fetched in this time is fetched again. While the disk
-        /// is slower, no further request is sent.
+        /// After a crash, only pages of this time are fetched again. While the disk is slower, no
+        /// new requests are sent.
         #[arg(value_name = "DURATION")]
         commit_within: Span = Span::from_secs(1), GoesOn;
     }
 
-    display, "What we show", DisplayLayer, Display {
+    display, "Display", DisplayLayer, Display {
         /// Progress on stderr: auto, bar, plain, json or off
         ///
-        /// auto: a bar on a terminal, else plain. plain: a line every ten seconds. json: a
-        /// JSON object on a line every second.
+        /// auto: a bar on a terminal, otherwise plain. plain: a line every ten seconds. json: one
+        /// JSON object per line every second.
         #[arg(value_name = "MODE", value_enum, hide_possible_values = true)]
         progress: ProgressMode = ProgressMode::Auto, EachRun;
-        /// Only errors on stderr: no progress, no summary
+        /// Print only errors on stderr: no progress, no summary
         #[arg(short, value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         quiet: Switch = Switch::Off, EachRun;
-        /// More on stderr: each request (-v), each decision and its rule too (-vv)
+        /// Print more on stderr: each request (-v), also each decision and its rule (-vv)
         ///
-        /// With -vv the lines of one URL tell its life: found, leased, allowed by robots.txt, due,
+        /// With -vv the lines of a URL trace its life: found, leased, allowed by robots.txt, due,
         /// answered, read, settled.
         #[arg(short, action = clap::ArgAction::Count)]
         verbose: u8 = 0, EachRun;
-        /// Write what happens to this file too, at least each exchange
+        /// Also log to this file, at least each exchange
         #[arg(value_name = "FILE")]
         log: FilePath = FilePath::default(), EachRun;
-        /// The format of the lines of --log: text or json
+        /// Format of --log: text or json
         #[arg(value_name = "text|json", value_enum, hide_possible_values = true)]
         log_format: LogFormatName = LogFormatName::Text, EachRun;
-        /// Begin another file of --log where this one would grow longer
+        /// Rotate --log before it grows longer than this
         ///
-        /// FILE takes the name FILE.1, and FILE.1 that of FILE.2. At least 64KiB, or unlimited.
+        /// FILE is renamed to FILE.1, FILE.1 to FILE.2, and so on. At least 64KiB, or unlimited.
         #[arg(value_name = "SIZE")]
         log_max_size: Limit<Size> = Limit(Some(Size(100 << 20))), EachRun;
-        /// The number of such files that are kept; older ones are removed
+        /// Number of rotated log files to keep; older ones are removed
         #[arg(value_name = "N")]
         log_keep: u32 = 9, EachRun;
-        /// Tell the numbers of the crawl at http://ADDR/metrics, for Prometheus
+        /// Serve Prometheus metrics at http://ADDR/metrics
         ///
         /// ADDR is an address of this machine with a port, such as 127.0.0.1:9464; with port 0 a
-        /// free one is taken and told. The numbers name no host and no URL.
+        /// free one is chosen and reported. The metrics name no hosts or URLs.
         #[arg(value_name = "ADDR")]
         metrics: ListenAddress = ListenAddress(None), EachRun;
         /// Exit with 1 if any page failed
@@ -816,7 +824,7 @@ tables! {
         fail_on_error: Switch = Switch::Off, EachRun;
         /// Exit with 1 if any host is partial, blocked or empty
         ///
-        /// hosts.jsonl says what is missing of each and why.
+        /// hosts.jsonl lists what is missing of each host, and why.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         fail_on_partial: Switch = Switch::Off, EachRun;
     }

@@ -1,10 +1,10 @@
-//! The counts of a search index in words.
+//! Descriptions of the counts of a search index.
 
 use std::collections::BTreeMap;
 
 use crawl_records::{counted, grouped};
 
-/// The pages of an index, and those that were left out of it, in a line.
+/// Describes the pages of an index, and those left out of it, on one line.
 pub(crate) fn index_counts(
     pages: Option<u64>,
     duplicates: u64,
@@ -35,7 +35,7 @@ pub(crate) fn index_counts(
     words
 }
 
-/// Reasons with their counts, the most frequent first.
+/// Lists reasons with their counts, most frequent first.
 pub(crate) fn by_reason(counts: &BTreeMap<String, u64>) -> String {
     let mut counts: Vec<_> = counts.iter().map(|(why, count)| (*count, why)).collect();
     counts.sort_by(|a, b| b.cmp(a));

@@ -1,5 +1,5 @@
-//! Lines of the log as JSON objects: `at`, `level`, `message`, the event's fields, and those of the
-//! exchange and the host that it happened in.
+//! Log lines as JSON objects: `at`, `level`, `message`, the event's fields, and the fields of its
+//! exchange and host.
 
 use std::fmt::{self, Debug};
 
@@ -12,14 +12,14 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The names of an event's time and level.
+/// Keys of an event's time and level.
 const AT: &str = "at";
 const LEVEL: &str = "level";
 
-/// The format of whole lines.
+/// Formats whole lines.
 pub(super) struct JsonLines;
 
-/// The format of fields: the members of an object, without its braces.
+/// Formats fields as the members of an object, without braces.
 pub(super) struct JsonMembers;
 
 impl<S> FormatEvent<S, JsonMembers> for JsonLines
@@ -34,7 +34,7 @@ where
     ) -> fmt::Result {
         let mut fields = Fields::default();
         for span in context.event_scope().into_iter().flatten() {
-            // A process crawls once: its span would say the same on each line.
+            // A process runs one crawl, so its span would be the same on every line.
             if span.name() != "crawl"
                 && let Some(of_span) = span.extensions().get::<FormattedFields<JsonMembers>>()
             {
@@ -70,7 +70,7 @@ impl<'writer> FormatFields<'writer> for JsonMembers {
         current: &'writer mut FormattedFields<Self>,
         recorded: &tracing::span::Record<'_>,
     ) -> fmt::Result {
-        // What was recorded may be nothing, such as an `Option` without a value.
+        // The recorded value may be empty, such as an `Option` that is `None`.
         let more = members(recorded);
         if !current.fields.is_empty() && !more.is_empty() {
             current.fields.push(',');
@@ -87,7 +87,7 @@ fn members(recorded: &impl RecordFields) -> String {
     object[1..object.len() - 1].to_owned()
 }
 
-/// Fields as members of an object.
+/// Collects fields as members of an object.
 #[derive(Default)]
 struct Fields(Map<String, Value>);
 

@@ -1,4 +1,4 @@
-//! The log: on stderr as far as `-v` asks, and in the file of `--log`.
+//! The log: on stderr at the level set by `-v`, and in the file of `--log`.
 
 use std::io::{self, Write};
 use std::sync::Mutex;
@@ -20,17 +20,16 @@ use super::log_file::LogFile;
 use crate::error::CommandError;
 use crate::settings::{Display, LogFormatName, Settings};
 
-/// The beginning of the names of our crates, which `-v` is about; others are heard from a warning
-/// on.
+/// Prefix of our crates' names, to which `-v` applies. Other crates log only warnings and errors.
 const OURS: &str = "crawl";
 
-/// Starts to log; to be called once.
+/// Starts logging. Must be called once.
 pub(crate) fn start_log(settings: &Settings, terminal: &Terminal) -> Result<(), CommandError> {
     let display = &settings.display;
     let stderr_level = match display.verbose {
         _ if display.quiet.is_on() => LevelFilter::ERROR,
         0 => LevelFilter::WARN,
-        // Each exchange is told at this level, and each decision at the next.
+        // Exchanges are logged at this level, decisions at the next.
         1 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
@@ -53,7 +52,7 @@ pub(crate) fn start_log(settings: &Settings, terminal: &Terminal) -> Result<(), 
         .map_err(|why| CommandError::disk(format!("can't start the log: {why}")))
 }
 
-/// The layer that writes to the file of `--log`.
+/// Returns the layer that writes to the file of `--log`.
 fn file_layer<S>(
     display: &Display,
     level: LevelFilter,
@@ -64,8 +63,8 @@ where
 {
     let path = &display.log.0;
     let max_bytes = display.log_max_size.0.map(|size| size.0);
-    let tell = move |what: &str| terminal.insist(what);
-    let file = LogFile::open(path, max_bytes, display.log_keep, tell).map_err(|why| {
+    let warn = move |what: &str| terminal.insist(what);
+    let file = LogFile::open(path, max_bytes, display.log_keep, warn).map_err(|why| {
         CommandError::usage(format!("can't write the log `{}`: {why}", path.display()))
             .hint("give --log a file in a directory that exists")
     })?;
@@ -89,8 +88,7 @@ fn from(level: LevelFilter) -> Targets {
         .with_target(OURS, level)
 }
 
-/// Lines that begin with the message, then tell its fields, then those of the exchange and the host
-/// that it happened in.
+/// Formats a line as the message, its fields, and the fields of its exchange and host.
 struct LogFormat;
 
 impl<S, N> FormatEvent<S, N> for LogFormat
@@ -108,7 +106,7 @@ where
         write!(line, " {:>5} ", event.metadata().level())?;
         context.format_fields(line.by_ref(), event)?;
         let spans = context.event_scope().into_iter().flatten();
-        // A process crawls once: its span would say the same on each line.
+        // A process runs one crawl, so its span would be the same on every line.
         for span in spans.filter(|span| span.name() != "crawl") {
             if let Some(fields) = span.extensions().get::<FormattedFields<N>>() {
                 write!(line, " {fields}")?;
@@ -129,7 +127,7 @@ impl<'a> MakeWriter<'a> for Terminal {
     }
 }
 
-/// A log line on its way to the terminal, written when whole.
+/// Collects a log line, and writes it to the terminal on drop.
 #[derive(Debug)]
 pub(crate) struct Line<'a> {
     terminal: &'a Terminal,

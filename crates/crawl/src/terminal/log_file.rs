@@ -1,45 +1,46 @@
-//! The file of `--log`: bounded, and whole lines whatever becomes of the process.
+//! The file of `--log`: limited in size, and containing only whole lines even after a crash.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// The end of a file in which the beginning of its last line is looked for.
+/// How far from the end of a file to look for the start of its last line.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
-/// A file that takes whole lines. Once it is full it takes the name `FILE.1`, `FILE.1` that of
-/// `FILE.2` and so on, and another begins.
+/// A log file of whole lines. A full file is renamed to `FILE.1`, `FILE.1` to `FILE.2` and so on,
+/// and a new file begins.
 pub(super) struct LogFile {
     path: PathBuf,
     file: File,
     bytes: u64,
-    /// Bytes of a file, unless a line is longer; none: no bound.
+    /// Maximum bytes per file, exceeded only by a single longer line. `None` for no limit.
     max_bytes: Option<u64>,
-    /// Bytes at which this file is full; more than `max_bytes` where no other could be begun.
+    /// The size at which this file is full. More than `max_bytes` after a failed rotation.
     full: u64,
-    /// Full files that are kept.
+    /// How many full files to keep.
     keep: u32,
-    /// Lines that could not be written since the last one that was.
+    /// Lines lost since the last one written.
     missing: u64,
-    /// Tells the operator that lines are missing.
-    tell: Box<dyn Fn(&str) + Send>,
+    /// Warns the operator that lines are missing.
+    warn: Box<dyn Fn(&str) + Send>,
 }
 
 impl LogFile {
-    /// Opens a file behind its last whole line: a power cut may have torn one.
+    /// Opens a file and truncates it to its last whole line, since a power cut may have torn one.
     pub(super) fn open(
         path: &Path,
         max_bytes: Option<u64>,
         keep: u32,
-        tell: impl Fn(&str) + Send + 'static,
+        warn: impl Fn(&str) + Send + 'static,
     ) -> io::Result<LogFile> {
         let mut file = opened(path)?;
         let bytes = whole_lines(&mut file)?;
         if file.metadata()?.len() > bytes {
             file.set_len(bytes)?;
         }
-        // A pipe keeps its name.
-        let max_bytes = max_bytes.filter(|_| file.metadata().is_ok_and(|found| found.is_file()));
+        // A pipe can't be rotated.
+        let max_bytes =
+            max_bytes.filter(|_| file.metadata().is_ok_and(|metadata| metadata.is_file()));
         Ok(LogFile {
             path: path.to_owned(),
             file,
@@ -48,21 +49,22 @@ impl LogFile {
             full: max_bytes.unwrap_or(u64::MAX),
             keep,
             missing: 0,
-            tell: Box::new(tell),
+            warn: Box::new(warn),
         })
     }
 
-    /// Begins another file, once that can be opened: a failure must not cost the oldest log.
+    /// Starts another file. The new file is opened first, so that a failure doesn't cost the oldest
+    /// log.
     fn rotate(&mut self) -> io::Result<()> {
-        let named = |end: &str| {
+        let with_suffix = |end: &str| {
             let mut name = self.path.clone().into_os_string();
             name.push(end);
             PathBuf::from(name)
         };
-        let new = named(".new");
+        let new = with_suffix(".new");
         let file = opened(&new)?;
         let bytes = file.metadata()?.len();
-        if let Err(why) = self.rename_all(&named) {
+        if let Err(why) = self.rename_all(&with_suffix) {
             let _ = fs::remove_file(&new);
             return Err(why);
         }
@@ -71,14 +73,15 @@ impl LogFile {
         Ok(())
     }
 
-    /// Gives each file the next name, the last first: a death in between loses no line.
-    fn rename_all(&self, named: &impl Fn(&str) -> PathBuf) -> io::Result<()> {
+    /// Renames each file to the next name, last one first, so that a crash in between loses no
+    /// line.
+    fn rename_all(&self, with_suffix: &impl Fn(&str) -> PathBuf) -> io::Result<()> {
         for number in (0..self.keep).rev() {
             let from = match number {
                 0 => self.path.clone(),
-                _ => named(&format!(".{number}")),
+                _ => with_suffix(&format!(".{number}")),
             };
-            match fs::rename(from, named(&format!(".{}", number + 1))) {
+            match fs::rename(from, with_suffix(&format!(".{}", number + 1))) {
                 Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
                 _ => {}
             }
@@ -95,19 +98,19 @@ impl Write for LogFile {
             && self.bytes > 0
             && after > self.full
         {
-            // Where no file can be opened or renamed, the log goes on in this one, and tries
-            // again when it has grown by another file's length.
+            // If rotation fails, the log continues in this file, and rotation is retried after
+            // another `max_bytes`.
             self.full = match self.rotate() {
                 Ok(()) => max_bytes,
                 Err(_) => self.bytes.saturating_add(max_bytes),
             };
         }
         if let Err(why) = self.file.write_all(line) {
-            // What a full disk took of the line would stand before the next one.
+            // Otherwise a line partly written to a full disk would precede the next one.
             let _ = self.file.set_len(self.bytes);
             if self.missing == 0 {
                 let path = self.path.display();
-                (self.tell)(&format!(
+                (self.warn)(&format!(
                     "the log `{path}` can't be written: {why}; the crawl goes on"
                 ));
             }
@@ -117,7 +120,7 @@ impl Write for LogFile {
         self.bytes += line.len() as u64;
         if self.missing > 0 {
             let (path, missing) = (self.path.display(), self.missing);
-            (self.tell)(&format!(
+            (self.warn)(&format!(
                 "the log `{path}` is written again; lines that are missing in it: {missing}"
             ));
             self.missing = 0;
@@ -132,18 +135,18 @@ impl Write for LogFile {
 
 fn opened(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    // What is no file, such as a pipe, can't be read back.
-    let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
+    // Files that aren't regular, such as pipes, can't be read back.
+    let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     options.create(true).append(true).read(is_file).open(path)
 }
 
-/// The length of a file up to the end of its last whole line.
+/// Returns the length of a file up to the end of its last whole line.
 fn whole_lines(file: &mut File) -> io::Result<u64> {
-    let found = file.metadata()?;
-    if !found.is_file() || found.len() == 0 {
-        return Ok(found.len());
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() == 0 {
+        return Ok(metadata.len());
     }
-    let from = found.len().saturating_sub(MAX_LINE_BYTES);
+    let from = metadata.len().saturating_sub(MAX_LINE_BYTES);
     file.seek(SeekFrom::Start(from))?;
     let mut end = Vec::new();
     (&*file).take(MAX_LINE_BYTES).read_to_end(&mut end)?;
@@ -151,8 +154,8 @@ fn whole_lines(file: &mut File) -> io::Result<u64> {
     Ok(match last {
         Some(last) => from + last as u64 + 1,
         None if from == 0 => 0,
-        // It is no log of ours: nothing of it is taken away.
-        None => found.len(),
+        // Not one of our logs, so nothing is truncated.
+        None => metadata.len(),
     })
 }
 
@@ -166,7 +169,7 @@ mod tests {
 
     use super::LogFile;
 
-    /// The files of a folder with what is in them, by name.
+    /// Returns the files of a folder by name, with their contents.
     fn files(dir: &Path) -> Vec<(String, String)> {
         let mut files: Vec<_> = fs::read_dir(dir)
             .unwrap()
@@ -181,23 +184,23 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_full_file_takes_the_next_name_and_the_oldest_goes() {
+    fn a_full_file_is_rotated_and_the_oldest_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         let check = |expected: &[(&str, &str)]| {
-            let found = files(dir.path());
-            let found: Vec<_> = found
+            let actual = files(dir.path());
+            let actual: Vec<_> = actual
                 .iter()
                 .map(|(name, text)| (&**name, &**text))
                 .collect();
-            assert_eq!(found, expected);
+            assert_eq!(actual, expected);
         };
         let mut log = LogFile::open(&path, Some(8), 2, |_| {}).unwrap();
         for line in ["a-1\n", "a-2\n", "b-1\n"] {
             log.write_all(line.as_bytes()).unwrap();
         }
         check(&[("log", "b-1\n"), ("log.1", "a-1\na-2\n")]);
-        // A line that is longer than a file has one to itself, and another run goes on.
+        // A line longer than the limit gets a separate file, and a new run continues.
         drop(log);
         let mut log = LogFile::open(&path, Some(8), 2, |_| {}).unwrap();
         log.write_all(b"long long\n").unwrap();
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_torn_line_is_cut_off_and_nothing_else() {
+    fn only_a_torn_line_is_truncated() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         for (before, after) in [
@@ -225,18 +228,18 @@ mod tests {
             log.write_all(b"c\n").unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), after, "{before:?}");
         }
-        // What has no line end within reach is somebody's file.
+        // A file without a line end within reach isn't a log.
         fs::write(&path, "x".repeat(3 << 20)).unwrap();
         LogFile::open(&path, None, 1, |_| {}).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().len(), 3 << 20);
     }
 
     #[test]
-    fn ours_a_rotation_that_fails_keeps_the_older_logs_and_is_tried_again_later() {
+    fn a_failed_rotation_keeps_older_logs_and_is_retried() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         fs::write(dir.path().join("log.1"), "older\n").unwrap();
-        // As without file descriptors: the next file can't be opened.
+        // Simulates a lack of file descriptors: the next file can't be opened.
         let new = dir.path().join("log.new");
         fs::create_dir(&new).unwrap();
         let mut log = LogFile::open(&path, Some(4), 1, |_| {}).unwrap();
@@ -252,27 +255,27 @@ mod tests {
         log.write_all(b"e\n").unwrap();
         assert_eq!((&*read("log.1"), &*read("log")), ("a\nb\nc\nd\n", "e\n"));
         log.write_all(b"f\ng\n").unwrap();
-        let found: Vec<_> = files(dir.path());
+        let remaining: Vec<_> = files(dir.path());
         let expected = [("log", "f\ng\n"), ("log.1", "e\n")];
         assert_eq!(
-            found,
+            remaining,
             expected.map(|(name, text)| (name.into(), text.into()))
         );
     }
 
     #[test]
-    fn ours_lines_that_are_missing_are_told_once_and_counted() {
+    fn missing_lines_are_reported_once_and_counted() {
         let dir = tempfile::tempdir().unwrap();
-        let (tell, told) = mpsc::channel();
-        let tell = move |line: &str| tell.send(line.to_owned()).unwrap();
-        let mut log = LogFile::open(&dir.path().join("log"), None, 1, tell).unwrap();
+        let (warn, warnings) = mpsc::channel();
+        let warn = move |line: &str| warn.send(line.to_owned()).unwrap();
+        let mut log = LogFile::open(&dir.path().join("log"), None, 1, warn).unwrap();
         log.write_all(b"a\n").unwrap();
         let full = OpenOptions::new().append(true).open("/dev/full").unwrap();
         let file = mem::replace(&mut log.file, full);
         for line in ["b\n", "c\n"] {
             log.write_all(line.as_bytes()).unwrap_err();
         }
-        let first: Vec<_> = told.try_iter().collect();
+        let first: Vec<_> = warnings.try_iter().collect();
         assert!(
             first.len() == 1 && first[0].contains("No space left"),
             "{first:?}"
@@ -281,7 +284,7 @@ mod tests {
         for line in ["d\n", "e\n"] {
             log.write_all(line.as_bytes()).unwrap();
         }
-        let then: Vec<_> = told.try_iter().collect();
+        let then: Vec<_> = warnings.try_iter().collect();
         assert!(
             then.len() == 1 && then[0].ends_with("missing in it: 2"),
             "{then:?}"

@@ -1,4 +1,4 @@
-//! Output for a person: progress, the log, the summary, and text or JSON on stdout.
+//! Output for people: progress, log, summary, and text or JSON on stdout.
 
 mod index_counts;
 mod json_log;
@@ -23,18 +23,18 @@ pub(crate) use log::start_log;
 pub(crate) use progress::{roughly as lasting, show};
 pub(crate) use summary::{HasMark, closing, exit_code};
 
-/// stderr, shared by progress, log lines and messages: one that is written never cuts
-/// through the bar. Clones write to the same terminal.
+/// Stderr, shared by progress, log lines and messages so that output doesn't break the bar. Clones
+/// write to the same terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Terminal {
-    /// Never `Auto`: it is known what stderr is.
+    /// Never `Auto`, which is resolved on creation.
     mode: ProgressMode,
     quiet: bool,
     bar: ProgressBar,
 }
 
 impl Terminal {
-    /// The terminal as the settings ask for it.
+    /// Creates the terminal that the settings call for.
     pub(crate) fn new(settings: &Settings) -> Terminal {
         let quiet = settings.display.quiet.is_on();
         let mode = match settings.display.progress {
@@ -50,41 +50,42 @@ impl Terminal {
         Terminal { mode, quiet, bar }
     }
 
-    /// A message of its own line, unless `--quiet`.
+    /// Writes a message on its own line, unless `--quiet` is given.
     pub(crate) fn say(&self, message: &str) {
         if !self.quiet {
             self.write(format!("{message}\n").as_bytes());
         }
     }
 
-    /// A message that `--quiet` does not keep back: the run did not do what it was for.
+    /// Writes a message even with `--quiet`, because the run failed at its purpose.
     pub(crate) fn insist(&self, message: &str) {
         self.write(format!("{message}\n").as_bytes());
     }
 
-    /// Writes whole lines, with the bar out of the way. What a server said in them is harmless.
+    /// Writes whole lines, hiding the bar for that time. Control characters from servers are made
+    /// harmless.
     fn write(&self, lines: &[u8]) {
         let lines = String::from_utf8_lossy(lines);
-        // A stderr that is gone is no reason to stop a crawl.
+        // A closed stderr is no reason to stop a crawl.
         self.bar.suspend(|| {
             let _ = io::stderr().write_all(safe_lines(&lines).as_bytes());
         });
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// Writes text to stdout. Whatever a server or a page said in it neither steers the terminal nor
-/// changes the direction of the text around it.
+/// Writes text to stdout. Text from a server or a page can neither control the terminal nor change
+/// the direction of surrounding text.
 pub(crate) fn print(text: &[u8]) -> Result<u8, CommandError> {
     let text = String::from_utf8_lossy(text);
     print_as_is(safe_lines(&text).as_bytes())
 }
 
-/// Writes data to stdout that is harmless already; a reader that went away (`| head`) is no error.
+/// Writes safe data to stdout. A reader that has gone (`| head`) is not an error.
 pub(crate) fn print_as_is(data: &[u8]) -> Result<u8, CommandError> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(data).and_then(|()| stdout.flush()) {
@@ -107,13 +108,13 @@ pub(crate) fn print_json_lines(lines: &str) -> Result<u8, CommandError> {
     print_as_is(escaped_json(lines).as_bytes())
 }
 
-/// JSON in which what would steer a terminal or change the direction of text is escaped, so that
-/// the value is the same. serde escapes the control characters of ASCII alone.
+/// Escapes characters in JSON that would control a terminal or change the text direction, without
+/// changing the value. Serde escapes only ASCII control characters.
 fn escaped_json(text: &str) -> String {
-    let is_told = |c: char| is_bidi_control(c) || matches!(c, '\u{7f}'..='\u{9f}');
+    let needs_escape = |c: char| is_bidi_control(c) || matches!(c, '\u{7f}'..='\u{9f}');
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
-        match is_told(c) {
+        match needs_escape(c) {
             true => {
                 let _ = write!(escaped, "\\u{:04x}", u32::from(c));
             }
@@ -123,13 +124,13 @@ fn escaped_json(text: &str) -> String {
     escaped
 }
 
-/// A line to stderr.
+/// Writes a line to stderr.
 pub(crate) fn note(message: &str) {
-    // Nobody is left to tell if it is gone.
+    // Failing to write to a closed stderr is not an error.
     let _ = writeln!(io::stderr(), "{}", safe_lines(message));
 }
 
-/// A sign on a terminal that work goes on.
+/// Returns a spinner that shows on a terminal that work is in progress.
 #[cfg(feature = "search")]
 pub(crate) fn spinner() -> ProgressBar {
     match io::stderr().is_terminal() {
@@ -143,7 +144,7 @@ mod tests {
     use super::escaped_json;
 
     #[test]
-    fn json_says_the_same_and_turns_nothing_around() {
+    fn escaping_json_keeps_the_value_and_removes_bidi_controls() {
         let value = serde_json::json!("a\u{202e}b\u{9b}\u{7f}\u{1b}\u{fc}");
         let text = escaped_json(&value.to_string());
         assert_eq!(text, "\"a\\u202eb\\u009b\\u007f\\u001b\u{fc}\"");

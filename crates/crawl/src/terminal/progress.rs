@@ -1,4 +1,4 @@
-//! The progress of the crawl.
+//! Progress of a crawl, on stderr.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use super::Terminal;
 use crate::settings::ProgressMode;
 use crate::values::Span;
 
-/// The interval at which a bar is drawn anew.
+/// How often to redraw the bar.
 const BAR_INTERVAL: Duration = Duration::from_millis(200);
-/// Steps from the beginning of the bar to its end.
+/// Steps of a full bar.
 const BAR_STEPS: u64 = 1000;
-/// The interval at which an object is written with `--progress json`.
+/// How often to write an object with `--progress json`.
 const JSON_INTERVAL: Duration = Duration::from_secs(1);
-/// The interval at which a line is written with `--progress plain`.
+/// How often to write a line with `--progress plain`.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Shows progress until the other side of the channel is gone.
+/// Displays progress until the sender is dropped.
 pub(crate) async fn show(terminal: Terminal, mut progress: watch::Receiver<Progress>) {
     let every = match terminal.mode {
         ProgressMode::Bar => BAR_INTERVAL,
@@ -49,7 +49,7 @@ pub(crate) async fn show(terminal: Terminal, mut progress: watch::Receiver<Progr
     terminal.clear();
 }
 
-/// The last state, as soon as no more will come.
+/// Waits until the sender is dropped, and returns the last state.
 async fn gone(mut progress: watch::Receiver<Progress>) -> Progress {
     while progress.changed().await.is_ok() {}
     progress.borrow().clone()
@@ -57,7 +57,7 @@ async fn gone(mut progress: watch::Receiver<Progress>) -> Progress {
 
 pub(super) fn bar() -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} [{bar:20}] {wide_msg}");
-    // The template is a constant; the plain default would serve as well.
+    // The template is a constant and can't fail to parse.
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
         .with_style(style.progress_chars("=> "))
@@ -77,12 +77,12 @@ fn draw(terminal: &Terminal, now: &Progress) {
     }
 }
 
-/// A share of the run in steps of the bar.
+/// Converts a fraction done into steps of the bar.
 fn steps(share_done: f64) -> u64 {
     (share_done.clamp(0.0, 1.0) * BAR_STEPS as f64) as u64
 }
 
-/// The most important part comes first: a narrow terminal cuts the end off.
+/// The most important part comes first, since a narrow terminal cuts off the end.
 fn line(now: &Progress) -> String {
     let waiting = u64::from(now.hosts_waiting);
     let pages = counted(now.pages, "page", "pages");
@@ -115,9 +115,9 @@ fn line(now: &Progress) -> String {
     }
     parts.push(format!("{} pending", grouped(now.pending)));
     if now.hosts_resting > 0 {
-        let why: Vec<&str> = now.resting.keys().copied().collect();
+        let reasons: Vec<&str> = now.resting.keys().copied().collect();
         let count = grouped(u64::from(now.hosts_resting));
-        parts.push(format!("{count} resting ({})", why.join(", ")));
+        parts.push(format!("{count} resting ({})", reasons.join(", ")));
     }
     if now.failed > 0 {
         parts.push(format!("{} failed", grouped(now.failed)));
@@ -147,7 +147,7 @@ fn object(now: &Progress) -> serde_json::Value {
         "bytes": now.bytes,
         "pages_per_second": now.pages_per_second,
         "elapsed_ms": millis(now.elapsed),
-        // To the thousandth.
+        // Rounded to thousandths.
         "share_done": (now.share_done * 1000.0).round() / 1000.0,
         "left_ms": now.left.map(millis),
         "left_by": now.left.map(|_| match now.is_left_by_slowest_host {
@@ -159,7 +159,7 @@ fn object(now: &Progress) -> serde_json::Value {
     })
 }
 
-/// Whole seconds, from an hour on whole minutes.
+/// Formats a duration in whole seconds, or in whole minutes from an hour on.
 pub(crate) fn roughly(time: Duration) -> String {
     let seconds = match time.as_secs() {
         seconds if seconds >= 3600 => seconds / 60 * 60,
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_in_words_and_as_an_object() {
+    fn progress_is_shown_as_text_and_as_an_object() {
         check(
             &moment(),
             expect![[r#"
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_not_many() {
+    fn one_is_singular() {
         let one = Progress {
             pages: 1,
             hosts_waiting: 1,

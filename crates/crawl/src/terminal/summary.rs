@@ -1,4 +1,4 @@
-//! The summary of a run, and its exit code.
+//! Summary of a run, and its exit code.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use super::progress::roughly;
 use crate::clock;
 use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE};
 
-/// Unreachable hosts and failed seeds that are named; the rest is counted.
+/// How many unreachable hosts and failed seeds are named. The others are only counted.
 const MAX_NAMED: usize = 10;
 
-/// Links that a user may want to know of, by the name that they are counted under.
+/// Kinds of skipped links worth reporting, by the name they are counted under.
 const LEFT_OUT: [(&str, &str); 3] = [
     ("sitemap_limit", "URLs of sitemaps, by --max-sitemap-urls"),
     (
@@ -24,28 +24,29 @@ const LEFT_OUT: [(&str, &str); 3] = [
     ("secret", "links with a secret of [site] in them"),
 ];
 
-/// The words for a server's certificate that no root vouches for, and what helps.
+/// The error text for an untrusted certificate, and a hint about it.
 const UNKNOWN_ISSUER: &str = "tls_failed: unknown issuer";
 const CA_HINT: &str = "a CA of your own is trusted with --ca-file FILE";
 
-/// The answer for a crawl.toml: does it bear a mark, by which it is known as its user's?
+/// Whether crawl.toml has a mark that identifies it as its user's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HasMark {
     Yes,
-    /// There was no place for a key.
+    /// The user's key could not be stored.
     No,
 }
 
-/// Formats the summary of a run: counts, duration, the directory, and the command that continues it.
+/// Formats the summary of a run: counts, duration, the directory, and the command that continues
+/// it.
 ///
 /// Pages, bytes and failures are those of the whole crawl as `report` counts them, so the summary
-/// agrees with `crawl report`. `exe` is the name of the program in commands; `mark` tells whether
+/// agrees with `crawl report`. `exe` is the program's name in commands. `mark` indicates whether
 /// the next start trusts the crawl's own crawl.toml.
 pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMark) -> String {
     let mut text = format!("{}\n", how(summary));
     name_unreached(summary, &mut text);
-    let mut line = |name: &str, what: String| {
-        let _ = writeln!(text, "  {:<9} {what}", format!("{name}:"));
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "  {:<9} {value}", format!("{name}:"));
     };
     let pages = |count| counted(count, "page", "pages");
     let fetched = format!(
@@ -97,8 +98,8 @@ pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMa
     text
 }
 
-/// Returns the command that continues the crawl, or what prevents that where the same command would
-/// fetch nothing.
+/// Returns the command that continues the crawl, or what to do first if that command would fetch
+/// nothing.
 fn go_on(summary: &Summary, exe: &str, mark: HasMark) -> String {
     let output = quoted(&summary.output.display().to_string());
     let config = match mark {
@@ -129,7 +130,7 @@ fn go_on(summary: &Summary, exe: &str, mark: HasMark) -> String {
     }
 }
 
-/// The contents of the search index, and the way of pages into it that it lacks yet.
+/// Describes the contents of the search index, and how to add the pages that it lacks.
 fn indexed(index: &Indexed, summary: &Summary) -> String {
     let build = format!(
         "`crawl index {}`",
@@ -170,7 +171,7 @@ fn indexed(index: &Indexed, summary: &Summary) -> String {
     }
 }
 
-/// Formats the number of failed pages, and the command that lists links to them.
+/// Formats the number of failed pages, with the command that lists links to them.
 fn failed(summary: &Summary, report: &Report, exe: &str) -> String {
     let count = grouped(report.pages.failed);
     match report.broken.pages {
@@ -182,7 +183,7 @@ fn failed(summary: &Summary, report: &Report, exe: &str) -> String {
     }
 }
 
-/// The changes that a later round found, and the time at which the next page is due.
+/// Describes the changes detected in a later round, and when the next page is due.
 fn round(summary: &Summary) -> String {
     let changes = &summary.changes;
     let counts = [
@@ -204,7 +205,7 @@ fn round(summary: &Summary) -> String {
     format!("{}: {}{due}", summary.round, counts.join(", "))
 }
 
-/// Hosts that were waited for in vain, and seeds that failed.
+/// Lists hosts that never became reachable, and failed seeds.
 fn name_unreached(summary: &Summary, text: &mut String) {
     if let Ended::Unreachable(hosts) = &summary.ended {
         for host in hosts.iter().take(MAX_NAMED) {
@@ -244,7 +245,7 @@ fn name_unreached(summary: &Summary, text: &mut String) {
     }
 }
 
-/// The exit code of a run that came to its end.
+/// Returns the exit code of a run that ended.
 pub(crate) fn exit_code(summary: &Summary, fail_on_error: bool) -> u8 {
     let incomplete = summary.failed > 0 || matches!(summary.ended, Ended::Unreachable(_));
     match &summary.ended {
@@ -294,7 +295,7 @@ fn moment(at: Tick) -> String {
     format!("{at:.0}")
 }
 
-/// The rows of excluded.jsonl by reason, as the report counts them.
+/// Formats the rows of excluded.jsonl by reason, as the report counts them.
 fn excluded(summary: &Summary) -> String {
     let reasons = || summary.excluded.iter().filter(|(_, count)| **count > 0);
     let total: u64 = reasons().map(|(_, count)| count).sum();
@@ -320,7 +321,7 @@ fn roughly_or_tenths(time: std::time::Duration) -> String {
     }
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell.
 fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
     match !path.is_empty() && path.chars().all(plain) {
@@ -375,7 +376,7 @@ mod tests {
         }
     }
 
-    /// The report of a crawl with these pages and one complete host.
+    /// Returns the report of a crawl with these pages and one complete host.
     fn report(summary: &Summary) -> Report {
         let mut report = Report::default();
         report.pages.total = summary.pages;
@@ -409,8 +410,8 @@ mod tests {
         let mut left_out = summary(Ended::Finished);
         left_out.unusable = BTreeMap::from([("sitemap_limit", 1_250_000), ("mailto", 3)]);
         let text = closing(&left_out, &report(&left_out), "crawl", HasMark::Yes);
-        let told = "\n  left out: 1,250,000 URLs of sitemaps, by --max-sitemap-urls\n";
-        assert!(text.contains(told), "{text}");
+        let line = "\n  left out: 1,250,000 URLs of sitemaps, by --max-sitemap-urls\n";
+        assert!(text.contains(line), "{text}");
         let mut round = summary(Ended::Finished);
         round.resumed = true;
         round.round = 3;
@@ -455,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_summary_of_a_later_round_counts_each_page_of_the_crawl_once() {
+    fn the_summary_of_a_later_round_counts_each_page_of_the_crawl_once() {
         let mut second = summary(Ended::Finished);
         (second.round, second.pages, second.failed) = (2, 3, 1);
         let mut of_crawl = report(&summary(Ended::Finished));
@@ -466,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_no_command_is_named_that_would_fetch_nothing() {
+    fn commands_that_would_fetch_nothing_are_not_suggested() {
         let go_on = |ended: Ended| {
             let mut summary = summary(ended);
             summary.pending = 7;
@@ -499,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_not_many() {
+    fn one_is_singular() {
         let mut one = summary(Ended::Finished);
         (one.pages, one.pages_of_run, one.requests, one.resumed) = (1, 1, 1, true);
         let text = closing(&one, &report(&one), "crawl", HasMark::Yes);
@@ -553,19 +554,19 @@ mod tests {
     }
 
     #[test]
-    fn ours_where_no_key_is_kept_the_file_is_named_to_go_on() {
+    fn without_a_stored_key_the_config_file_is_named() {
         let mut interrupted = summary(Ended::Interrupted);
         interrupted.pending = 7;
         interrupted.output = "it's here".into();
         let text = closing(&interrupted, &report(&interrupted), "crawl", HasMark::No);
-        let told = r"go on:    crawl --output 'it'\''s here' --config 'it'\''s here/crawl.toml'";
-        assert!(text.contains(told), "{text}");
+        let line = r"go on:    crawl --output 'it'\''s here' --config 'it'\''s here/crawl.toml'";
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]
-    fn ours_an_index_that_lacks_pages_is_called_what_it_is() {
+    fn an_incomplete_index_is_described() {
         let damaged = || IndexFault::Damaged("meta.json is missing".to_owned());
-        for (fault, waiting_bytes, told) in [
+        for (fault, waiting_bytes, expected) in [
             (
                 Some((IndexFault::NotBuilt, HasArchive::Yes)),
                 0,
@@ -597,7 +598,7 @@ mod tests {
                 ..Indexed::default()
             });
             let text = closing(&summary, &report(&summary), "crawl", HasMark::Yes);
-            assert!(text.contains(&format!("index:    {told}\n")), "{text}");
+            assert!(text.contains(&format!("index:    {expected}\n")), "{text}");
         }
     }
 
@@ -674,7 +675,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_pages_count_only_where_asked() {
+    fn failed_pages_fail_the_run_only_on_request() {
         let finished = summary(Ended::Finished);
         assert_eq!(
             (exit_code(&finished, false), exit_code(&finished, true)),

@@ -6,12 +6,12 @@ use std::str::FromStr;
 use super::BadValue;
 use super::text::as_string;
 
-/// A span of each day in UTC; over midnight where it ends before it begins.
+/// A span of each day in UTC. If the end is before the start, the span crosses midnight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DayHours {
     /// Minutes since midnight.
     pub(crate) from: u16,
-    /// Minutes since midnight, no longer within.
+    /// Minutes since midnight, exclusive.
     pub(crate) until: u16,
 }
 
@@ -36,7 +36,7 @@ impl FromStr for DayHours {
     }
 }
 
-/// `HH:MM`; `24:00` is the day's end.
+/// Parses `HH:MM`; `24:00` is the end of the day.
 fn minute(text: &str) -> Option<u16> {
     let (hours, minutes) = text.split_once(':')?;
     let two_digits = |part: &str| match part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit())

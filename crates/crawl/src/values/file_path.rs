@@ -1,17 +1,17 @@
-//! Paths as users give them, of whatever bytes.
+//! Paths as users give them, which may have any bytes.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A path as the system has it, of whatever bytes; empty where none is given. In files of settings
-/// it is text, and what is no UTF-8 is replaced there.
+/// A path with any bytes; empty if none is given. In settings files it is text, with invalid UTF-8
+/// replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct FilePath(pub(crate) PathBuf);
 
 impl FilePath {
-    /// Returns whether none is given.
+    /// Returns whether no path is given.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.as_os_str().is_empty()
     }

@@ -1,17 +1,17 @@
-//! The connection string of a frontier that workers share.
+//! The connection string of a shared frontier.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::BadValue;
 
-/// A connection string such as `postgres://crawler@db1,db2/crawl`, as it was given: it is checked
-/// with the other settings. One with a password is refused there.
+/// A connection string such as `postgres://crawler@db1,db2/crawl`, unchanged. The check of all
+/// settings rejects a password.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct FrontierUrl(pub(crate) String);
 
 impl FrontierUrl {
-    /// The same without a password.
+    /// Returns the string without a password.
     pub(crate) fn without_password(&self) -> FrontierUrl {
         let mut url = self.0.clone();
         if let Some((from, to)) = password_in_authority(&url) {
@@ -20,19 +20,19 @@ impl FrontierUrl {
         let Some((before, query)) = url.split_once('?') else {
             return FrontierUrl(url);
         };
-        let kept: Vec<&str> = query.split('&').filter(|part| !is_password(part)).collect();
-        FrontierUrl(match kept.is_empty() {
+        let remaining: Vec<&str> = query.split('&').filter(|part| !is_password(part)).collect();
+        FrontierUrl(match remaining.is_empty() {
             true => before.to_owned(),
-            false => format!("{before}?{}", kept.join("&")),
+            false => format!("{before}?{}", remaining.join("&")),
         })
     }
 }
 
-/// Where `:PASSWORD` stands before the hosts.
+/// Returns the range of `:PASSWORD` before the hosts.
 fn password_in_authority(url: &str) -> Option<(usize, usize)> {
     let from = url.find("://")? + 3;
     let end = url[from..].find('?').map_or(url.len(), |at| from + at);
-    // A password may hold a slash or an @ that is not written as it should be: the last counts.
+    // A password may contain an unescaped slash or @, so the last @ ends it.
     let at = from + url[from..end].rfind('@')?;
     let colon = from + url[from..at].find(':')?;
     Some((colon, at))
@@ -46,7 +46,7 @@ fn is_password(part: &str) -> bool {
 impl FromStr for FrontierUrl {
     type Err = BadValue;
 
-    /// Takes any text: a refusal here would be shown with the text, which may hold a password.
+    /// Accepts any text: an error would show the text, which may hold a password.
     fn from_str(text: &str) -> Result<FrontierUrl, BadValue> {
         Ok(FrontierUrl(text.to_owned()))
     }
@@ -71,7 +71,7 @@ mod tests {
     use super::FrontierUrl;
 
     #[test]
-    fn ours_a_password_is_taken_out_wherever_it_stands() {
+    fn a_password_is_taken_out_wherever_it_stands() {
         for (url, without) in [
             ("postgres://db/crawl", "postgres://db/crawl"),
             (

@@ -1,4 +1,4 @@
-//! The types of documents that go into the search index: `html,markdown,pdf`.
+//! Document types in the search index: `html,markdown,pdf`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use crawl_engine::DocumentRules;
 use super::BadValue;
 use super::text::as_string;
 
-/// The types, in the order in which they are listed.
+/// The types, in the order they are listed.
 const KINDS: [(&str, Option<DocumentKind>); 5] = [
     ("html", None),
     ("text", Some(DocumentKind::Text)),
@@ -20,14 +20,14 @@ const KINDS: [(&str, Option<DocumentKind>); 5] = [
     ("pdf", Some(DocumentKind::Pdf)),
 ];
 
-/// The types of documents that go into the index.
+/// The document types to index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IndexTypes {
     html: bool,
     kinds: BTreeSet<DocumentKind>,
 }
 
-/// The bounds on the reading of one document.
+/// The bounds for reading one document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DocumentBounds {
     pub(crate) timeout: Duration,
@@ -38,7 +38,7 @@ pub(crate) struct DocumentBounds {
 }
 
 impl IndexTypes {
-    /// The engine's rules for these types. PDF and DOCX are read by this program itself.
+    /// Returns the engine's rules for these types. PDF and DOCX are read by this same program.
     pub(crate) fn rules(&self, bounds: &DocumentBounds) -> DocumentRules {
         DocumentRules {
             html: self.html,

@@ -1,4 +1,4 @@
-//! A language of pages: `de`, `de-AT`.
+//! Languages of pages, such as `de` or `de-AT`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use crawl_scope::LanguageRange;
 use super::BadValue;
 use super::text::as_string;
 
-/// A language that pages may have.
+/// A language that a page may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Language(pub(crate) LanguageRange);
 

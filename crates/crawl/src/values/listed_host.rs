@@ -1,4 +1,4 @@
-//! A host of a list: its name or address, or the file that lists more of them.
+//! An entry of a list of hosts: a name, an address, or a file of hosts.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,9 +12,9 @@ use super::text::as_string;
 /// An entry of a list of hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListedHost {
-    /// A name, an address, on loopback with a port.
+    /// A name or an address; on loopback with a port.
     Host(String),
-    /// `@FILE`: those that a file lists.
+    /// `@FILE`: the hosts in a file.
     File(PathBuf),
 }
 

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::BadValue;
 use super::text::as_string;
 
-/// An address to listen on; an empty text is none.
+/// An address to listen on; `None` for an empty text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListenAddress(pub(crate) Option<SocketAddr>);
 
@@ -47,7 +47,7 @@ mod tests {
     use super::ListenAddress;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_address_is_read_back() {
         for (text, written) in [
             ("", ""),
             ("127.0.0.1:0", "127.0.0.1:0"),
@@ -59,10 +59,10 @@ mod tests {
             assert_eq!(written.parse(), Ok(address));
         }
         for wrong in ["9464", "127.0.0.1", "localhost:x", "example.org:80"] {
-            let why = wrong.parse::<ListenAddress>().unwrap_err().to_string();
+            let message = wrong.parse::<ListenAddress>().unwrap_err().to_string();
             assert!(
-                why.starts_with(&format!("`{wrong}` is no address")),
-                "{why}"
+                message.starts_with(&format!("`{wrong}` is no address")),
+                "{message}"
             );
         }
     }

@@ -8,7 +8,7 @@ use crawl_scope::MediaRange;
 use super::BadValue;
 use super::text::as_string;
 
-/// The documents that are kept.
+/// A range of document types to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MediaType(pub(crate) MediaRange);
 

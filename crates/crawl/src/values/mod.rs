@@ -1,8 +1,7 @@
 //! Values that flags and config keys share: durations, sizes, limits, switches.
 //!
-//! Each is read from text by `FromStr`, and what `Display` writes is read back as the
-//! same value. In TOML they are strings, or plain numbers and booleans where those say
-//! the same.
+//! Each is parsed by `FromStr`, and the output of `Display` parses back to the same value. In TOML
+//! they are strings, or plain numbers and booleans with the same meaning.
 
 mod day_hours;
 mod file_path;
@@ -42,7 +41,7 @@ pub(crate) use span::Span;
 pub(crate) use surt::Surt;
 pub(crate) use switch::Switch;
 
-/// Why a value can't be read; lower case, with the value in it.
+/// An unreadable value; the message is lower case and quotes the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct BadValue(String);
@@ -107,12 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn ours_crawl_and_its_audit_read_the_same_durations() {
+    fn crawl_and_its_audit_read_the_same_durations() {
         for line in include_str!("../../../records/src/audit/durations.tsv").lines() {
             let (text, millis) = line.split_once('\t').unwrap();
-            let found = text.parse::<Span>().ok();
-            let found = found.map(|span| u64::try_from(span.get().as_millis()).unwrap());
-            assert_eq!(found, millis.parse().ok(), "{text}");
+            let millis_read = text.parse::<Span>().ok();
+            let millis_read =
+                millis_read.map(|span| u64::try_from(span.get().as_millis()).unwrap());
+            assert_eq!(millis_read, millis.parse().ok(), "{text}");
         }
     }
 
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_values_are_read_back() {
         for micros in [0, 1, 999, 1_000, 1_500_000, 59_999_999, 86_400_000_001] {
             let span = Span::from_micros(micros);
             assert_eq!(span.to_string().parse(), Ok(span));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_resolve_is_as_curl_has_it() {
+    fn resolve_is_as_curl_has_it() {
         check::<Resolve>(
             "Example.org:443:192.0.2.7 e.example:80:[::1] e.example:80:::1 e:443:1.2.3.4,[::1] e.example:80 :80:1.2.3.4 e:x:1.2.3.4 e:1:f",
             expect![[r#"

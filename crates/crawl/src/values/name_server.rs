@@ -12,7 +12,7 @@ use super::text::as_string;
 /// The port of DNS (RFC 1035 section 4.2).
 const PORT: u16 = 53;
 
-/// An address that answers questions for names.
+/// The address of a DNS server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NameServer(pub(crate) SocketAddr);
 
@@ -24,9 +24,9 @@ impl FromStr for NameServer {
             Some(address) => Ok(SocketAddr::new(address, PORT)),
             None => text.parse(),
         };
-        let why =
+        let message =
             || format!("`{text}` is no name server: it looks like `192.0.2.53` or `[::1]:53`");
-        socket.map(NameServer).map_err(|_| BadValue::new(why()))
+        socket.map(NameServer).map_err(|_| BadValue::new(message()))
     }
 }
 
@@ -46,7 +46,7 @@ mod tests {
     use super::NameServer;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_address_is_read_back() {
         for (text, written) in [
             ("192.0.2.53", "192.0.2.53"),
             ("192.0.2.53:53", "192.0.2.53"),
@@ -60,10 +60,10 @@ mod tests {
             assert_eq!(written.parse(), Ok(server));
         }
         for wrong in ["", "dns.example", "192.0.2.53:", "192.0.2.53:x", "::1]:53"] {
-            let why = wrong.parse::<NameServer>().unwrap_err().to_string();
+            let message = wrong.parse::<NameServer>().unwrap_err().to_string();
             assert!(
-                why.starts_with(&format!("`{wrong}` is no name server")),
-                "{why}"
+                message.starts_with(&format!("`{wrong}` is no name server")),
+                "{message}"
             );
         }
     }

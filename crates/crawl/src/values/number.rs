@@ -1,4 +1,4 @@
-//! Counts, factors and bounds that may be absent.
+//! Counts, factors and optional bounds.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::BadValue;
 use super::text::{read, read_from_text};
 
-/// A count of things; at most 2^63 - 1, as TOML's integers are.
+/// A count, at most 2^63 - 1 as for TOML integers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Count(pub(crate) u64);
 
-/// A finite number, zero or more.
+/// A finite number, zero or greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize)]
 pub(crate) struct Factor(pub(crate) f64);
 
-/// A bound that may be absent: `unlimited`, or the bound itself.
+/// An optional bound: `unlimited`, or the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit<T>(pub(crate) Option<T>);
 

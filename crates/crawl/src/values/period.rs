@@ -1,4 +1,4 @@
-//! The time from one occasion to the next.
+//! The time between two occasions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use super::BadValue;
 use super::span::Span;
 use super::text::as_text;
 
-/// The time from one occasion to the next: `never`, or a length of time.
+/// The time between two occasions: `never`, or a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Period(pub(crate) Option<Span>);
 
@@ -42,7 +42,7 @@ mod tests {
     use super::Period;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_period_is_read_back() {
         for (text, written) in [("never", "never"), ("36h", "1d12h"), ("0", "0s")] {
             let period: Period = text.parse().unwrap();
             assert_eq!(period.to_string(), written);

@@ -1,4 +1,4 @@
-//! Addresses of names that the user gives, as `--resolve` takes them.
+//! Addresses that the user sets for a name with `--resolve`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,14 +9,14 @@ use crawl_weburl::{canonicalize, host_address, without_trailing_dot};
 use super::BadValue;
 use super::text::as_string;
 
-/// Addresses to use in place of asking for a name, as curl has it: `HOST:PORT:ADDR[,ADDR]..`
+/// Addresses to use instead of a DNS lookup, in curl's syntax: `HOST:PORT:ADDR[,ADDR]..`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resolve {
     /// Host name, lower case.
     pub(crate) host: String,
-    /// Port of the requests that this holds for.
+    /// Port of the requests that this applies to.
     pub(crate) port: u16,
-    /// The addresses that they go to; at least one.
+    /// The addresses to connect to; at least one.
     pub(crate) addresses: Vec<IpAddr>,
 }
 
@@ -54,8 +54,8 @@ impl FromStr for Resolve {
     }
 }
 
-/// A host's name as URLs have it: in lower case, and in Punycode. None for an address, which is
-/// not looked up.
+/// Returns a host name as in URLs: lower case and Punycode. `None` for an address, which needs no
+/// lookup.
 fn host_name(text: &str) -> Option<String> {
     let url = canonicalize(None, &format!("http://{text}/")).ok()?;
     let name = without_trailing_dot(url.host());

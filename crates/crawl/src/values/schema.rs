@@ -1,4 +1,4 @@
-//! The JSON Schema of the values that files of settings hold.
+//! JSON Schemas of the values in settings files.
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -8,14 +8,14 @@ use super::{
     ListenAddress, MediaType, NameServer, Period, Resolve, Size, Span, Surt, Switch,
 };
 
-/// A value of a setting, as files hold it.
+/// A value in a settings file.
 pub(crate) trait SchemaValue {
-    /// The schema of all that is read as such a value, and of little else: what a pattern can't say
-    /// is said when the file is read.
+    /// Returns a schema that accepts every readable value and few others. Rules that a pattern
+    /// can't express are checked when the file is read.
     fn schema() -> Value;
 }
 
-/// The schema of a value that is one of the words of an enum.
+/// Returns the schema of an enum's words.
 pub(crate) fn words<T: ValueEnum>() -> Value {
     let values = T::value_variants().iter().filter_map(T::to_possible_value);
     let names: Vec<_> = values.map(|value| value.get_name().to_owned()).collect();

@@ -1,4 +1,4 @@
-//! Numbers of bytes as users write them.
+//! Byte counts as users write them.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Lengths of time as users write them.
+//! Durations as users write them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,8 +8,8 @@ use super::BadValue;
 use super::text::as_text;
 use super::unit::{scaled, split_at};
 
-/// A length of time: `500ms`, `2s`, `1m30s`, `1h`, `1d`; `0` needs no unit.
-/// Whole microseconds, at most a hundred years.
+/// A duration: `500ms`, `2s`, `1m30s`, `1h`, `1d`; `0` needs no unit. A whole number of
+/// microseconds, at most a hundred years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Span(Duration);
 
@@ -32,7 +32,7 @@ impl Span {
         Span(Duration::from_secs(secs))
     }
 
-    /// A whole number of microseconds.
+    /// Creates a span of whole microseconds.
     #[cfg(test)]
     pub(crate) const fn from_micros(micros: u64) -> Span {
         Span(Duration::from_micros(micros))

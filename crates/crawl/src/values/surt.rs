@@ -8,7 +8,7 @@ use crawl_scope::SurtPrefix;
 use super::BadValue;
 use super::text::as_string;
 
-/// A part of the web that joins the scope.
+/// A part of the web to add to the scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Surt(pub(crate) SurtPrefix);
 

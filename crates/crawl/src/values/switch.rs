@@ -1,4 +1,4 @@
-//! The switch of a setting: `on` or `off`.
+//! Switches with the values `on` and `off`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,12 +6,12 @@ use std::str::FromStr;
 use super::BadValue;
 use super::text::as_text;
 
-/// `on` or `off`; in TOML `true` and `false` as well.
+/// A setting that is `on` or `off`. TOML also allows `true` and `false`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Switch {
-    /// Yes.
+    /// Enabled.
     On,
-    /// No.
+    /// Disabled.
     #[default]
     Off,
 }

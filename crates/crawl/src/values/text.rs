@@ -1,4 +1,5 @@
-//! Values in files of settings: strings, or plain numbers and booleans where those say the same.
+//! Serialization of values in settings files: as strings, or plain numbers and booleans with the
+//! same meaning.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +8,7 @@ use serde::de::{self, Deserializer, Visitor};
 
 use super::BadValue;
 
-/// Writes a value as the text that `Display` gives, and reads it from what `FromStr` takes.
+/// Serializes a value by `Display` and deserializes it by `FromStr`.
 macro_rules! as_text {
     ($value:ident) => {
         impl serde::Serialize for $value {
@@ -18,8 +19,7 @@ macro_rules! as_text {
         $crate::values::text::read_from_text!($value);
     };
 }
-/// Writes a value as the text that `Display` gives, and reads it from a string alone: a number would
-/// be taken for a name.
+/// Like `as_text`, but deserializes only strings: a number could be mistaken for a name.
 macro_rules! as_string {
     ($value:ident) => {
         impl serde::Serialize for $value {
@@ -36,7 +36,7 @@ macro_rules! as_string {
         }
     };
 }
-/// Reads a value from the text that `FromStr` takes.
+/// Deserializes a value by `FromStr`.
 macro_rules! read_from_text {
     ($value:ident) => {
         impl<'de> serde::Deserialize<'de> for $value {
@@ -48,7 +48,7 @@ macro_rules! read_from_text {
         }
     };
 }
-/// Reads a value from whatever scalar TOML holds, through its written form.
+/// Deserializes a value from any TOML scalar, by its text.
 pub(super) fn read<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: FromStr<Err = BadValue>,
@@ -87,7 +87,7 @@ where
     deserializer.deserialize_any(Scalar(std::marker::PhantomData))
 }
 
-/// Reads a value from a string alone.
+/// Deserializes a value from a string only.
 pub(super) fn read_string<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: FromStr<Err = BadValue>,
@@ -102,7 +102,7 @@ where
             f.write_str("a string")
         }
 
-        // Parsed within the visit, an error has the place of this very value in a list.
+        // Parsing inside the visitor gives an error the place of this value in a list.
         fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
             text.parse().map_err(E::custom)
         }

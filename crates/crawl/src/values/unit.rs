@@ -1,18 +1,18 @@
-//! A number with a unit, taken apart.
+//! Parsing of numbers with a unit.
 
-/// The text before the first character that `ends`, and the rest.
+/// Splits a text before the first character that `ends`.
 pub(super) fn split_at(text: &str, ends: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(ends).unwrap_or(text.len()))
 }
 
-/// `number` (digits with at most one point) times `scale`, rounded down.
+/// Returns `number` (digits with at most one point) times `scale`, rounded down.
 pub(super) fn scaled(number: &str, scale: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() || fraction.contains('.') || number.ends_with('.') {
         return None;
     }
     let whole: u64 = whole.parse().ok()?;
-    // Nine digits are finer than any unit's smallest part.
+    // Nine digits are more precise than any unit's smallest part.
     let digits = &fraction[..fraction.len().min(9)];
     let part = match digits {
         "" => 0,

@@ -1,9 +1,8 @@
-//! The pages in a browser: a server, a site that embeds the search, a crawl that runs, and the
-//! checks in `checks/`, which drive Chromium by Playwright.
+//! The pages in a browser: a server, a site that embeds the search, a running crawl, and the checks
+//! in `checks/`, which drive Chromium through Playwright.
 //!
-//! Variables name what they need, which `cargo xtask test --step browser` sets:
-//! `CRAWL_PYTHON_BIN` (with playwright), `CRAWL_CHROMIUM`, `CRAWL_CHROMIUM_LIBRARIES`,
-//! `CRAWL_CHROMIUM_FONTS`, `CRAWL_AXE`.
+//! Required variables, set by `cargo xtask test --step browser`: `CRAWL_PYTHON_BIN` (with
+//! playwright), `CRAWL_CHROMIUM`, `CRAWL_CHROMIUM_LIBRARIES`, `CRAWL_CHROMIUM_FONTS`, `CRAWL_AXE`.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 #[expect(dead_code, reason = "the tests without a browser ask more of it")]
@@ -26,14 +25,14 @@ use site::Site;
 
 const TOKEN: &str = "a-token-of-the-tests";
 
-/// The path that a variable names.
+/// Returns the path in a variable.
 fn named(variable: &str) -> PathBuf {
     std::env::var_os(variable)
         .unwrap_or_else(|| panic!("{variable} is not set: cargo xtask test --step browser sets it"))
         .into()
 }
 
-/// A process that ends with the test.
+/// A process that is killed when the test ends.
 struct Running(Child);
 
 impl Drop for Running {
@@ -44,8 +43,8 @@ impl Drop for Running {
 }
 
 #[test]
-fn pages_do_in_a_browser_what_they_promise() {
-    // What the results lead to, and the sites that embed the search.
+fn pages_work_in_a_browser() {
+    // The pages that results lead to, and the sites that embed the search.
     let web = TestWeb::builder()
         .hosts(2)
         .pages(1)
@@ -64,7 +63,7 @@ fn pages_do_in_a_browser_what_they_promise() {
     let snippet = format!("http://{}", search.address);
     serve_pages(&web, &snippet);
 
-    // A crawl that is followed and controlled.
+    // A crawl that the checks follow and control.
     let busy = TestWeb::builder().seed(5).pages(400).start();
     let crawled = Site::empty();
     let _crawl = start_crawl(&crawled, &busy);
@@ -81,7 +80,7 @@ fn pages_do_in_a_browser_what_they_promise() {
             "Find it",
         ],
     );
-    let told = json!({
+    let context = json!({
         "search": snippet,
         "site": origin(0),
         "other": origin(1),
@@ -95,7 +94,7 @@ fn pages_do_in_a_browser_what_they_promise() {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../index/tests/browser");
     let ended = Command::new(named("CRAWL_PYTHON_BIN").join("python"))
         .arg(checks.join("run.py"))
-        .env("CRAWL_TOLD", told.to_string())
+        .env("CRAWL_TOLD", context.to_string())
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("PYTHONPATH", shared)
         .stdin(Stdio::null())
@@ -108,8 +107,8 @@ fn pages_do_in_a_browser_what_they_promise() {
     assert!(log.iter().any(|entry| entry.path == "/added-by-hand"));
 }
 
-/// Rows with all that is long: a host that was asked, a URL, a type, an error, a rule, and a second
-/// round; and hosts that were never asked.
+/// Adds rows with long values: a host, a URL, a type, an error, a rule, and a second round; and
+/// hosts that were never requested.
 fn add_long_words(site: &Site) {
     let host = format!("{}.example:12345", ["a-label-of-a-host"; 5].join("."));
     let url = format!("http://{host}/{}", "a-path-without-end/".repeat(12));
@@ -128,7 +127,7 @@ fn add_long_words(site: &Site) {
         "pages.jsonl",
         &[page(1, Some(200), 123_456_789_012), page(2, None, 0)],
     );
-    // Pages that were drawn, of a type and of a stratum with a long name.
+    // Sampled pages, of a type and of a stratum with long names.
     let drawn = |number: u32| {
         let mut row = page(1, Some(200 + number), 1_000 * u64::from(number));
         row["url"] = json!(format!("http://{host}/{number}"));
@@ -159,10 +158,10 @@ fn write_report(site: &Site) {
     assert!(program(site.path(), &args).status().unwrap().success());
 }
 
-/// Pages that results lead to, and pages that embed the snippet.
+/// Serves the pages that results lead to, and pages that embed the snippet.
 fn serve_pages(web: &TestWeb, snippet: &str) {
     let title = "<!doctype html><html lang=en><title>The page itself</title><h1>Here it is</h1>";
-    // What the index has of the page stands far below its top.
+    // The indexed passage is far below the top of the page.
     let rules = format!(
         "{title}<div style=\"height:3000px\"></div><p id=passage>The crawler reads robots.txt before any page.</p>\
          <div style=\"height:3000px\"></div>\
@@ -196,7 +195,7 @@ fn serve_pages(web: &TestWeb, snippet: &str) {
     web.script(0, "/dark", Answer::html(&dark));
 }
 
-/// Starts a crawl that lasts longer than the checks may, and waits until it takes commands.
+/// Starts a crawl that outlasts the checks, and waits until it accepts commands.
 fn start_crawl(site: &Site, web: &TestWeb) -> Running {
     let seed = web.url(0, "/");
     let args = [

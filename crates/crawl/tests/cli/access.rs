@@ -1,4 +1,5 @@
-//! Credentials, cookies and fields for single hosts: who gets them, and that no output does.
+//! Credentials, cookies and header fields for single hosts: who receives them, and that no output
+//! contains them.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +10,7 @@ use crawl_testweb::{Answer, LogEntry, TestWeb};
 use crate::harness::{Dir, setup};
 
 const PASSWORD: &str = "s3cret-word";
-/// The credentials as the request has them.
+/// The credentials as sent in a request.
 const BASIC: &str = "Basic bWU6czNjcmV0LXdvcmQ=";
 const KEY: &str = "k3y-of-the-file";
 const COOKIE: &str = "c00kie-value";
@@ -22,7 +23,7 @@ fn config(host: &str, more: &str) -> String {
     )
 }
 
-/// Everything in a directory, archives unpacked.
+/// Returns everything in a directory, archives unpacked.
 fn all_text(dir: &Path) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -40,7 +41,7 @@ fn all_text(dir: &Path) -> String {
     text
 }
 
-fn told(entry: &LogEntry) -> [Option<&str>; 3] {
+fn secret_fields(entry: &LogEntry) -> [Option<&str>; 3] {
     ["authorization", "x-key", "cookie"].map(|name| entry.header(name))
 }
 
@@ -58,7 +59,7 @@ fn run(dir: &Dir, cmd: &crate::harness::Cmd, args: &[&str]) -> String {
     let ran = cmd.run(&args);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let shown = format!("{}{}{}", ran.stdout, ran.stderr, all_text(dir.path()));
-    // The file that it was typed into is the operator's own.
+    // The configuration file belongs to the operator.
     shown.replace(&dir.read("c.toml"), "")
 }
 
@@ -95,12 +96,12 @@ fn secrets_go_to_their_host_and_to_no_output() {
     let all = [Some(BASIC), Some(KEY), Some("session=c00kie-value")];
     for entry in web.take_log() {
         let expect = if entry.host == 0 { all } else { [None; 3] };
-        assert_eq!(told(&entry), expect, "{}", entry.path);
+        assert_eq!(secret_fields(&entry), expect, "{}", entry.path);
     }
 
-    // What stands in the environment is known to the next run; what was typed is not.
-    let kept = dir.read("c/crawl.toml");
-    assert!(kept.contains("basic-auth = \"env:LOGIN\"") && !kept.contains("X-Key"));
+    // Secrets from the environment reach the next run, but typed ones don't.
+    let stored = dir.read("c/crawl.toml");
+    assert!(stored.contains("basic-auth = \"env:LOGIN\"") && !stored.contains("X-Key"));
     web.script(0, "/", Answer::html("<a href=/more>x</a>"));
     let more = web.url(0, "/more");
     let kept_seed = format!(
@@ -123,11 +124,11 @@ fn secrets_go_to_their_host_and_to_no_output() {
     );
     let log = web.log();
     let entry = log.iter().find(|entry| entry.path == "/more").unwrap();
-    assert_eq!(told(entry)[1], Some(COOKIE));
+    assert_eq!(secret_fields(entry)[1], Some(COOKIE));
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_by_name() {
+fn unsendable_values_are_refused_by_name() {
     let (dir, mut cmd) = setup("refused");
     cmd.env("EMPTY", "no colon");
     for (keys, message) in [
@@ -156,7 +157,7 @@ fn what_cannot_be_sent_is_refused_by_name() {
     }
 }
 
-/// The exports that write text of pages, with the folder or file of each.
+/// The exports with text of pages, with the folder or file of each.
 const EXPORTS: [(&str, &str); 6] = [
     ("markdown", "pages"),
     ("llms-txt", "llms.txt"),
@@ -166,10 +167,10 @@ const EXPORTS: [(&str, &str); 6] = [
     ("csv", "tables"),
 ];
 
-/// A page that repeats a secret is in the archive as it came, and goes nowhere else with it: neither by a
-/// command that reads the archive again nor by an index that is built without knowing the secret.
+/// A page that repeats a secret is archived as received, but the secret goes nowhere else: no
+/// command that reads the archive prints it, nor does an index built without knowing it.
 #[test]
-fn an_echoed_secret_leaves_the_archive_by_no_command() {
+fn no_command_prints_an_echoed_secret() {
     let (dir, mut cmd) = setup("echoed");
     cmd.env("LOGIN", &format!("me:{PASSWORD}"));
     cmd.env("SESSION", COOKIE);

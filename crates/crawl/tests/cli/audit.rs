@@ -1,4 +1,4 @@
-//! `crawl audit`: crawls of all kinds are clean, and a doctored record is not.
+//! `crawl audit`: crawls of all kinds pass, and a doctored record does not.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ fn crawl(cmd: &Cmd, seed: &str, more: &[&str]) -> Ran {
     ran
 }
 
-/// Audits `c` and gives what was found; nothing may be broken or undecided, and all is whole.
+/// Audits `c` and returns the report, which must have no breaches and nothing undecided or missing.
 fn clean(cmd: &Cmd) -> Value {
     let ran = cmd.run(&["audit", "c", "--json"]);
-    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
-    let held = found["breaches"].as_array().is_some_and(Vec::is_empty);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let held = report["breaches"].as_array().is_some_and(Vec::is_empty);
     assert!(ran.code == 0 && held, "{}", ran.stdout);
-    assert_eq!(found["undecided"], serde_json::json!({}), "{}", ran.stdout);
-    assert_eq!(found["flaws"], serde_json::json!([]), "{}", ran.stdout);
+    assert_eq!(report["undecided"], serde_json::json!({}), "{}", ran.stdout);
+    assert_eq!(report["flaws"], serde_json::json!([]), "{}", ran.stdout);
     let whole = cmd.run(&["verify", "c"]);
     assert_eq!(whole.code, 0, "{}{}", whole.stdout, whole.stderr);
-    found
+    report
 }
 
 fn rewrite(dir: &Dir, file: &str, change: impl Fn(usize, &mut Value)) {
@@ -43,19 +43,22 @@ fn clean_crawl_and_doctored_records() {
     let (dir, cmd) = setup("audit");
     let web = TestWeb::builder().seed(7).hosts(1).pages(8).start();
     crawl(&cmd, &web.url(0, "/"), &["--delay", "50ms"]);
-    let found = clean(&cmd);
+    let report = clean(&cmd);
     let (requests, as_written) = (dir.rows("c/requests.jsonl"), dir.read("c/requests.jsonl"));
-    assert_eq!(found["checked"]["requests"], requests.len());
-    assert_eq!(found["checked"]["gaps"], requests.len() - 1);
-    assert!(found["checked"]["page_rows"].as_u64() > Some(5), "{found}");
+    assert_eq!(report["checked"]["requests"], requests.len());
+    assert_eq!(report["checked"]["gaps"], requests.len() - 1);
     assert!(
-        found["checked"]["excluded_rows"].as_u64() > Some(0),
-        "{found}"
+        report["checked"]["page_rows"].as_u64() > Some(5),
+        "{report}"
+    );
+    assert!(
+        report["checked"]["excluded_rows"].as_u64() > Some(0),
+        "{report}"
     );
     let text = cmd.run(&["audit", "c"]).ok();
     assert!(text.ends_with("breaches   none\n"), "{text}");
 
-    // A start that came too early.
+    // A request that started too early.
     rewrite(&dir, "c/requests.jsonl", |index, row| {
         if index == 3 {
             row["start"] = Value::from(requests[2]["end"].as_u64().unwrap() + 10);
@@ -83,7 +86,7 @@ fn clean_crawl_and_doctored_records() {
     dir.write("c/requests.jsonl", &as_written);
     clean(&cmd);
 
-    // A rule that robots.txt does not have.
+    // A rule that robots.txt doesn't contain.
     rewrite(&dir, "c/pages.jsonl", |index, row| {
         if index == 2 {
             row["robots"]["line"] = Value::from(77);
@@ -101,7 +104,7 @@ fn clean_crawl_and_doctored_records() {
 }
 
 #[test]
-fn many_in_flight_and_rules_that_are_asked_for_again() {
+fn concurrent_requests_and_refetched_rules() {
     let (dir, cmd) = setup("audit-flight");
     let robots = "User-agent: *\nDisallow: /private\n";
     let web = TestWeb::builder()
@@ -132,9 +135,9 @@ fn many_in_flight_and_rules_that_are_asked_for_again() {
         "--allow-private",
     ];
     crawl(&cmd, &web.url(0, "/"), &many);
-    let found = clean(&cmd);
-    assert_eq!(found["hosts"], 3);
-    // A hop's record names the origin that it was sent for.
+    let report = clean(&cmd);
+    assert_eq!(report["hosts"], 3);
+    // The record of a hop names the origin for which it was fetched.
     let archive = dir.file("c/archive").read_dir().unwrap();
     let files = archive.map(|entry| entry.unwrap().path());
     let mut files = files.filter(|path| path.extension().is_some_and(|end| end == "gz"));
@@ -149,7 +152,7 @@ fn many_in_flight_and_rules_that_are_asked_for_again() {
 }
 
 #[test]
-fn what_robots_txt_asks_of_the_pace() {
+fn a_crawl_respects_the_pace_set_by_robots_txt() {
     let (_dir, cmd) = setup("audit-pace");
     let web = TestWeb::builder()
         .hosts(1)
@@ -166,10 +169,10 @@ fn what_robots_txt_asks_of_the_pace() {
         &web.url(0, "/"),
         &["--delay", "0s", "--per-host", "2"],
     );
-    let found = clean(&cmd);
+    let report = clean(&cmd);
     assert!(
-        found["checked"]["robots_gaps"].as_u64() > Some(3),
-        "{found}"
+        report["checked"]["robots_gaps"].as_u64() > Some(3),
+        "{report}"
     );
 }
 
@@ -210,7 +213,7 @@ fn killed_and_started_again() {
         assert!(web.wait_for(MAX_WAIT, |log| log.len() > seen));
         child.kill().unwrap();
         child.wait().unwrap();
-        // What was killed may leave ends that the next run cuts off.
+        // A killed run may leave torn ends, which the next run truncates.
         let ran = cmd.run(&["audit", "c"]);
         assert_eq!(ran.code, 0, "{}", ran.stdout);
     }
@@ -218,7 +221,7 @@ fn killed_and_started_again() {
     let ran = cmd.run(&["audit", "c"]);
     assert_eq!(ran.code, 0, "{}", ran.stdout);
 
-    // Under another delay the earlier runs can't be held against it.
+    // Earlier runs can't be judged by a different delay.
     assert_eq!(cmd.run(&["--output", "c", "--delay", "5s"]).code, 0);
     let ran = cmd.run(&["audit", "c"]);
     assert_eq!(ran.code, 0, "{}", ran.stdout);
@@ -230,9 +233,9 @@ fn killed_and_started_again() {
     assert!(dir.read("c/crawl.toml").contains("\nrules-since = "));
 }
 
-/// The rest that a power cut leaves of a log which was not synced, wherever it hits.
+/// The rest of an unsynced log after a power cut, at any position.
 #[test]
-fn ours_a_log_of_requests_that_lost_rows_shows_no_breach() {
+fn a_log_of_requests_that_lost_rows_shows_no_breach() {
     let (dir, cmd) = setup("audit-lost");
     let web = TestWeb::builder().seed(7).hosts(2).pages(8).start();
     let flags = ["--delay", "20ms", "--scope", "any", "--allow-private"];

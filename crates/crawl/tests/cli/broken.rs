@@ -1,11 +1,11 @@
-//! Broken links, and what changed.
+//! Broken links, and changes.
 
 use crawl_testweb::{Answer, ConnectionMode, LinkMix, TestWeb};
 use serde_json::{Value, json};
 
 use crate::harness::{Cmd, setup};
 
-/// A site with a page that is gone, linked in two places, once by way of a redirect.
+/// A site with a missing page that two pages link to, one of them through a redirect.
 fn site() -> TestWeb {
     TestWeb::builder()
         .pages(1)
@@ -43,7 +43,7 @@ fn crawl(cmd: &Cmd, web: &TestWeb, dir: &str, more: &[&str]) {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
 
-/// The list as JSON, and as text with the host left out.
+/// Returns the list as JSON, and as text without the host.
 fn broken(cmd: &Cmd, web: &TestWeb, dir: &str) -> (Value, String) {
     let json = cmd.run(&["report", dir, "--broken", "--json"]).ok();
     let text = cmd.run(&["report", dir, "--broken", "--all"]).ok();
@@ -90,7 +90,7 @@ fn a_broken_page_is_listed_with_each_link_to_it() {
 }
 
 #[test]
-fn a_broken_page_fails_a_build_where_that_is_asked_for() {
+fn a_broken_page_fails_a_build_on_request() {
     let (dir, cmd) = setup("ci");
     let web = site();
     crawl(&cmd, &web, "c", &[]);
@@ -110,7 +110,7 @@ fn a_broken_page_fails_a_build_where_that_is_asked_for() {
     assert_eq!(report["broken"]["pages"], 1);
     assert_eq!(report["broken"]["first"][0]["url"], web.url(0, "/gone"));
 
-    // Once it is mended the next round is fine.
+    // Once the link is fixed, the next round succeeds.
     web.script(0, "/gone", Answer::html("back"));
     crawl(&cmd, &web, "c", &["--recrawl"]);
     let ran = cmd.run(&["report", "c", "--broken", "--fail-on-broken"]);
@@ -124,7 +124,7 @@ fn a_broken_page_fails_a_build_where_that_is_asked_for() {
 }
 
 #[test]
-fn lists_that_exclude_each_other_are_refused() {
+fn exclusive_lists_are_refused() {
     let (dir, cmd) = setup("lists");
     for flags in [
         ["--broken", "--changes"],
@@ -165,24 +165,24 @@ fn a_redirect_without_an_end_is_broken() {
     let rows = rows
         .lines()
         .map(|row| serde_json::from_str::<Value>(row).unwrap());
-    let told: Vec<Value> = rows
+    let redirects: Vec<Value> = rows
         .filter(|row| row["redirect"].is_string())
         .map(|row| json!([row["url"], row["redirect"], row["error"]]))
         .collect();
-    let told = json!(told).to_string().replace(&web.url(0, ""), "");
-    let mut told: Vec<Value> = serde_json::from_str(&told).unwrap();
-    told.sort_by_key(Value::to_string);
+    let redirects = json!(redirects).to_string().replace(&web.url(0, ""), "");
+    let mut redirects: Vec<Value> = serde_json::from_str(&redirects).unwrap();
+    redirects.sort_by_key(Value::to_string);
     let expected = json!([
         ["/1", "/2", null],
         ["/2", "/3", null],
         ["/3", "/4", "too_many_redirects"],
         ["/self", "/self", "redirect_loop"],
     ]);
-    // The one of the two that is settled last tells of the loop.
-    let (of_two, others): (Vec<_>, Vec<_>) = told
+    // The page of the two that is settled last reports the loop.
+    let (of_two, other_rows): (Vec<_>, Vec<_>) = redirects
         .into_iter()
         .partition(|row| row[0] == "/a" || row[0] == "/b");
-    assert_eq!(json!(others), expected);
+    assert_eq!(json!(other_rows), expected);
     let errors = of_two.iter().filter(|row| row[2] == "redirect_loop");
     assert_eq!((of_two.len(), errors.count()), (2, 1), "{of_two:?}");
     let (json, text) = broken(&cmd, &web, "c");
@@ -195,24 +195,24 @@ fn a_redirect_without_an_end_is_broken() {
     assert_eq!(report["pages"]["by_outcome"]["redirect_loop"], 2);
     let code = cmd.run(&["report", "c", "--fail-on-broken"]).code;
     assert_eq!(code, 1);
-    // The next round tells it again.
+    // The next round reports it again.
     crawl(&cmd, &web, "c", &["--max-redirects", "2", "--recrawl"]);
     assert_eq!(broken(&cmd, &web, "c").1, text);
 }
 
 #[test]
-fn ours_two_crawls_of_one_site_are_compared() {
+fn two_crawls_of_one_site_are_compared() {
     let (_dir, cmd) = setup("compared");
     let web = site();
     crawl(&cmd, &web, "one", &[]);
     crawl(&cmd, &web, "other", &["--exclude", "/a$"]);
     let json = cmd.run(&["report", "--compare", "one", "other", "--json"]);
-    let found: Value = serde_json::from_str(&json.ok()).unwrap();
+    let comparison: Value = serde_json::from_str(&json.ok()).unwrap();
     let only_one = [web.url(0, "/a"), web.url(0, "/moved")];
-    assert_eq!(found["pages"]["only_a"], json!(only_one));
-    assert_eq!(found["pages"]["only_b"], json!([]));
-    assert_eq!(found["pages"]["both"], 2);
-    let rule = &found["excluded"][0];
+    assert_eq!(comparison["pages"]["only_a"], json!(only_one));
+    assert_eq!(comparison["pages"]["only_b"], json!([]));
+    assert_eq!(comparison["pages"]["both"], 2);
+    let rule = &comparison["excluded"][0];
     assert_eq!(
         (&rule["rule"], &rule["b"]),
         (&json!("exclude /a$"), &json!(1))
@@ -225,9 +225,9 @@ fn ours_two_crawls_of_one_site_are_compared() {
     let of_round = cmd.run(&["report", "--compare", "one", "other", "--round", "1"]);
     assert!(of_round.ok().contains("round     1 of 1 in A and 1 in B"));
     let no_round = cmd.run(&["report", "--compare", "one", "other", "--round", "2"]);
-    let why = "has no round 2\nhint: it has the rounds 1 to 1";
+    let reason = "has no round 2\nhint: it has the rounds 1 to 1";
     assert!(
-        no_round.code == 2 && no_round.stderr.contains(why),
+        no_round.code == 2 && no_round.stderr.contains(reason),
         "{}",
         no_round.stderr
     );
@@ -264,9 +264,9 @@ fn faults_fail_a_build_unless_a_baseline_lists_them() {
     ]);
     assert_eq!(failed.code, 1);
     assert_eq!(failed.stdout.lines().count(), 1);
-    let known = faults(&["--format", "jsonl"]).ok();
-    let known = known.lines().skip(1).collect::<Vec<_>>().join("\n");
-    std::fs::write(dir.path().join("known.jsonl"), known).unwrap();
+    let known_faults = faults(&["--format", "jsonl"]).ok();
+    let known_faults = known_faults.lines().skip(1).collect::<Vec<_>>().join("\n");
+    std::fs::write(dir.path().join("known.jsonl"), known_faults).unwrap();
     let baseline = ["--baseline", "known.jsonl", "--fail-on-faults"];
     let ran = faults(&baseline);
     assert_eq!(ran.code, 1);
@@ -275,8 +275,8 @@ fn faults_fail_a_build_unless_a_baseline_lists_them() {
         "{}",
         ran.stdout
     );
-    let known = faults(&["--format", "jsonl"]).ok();
-    std::fs::write(dir.path().join("known.jsonl"), known).unwrap();
+    let known_faults = faults(&["--format", "jsonl"]).ok();
+    std::fs::write(dir.path().join("known.jsonl"), known_faults).unwrap();
     let ran = faults(&[&baseline[..], &["--format", "json"]].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let json: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -302,7 +302,7 @@ fn faults_fail_a_build_unless_a_baseline_lists_them() {
 }
 
 #[test]
-fn what_stands_out_in_a_site_is_told_in_three_forms() {
+fn findings_about_a_site_are_reported_in_three_formats() {
     let (dir, cmd) = setup("site");
     let web = site();
     crawl(&cmd, &web, "s", &[]);

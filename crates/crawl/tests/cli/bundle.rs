@@ -1,4 +1,5 @@
-//! `crawl export --to bundle`: whole, the same each time, without secrets, and every byte checked.
+//! `crawl export --to bundle`: complete, reproducible and without secrets, and every byte is
+//! checked.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +22,7 @@ study = \"How pages: link\"
 study-page = \"https://example.org/study\"
 ";
 
-/// A study of two hosts whose secrets are in its configuration.
+/// A study of two hosts, with secrets in its configuration.
 fn study(dir: &Dir, cmd: &mut Cmd) {
     let front = "<title>front</title><a href=/gone>a</a><a href=/moved>b</a><a href=/barred>c</a>";
     let web = TestWeb::builder()
@@ -68,9 +69,9 @@ fn export(cmd: &Cmd, out: &str) -> String {
     ran.stderr
 }
 
-/// All files of a folder by their paths.
+/// Returns all files of a folder by path.
 fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
+    let mut contents = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
@@ -84,30 +85,30 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
                     .to_str()
                     .unwrap()
                     .to_owned();
-                found.insert(name, fs::read(&path).unwrap());
+                contents.insert(name, fs::read(&path).unwrap());
             }
         }
     }
-    found
+    contents
 }
 
 #[test]
-fn ours_a_bundle_is_whole_the_same_each_time_and_tells_no_secret() {
+fn a_bundle_is_complete_reproducible_and_without_secrets() {
     let (dir, mut cmd) = setup("bundle");
     study(&dir, &mut cmd);
     dir.write("c/notes.jsonl", "{\"password\":\"s3cr3t-five\"}\n");
-    let said = export(&cmd, "b");
-    assert!(said.starts_with("b written: "), "{said}");
+    let message = export(&cmd, "b");
+    assert!(message.starts_with("b written: "), "{message}");
     assert!(
-        said.ends_with("left out, as a bundle has no such files: notes.jsonl\n"),
-        "{said}"
+        message.ends_with("left out, as a bundle has no such files: notes.jsonl\n"),
+        "{message}"
     );
-    // Beside the archive others may keep theirs.
+    // Other files may be kept next to the archive.
     dir.write("c/archive/mine.warc.gz", "");
-    let said = export(&cmd, "again");
+    let message = export(&cmd, "again");
     assert!(
-        said.ends_with(": archive/mine.warc.gz, notes.jsonl\n"),
-        "{said}"
+        message.ends_with(": archive/mine.warc.gz, notes.jsonl\n"),
+        "{message}"
     );
     let bundle = files(&dir.file("b"));
     let names: Vec<_> = bundle.keys().collect();
@@ -169,7 +170,7 @@ fn ours_a_bundle_is_whole_the_same_each_time_and_tells_no_secret() {
         text.starts_with("digests    ") && text.ends_with("defects    none\n"),
         "{text}"
     );
-    // Its payload is a crawl's directory to all other commands.
+    // To all other commands the payload is a crawl's directory.
     assert!(
         cmd.run(&["audit", "b/data"])
             .ok()
@@ -181,7 +182,7 @@ fn ours_a_bundle_is_whole_the_same_each_time_and_tells_no_secret() {
     assert_eq!(there.code, 2, "{}", there.stderr);
 }
 
-/// The next number of a sequence that looks random (`SplitMix64`).
+/// Returns the next number of a pseudo-random sequence (`SplitMix64`).
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;
@@ -191,7 +192,7 @@ fn random(state: &mut u64) -> u64 {
 }
 
 #[test]
-fn ours_each_of_a_thousand_flipped_bits_is_named_by_its_file() {
+fn each_of_a_thousand_flipped_bits_is_reported_by_its_file() {
     let (dir, mut cmd) = setup("bundle-flips");
     study(&dir, &mut cmd);
     export(&cmd, "b");
@@ -204,7 +205,7 @@ fn ours_each_of_a_thousand_flipped_bits_is_named_by_its_file() {
     let mut state = 2026;
     let mut records = 0;
     for flip in 0..1000 {
-        // In turn, so that short files have their share.
+        // Files take turns, so that short ones are tested as well.
         let (name, bytes) = &bundle[flip % bundle.len()];
         if bytes.is_empty() {
             continue;
@@ -214,15 +215,15 @@ fn ours_each_of_a_thousand_flipped_bits_is_named_by_its_file() {
         let mut flipped = bytes.clone();
         flipped[at] ^= 1 << bit;
         fs::write(root.join(name), &flipped).unwrap();
-        let found = crawl_bundle::verify(&root, &scratch).unwrap();
+        let findings = crawl_bundle::verify(&root, &scratch).unwrap();
         fs::write(root.join(name), bytes).unwrap();
-        let mut named = found
+        let mut named = findings
             .findings
             .iter()
             .filter(|finding| finding.file == *name);
         assert!(
             named.next().is_some(),
-            "bit {bit} of byte {at} of {name}: {found}"
+            "bit {bit} of byte {at} of {name}: {findings}"
         );
         records += usize::from(named.any(|finding| finding.offset.is_some_and(|o| o <= at as u64)));
     }
@@ -231,11 +232,11 @@ fn ours_each_of_a_thousand_flipped_bits_is_named_by_its_file() {
 }
 
 #[test]
-fn ours_a_bundle_with_right_digests_and_wrong_contents_is_told_from_a_whole_one() {
+fn wrong_contents_with_right_digests_are_detected() {
     let (dir, mut cmd) = setup("bundle-remade");
     study(&dir, &mut cmd);
     export(&cmd, "b");
-    // Whoever changes a row can make the manifests anew.
+    // Anyone who changes a row can regenerate the manifests.
     let remade = |file: &str, from: &str, to: &str| {
         let path = dir.file("b").join(file);
         let before = fs::read_to_string(&path).unwrap();
@@ -254,24 +255,27 @@ fn ours_a_bundle_with_right_digests_and_wrong_contents_is_told_from_a_whole_one(
         assert_eq!(ran.code, 4, "{}", ran.stdout);
         ran.stdout
     };
-    let said = remade(
+    let findings = remade(
         "data/pages.jsonl",
         "\"title\":\"front\"",
         "\"title\":\"other\"",
     );
     let table = "data/tables/pages.parquet: column `title` holds a value that the row files do not";
-    assert!(said.contains(table), "{said}");
-    let said = remade("data/robots.jsonl", "/barred", "/others");
+    assert!(findings.contains(table), "{findings}");
+    let findings = remade("data/robots.jsonl", "/barred", "/others");
     assert!(
-        said.contains(": it is not the answer that the archive has there"),
-        "{said}"
+        findings.contains(": it is not the answer that the archive has there"),
+        "{findings}"
     );
     assert!(
-        said.contains("it tells another `robots.jsonl` than there is"),
-        "{said}"
+        findings.contains("it tells another `robots.jsonl` than there is"),
+        "{findings}"
     );
-    let said = remade("data/requests.jsonl", "\"status\":404", "\"status\":410");
-    assert!(said.contains("its status is not that of line"), "{said}");
+    let findings = remade("data/requests.jsonl", "\"status\":404", "\"status\":410");
+    assert!(
+        findings.contains("its status is not that of line"),
+        "{findings}"
+    );
 }
 
 fn redigested(dir: &Dir, manifest: &str) -> String {
@@ -285,7 +289,7 @@ fn redigested(dir: &Dir, manifest: &str) -> String {
 }
 
 #[test]
-fn ours_a_crawl_that_has_not_ended_is_no_bundle() {
+fn an_unfinished_crawl_can_t_be_bundled() {
     let (dir, mut cmd) = setup("bundle-running");
     study(&dir, &mut cmd);
     fs::remove_file(dir.file("c/waiting.jsonl")).unwrap();
@@ -299,7 +303,7 @@ fn ours_a_crawl_that_has_not_ended_is_no_bundle() {
 }
 
 #[test]
-fn ours_a_folder_that_holds_no_crawl_is_no_bundle_and_an_empty_one_in_a_bundle_is_named() {
+fn folders_without_a_crawl_are_not_bundled_and_empty_ones_are_reported() {
     let (dir, mut cmd) = setup("bundle-folders");
     fs::create_dir(dir.file("none")).unwrap();
     let ran = cmd.run(&["export", "none", "--to", "bundle", "--out", "b"]);
@@ -319,17 +323,21 @@ fn ours_a_folder_that_holds_no_crawl_is_no_bundle_and_an_empty_one_in_a_bundle_i
         "{}",
         ran.stdout
     );
-    // What changed in the crawl since it ended is in no bundle.
+    // Changes to the crawl after its end are not bundled.
     let page = dir.read("c/report.html").replacen("<title>", "<title>x", 1);
     dir.write("c/report.html", &page);
     let ran = cmd.run(&["export", "c", "--to", "bundle", "--out", "b2"]);
-    let why = "report.html: its SHA-256 is not that of digests.jsonl";
-    assert!(ran.code == 4 && ran.stderr.contains(why), "{}", ran.stderr);
+    let reason = "report.html: its SHA-256 is not that of digests.jsonl";
+    assert!(
+        ran.code == 4 && ran.stderr.contains(reason),
+        "{}",
+        ran.stderr
+    );
 }
 
-/// `CRAWL_DESCRIPTIONS_PYTHON` names a Python with roc-validator, mlcroissant, cffconvert and bagit,
-/// `CRAWL_RO_CRATE_CONTEXT` the context of RO-Crate 1.2, which would be fetched otherwise. It takes
-/// some 20 s.
+/// `CRAWL_DESCRIPTIONS_PYTHON` is a Python with roc-validator, mlcroissant, cffconvert and bagit.
+/// `CRAWL_RO_CRATE_CONTEXT` is the context of RO-Crate 1.2, which would otherwise be fetched. Takes
+/// about 20 s.
 #[test]
 #[ignore = "needs validators of descriptions: cargo xtask test sets them up"]
 fn validators_of_ro_crate_croissant_citations_and_bags_accept_a_bundle() {

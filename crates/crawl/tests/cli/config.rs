@@ -1,4 +1,4 @@
-//! Configuration files, and which source wins.
+//! Configuration files, and precedence of their sources.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -100,13 +100,13 @@ fn unknown_keys_are_refused_by_name() {
 }
 
 #[test]
-fn tables_of_single_sites_are_read_and_checked() {
+fn site_tables_are_read_and_checked() {
     let (dir, cmd) = setup("sites");
     let write = |table: &str| {
         let head = "seed = [\"https://example.org/\"]\n[operator]\ncontact = \"a@e.example\"\n";
         dir.write("c.toml", &format!("{head}{table}"));
     };
-    // Nothing is asked of anyone: what is wrong is refused before, and no time is given.
+    // Errors are found before any request, so no time is spent.
     let check = |table: &str| {
         write(table);
         cmd.run(&["--config", "c.toml", "--max-time", "0s", "-q"])
@@ -155,7 +155,7 @@ fn tables_of_single_sites_are_read_and_checked() {
 }
 
 #[test]
-fn ours_paths_may_have_any_bytes() {
+fn paths_may_have_any_bytes() {
     let (dir, cmd) = setup("bytes");
     let web = TestWeb::builder().hosts(1).pages(3).start();
     let seed = web.url(0, "/");
@@ -194,15 +194,15 @@ fn ours_paths_may_have_any_bytes() {
 }
 
 #[test]
-fn a_check_tells_all_that_is_wrong_and_where() {
+fn a_check_reports_all_errors_with_their_places() {
     let (dir, cmd) = setup("check");
     dir.write(
         "study.toml",
         "seed = [\"http://a.example/\", \"ftp://b.example/\"]\n[politeness]\nper-host = 3\nper-site = 2\n\
          delay = \"1ms\"\n[fetch]\n  max-body = \"1GiB\"\n",
     );
-    let told = cmd.run(&["config", "--check", "study.toml"]);
-    assert_eq!((told.code, told.stdout.as_str()), (2, ""));
+    let checked = cmd.run(&["config", "--check", "study.toml"]);
+    assert_eq!((checked.code, checked.stdout.as_str()), (2, ""));
     expect![[r#"
         error: study.toml:1:1: unusable seed `ftp://b.example/`: scheme `ftp` is not http or https
         hint: a seed is a URL such as `https://example.org/`, or a host such as `example.org`
@@ -214,28 +214,28 @@ fn a_check_tells_all_that_is_wrong_and_where() {
         hint: give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you
         error: study.toml:5:1: --delay 1ms is under 200ms, and a.example is not on loopback or in a private range
         hint: add --own-site if you answer for the hosts of this crawl
-    "#]].assert_eq(&told.stderr);
-    // What a flag says is not the file's word.
+    "#]].assert_eq(&checked.stderr);
+    // Values from flags are not attributed to the file.
     let flags = ["--seed", "http://127.0.0.1/", "--max-body", "2GiB"];
-    let told = cmd.run(&[&["config", "--check", "study.toml"], &flags[..]].concat());
+    let checked = cmd.run(&[&["config", "--check", "study.toml"], &flags[..]].concat());
     expect![[r#"
         error: --max-body 2GiB is more than 255MiB
         hint: a longer record of the archive could not be read again
         error: study.toml:4:1: --per-site 2 is less than --per-host 3
         hint: a site holds its hosts: raise --per-site or lower --per-host
     "#]]
-    .assert_eq(&told.stderr);
+    .assert_eq(&checked.stderr);
     dir.write("study.toml", "[politeness]\ndelay = \"2s\"\n");
-    let told = cmd.run(&["config", "--check", "study.toml"]);
-    assert_eq!(told.ok(), "study.toml: nothing is wrong\n");
-    let told = cmd.run(&["config", "--check", "no.toml"]);
-    assert_eq!(told.code, 2);
+    let checked = cmd.run(&["config", "--check", "study.toml"]);
+    assert_eq!(checked.ok(), "study.toml: nothing is wrong\n");
+    let checked = cmd.run(&["config", "--check", "no.toml"]);
+    assert_eq!(checked.code, 2);
 }
 
-/// A bad word, a pattern or a list that is missing hides nothing of what else is wrong, and no
-/// problem is told that follows from another.
+/// An invalid word, a bad pattern or a missing list hides no other errors, and consequential errors
+/// aren't reported.
 #[test]
-fn ours_a_check_goes_on_behind_words_that_it_can_not_read() {
+fn a_check_continues_after_invalid_words() {
     let (dir, cmd) = setup("check-further");
     dir.write(
         "study.toml",
@@ -245,8 +245,8 @@ fn ours_a_check_goes_on_behind_words_that_it_can_not_read() {
          [sample]\nsample = 3\nwalk = 9\n[politeness]\ndelay = \"soon\"\n\
          [group.g]\nhosts = [\"@no.txt\"]\n[group.i]\nhosts = [\"a.example\", \"a.example\"]\n",
     );
-    let told = cmd.run(&["config", "--check", "study.toml"]);
-    assert_eq!((told.code, told.stdout.as_str()), (2, ""));
+    let checked = cmd.run(&["config", "--check", "study.toml"]);
+    assert_eq!((checked.code, checked.stdout.as_str()), (2, ""));
     expect![[r#"
         error: study.toml:4:1: unknown key `instituton` in [operator]
         hint: the nearest is `institution`
@@ -266,13 +266,13 @@ fn ours_a_check_goes_on_behind_words_that_it_can_not_read() {
         hint: give --study, or `study` in [operator] of a file of --config
         error: study.toml:3:1: a crawl of the kind research says its study-page, and none is given
         hint: give --study-page, or `study-page` in [operator] of a file of --config
-    "#]].assert_eq(&told.stderr);
+    "#]].assert_eq(&checked.stderr);
 }
 
-/// Lines that are no TOML hide nothing of what else is wrong, and a list that is missing nothing of
-/// the groups: one look at the file is enough.
+/// Lines that aren't TOML hide no other errors, and a missing list hides no errors in groups: one
+/// check finds all.
 #[test]
-fn ours_a_check_goes_on_behind_lines_that_are_no_toml() {
+fn a_check_continues_after_lines_that_are_not_toml() {
     let (dir, cmd) = setup("check-broken");
     dir.write(
         "study.toml",
@@ -283,8 +283,8 @@ fn ours_a_check_goes_on_behind_lines_that_are_no_toml() {
          [group.g]\nhosts = [\"@no.txt\"]\n[group.i]\nhosts = [\"a.example\", \"a.example\"]\n\
          [site.\"a.example\"]\nper-host = 0\n[site.\"b.example\"]\nper-host = 0\n",
     );
-    let told = cmd.run(&["config", "--check", "study.toml"]);
-    assert_eq!((told.code, told.stdout.as_str()), (2, ""));
+    let checked = cmd.run(&["config", "--check", "study.toml"]);
+    assert_eq!((checked.code, checked.stdout.as_str()), (2, ""));
     expect![[r#"
         error: study.toml:3:14: invalid basic string, expected `"`
         hint: `crawl config` prints a configuration with every key
@@ -313,33 +313,33 @@ fn ours_a_check_goes_on_behind_lines_that_are_no_toml() {
         error: study.toml:4:1: a crawl of the kind research says its study-page, and none is given
         hint: give --study-page, or `study-page` in [operator] of a file of --config
     "#]]
-    .assert_eq(&told.stderr);
-    // Which table the keys beneath belong to is unknown, and whether they say what is missing.
+    .assert_eq(&checked.stderr);
+    // Neither the table of the keys below is known, nor whether they are the missing ones.
     dir.write(
         "study.toml",
         "seed = [\"http://127.0.0.1/\"]\n[operator]\nkind = \"research\"\n[operator\nstudy = 1\n\
          [scope]\nscope = \"hosts\"\n",
     );
-    let told = cmd.run(&["config", "--check", "study.toml"]);
+    let checked = cmd.run(&["config", "--check", "study.toml"]);
     expect![[r#"
         error: study.toml:4:10: unclosed table, expected `]`
         hint: `crawl config` prints a configuration with every key
         error: study.toml:7:9: `scope`: `hosts` is none of `host`, `domain`, `prefix`, `any`
         hint: the nearest is `host`
     "#]]
-    .assert_eq(&told.stderr);
+    .assert_eq(&checked.stderr);
 }
 
 #[test]
-fn a_study_says_whose_it_is() {
+fn a_study_names_its_operator() {
     let (dir, cmd) = setup("study");
     dir.write(
         "study.toml",
         "seed = [\"http://a.example/\"]\n[operator]\nkind = \"research\"\ninstitution = \"I\"\n\
          study-page = \"our page\"\n",
     );
-    let told = cmd.run(&["config", "--check", "study.toml"]);
-    assert_eq!(told.code, 2);
+    let checked = cmd.run(&["config", "--check", "study.toml"]);
+    assert_eq!(checked.code, 2);
     expect![[r#"
         error: study.toml:5:1: unusable --study-page `our page`: not a URL: relative URL without a base
         hint: it looks like `https://example.org/study`
@@ -349,7 +349,7 @@ fn a_study_says_whose_it_is() {
         hint: give --operator-name, or `operator-name` in [operator] of a file of --config
         error: study.toml:3:1: a crawl of the kind research says its study, and none is given
         hint: give --study, or `study` in [operator] of a file of --config
-    "#]].assert_eq(&told.stderr);
+    "#]].assert_eq(&checked.stderr);
 }
 
 #[test]
@@ -401,12 +401,12 @@ fn the_file_for_a_study_is_one_that_runs() {
         dir.read("out/report.html")
             .contains("study: How public bodies")
     );
-    // What goes on needs no file: the directory remembers whose it is.
+    // A resumed crawl needs no file: the directory remembers the operator.
     let effective = cmd.run(&["config", "--effective", "--output", "out"]).ok();
     assert!(effective.contains("kind = \"research\""), "{effective}");
 }
 
-/// Files that are no settings, each with one fault.
+/// Invalid settings files, each with one error.
 const FAULTY: [&str; 14] = [
     "seed = \"http://a.example/\"",
     "seed = [7]",
@@ -445,7 +445,7 @@ fn the_schema_takes_every_file_of_settings_and_refuses_faulty_ones() {
         .filter(|path| path.extension().is_some_and(|kind| kind == "toml"))
         .collect();
     assert!(files.len() >= 2, "{files:?}");
-    // What the program writes itself, and each way to write a value.
+    // The program's own output, and every way to write a value.
     let effective = ["config", "--effective", "--seed", "http://127.0.0.1/"];
     dir.write("effective.toml", &cmd.run(&effective).ok());
     dir.write(
@@ -474,8 +474,8 @@ fn the_schema_takes_every_file_of_settings_and_refuses_faulty_ones() {
     }
     let mut args: Vec<&OsStr> = vec!["--schemafile".as_ref(), "schema.json".as_ref()];
     args.extend(files.iter().map(|file| file.as_os_str()));
-    let taken = validate(&args);
-    assert!(taken.status.success(), "{taken:?}");
+    let validated = validate(&args);
+    assert!(validated.status.success(), "{validated:?}");
     let names: Vec<_> = (0..FAULTY.len())
         .map(|number| format!("faulty-{number}.toml"))
         .collect();
@@ -499,7 +499,7 @@ fn the_schema_takes_every_file_of_settings_and_refuses_faulty_ones() {
 }
 
 #[test]
-fn ours_what_is_wrong_with_a_site_is_told_with_its_line() {
+fn errors_in_site_tables_are_reported_with_their_line() {
     let (dir, cmd) = setup("site-lines");
     dir.write(
         "c.toml",

@@ -1,4 +1,4 @@
-//! Connections of the built program: few descriptors, and a CA of one's own.
+//! Connections of the built program: few descriptors, and a custom CA.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -13,18 +13,18 @@ use crate::harness::{Cmd, Ran, in_shell, setup};
 
 const QUICK: &str = "--delay 0s --delay-factor 0 --progress off --wait-unreachable 0s";
 
-/// Of `a.test` alone, signed by itself, valid for a hundred years.
+/// A self-signed certificate of `a.test` only, valid for a hundred years.
 const CERTIFICATE: &str = include_str!("../../../fetcher/tests/exchanges/fixtures/a.test.pem");
 const KEY: &[u8] = include_bytes!("../../../fetcher/tests/exchanges/fixtures/a.test.key.pem");
 
-/// Runs the program so that it may have few files open.
+/// Runs the program with a limit on open files.
 fn run_limited(cmd: &Cmd, limit: u32, args: &[&str]) -> Ran {
     let crawl = cmd.command(args);
     Ran::of_command(&mut in_shell(&crawl, &format!("ulimit -n {limit}")))
 }
 
 #[test]
-fn ours_few_descriptors_mean_fewer_connections_and_no_failure() {
+fn few_descriptors_mean_fewer_connections_and_no_failure() {
     const HOSTS: u32 = 80;
     let (dir, cmd) = setup("few");
     let web = TestWeb::builder()
@@ -40,8 +40,8 @@ fn ours_few_descriptors_mean_fewer_connections_and_no_failure() {
     }
     let ran = run_limited(&cmd, 140, &args);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let told = "at most 22 requests at once, as 140 files may be open";
-    assert_eq!(ran.stderr.matches(told).count(), 1, "{}", ran.stderr);
+    let message = "at most 22 requests at once, as 140 files may be open";
+    assert_eq!(ran.stderr.matches(message).count(), 1, "{}", ran.stderr);
     let hint = "hint: raise the limit (`ulimit -n`), or lower --concurrency";
     assert_eq!(ran.stderr.matches(hint).count(), 1, "{}", ran.stderr);
     for row in dir.rows("c/requests.jsonl") {
@@ -55,7 +55,7 @@ fn ours_few_descriptors_mean_fewer_connections_and_no_failure() {
     );
 }
 
-/// Answers each request over TLS with a page, as long as the test lasts.
+/// Serves a page over TLS to every request until the test ends.
 fn serve_tls() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -73,7 +73,7 @@ fn serve_tls() -> u16 {
         for stream in listener.incoming() {
             let session = ServerConnection::new(Arc::clone(&tls)).unwrap();
             let mut stream = StreamOwned::new(session, stream.unwrap());
-            // A client that does not trust the certificate goes away.
+            // A client that doesn't trust the certificate disconnects.
             let mut head = [0; 4096];
             if stream.read(&mut head).is_ok_and(|read| read > 0) {
                 let answer = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\
@@ -88,7 +88,7 @@ fn serve_tls() -> u16 {
 }
 
 #[test]
-fn ours_a_ca_of_one_s_own_is_trusted_where_it_is_named() {
+fn a_custom_ca_is_trusted_if_given() {
     let (dir, cmd) = setup("ca");
     dir.write("ca.pem", CERTIFICATE);
     let port = serve_tls();
@@ -126,8 +126,8 @@ fn ours_a_ca_of_one_s_own_is_trusted_where_it_is_named() {
     ] {
         let refused = run(&["--output", "e", "--ca-file", file]);
         assert_eq!(refused.code, 2, "{}", refused.stderr);
-        let told = format!("unusable --ca-file `{file}`: {why}");
-        assert!(refused.stderr.contains(&told), "{}", refused.stderr);
+        let error = format!("unusable --ca-file `{file}`: {why}");
+        assert!(refused.stderr.contains(&error), "{}", refused.stderr);
         assert!(
             refused.stderr.contains("\nhint: give a PEM file"),
             "{}",

@@ -1,4 +1,4 @@
-//! A crawl that is steered over the socket in its directory.
+//! A crawl that is controlled over the socket in its directory.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
@@ -12,14 +12,14 @@ use crate::harness::{Cmd, Dir, MAX_WAIT, Ran, Running, setup};
 
 const SOCKET: &str = "c/state/control.sock";
 
-/// Starts a crawl, and waits until it takes commands.
+/// Starts a crawl, and waits until it accepts commands.
 fn start(cmd: &Cmd, args: &[&str]) -> Running {
     let crawl = cmd.start(&[args, &["-v"]].concat());
     crawl.until("takes commands");
     crawl
 }
 
-/// A connection that sends a line and reads one.
+/// A connection that sends and receives lines.
 pub(crate) struct Talk(BufReader<UnixStream>);
 
 impl Talk {
@@ -29,22 +29,22 @@ impl Talk {
         Talk(BufReader::new(stream))
     }
 
-    pub(crate) fn say(&mut self, command: &Value) -> Value {
+    pub(crate) fn send(&mut self, command: &Value) -> Value {
         self.0
             .get_mut()
             .write_all(format!("{command}\n").as_bytes())
             .unwrap();
-        self.hear().unwrap()
+        self.receive().unwrap()
     }
 
-    fn hear(&mut self) -> Option<Value> {
+    fn receive(&mut self) -> Option<Value> {
         let mut line = String::new();
         self.0.read_line(&mut line).unwrap();
         (!line.is_empty()).then(|| serde_json::from_str(&line).unwrap())
     }
 
     pub(crate) fn done(&mut self, command: &Value) {
-        assert_eq!(self.say(command), json!({"ok": true}), "{command}");
+        assert_eq!(self.send(command), json!({"ok": true}), "{command}");
     }
 
     /// Sets the delay for all hosts.
@@ -52,21 +52,21 @@ impl Talk {
         self.done(&json!({"do": "delay", "delay": delay}));
     }
 
-    /// Pauses it, and waits until nothing is in flight.
+    /// Pauses the crawl, and waits until no request is in flight.
     fn pause(&mut self) {
         self.done(&json!({"do": "pause"}));
-        while self.say(&json!({"do": "state"}))["in_flight"] != 0 {}
+        while self.send(&json!({"do": "state"}))["in_flight"] != 0 {}
     }
 }
 
-/// A site whose pages are asked for one after the other.
+/// A site that is fetched one page at a time.
 fn site() -> TestWeb {
     TestWeb::builder().seed(5).hosts(1).pages(30).start()
 }
 
 const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
 
-/// A crawl that is not over, however slow the machine is, before it was told what to do.
+/// Arguments of a crawl that can't end before it gets its commands, on any machine.
 fn args(seed: &str) -> Vec<&str> {
     let slow = ["--delay", "5s", "--delay-factor", "0", "--progress", "off"];
     [&["--seed", seed, "--output", "c"], &slow[..]].concat()
@@ -86,32 +86,34 @@ fn a_pause_stops_requests_until_it_is_resumed() {
     let crawl = start(&cmd, &args(&seed));
     let mut talk = Talk::to(&dir);
     talk.pause();
-    let asked = web.log().len();
-    // It may be asked at once now, and is not.
+    let request_count = web.log().len();
+    // Requests are now allowed immediately, but none may be sent.
     talk.delay("0s");
-    let goes_on = web.wait_for(Duration::from_millis(400), |log| log.len() > asked);
+    let goes_on = web.wait_for(Duration::from_millis(400), |log| log.len() > request_count);
     assert!(!goes_on);
-    let state = talk.say(&json!({"do": "state"}));
+    let state = talk.send(&json!({"do": "state"}));
     assert_eq!(
         (&state["phase"], &state["paused"]),
         (&json!("paused"), &json!(true))
     );
     talk.done(&json!({"do": "resume"}));
-    let (code, said) = crawl.end();
-    assert_eq!(code, 0, "{said}");
-    assert!(web.log().len() > asked);
-    let mut found = fetched(&dir);
-    found.retain(|url| !url.ends_with("/sitemap.xml"));
+    let (code, stderr) = crawl.end();
+    assert_eq!(code, 0, "{stderr}");
+    assert!(web.log().len() > request_count);
+    let mut fetched_urls = fetched(&dir);
+    fetched_urls.retain(|url| !url.ends_with("/sitemap.xml"));
     let truth = web.truth(CrawlReach::Host).fetched_with_sitemaps();
     assert_eq!(
-        found.into_iter().collect::<std::collections::BTreeSet<_>>(),
+        fetched_urls
+            .into_iter()
+            .collect::<std::collections::BTreeSet<_>>(),
         truth
     );
     assert!(!dir.file(SOCKET).exists(), "it goes with the crawl");
 }
 
 #[test]
-fn a_crawl_asks_nobody_while_its_disk_is_low_and_says_so() {
+fn a_crawl_pauses_while_its_disk_is_low_and_reports_it() {
     let (dir, cmd) = setup("disk-low");
     let web = site();
     let seed = web.url(0, "/");
@@ -119,17 +121,17 @@ fn a_crawl_asks_nobody_while_its_disk_is_low_and_says_so() {
     args.extend(["--min-free", "1000000TiB"]);
     let crawl = cmd.start(&[&args[..], &["-v"]].concat());
     crawl.until("the disk is low: ");
-    crawl.until_said("takes commands");
-    let state = Talk::to(&dir).say(&json!({"do": "state"}));
+    crawl.ensure_printed("takes commands");
+    let state = Talk::to(&dir).send(&json!({"do": "state"}));
     assert_eq!(state["phase"], "disk_low");
     crawl.signal("INT");
-    let (code, said) = crawl.end();
-    assert_eq!(code, 130, "{said}");
+    let (code, stderr) = crawl.end();
+    assert_eq!(code, 130, "{stderr}");
     assert!(web.log().is_empty());
 }
 
 #[test]
-fn an_added_url_is_fetched_and_a_refusal_says_why() {
+fn an_added_url_is_fetched_and_a_refusal_has_its_reason() {
     let (dir, cmd) = setup("add");
     let web = TestWeb::builder()
         .pages(1)
@@ -144,7 +146,7 @@ fn an_added_url_is_fetched_and_a_refusal_says_why() {
     let mut talk = Talk::to(&dir);
     talk.pause();
     let add = |url: &str| json!({"do": "add", "url": url});
-    let refused = talk.say(&add("http://192.168.0.1/"));
+    let refused = talk.send(&add("http://192.168.0.1/"));
     assert_eq!(
         refused,
         json!({
@@ -152,9 +154,9 @@ fn an_added_url_is_fetched_and_a_refusal_says_why() {
             "hint": "name it as a seed, or start with --allow-private",
         })
     );
-    let refused = talk.say(&json!({"do": "add", "url": "http://a.example/", "depth": 3}));
-    let said = "no command: unknown field `depth`, expected `url`";
-    assert_eq!(refused["error"], said);
+    let refused = talk.send(&json!({"do": "add", "url": "http://a.example/", "depth": 3}));
+    let error = "no command: unknown field `depth`, expected `url`";
+    assert_eq!(refused["error"], error);
     talk.done(&add(&web.url(0, "/hidden")));
     talk.delay("0s");
     talk.done(&json!({"do": "resume"}));
@@ -163,7 +165,7 @@ fn an_added_url_is_fetched_and_a_refusal_says_why() {
 }
 
 #[test]
-fn a_parked_host_is_left_alone_until_it_is_taken_back() {
+fn a_parked_host_gets_no_requests_until_it_is_unparked() {
     let (dir, cmd) = setup("park");
     let web = site();
     let (seed, host) = (web.url(0, "/"), web.authority(0).to_owned());
@@ -171,17 +173,17 @@ fn a_parked_host_is_left_alone_until_it_is_taken_back() {
     let mut talk = Talk::to(&dir);
     talk.pause();
     talk.done(&json!({"do": "park", "host": host}));
-    let state = talk.say(&json!({"do": "state"}));
+    let state = talk.send(&json!({"do": "state"}));
     assert_eq!(state["parked"], json!([host]));
     talk.done(&json!({"do": "resume"}));
-    let (_, said) = crawl.end();
+    let (_, stderr) = crawl.end();
     assert!(
-        said.contains("ended: the one host left is parked\n"),
-        "{said}"
+        stderr.contains("ended: the one host left is parked\n"),
+        "{stderr}"
     );
-    assert!(said.contains(&format!("  parked: {host}\n")), "{said}");
+    assert!(stderr.contains(&format!("  parked: {host}\n")), "{stderr}");
 
-    // A restart remembers it.
+    // A restart remembers the parked host.
     web.take_log();
     let again = cmd.run(&["--output", "c", "--progress", "off"]);
     assert!(
@@ -191,28 +193,28 @@ fn a_parked_host_is_left_alone_until_it_is_taken_back() {
     );
     assert!(web.take_log().is_empty());
 
-    // It is taken back where no crawl runs.
+    // No crawl runs while the host is unparked.
     let unpark = ["control", "c", "unpark", &host];
     assert_eq!(cmd.run(&unpark).ok(), "");
     let refused = cmd.run(&unpark);
     assert_eq!(refused.code, 2);
-    let said = format!("error: {host} is not parked\nhint: ");
-    assert!(refused.stderr.starts_with(&said), "{}", refused.stderr);
+    let error = format!("error: {host} is not parked\nhint: ");
+    assert!(refused.stderr.starts_with(&error), "{}", refused.stderr);
     let last = cmd.run(&[&["--output", "c"], &QUICK[..]].concat());
     assert_eq!(last.code, 0, "{}", last.stderr);
     assert!(!web.take_log().is_empty());
 }
 
 #[test]
-fn what_a_killed_run_leaves_is_replaced() {
+fn the_socket_of_a_killed_run_is_replaced() {
     let (dir, cmd) = setup("stale");
     let web = site();
     let seed = web.url(0, "/");
     let killed = start(&cmd, &args(&seed));
     killed.signal("KILL");
     killed.end();
-    let left = std::fs::metadata(dir.file(SOCKET)).unwrap();
-    assert!(left.file_type().is_socket());
+    let stale = std::fs::metadata(dir.file(SOCKET)).unwrap();
+    assert!(stale.file_type().is_socket());
     let nobody = cmd.run(&["control", "c", "state"]);
     assert_eq!(
         nobody.refusal(&dir),
@@ -226,14 +228,14 @@ fn what_a_killed_run_leaves_is_replaced() {
         .mode();
     assert_eq!(mode & 0o777, 0o600);
     let mut talk = Talk::to(&dir);
-    assert_eq!(talk.say(&json!({"do": "state"}))["round"], 1);
+    assert_eq!(talk.send(&json!({"do": "state"}))["round"], 1);
     talk.delay("0s");
     assert_eq!(crawl.end().0, 0);
     assert!(!dir.file(SOCKET).exists());
 }
 
 #[test]
-fn a_watcher_is_told_until_the_end() {
+fn a_watcher_gets_states_until_the_end() {
     let (dir, cmd) = setup("watch");
     let web = site();
     let seed = web.url(0, "/");
@@ -242,23 +244,23 @@ fn a_watcher_is_told_until_the_end() {
     talk.pause();
     talk.delay("0s");
     let mut watch = Talk::to(&dir);
-    let first = watch.say(&json!({"do": "watch"}));
+    let first = watch.send(&json!({"do": "watch"}));
     assert_eq!(first["phase"], "paused");
-    let mut other = cmd.command(&["control", "c", "watch"]).spawn().unwrap();
+    let mut second_watcher = cmd.command(&["control", "c", "watch"]).spawn().unwrap();
     // The crawl must not end before the other watcher has connected.
-    let mut states = BufReader::new(other.stdout.take().unwrap());
+    let mut states = BufReader::new(second_watcher.stdout.take().unwrap());
     states.read_line(&mut String::new()).unwrap();
     talk.done(&json!({"do": "resume"}));
-    let next = watch.hear();
+    let next = watch.receive();
     assert!(next.is_none_or(|state| state["phase"] != "paused"));
-    while watch.hear().is_some() {}
+    while watch.receive().is_some() {}
     assert_eq!(crawl.end().0, 0);
-    assert_eq!(Ran::of_child(other).code, 0);
+    assert_eq!(Ran::of_child(second_watcher).code, 0);
     drop(states);
 }
 
 #[test]
-fn the_command_line_speaks_to_a_crawl_whose_path_is_long() {
+fn the_command_line_controls_a_crawl_with_a_long_path() {
     let (dir, cmd) = setup("long");
     let web = site();
     let seed = web.url(0, "/");
@@ -290,7 +292,7 @@ fn the_command_line_speaks_to_a_crawl_whose_path_is_long() {
     );
     assert_eq!(cmd.run(&["control", deep, "resume"]).ok(), "");
     assert_eq!(crawl.end().0, 0);
-    // The audit knows of the delays.
+    // The audit knows about the delays.
     let audit = cmd.run(&["audit", deep]);
     assert_eq!(audit.code, 0, "{}", audit.stdout);
 }

@@ -1,4 +1,4 @@
-//! Damage to what a crawl left: it is named, and what is readable stays readable.
+//! Damage to a crawl's files: it is reported, and the rest remains readable.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,7 +23,7 @@ const ON: [&str; 8] = [
     "off",
 ];
 
-/// A crawl that a budget ended: some URLs wait.
+/// A crawl ended by a budget, with URLs waiting.
 fn begun(name: &str, more: &[&str]) -> (Dir, Cmd, TestWeb) {
     let (dir, cmd) = setup(name);
     let web = TestWeb::builder().seed(5).pages(12).mix(LinkMix::plain());
@@ -51,13 +51,13 @@ fn reported(cmd: &Cmd) -> Value {
     report["pages"]["total"].clone()
 }
 
-/// All files beneath a folder.
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+/// Collects all files below a folder.
+fn files(folder: &Path, paths: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         match path.is_dir() {
-            true => files(&path, found),
-            false => found.push(path),
+            true => files(&path, paths),
+            false => paths.push(path),
         }
     }
 }
@@ -75,16 +75,16 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Cuts a committed file to half, or takes it away.
+/// Truncates a committed file to half, or removes it.
 fn check_committed(file: &str, expect: Expect) {
     let (dir, cmd, _web) = begun("committed", &[]);
     let path = match file.ends_with('/') {
         false => dir.file(&format!("c/{file}")),
         true => {
-            let mut found = Vec::new();
-            files(&dir.file(&format!("c/{file}")), &mut found);
-            found.retain(|path| path.to_string_lossy().ends_with(".warc.gz"));
-            found.pop().unwrap()
+            let mut paths = Vec::new();
+            files(&dir.file(&format!("c/{file}")), &mut paths);
+            paths.retain(|path| path.to_string_lossy().ends_with(".warc.gz"));
+            paths.pop().unwrap()
         }
     };
     let bytes = fs::read(&path).unwrap();
@@ -93,11 +93,11 @@ fn check_committed(file: &str, expect: Expect) {
     fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     let ran = cmd.run(&go_on(&[]));
     let (whole, half) = (bytes.len(), bytes.len() / 2);
-    let said = ran.refusal(&dir).replace(&name, "FILE");
-    let said = said
+    let error = ran.refusal(&dir).replace(&name, "FILE");
+    let error = error
         .replace(&format!(" {whole} "), " WHOLE ")
         .replace(&format!(" {half} "), " HALF ");
-    expect.assert_eq(&said);
+    expect.assert_eq(&error);
     cmd.run(&["report", "c"]).ok();
 
     fs::remove_file(&path).unwrap();
@@ -140,8 +140,8 @@ fn an_archive_shorter_than_committed() {
     );
 }
 
-/// Each file of the state, cut and with a bit turned: the crawl goes on to the same end, or
-/// is refused and leaves everything as it was.
+/// Every file of the state, truncated or with a flipped bit: the crawl resumes to the same end, or
+/// it is refused and changes nothing.
 #[test]
 fn a_damaged_state_is_refused_or_harmless() {
     let (dir, cmd, _web) = begun("state", &[]);
@@ -172,32 +172,36 @@ fn a_damaged_state_is_refused_or_harmless() {
             fs::write(&place, damaged).unwrap();
             let rows = dir.read("c/pages.jsonl");
             let ran = cmd.run(&go_on(&[]));
-            let what = format!("{}: {}", place.display(), ran.stderr);
-            assert!(reported(&cmd).is_number(), "{what}");
+            let context = format!("{}: {}", place.display(), ran.stderr);
+            assert!(reported(&cmd).is_number(), "{context}");
             if ran.code == 0 {
-                let found = urls(&dir);
-                assert_eq!(found.len(), all.len(), "{what}");
-                assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), all, "{what}");
+                let urls_found = urls(&dir);
+                assert_eq!(urls_found.len(), all.len(), "{context}");
+                assert_eq!(
+                    urls_found.into_iter().collect::<BTreeSet<_>>(),
+                    all,
+                    "{context}"
+                );
                 continue;
             }
             refused += 1;
-            assert_eq!(ran.code, 3, "{what}");
-            assert!(ran.stderr.contains("error: `c/state`: "), "{what}");
+            assert_eq!(ran.code, 3, "{context}");
+            assert!(ran.stderr.contains("error: `c/state`: "), "{context}");
             assert!(
                 ran.stderr
                     .contains("\nhint: what was fetched stays readable in c;"),
-                "{what}"
+                "{context}"
             );
-            assert_eq!(dir.read("c/pages.jsonl"), rows, "{what}");
-            assert_eq!(reported(&cmd), pages, "{what}");
+            assert_eq!(dir.read("c/pages.jsonl"), rows, "{context}");
+            assert_eq!(reported(&cmd), pages, "{context}");
         }
     }
     assert!(refused > 2, "{refused} damages were noticed");
 }
 
-/// Makes a disk that runs full of a limit on the size of files, set once the crawl has begun.
+/// Simulates a full disk with a limit on file sizes, set after the crawl has started.
 fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
-    // It asks for few pages before there is a limit.
+    // Few pages are fetched before the limit is set.
     let args = ["--output", "c", "--delay", "5s", "--progress", "off"];
     let crawl = cmd.command(
         &[
@@ -207,7 +211,7 @@ fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
         ]
         .concat(),
     );
-    // Whoever ignores the signal is told by an error.
+    // A process that ignores the signal gets an error instead.
     let mut shell = in_shell(&crawl, "trap '' XFSZ");
     web.take_log();
     let mut child = shell.spawn().unwrap();
@@ -218,7 +222,7 @@ fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
         .args(["--pid", &id, &limit])
         .status();
     assert!(set.unwrap().success());
-    // It may not take commands yet, or have met the limit already.
+    // The crawl may have reached the limit already, or not accept commands yet.
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() && cmd.run(&["control", "c", "delay", "0s"]).code != 0
     {
@@ -227,12 +231,12 @@ fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
     Ran::of_child(child)
 }
 
-/// No file grows beyond so many bytes.
+/// The maximum size of a file.
 const FULL_AT: usize = 1 << 20;
 
 #[test]
 fn a_full_disk_ends_the_crawl_and_the_same_command_goes_on() {
-    // The first is written by the loop, without a commit; the second in the middle of one.
+    // The loop writes the first file without a commit. The second fills up during a commit.
     for (file, flags) in [
         ("requests.jsonl", [].as_slice()),
         ("links.jsonl", &["--links", "on"]),
@@ -246,7 +250,7 @@ fn a_full_disk_ends_the_crawl_and_the_same_command_goes_on() {
             .collect();
         web = web.script(0, "/", Answer::html(&list));
         for path in &paths {
-            // Far more in links.jsonl than in any other file.
+            // links.jsonl gets much longer than any other file.
             let links = (0..3000).map(|n| format!("<a href=/>{n} of {path}</a>\n"));
             web = web.script(0, path, Answer::html(&links.collect::<String>()));
         }
@@ -261,20 +265,20 @@ fn a_full_disk_ends_the_crawl_and_the_same_command_goes_on() {
         }
         let rows = dir.read("c/pages.jsonl");
         let ran = run_on_a_full_disk(&cmd, &web, flags);
-        let said = format!(
+        let message = format!(
             "3\nerror: no room left to write to c/{file}\n\
              hint: free some space on the disk; the same command goes on from there"
         );
-        assert_eq!(ran.refusal(&dir), said);
+        assert_eq!(ran.refusal(&dir), message);
         assert!(dir.read("c/pages.jsonl").starts_with(&rows));
         dir.rows("c/pages.jsonl");
 
         let ran = cmd.run(&go_on(flags));
         assert_eq!(ran.code, 0, "{}", ran.stderr);
-        let mut found = urls(&dir);
-        found.sort();
+        let mut fetched_urls = urls(&dir);
+        fetched_urls.sort();
         let mut all: Vec<String> = paths.iter().map(|path| web.url(0, path)).collect();
         all.insert(0, seed);
-        assert_eq!(found, all);
+        assert_eq!(fetched_urls, all);
     }
 }

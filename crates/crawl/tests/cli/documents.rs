@@ -1,5 +1,5 @@
-//! Documents that are not HTML in the search index: what is read of them, and that hostile ones
-//! cost nothing but themselves.
+//! Indexing of documents other than HTML: what is read from them, and that hostile ones harm only
+//! themselves.
 
 use std::io::{Cursor, Write as _};
 
@@ -12,7 +12,7 @@ use crate::harness::{Cmd, Dir, setup};
 
 const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
 
-/// A PDF of these objects, the first of which is its catalogue.
+/// Returns a PDF of these objects, the first of which is its catalogue.
 fn pdf(objects: &[String]) -> Vec<u8> {
     let mut text = String::from("%PDF-1.4\n");
     let mut places = String::new();
@@ -33,7 +33,8 @@ fn stream(dictionary: &str, content: &str) -> String {
     format!("<< /Length {length} {dictionary} >>\nstream\n{content}\nendstream")
 }
 
-/// A PDF with a page for each content; `more` are objects from number 4 on that pages may name.
+/// Returns a PDF with a page for each content. Pages may refer to the objects in `more`, numbered
+/// from 4.
 fn pdf_of_pages(contents: &[&str], resources: &str, more: &[String]) -> Vec<u8> {
     let first = 4 + more.len();
     let kids = (0..contents.len()).map(|at| format!("{} 0 R ", first + 2 * at));
@@ -55,12 +56,12 @@ fn pdf_of_pages(contents: &[&str], resources: &str, more: &[String]) -> Vec<u8> 
     pdf(&objects)
 }
 
-/// The operators that write a line.
+/// Returns the operators that write a line.
 fn line(size: u32, height: u32, text: &str) -> String {
     format!("BT /F1 {size} Tf 72 {height} Td ({text}) Tj ET\n")
 }
 
-/// A PDF whose page draws a form that draws the next one ten times, and so on.
+/// Returns a PDF whose page draws a form that draws the next one ten times, and so on.
 fn pdf_without_end() -> Vec<u8> {
     let levels = 16;
     let forms: Vec<String> = (0..levels)
@@ -76,7 +77,7 @@ fn pdf_without_end() -> Vec<u8> {
     pdf_of_pages(&["/X Do"], "/XObject << /X 4 0 R >>", &forms)
 }
 
-/// A PDF whose page draws a form that draws itself.
+/// Returns a PDF whose page draws a form that draws itself.
 fn pdf_that_holds_itself() -> Vec<u8> {
     let dictionary = "/Type /XObject /Subtype /Form /BBox [0 0 9 9] \
                       /Resources << /XObject << /X 4 0 R >> >>";
@@ -131,7 +132,7 @@ fn crawl(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> String {
     ran.stderr
 }
 
-/// The answer of `pages.jsonl` whether each page is in the index, by path.
+/// Returns whether each page is in the index, by path, from `pages.jsonl`.
 fn indexed(dir: &Dir) -> Vec<(String, String)> {
     let rows = dir.rows("c/pages.jsonl");
     let mut all: Vec<_> = rows
@@ -228,7 +229,7 @@ fn pdf_docx_markdown_and_text_are_found_by_their_words_and_sections() {
             "/handbook.pdf",
             "Harbour handbook",
         );
-        // Viewers open a PDF at a page.
+        // Viewers can open a PDF at a page.
         assert!(bollard.to_string().contains("page=2"), "{bollard}");
         check("lantern equinox", "/minutes", "Minutes of the council");
         let eels = check("weirs", "/fishing.md", "Fishing rights");
@@ -237,7 +238,7 @@ fn pdf_docx_markdown_and_text_are_found_by_their_words_and_sections() {
         assert_eq!(tides["modified"], 1_604_397_600, "{tides}");
     };
     all();
-    // The same from the archive.
+    // An index rebuilt from the archive gives the same results.
     let ran = cmd.run(&["index", "c", "--json"]);
     let built: Value = serde_json::from_str(&ran.ok()).unwrap();
     assert_eq!(built["pages"], 5, "{built}");
@@ -249,7 +250,7 @@ fn pdf_docx_markdown_and_text_are_found_by_their_words_and_sections() {
 }
 
 #[test]
-fn text_is_not_among_the_usual_types() {
+fn plain_text_is_not_indexed_by_default() {
     let (dir, cmd) = setup("documents-usual");
     let web = web(documents());
     crawl(&cmd, &web, &[]);
@@ -276,7 +277,7 @@ fn a_document_without_end_is_given_up() {
 }
 
 #[test]
-fn a_hostile_document_costs_itself_alone() {
+fn a_hostile_document_harms_only_itself() {
     let (dir, cmd) = setup("documents-hostile");
     let long = paragraph("Normal", &"a ".repeat(1000)).repeat(30_000);
     let bomb = docx(&format!("<w:body>{long}</w:body>"));
@@ -297,7 +298,7 @@ fn a_hostile_document_costs_itself_alone() {
             file("application/pdf", "%PDF-1.4 and no more"),
         ),
         ("/closed.pdf", closed),
-        // Dense markup makes the parser hold about a hundred times the size of the text.
+        // Dense markup makes the parser use about a hundred times the size of the text.
         (
             "/dense.md",
             file("text/markdown", "*a*\n\n".repeat(600_000)),
@@ -322,7 +323,7 @@ fn a_hostile_document_costs_itself_alone() {
             .header("last-modified", "Tue, 03 Nov 2020 10:00:00 GMT"),
         ),
     ]);
-    // However slow the machine is, the memory is used up first.
+    // On any machine, the memory limit is reached first.
     let bounds = ["--document-timeout", "60s", "--document-memory", "160MiB"];
     crawl(&cmd, &web, &bounds);
     let first_word = |answer: &str| answer.split(':').next().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! A crawl writes to regular files and real folders of its own directory alone.
+//! A crawl writes only to regular files and real folders in its own directory.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -21,7 +21,7 @@ const ON: [&str; 8] = [
     "off",
 ];
 
-/// A crawl with everything that it can keep, and a budget that leaves something to do.
+/// A crawl with every optional record, and a budget that leaves something to do.
 fn begun(name: &str) -> (Dir, Cmd, TestWeb) {
     let (dir, cmd) = setup(name);
     let web = TestWeb::builder().seed(5).pages(8).start();
@@ -33,30 +33,36 @@ fn begun(name: &str) -> (Dir, Cmd, TestWeb) {
     (dir, cmd, web)
 }
 
-/// The messages of `crawl --output c` and `crawl index c`; nothing is written and nobody is asked.
+/// Returns the errors of `crawl --output c` and `crawl index c`, which must write nothing and send
+/// no requests.
 fn refused(dir: &Dir, cmd: &Cmd, web: &TestWeb) -> String {
     let rows = dir.read("c/pages.jsonl");
     let ran = cmd.run(&[&ON[..], &["--max-pages", "100"]].concat());
-    let said = ran.refusal(dir);
-    assert_eq!(cmd.run(&["index", "c"]).refusal(dir), said);
+    let index_error = ran.refusal(dir);
+    assert_eq!(cmd.run(&["index", "c"]).refusal(dir), index_error);
     assert_eq!(
         cmd.run(&["search", "c", "x"]).code,
-        3 * i32::from(said.contains("c/index/"))
+        3 * i32::from(index_error.contains("c/index/"))
     );
-    if said.contains("c/state") {
-        // It would open the state too.
+    if index_error.contains("c/state") {
+        // `explain` would open the state too.
         let explained = cmd.run(&["explain", "c", &web.url(0, "/")]).stdout;
-        let (_, what) = said.lines().nth(1).unwrap().split_once("error: ").unwrap();
+        let (_, what) = index_error
+            .lines()
+            .nth(1)
+            .unwrap()
+            .split_once("error: ")
+            .unwrap();
         let explained = explained.replace(&dir.path().display().to_string(), "DIR");
         assert!(explained.contains(what), "{explained}");
     }
     assert_eq!(dir.read("c/pages.jsonl"), rows);
     assert!(web.log().is_empty());
-    said.lines().take(2).collect::<Vec<_>>().join("\n")
+    index_error.lines().take(2).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
-fn ours_a_link_in_the_directory_is_refused_before_anything_is_written() {
+fn a_link_in_the_directory_is_refused_before_anything_is_written() {
     let (dir, cmd, web) = begun("links");
     let name = fs::read_dir(dir.file("c/archive"))
         .unwrap()
@@ -104,10 +110,10 @@ fn ours_a_link_in_the_directory_is_refused_before_anything_is_written() {
             false if entry == "state/store" => "regular file",
             false => "folder",
         };
-        let said = refused(&dir, &cmd, &web);
+        let error = refused(&dir, &cmd, &web);
         let expected =
             format!("2\nerror: `c/{entry}` is a link to `DIR/outside`, where a {should} should be");
-        assert_eq!(said, expected);
+        assert_eq!(error, expected);
         if let Some(before) = before {
             assert!(fs::read(&outside).unwrap() == before, "{entry}");
         }
@@ -122,11 +128,11 @@ fn ours_a_link_in_the_directory_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn ours_what_is_no_file_and_what_has_a_second_name_is_refused() {
+fn special_files_and_hard_links_are_refused() {
     let (dir, cmd, web) = begun("kinds");
     let place = dir.file("c/links.jsonl");
-    let kept = dir.file("kept");
-    fs::rename(&place, &kept).unwrap();
+    let outside_file = dir.file("kept");
+    fs::rename(&place, &outside_file).unwrap();
     assert!(
         Command::new("mkfifo")
             .arg(&place)
@@ -151,15 +157,15 @@ fn ours_what_is_no_file_and_what_has_a_second_name_is_refused() {
         error: `c/links.jsonl` is a folder, where a regular file should be"#]]
     .assert_eq(&refused(&dir, &cmd, &web));
     fs::remove_dir(&place).unwrap();
-    fs::hard_link(&kept, &place).unwrap();
+    fs::hard_link(&outside_file, &place).unwrap();
     expect![[r#"
         2
         error: `c/links.jsonl` has 2 names (hard links): what is written to it would stand under each"#]]
     .assert_eq(&refused(&dir, &cmd, &web));
     fs::remove_file(&place).unwrap();
-    fs::rename(&kept, &place).unwrap();
+    fs::rename(&outside_file, &place).unwrap();
 
-    // A WARC file that others keep under a name of theirs stays as it is: another one begins.
+    // A WARC file with a second name stays as it is, and a new one begins.
     let warcs = || {
         let entries = fs::read_dir(dir.file("c/archive")).unwrap();
         let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -167,16 +173,16 @@ fn ours_what_is_no_file_and_what_has_a_second_name_is_refused() {
         paths
     };
     let first = warcs().pop().unwrap();
-    fs::hard_link(&first, &kept).unwrap();
-    let before = fs::read(&kept).unwrap();
+    fs::hard_link(&first, &outside_file).unwrap();
+    let before = fs::read(&outside_file).unwrap();
     let ran = cmd.run(&[&ON[..], &["--max-pages", "100"]].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert!(fs::read(&kept).unwrap() == before);
+    assert!(fs::read(&outside_file).unwrap() == before);
     assert_eq!(warcs().len(), 2);
 }
 
 #[test]
-fn ours_the_state_is_its_users_alone_whatever_the_umask() {
+fn the_state_is_private_under_any_umask() {
     let (dir, cmd) = setup("umask");
     let web = TestWeb::builder().seed(5).pages(3).start();
     let seed = web.url(0, "/");
@@ -188,9 +194,9 @@ fn ours_the_state_is_its_users_alone_whatever_the_umask() {
     let mode = |name: &str| fs::metadata(dir.file(name)).unwrap().permissions().mode() & 0o777;
     run("000");
     assert_eq!(mode("c/state"), 0o700);
-    // What others may read, they may search.
+    // Users who can read these files may search them.
     assert_eq!(mode("c/index/meta.json"), 0o666);
-    // What an earlier version made is mended.
+    // Modes set by an earlier version are corrected.
     fs::set_permissions(dir.file("c/state"), fs::Permissions::from_mode(0o777)).unwrap();
     run("022");
     assert_eq!(mode("c/state"), 0o700);

@@ -1,4 +1,4 @@
-//! Round after round, until it is stopped.
+//! Rounds that repeat until the crawl is stopped.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn args<'a>(seed: &'a str, every: &'a str) -> Vec<&'a str> {
     .concat()
 }
 
-/// Paths by round.
+/// Returns the paths by round.
 fn rounds(dir: &Dir) -> BTreeMap<u64, Vec<String>> {
     let mut rounds: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for row in dir.rows("c/pages.jsonl") {
@@ -42,20 +42,20 @@ fn rounds(dir: &Dir) -> BTreeMap<u64, Vec<String>> {
 }
 
 #[test]
-fn round_follows_round_until_a_signal_comes() {
+fn rounds_repeat_until_a_signal() {
     let (dir, cmd) = setup("every");
     let web = site();
     let seed = web.url(0, "/");
     let crawl = cmd.start(&args(&seed, "10ms"));
-    let asked = |path: &str, least: usize| {
+    let wait_for_requests = |path: &str, least: usize| {
         web.wait_for(MAX_WAIT, |log| {
             log.iter().filter(|entry| entry.path == path).count() >= least
         })
     };
-    assert!(asked("/", 3));
+    assert!(wait_for_requests("/", 3));
     crawl.signal("TERM");
     let (code, said) = crawl.end();
-    // Within a round it is one that was interrupted, between two there is nothing to go on with.
+    // Within a round the crawl is interrupted. Between rounds there is nothing to resume.
     let interrupted = said.contains("interrupted; what was fetched is kept");
     assert_eq!(code, if interrupted { 130 } else { 0 }, "{said}");
     assert!(said.contains("  round:    2: "), "{said}");
@@ -65,14 +65,14 @@ fn round_follows_round_until_a_signal_comes() {
 }
 
 #[test]
-fn a_signal_while_it_waits_is_no_interruption() {
+fn a_signal_between_rounds_is_not_an_interruption() {
     let (dir, cmd) = setup("waits");
     let web = site();
     let seed = web.url(0, "/");
     let args = args(&seed, "1h");
     let crawl = cmd.start(&args);
     crawl.until(WAITS);
-    let state = Talk::to(&dir).say(&json!({"do": "state"}));
+    let state = Talk::to(&dir).send(&json!({"do": "state"}));
     assert_eq!(
         (&state["phase"], &state["pages"]),
         (&json!("waiting"), &json!(2))
@@ -91,7 +91,7 @@ fn a_signal_while_it_waits_is_no_interruption() {
     );
     assert!(!dir.file("c/state/control.sock").exists());
 
-    // Another start waits for the rest of the hour, and asks nobody.
+    // Another start waits for the rest of the hour without requests.
     web.take_log();
     let again = cmd.start(&args);
     again.until(WAITS);
@@ -99,24 +99,24 @@ fn a_signal_while_it_waits_is_no_interruption() {
     assert_eq!(again.end().0, 0);
     assert!(web.take_log().is_empty());
 
-    // The word is not taken over: alone it is a crawl that is finished.
+    // `--every` is not remembered: without it the crawl is finished.
     let alone = cmd.run(&["--output", "c", "--progress", "off"]);
     assert_eq!(alone.code, 0, "{}", alone.stderr);
     assert!(web.take_log().is_empty());
 }
 
 #[test]
-fn a_round_goes_on_when_a_host_may_be_asked_again() {
+fn a_round_continues_when_a_host_may_be_retried() {
     let (dir, cmd) = setup("again");
     let web = site();
-    // Its robots.txt can't be had at first.
+    // The host's robots.txt is unavailable at first.
     let robots = Script::always(Answer::of(500)).then(Answer::of(404));
     web.script(0, "/robots.txt", robots);
     let seed = web.url(0, "/");
-    // The run is over long before it may be asked for again.
+    // The run ends long before robots.txt may be fetched again.
     let patience = ["--robots-retry", "10s", "--wait-unreachable", "0s"];
     let crawl = cmd.start(&[&args(&seed, "1h")[..], &patience].concat());
-    // At a moment, or now where it took so long.
+    // At a scheduled time, or now if the run took that long.
     crawl.until("the round goes on ");
     crawl.until("finished");
     crawl.until(WAITS);
@@ -128,7 +128,7 @@ fn a_round_goes_on_when_a_host_may_be_asked_again() {
 }
 
 #[test]
-fn commands_are_taken_while_it_waits() {
+fn commands_are_accepted_between_rounds() {
     let (dir, cmd) = setup("woken");
     let web = site();
     let (seed, host) = (web.url(0, "/"), web.authority(0).to_owned());
@@ -138,30 +138,30 @@ fn commands_are_taken_while_it_waits() {
     let park = json!({"do": "park", "host": host});
     talk.done(&park);
     talk.done(&json!({"do": "pause"}));
-    let state = talk.say(&json!({"do": "state"}));
+    let state = talk.send(&json!({"do": "state"}));
     assert_eq!(
         (&state["paused"], &state["parked"]),
         (&json!(true), &json!([host]))
     );
-    let refused = talk.say(&json!({"do": "delay", "delay": "1s"}));
+    let refused = talk.send(&json!({"do": "delay", "delay": "1s"}));
     assert_eq!(refused["error"], "the crawl waits for its next round");
-    let refused = talk.say(&json!({"do": "park", "host": "never.example"}));
+    let refused = talk.send(&json!({"do": "park", "host": "never.example"}));
     assert_eq!(refused["error"], "unknown host `never.example`");
-    let refused = talk.say(&json!({"do": "add", "url": "ftp://a.example/"}));
+    let refused = talk.send(&json!({"do": "add", "url": "ftp://a.example/"}));
     assert!(
         refused["error"]
             .as_str()
             .unwrap()
             .starts_with("unusable URL")
     );
-    // Parked in the state itself: the round that is begun by hand asks nothing.
+    // Parked in the state itself, so the manually started round sends no requests.
     web.take_log();
     talk.done(&json!({"do": "resume"}));
     crawl.until("is parked");
     crawl.until(WAITS);
     assert!(web.take_log().is_empty());
     talk.done(&json!({"do": "unpark", "host": host}));
-    // A URL that is added begins a round with it.
+    // Adding a URL starts a round with it.
     talk.done(&json!({"do": "add", "url": web.url(0, "/hidden")}));
     crawl.until("finished");
     crawl.until(WAITS);
@@ -176,10 +176,10 @@ fn commands_are_taken_while_it_waits() {
 }
 
 #[test]
-fn an_interval_of_nothing_is_refused() {
+fn an_interval_of_zero_is_refused() {
     let (_dir, cmd) = setup("nothing");
     let ran = cmd.run(&args("http://127.0.0.1:9/", "0s"));
     assert_eq!(ran.code, 2);
-    let said = "error: --every is 0, and rounds would follow without end\nhint: ";
-    assert!(ran.stderr.starts_with(said), "{}", ran.stderr);
+    let error = "error: --every is 0, and rounds would follow without end\nhint: ";
+    assert!(ran.stderr.starts_with(error), "{}", ran.stderr);
 }

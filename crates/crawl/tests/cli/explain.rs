@@ -1,4 +1,4 @@
-//! `crawl explain` over crawls that were made.
+//! `crawl explain` on real crawls.
 
 use std::time::Duration;
 
@@ -18,23 +18,24 @@ fn web() -> Spec {
 }
 
 #[test]
-fn ours_a_resource_that_was_not_asked_for_is_named_as_such() {
+fn a_resource_not_fetched_is_explained_as_a_resource() {
     let (_dir, cmd) = setup("resource");
     let page = "<a href=/b>b</a><form action=/find><input name=q></form>";
-    let other = "<p>tea</p><img alt=cup src=img/cup.png><link rel=pingback href=/next>";
+    let page_with_resources =
+        "<p>tea</p><img alt=cup src=img/cup.png><link rel=pingback href=/next>";
     let web = web()
         .script(0, "/", Answer::html(page))
-        .script(0, "/b", Answer::html(other))
+        .script(0, "/b", Answer::html(page_with_resources))
         .start();
     let seed = web.url(0, "/");
     let ran = cmd.run(&[&[&*seed, "--output", "c"], &QUICK[..]].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let image = explained(&cmd, &web.url(0, "/img/cup.png"));
-    let said = format!(
+    let reason = format!(
         "is not asked for: it is what a page is shown with, and --resources off holds\n  named by: <img src> on {}\n",
         web.url(0, "/b")
     );
-    assert!(image.starts_with(&said), "{image}");
+    assert!(image.starts_with(&reason), "{image}");
     let form = explained(&cmd, &web.url(0, "/find"));
     assert!(
         form.starts_with(
@@ -52,7 +53,7 @@ fn ours_a_resource_that_was_not_asked_for_is_named_as_such() {
         nothing.starts_with("is not known: it was no seed, and no page that was read names it\n"),
         "{nothing}"
     );
-    // It is asked for where that is wanted, and explained as what it is.
+    // With the flag set, the crawl fetches the resource and explains it as one.
     let json = cmd.run(&["explain", "c", &web.url(0, "/img/cup.png"), "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json.ok()).unwrap();
     assert_eq!(json["named_by"]["kind"], "resource");
@@ -60,7 +61,7 @@ fn ours_a_resource_that_was_not_asked_for_is_named_as_such() {
 }
 
 #[test]
-fn ours_it_is_said_when_a_page_is_visited_again() {
+fn the_next_visit_of_a_page_is_explained() {
     let (_dir, cmd) = setup("again");
     let web = web()
         .script(
@@ -83,7 +84,7 @@ fn ours_it_is_said_when_a_page_is_visited_again() {
         "{}",
         explained(&cmd, &b)
     );
-    // As it was twice, an hour at least lies between.
+    // The page is unchanged on the second visit, and the next one is at least an hour later.
     crawl(&["--revisit-least", "1h"]);
     let later = explained(&cmd, &b);
     assert!(later.contains("  visited again: from 20"), "{later}");
@@ -91,7 +92,7 @@ fn ours_it_is_said_when_a_page_is_visited_again() {
 }
 
 #[test]
-fn ours_a_barred_url_is_explained_in_a_round_that_was_interrupted() {
+fn a_barred_url_is_explained_in_a_round_that_was_interrupted() {
     let (_dir, cmd) = setup("interrupted");
     let rules = "User-agent: *\nDisallow: /secret\n";
     let web = web()
@@ -114,7 +115,7 @@ fn ours_a_barred_url_is_explained_in_a_round_that_was_interrupted() {
     let next = "  visited again: in the next round (--recrawl)\n";
     assert!(barred.contains(next), "{barred}");
 
-    // The next round is cut off before anything of it was asked for.
+    // The next round is interrupted before it has fetched anything.
     web.take_log();
     let words = [&words[..], &["--recrawl", "--robots-max-age", "1s"]].concat();
     for path in ["/robots.txt", "/"] {

@@ -33,7 +33,7 @@ const PAGES: [(&str, &str); 2] = [
     ("http://e.example/b?q=%22", "coffee"),
 ];
 
-/// Runs it to success; what it printed on stdout. On stderr it says what it did.
+/// Runs a command that must succeed, and returns its stdout. A summary on stderr is expected.
 fn done(cmd: &Cmd, args: &[&str]) -> String {
     let ran = cmd.run(args);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -73,7 +73,7 @@ fn opensearch_lines_and_their_mapping() {
     assert_eq!(mapping["mappings"]["properties"]["text"]["type"], "text");
 }
 
-/// `CRAWL_SEARCH_CLIENTS_PYTHON` names the Python of an environment with both clients.
+/// `CRAWL_SEARCH_CLIENTS_PYTHON` is the Python of an environment with both clients.
 #[test]
 #[ignore = "needs the clients of OpenSearch and Meilisearch: cargo xtask test sets them up"]
 fn the_clients_of_other_searches_make_the_same_lines() {
@@ -159,7 +159,7 @@ fn an_empty_index_is_exported_too() {
 }
 
 #[test]
-fn formats_and_places_that_are_none() {
+fn unknown_formats_and_places_are_refused() {
     refused(
         &["export", "c", "--to", "warp", "--out", "x"],
         expect![[r#"
@@ -206,7 +206,7 @@ fn formats_and_places_that_are_none() {
 }
 
 #[test]
-fn without_an_index_the_way_to_one_is_named() {
+fn without_an_index_the_command_to_build_one_is_named() {
     refused(
         &["export", "empty", "--to", "static", "--out", "x"],
         expect![[r#"
@@ -276,7 +276,7 @@ fn tables_replace_nothing() {
 }
 
 #[test]
-fn a_graph_replaces_nothing_and_says_what_it_left_out() {
+fn a_graph_replaces_nothing_and_reports_omissions() {
     let (dir, cmd) = setup("graph");
     dir.write("c/pages.jsonl", &format!("{PAGE}\n"));
     let link = |to, text| {
@@ -357,14 +357,14 @@ fn a_crawl_that_was_killed_becomes_one_file_that_replays() {
         error: a.wacz is there already
         hint: name a file that does not exist yet"#]]
     .assert_eq(&again.refusal(&dir));
-    let left = std::fs::read_dir(dir.path()).unwrap();
-    let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
-    left.sort();
-    assert_eq!(left, ["a.wacz", "c", "home"]);
+    let entries = std::fs::read_dir(dir.path()).unwrap();
+    let mut entries: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+    entries.sort();
+    assert_eq!(entries, ["a.wacz", "c", "home"]);
 }
 
 #[test]
-fn what_can_be_no_wacz_file_is_refused() {
+fn invalid_wacz_files_are_refused() {
     let args = |dir, out, more: &[&'static str]| {
         [&["export", dir, "--to", "wacz", "--out", out], more].concat()
     };

@@ -1,10 +1,10 @@
-//! Each flag reaches its key.
+//! Every flag sets its key.
 
 use std::collections::BTreeSet;
 
 use crate::harness::setup;
 
-/// A flag with its value, and the line of the effective configuration that it leads to.
+/// Flags with values, and the resulting lines of the effective configuration.
 const FLAGS: &[(&[&str], &str)] = &[
     (&["--contact", "a@e.example"], "contact = \"a@e.example\""),
     (&["--agent", "our-bot"], "agent = \"our-bot\""),
@@ -182,7 +182,7 @@ const FLAGS: &[(&[&str], &str)] = &[
         &["--frontier", "postgres://db.example/c"],
         "frontier = [\"postgres://db.example/c\"]",
     ),
-    // A further group of engines.
+    // Another engine group.
     (
         &[
             "--frontier",
@@ -213,6 +213,7 @@ const FLAGS: &[(&[&str], &str)] = &[
         ],
         "name-server = [\"127.0.0.1:5353\", \"::1\"]",
     ),
+    (&["--name-server-rate", "20"], "name-server-rate = 20.0"),
     (&["--ca-file", "ca.pem"], "ca-file = [\"ca.pem\"]"),
     (&["--retries", "0"], "retries = 0"),
     (
@@ -262,16 +263,17 @@ const FLAGS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Flags of different keys are tried together: the program starts some times instead of a hundred.
+/// Flags of different keys are tried together, so that the program starts a few times rather than a
+/// hundred.
 #[test]
 fn each_flag_reaches_its_key() {
     let (_dir, cmd) = setup("flags");
-    let mut left = FLAGS.to_vec();
-    while !left.is_empty() {
+    let mut untried = FLAGS.to_vec();
+    while !untried.is_empty() {
         let mut keys = BTreeSet::new();
-        let (tried, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, line)| {
+        let (tried, others): (Vec<_>, Vec<_>) = untried.into_iter().partition(|(_, line)| {
             let key = line.split(" = ").next().unwrap_or_default();
-            // Who is quiet is not verbose.
+            // Quiet and verbose exclude each other.
             keys.insert(if key == "quiet" { "verbose" } else { key })
         });
         let mut args = vec!["config", "--effective"];
@@ -286,17 +288,17 @@ fn each_flag_reaches_its_key() {
                 "{flags:?}: {printed}"
             );
         }
-        left = others;
+        untried = others;
     }
 }
 
 #[test]
-fn no_key_is_left_untried() {
+fn every_key_is_tried() {
     let (_dir, cmd) = setup("untried");
     let key = |line: &str| line.split_once(" = ").map(|(key, _)| key.to_owned());
     let tried: BTreeSet<_> = FLAGS.iter().filter_map(|(_, line)| key(line)).collect();
     let listed = cmd.run(&["config"]).ok();
-    // A list of seeds leads to `seed`.
+    // A seed list sets `seed`.
     let listed = listed.replace("seed-file = []\n", "");
     let listed = listed.replace("seed-sitemap = []\n", "");
     let listed = listed.lines().filter(|line| !line.starts_with('#'));

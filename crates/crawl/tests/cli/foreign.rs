@@ -1,4 +1,4 @@
-//! Crawl directories from a stranger: whatever they hold, no command changes a file outside.
+//! Crawl directories from a stranger: whatever they contain, no command changes a file outside.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,11 +8,11 @@ use crawl_testweb::TestWeb;
 
 use crate::harness::{Cmd, Dir, setup};
 
-/// The file that each attack goes for.
+/// The file that the attacks try to change.
 const VICTIM: &str = "authorized_keys";
 const PRECIOUS: &str = "ssh-ed25519 precious";
 
-/// Commands that write in a directory, without its name.
+/// Commands that write to a directory, without its name.
 const WRITERS: [(&str, &[&str]); 5] = [
     ("index", &["index", "c"]),
     ("forget", &["forget", "c", "http://127.0.0.1:1/x"]),
@@ -21,11 +21,11 @@ const WRITERS: [(&str, &[&str]); 5] = [
     ("recheck", &["recheck", "c"]),
 ];
 
-/// Makes a list of files to replace, with `name` in `forget.new/`.
+/// Creates a list of files to replace, with `name` in `forget.new/`.
 fn list(crawl: &Path, name: &str) {
     let staging = crawl.join("forget.new");
     fs::create_dir(&staging).unwrap();
-    // Other names have no place in `forget.new`.
+    // Other names can't exist in `forget.new`.
     if !name.is_empty() && !name.starts_with('/') && !name.contains("..") {
         let staged = staging.join(name);
         fs::create_dir_all(staged.parent().unwrap()).unwrap();
@@ -43,7 +43,7 @@ fn copy_crawl(dir: &Dir) {
     assert!(copied.unwrap().success());
 }
 
-/// Runs each writing command on a crawl that `attack` changed; none may succeed.
+/// Runs each writing command on a crawl changed by `attack`. None may succeed.
 fn check(dir: &Dir, cmd: &Cmd, attack: impl Fn(&Path, &Path)) {
     let outside = dir.file("outside");
     for (name, args) in WRITERS {
@@ -97,7 +97,7 @@ fn a_list_of_files_to_replace_leads_out_through_no_link() {
 }
 
 #[test]
-fn a_list_of_files_to_replace_names_only_what_forget_changes() {
+fn a_list_of_files_to_replace_contains_only_files_that_forget_changes() {
     let (dir, cmd, _web) = crawled("foreign-names");
     let absolute = dir.file("outside").join(VICTIM);
     for name in [

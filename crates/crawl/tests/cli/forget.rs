@@ -1,4 +1,5 @@
-//! `crawl forget`: no byte of what is forgotten is left, and the rest verifies and goes on.
+//! `crawl forget`: no byte of the forgotten pages remains, and the rest verifies and can be
+//! resumed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,11 +17,11 @@ use crate::harness::{Cmd, Dir, MAX_WAIT, Ran, in_shell, setup};
 
 const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
 
-/// Words that the forgotten page alone says.
+/// A word that only the forgotten page contains.
 const WORDS: &str = "zwetschgenkuchen";
 
-/// A site whose page `/gone-page` is linked to, led to by a redirect, leads on to others, and names
-/// one that may not be asked for. All links are relative, so no other page says its URL.
+/// A site with the page `/gone-page`: others link and redirect to it, it links to others, and it
+/// names a disallowed page. All links are relative, so no other page contains its URL.
 fn site(web: &TestWeb, host: u32) {
     let page = |links: &str| Answer::html(&format!("<title>t</title><p>words {links}"));
     for (path, answer) in [
@@ -69,13 +70,13 @@ fn crawled(cmd: &Cmd, seeds: &[&str], more: &[&str]) {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
 
-/// The files below a folder, and what stands in each: unpacked where it is an archive.
+/// Returns the files below a folder with their contents, archives unpacked.
 fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(contents(&path));
+            files.extend(contents(&path));
             continue;
         }
         let mut bytes = fs::read(&path).unwrap();
@@ -86,12 +87,12 @@ fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
                 .unwrap();
             bytes = plain;
         }
-        found.push((path, bytes));
+        files.push((path, bytes));
     }
-    found
+    files
 }
 
-/// The files that hold a text, in their bytes or in their names.
+/// Returns the files that contain a text in their content or name.
 fn holders(dir: &Path, text: &str) -> BTreeSet<String> {
     let holds = |(path, bytes): (PathBuf, Vec<u8>)| {
         let name = path.strip_prefix(dir).unwrap().display().to_string();
@@ -107,7 +108,8 @@ fn assert_gone(dir: &Dir, texts: &[&str]) {
     }
 }
 
-/// The rest is in order: records where rows say, with their digests; no breach; a search.
+/// Checks the rest of the crawl: rows match their records and digests, the audit passes, and search
+/// works.
 fn assert_verifies(dir: &Dir, cmd: &Cmd) {
     for row in dir.rows("c/pages.jsonl") {
         let Some(place) = row["warc"].as_object() else {
@@ -137,9 +139,9 @@ fn assert_verifies(dir: &Dir, cmd: &Cmd) {
         let ran = cmd.run(&args);
         assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     }
-    let found: Value =
+    let results: Value =
         serde_json::from_str(&cmd.run(&["search", "c", "words", "--json"]).ok()).unwrap();
-    assert!(found["total"].as_u64().unwrap() > 0, "{found}");
+    assert!(results["total"].as_u64().unwrap() > 0, "{results}");
     let report: Value = serde_json::from_str(&dir.read("c/report.json")).unwrap();
     let rows = dir.rows("c/pages.jsonl");
     let urls: BTreeSet<_> = rows.iter().map(|row| row["url"].as_str()).collect();
@@ -150,7 +152,7 @@ fn assert_verifies(dir: &Dir, cmd: &Cmd) {
 }
 
 #[test]
-fn ours_no_byte_of_a_forgotten_page_is_left_and_it_is_never_asked_for_again() {
+fn no_byte_of_a_forgotten_page_remains_and_it_is_never_fetched_again() {
     let (dir, cmd) = setup("page");
     let web = web(1);
     let (seed, gone) = (web.url(0, "/"), web.url(0, "/gone-page"));
@@ -226,14 +228,19 @@ fn ours_no_byte_of_a_forgotten_page_is_left_and_it_is_never_asked_for_again() {
         (&tombstones[0]["kind"], &tombstones[0]["reason"]),
         (&"page".into(), &"the owner wrote".into())
     );
-    let found: Value =
+    let results: Value =
         serde_json::from_str(&cmd.run(&["search", "c", WORDS, "--json"]).ok()).unwrap();
-    assert_eq!(found["total"], 0);
+    assert_eq!(results["total"], 0);
 
-    // The crawl goes on, in this round and in the next, and meets links to it again.
-    let asked = web.log().len();
+    // The crawl continues, in this round and in the next, and meets links to the page again.
+    let request_count = web.log().len();
     let ran = cmd.run(&["--output", "c", "--progress", "off"]);
-    assert_eq!((ran.code, web.log().len()), (0, asked), "{}", ran.stderr);
+    assert_eq!(
+        (ran.code, web.log().len()),
+        (0, request_count),
+        "{}",
+        ran.stderr
+    );
     web.script(
         0,
         "/kept",
@@ -241,7 +248,7 @@ fn ours_no_byte_of_a_forgotten_page_is_left_and_it_is_never_asked_for_again() {
     );
     let ran = cmd.run(&["--output", "c", "--recrawl", "--progress", "off"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let asked_again = web.log().split_off(asked);
+    let asked_again = web.log().split_off(request_count);
     assert!(asked_again.iter().any(|entry| entry.path == "/new"));
     assert!(
         asked_again.iter().all(|entry| entry.path != "/gone-page"),
@@ -249,7 +256,7 @@ fn ours_no_byte_of_a_forgotten_page_is_left_and_it_is_never_asked_for_again() {
     );
     assert_gone(&dir, &[&gone, WORDS]);
     assert_verifies(&dir, &cmd);
-    // Nor by a seed.
+    // The page isn't fetched as a seed either.
     let ran = cmd.run(&[
         "--seed",
         &gone,
@@ -271,19 +278,19 @@ fn ours_no_byte_of_a_forgotten_page_is_left_and_it_is_never_asked_for_again() {
     let ran = cmd.run(&["forget", "c", &gone]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stderr.contains("already forgotten"), "{}", ran.stderr);
-    // A death behind the commit left report and index unmade.
+    // A crash after the commit left the report and the index unbuilt.
     fs::remove_file(dir.file("c/report.json")).unwrap();
     fs::remove_dir_all(dir.file("c/index")).unwrap();
     let ran = cmd.run(&["forget", "c", &gone]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_verifies(&dir, &cmd);
-    let told = cmd.run(&["explain", "c", &gone]).ok();
+    let explanation = cmd.run(&["explain", "c", &gone]).ok();
     let at = dir.rows("c/tombstones.jsonl")[0]["at"].clone();
-    let said = format!(
+    let line = format!(
         "was taken out of this crawl, and is not asked for again\n  when: {}\n  reason: ",
         at.as_str().unwrap()
     );
-    assert!(told.contains(&said), "{told}");
+    assert!(explanation.contains(&line), "{explanation}");
     assert_eq!(dir.rows("c/tombstones.jsonl").len(), 1);
     let ran = cmd.run(&["replay", "c", "--output", "again"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -303,7 +310,7 @@ fn ours_no_byte_of_a_forgotten_page_is_left_and_it_is_never_asked_for_again() {
 }
 
 #[test]
-fn ours_no_byte_of_a_forgotten_host_is_left_though_the_crawl_began_there() {
+fn no_byte_of_a_forgotten_host_remains_even_if_it_was_a_seed() {
     let (dir, cmd) = setup("host");
     let web = web(2);
     let (first, second) = (web.url(0, "/"), web.url(1, "/"));
@@ -316,10 +323,10 @@ fn ours_no_byte_of_a_forgotten_host_is_left_though_the_crawl_began_there() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_gone(&dir, &[host, &in_names]);
     assert_verifies(&dir, &cmd);
-    let asked = web.log().len();
+    let request_count = web.log().len();
     let ran = cmd.run(&["--output", "c", "--recrawl", "--progress", "off"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let again = web.log().split_off(asked);
+    let again = web.log().split_off(request_count);
     assert!(
         !again.is_empty() && again.iter().all(|entry| entry.host == 1),
         "{again:?}"
@@ -329,7 +336,7 @@ fn ours_no_byte_of_a_forgotten_host_is_left_though_the_crawl_began_there() {
 }
 
 #[test]
-fn ours_what_the_recheck_excludes_is_forgotten_and_a_crawl_without_seeds_goes_on() {
+fn pages_excluded_by_a_recheck_are_forgotten_and_a_crawl_without_seeds_resumes() {
     let (dir, cmd) = setup("because");
     let web = web(1);
     let (seed, gone) = (web.url(0, "/"), web.url(0, "/gone-page"));
@@ -362,10 +369,10 @@ fn ours_what_the_recheck_excludes_is_forgotten_and_a_crawl_without_seeds_goes_on
         reason.as_str().unwrap().starts_with("robots: rules of 20"),
         "{reason}"
     );
-    // The last seed goes too. None is left that says that this machine may be asked.
+    // The last seed is forgotten too. No remaining seed allows requests to this machine.
     let ran = cmd.run(&["forget", "c", &seed]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let asked = web.log().len();
+    let request_count = web.log().len();
     let ran = cmd.run(&[
         "--output",
         "c",
@@ -375,7 +382,7 @@ fn ours_what_the_recheck_excludes_is_forgotten_and_a_crawl_without_seeds_goes_on
         "off",
     ]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let again = web.log().split_off(asked);
+    let again = web.log().split_off(request_count);
     assert!(again.iter().any(|entry| entry.path == "/kept"), "{again:?}");
     assert!(
         again
@@ -385,13 +392,13 @@ fn ours_what_the_recheck_excludes_is_forgotten_and_a_crawl_without_seeds_goes_on
     );
 }
 
-/// The blocks beyond which no file may grow: who writes more is killed. The first files that are
-/// made, rows and tables of the state are as long.
+/// File size limits in blocks. A process that exceeds one is killed. The first new files, rows and
+/// state tables reach these sizes.
 const KILLED_AT: [u32; 3] = [1, 8, 32];
 
-/// Kills come while files are made, and once it is decided that they take their places.
+/// The kills occur both while files are created and after the commit to replacing the old ones.
 #[test]
-fn ours_a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {
+fn a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {
     let (dir, cmd) = setup("killed");
     let web = web(1);
     let (seed, gone) = (web.url(0, "/"), web.url(0, "/gone-page"));
@@ -417,10 +424,10 @@ fn ours_a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {
             }
             None => kill_at(forget, &dir.file("c/forget.json")),
         }
-        let asked = web.log().len();
+        let request_count = web.log().len();
         let ran = cmd.run(&["--output", "c", "--progress", "off"]);
         assert_eq!(ran.code, 0, "{limit:?}: {}", ran.stderr);
-        assert_eq!(web.log().len(), asked, "{limit:?}");
+        assert_eq!(web.log().len(), request_count, "{limit:?}");
         for left in ["forget.new", "forget.json"] {
             assert!(!dir.file("c").join(left).exists(), "{limit:?}: {left}");
         }
@@ -434,7 +441,7 @@ fn ours_a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {
 }
 
 #[test]
-fn ours_an_index_that_was_made_later_forgets_time_and_again() {
+fn an_index_built_later_can_forget_repeatedly() {
     let (dir, cmd) = setup("index-later");
     let web = web(1);
     let seed = web.url(0, "/");
@@ -443,31 +450,31 @@ fn ours_an_index_that_was_made_later_forgets_time_and_again() {
     let indexed = cmd.run(&["index", "c"]);
     assert_eq!(indexed.code, 0, "{}", indexed.stderr);
     let pages = || -> Vec<String> {
-        let found = cmd
+        let results = cmd
             .run(&["search", "c", "words", "--limit", "50", "--json"])
             .ok();
-        let found: Value = serde_json::from_str(&found).unwrap();
-        let hits = found["results"].as_array().unwrap().iter();
+        let results: Value = serde_json::from_str(&results).unwrap();
+        let hits = results["results"].as_array().unwrap().iter();
         hits.map(|hit| hit["url"].as_str().unwrap().to_owned())
             .collect()
     };
-    let mut left = pages();
-    assert!(left.len() > 2, "{left:?}");
+    let mut remaining = pages();
+    assert!(remaining.len() > 2, "{remaining:?}");
     for _ in 0..2 {
-        // The seed goes last.
-        let gone = left.iter().position(|url| *url != seed).unwrap();
-        let gone = left.remove(gone);
-        let ran = cmd.run(&["forget", "c", &gone]);
+        // The seed is forgotten last.
+        let forgotten = remaining.iter().position(|url| *url != seed).unwrap();
+        let forgotten = remaining.remove(forgotten);
+        let ran = cmd.run(&["forget", "c", &forgotten]);
         assert_eq!(ran.code, 0, "{}", ran.stderr);
-        let found = pages();
-        assert!(!found.contains(&gone), "{gone} {found:?}");
-        assert_eq!(found.len(), left.len(), "{found:?}");
-        assert!(!holders(&dir.file("c/index"), &gone).contains("meta.json"));
+        let shown = pages();
+        assert!(!shown.contains(&forgotten), "{forgotten} {shown:?}");
+        assert_eq!(shown.len(), remaining.len(), "{shown:?}");
+        assert!(!holders(&dir.file("c/index"), &forgotten).contains("meta.json"));
         assert_verifies(&dir, &cmd);
     }
 }
 
-/// Kills a program once a file is there; one that is quicker has ended.
+/// Kills a process once a file exists. A faster process has ended by then.
 fn kill_at(mut command: Command, file: &Path) {
     let mut running = command.spawn().unwrap();
     let began = Instant::now();
@@ -475,7 +482,7 @@ fn kill_at(mut command: Command, file: &Path) {
         assert!(began.elapsed() < MAX_WAIT, "it does not end");
         std::hint::spin_loop();
     }
-    // One that has ended can't be killed.
+    // A process that has ended can't be killed.
     let _ = running.kill();
     running.wait().unwrap();
 }
@@ -489,7 +496,7 @@ fn copy_back(dir: &Dir) {
 }
 
 #[test]
-fn ours_a_crawl_that_runs_forgets_nothing() {
+fn a_running_crawl_can_t_forget() {
     let (dir, cmd) = setup("runs");
     let web = web(1);
     let (seed, gone) = (web.url(0, "/"), web.url(0, "/gone-page"));

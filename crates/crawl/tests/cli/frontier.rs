@@ -1,4 +1,4 @@
-//! Workers of a shared frontier whose engine does not answer.
+//! Workers of a shared frontier whose engine does not respond.
 
 use std::net::TcpListener;
 
@@ -24,7 +24,7 @@ fn a_signal_ends_a_worker_that_waits_for_its_engine() {
         "--progress",
         "off",
     ]);
-    // The connection stays open, and nobody answers.
+    // The connection stays open without a response.
     let _connection = engine.accept().unwrap();
     worker.signal("INT");
     let (code, said) = worker.end();

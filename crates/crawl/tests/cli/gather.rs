@@ -1,4 +1,4 @@
-//! `crawl gather`: the directories of several workers are read as one, or named as what they are.
+//! `crawl gather`: merges the directories of several workers, or reports what is wrong with them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,8 +22,8 @@ const QUICK: [&str; 8] = [
     "on",
 ];
 
-/// Crawls a host of the web into each directory, and makes the settings alike, as those of workers
-/// are: each has the seeds of all.
+/// Crawls one host of the web into each directory, and then makes the settings equal, as those of
+/// workers are: each has the seeds of all.
 fn crawled(dir: &Dir, cmd: &Cmd, web: &TestWeb, workers: &[&str]) {
     let seeds: Vec<String> = (0..)
         .zip(workers)
@@ -50,7 +50,7 @@ fn json_of(cmd: &Cmd, args: &[&str]) -> Value {
     serde_json::from_str(&cmd.run(args).ok()).unwrap()
 }
 
-/// The rows without what only those of a gathered directory have, sorted.
+/// Returns the sorted rows, without the fields that only gathered directories have.
 fn plain(rows: Vec<Value>) -> Vec<String> {
     let mut rows: Vec<String> = rows
         .into_iter()
@@ -66,18 +66,21 @@ fn plain(rows: Vec<Value>) -> Vec<String> {
 }
 
 #[test]
-fn ours_directories_of_workers_are_one_crawl_to_every_reader() {
+fn directories_of_workers_are_one_crawl_to_every_reader() {
     let (dir, cmd) = setup("gather");
     let web = web();
     crawled(&dir, &cmd, &web, &["w1", "w2"]);
-    let told = json_of(&cmd, &["gather", "w1", "w2", "--output", "both", "--json"]);
-    assert_eq!(told["workers"], Value::from(dir.rows("both/workers.jsonl")));
+    let counts = json_of(&cmd, &["gather", "w1", "w2", "--output", "both", "--json"]);
+    assert_eq!(
+        counts["workers"],
+        Value::from(dir.rows("both/workers.jsonl"))
+    );
     for file in ["pages", "requests", "excluded", "links"] {
         let rows = |worker: &str| dir.rows(&format!("{worker}/{file}.jsonl"));
         let all = [rows("w1"), rows("w2")].concat();
         assert!(!all.is_empty(), "{file}");
         for (at, worker) in ["w1", "w2"].into_iter().enumerate() {
-            assert_eq!(told["workers"][at][file], rows(worker).len(), "{file}");
+            assert_eq!(counts["workers"][at][file], rows(worker).len(), "{file}");
         }
         assert_eq!(plain(rows("both")), plain(all), "{file}");
     }
@@ -111,21 +114,24 @@ fn ours_directories_of_workers_are_one_crawl_to_every_reader() {
         let number = |report: &Value| report.pointer(value).unwrap().as_u64().unwrap();
         assert_eq!(number(&both), number(&one) + number(&other), "{value}");
     }
-    // Pages link to the other host, which was out of the scope of each of these crawls.
-    let asked = |report: &Value| -> BTreeSet<String> {
+    // Pages link to the other host, which was out of scope in each of these crawls.
+    let hosts_requested = |report: &Value| -> BTreeSet<String> {
         let hosts = report["hosts"].as_array().unwrap().iter();
-        let asked = hosts.filter(|host| host["requests"] != 0);
+        let hosts_requested = hosts.filter(|host| host["requests"] != 0);
         let columns = [
             "host", "requests", "pages", "bytes", "failed", "gaps", "coverage", "robots",
         ];
-        asked
+        hosts_requested
             .map(|host| {
                 Value::from(columns.map(|column| host[column].clone()).to_vec()).to_string()
             })
             .collect()
     };
-    assert_eq!(asked(&both).len(), 2);
-    assert_eq!(asked(&both), &asked(&one) | &asked(&other));
+    assert_eq!(hosts_requested(&both).len(), 2);
+    assert_eq!(
+        hosts_requested(&both),
+        &hosts_requested(&one) | &hosts_requested(&other)
+    );
 
     for entry in fs::read_dir(dir.file("both/archive")).unwrap() {
         let entry = entry.unwrap();
@@ -144,9 +150,9 @@ fn ours_directories_of_workers_are_one_crawl_to_every_reader() {
     assert_eq!(cmd.run(&["index", "both"]).code, 0);
     assert_eq!(cmd.run(&["verify", "both"]).code, 0);
     let indexed = json_of(&cmd, &["index", "both", "--json"]);
-    let found = json_of(&cmd, &["search", "both", "--json", "page"]);
+    let results = json_of(&cmd, &["search", "both", "--json", "page"]);
     assert!(indexed["pages"].as_u64().unwrap() > 0, "{indexed}");
-    assert!(found["total"].is_u64(), "{found}");
+    assert!(results["total"].is_u64(), "{results}");
     for (format, out) in [
         ("wacz", "both.wacz"),
         ("parquet", "tables"),
@@ -162,12 +168,12 @@ fn ours_directories_of_workers_are_one_crawl_to_every_reader() {
 }
 
 #[test]
-fn ours_what_was_gathered_has_no_frontier_and_says_so() {
+fn a_gathered_directory_reports_that_it_has_no_frontier() {
     let (dir, cmd) = setup("gathered");
     let web = web();
     crawled(&dir, &cmd, &web, &["w1", "w2"]);
     assert_eq!(cmd.run(&["gather", "w1", "w2", "--output", "both"]).code, 0);
-    let asked = web.log().len();
+    let request_count = web.log().len();
     let before = dir.read("both/digests.jsonl");
     let page = web.url(0, "/");
     for args in [
@@ -187,12 +193,12 @@ fn ours_what_was_gathered_has_no_frontier_and_says_so() {
     }
     assert_eq!(
         (web.log().len(), dir.read("both/digests.jsonl")),
-        (asked, before)
+        (request_count, before)
     );
 }
 
 #[test]
-fn ours_what_can_not_be_gathered_is_named_and_nothing_is_written() {
+fn a_failed_gathering_gives_its_reason_and_writes_nothing() {
     let (dir, cmd) = setup("ungathered");
     let web = web();
     crawled(&dir, &cmd, &web, &["w1", "w2"]);
@@ -204,8 +210,8 @@ fn ours_what_can_not_be_gathered_is_named_and_nothing_is_written() {
             ran.code,
             ran.stderr
         );
-        let left = fs::read_dir(dir.path()).unwrap();
-        let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        let entries = fs::read_dir(dir.path()).unwrap();
+        let names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
         assert!(
             !names
                 .iter()
@@ -266,7 +272,7 @@ fn ours_what_can_not_be_gathered_is_named_and_nothing_is_written() {
 }
 
 #[test]
-fn ours_a_gathering_that_is_killed_leaves_nothing_half() {
+fn a_killed_gathering_removes_partial_results() {
     let (dir, cmd) = setup("gather-killed");
     let web = web();
     crawled(&dir, &cmd, &web, &["w1", "w2"]);
@@ -295,7 +301,7 @@ fn ours_a_gathering_that_is_killed_leaves_nothing_half() {
 }
 
 #[test]
-fn ours_a_second_directory_is_told_how_several_are_read() {
+fn a_second_directory_gets_a_hint_about_gather() {
     let (dir, cmd) = setup("several");
     dir.write("w2/crawl.toml", "");
     for command in ["serve", "index", "replay"] {
@@ -309,7 +315,7 @@ fn ours_a_second_directory_is_told_how_several_are_read() {
 }
 
 #[test]
-fn ours_commands_that_are_given_several_directories_read_them_as_one() {
+fn commands_that_are_given_several_directories_read_them_as_one() {
     let (dir, cmd) = setup("gather-several");
     let web = web();
     crawled(&dir, &cmd, &web, &["w1", "w2"]);
@@ -334,11 +340,11 @@ fn ours_commands_that_are_given_several_directories_read_them_as_one() {
     let refused = cmd.run(&["export", "--to", "static", "--out", "s", "w1", "w2"]);
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("crawl index"), "{}", refused.stderr);
-    // Nothing of it stays, also where it fails.
+    // The temporary directory is removed even after a failure.
     assert_eq!(cmd.run(&["audit", "w1", "w1"]).code, 2);
     let names = fs::read_dir(dir.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name());
-    let left = names.filter(|name| name.to_str().unwrap().contains("gathered"));
-    assert_eq!(left.count(), 0);
+    let remaining = names.filter(|name| name.to_str().unwrap().contains("gathered"));
+    assert_eq!(remaining.count(), 0);
 }

@@ -1,5 +1,5 @@
-//! docs/getting-started.md and docs/small-site.md: their commands are run on their site, and their
-//! outputs are those that come.
+//! docs/getting-started.md and docs/small-site.md: their commands are run on their sites, and must
+//! print what the pages show.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use crate::harness::{Cmd, Ran, setup};
 const PAGE: &str = include_str!("../../../../docs/getting-started.md");
 const SMALL_SITE: &str = include_str!("../../../../docs/small-site.md");
 
-/// The address of the site in the page.
+/// The site's address in the page.
 const ADDRESS: &str = "127.0.0.1:8000";
 
-/// The site of the page, on an address of its own.
+/// The page's site, served at another address.
 fn site() -> TestWeb {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/tea");
     let file = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
@@ -29,8 +29,7 @@ fn site() -> TestWeb {
     web
 }
 
-/// Runs a command of the page in a shell, as it is typed there. Who tests does not wait a second
-/// between two requests.
+/// Runs a command of the page in a shell, as typed there, but without a second between requests.
 fn run(cmd: &Cmd, typed: &str, address: &str) -> Ran {
     let typed = match typed.strip_prefix("crawl http://") {
         Some(rest) => format!("crawl --progress off --delay 0s http://{rest}"),
@@ -52,13 +51,13 @@ fn run(cmd: &Cmd, typed: &str, address: &str) -> Ran {
     Ran::of_command(&mut shell)
 }
 
-/// The text without what differs from run to run and from server to server.
-fn masked(text: &str) -> String {
-    let mut masked = String::new();
+/// Masks the parts of a text that vary between runs and servers.
+fn mask(text: &str) -> String {
+    let mut mask = String::new();
     for line in text.lines() {
         let line = match line.trim_start().split(' ').next() {
             Some("took:") => "took",
-            // The server of the page sends other bytes for a page that is not there.
+            // The page's server sends a different body for a missing page.
             Some("fetched:") => line.split(',').next().unwrap_or_default(),
             _ => line,
         };
@@ -67,14 +66,14 @@ fn masked(text: &str) -> String {
             _ if word.starts_with("20") && word.ends_with('Z') => "TIME",
             _ => word,
         });
-        masked.push_str(&words.collect::<Vec<_>>().join(" "));
-        masked.push('\n');
+        mask.push_str(&words.collect::<Vec<_>>().join(" "));
+        mask.push('\n');
     }
-    masked
+    mask
 }
 
-/// A page of the documentation with what its commands print now, and how many were run: those for
-/// which `run` returns what came. As it stands where nothing else is said now.
+/// Replaces the output shown in a documentation page with what its commands print now, and counts
+/// the commands run. `run` returns the output, or `None` for a command that is not run.
 fn played(text: &str, address: &str, run: &dyn Fn(&str) -> Option<Ran>) -> (String, usize) {
     let mut page = String::new();
     let mut lines = text.lines().peekable();
@@ -97,7 +96,7 @@ fn played(text: &str, address: &str, run: &dyn Fn(&str) -> Option<Ran>) -> (Stri
         }
         let printed = format!("{}{}", ran.stdout, ran.stderr);
         let printed = printed.replace(address, ADDRESS);
-        page.push_str(match masked(&shown) == masked(&printed) {
+        page.push_str(match mask(&shown) == mask(&printed) {
             true => &shown,
             false => &printed,
         });
@@ -106,7 +105,7 @@ fn played(text: &str, address: &str, run: &dyn Fn(&str) -> Option<Ran>) -> (Stri
 }
 
 #[test]
-fn ours_getting_started_shows_what_its_commands_print() {
+fn getting_started_shows_what_its_commands_print() {
     let (_dir, cmd) = setup("tea");
     let web = site();
     let address = web.address(0).to_string();
@@ -121,14 +120,14 @@ fn ours_getting_started_shows_what_its_commands_print() {
     expect_file!["../../../../docs/getting-started.md"].assert_eq(&page);
 }
 
-/// The files of examples/small-site, as its owner changes them.
+/// Copies the files of examples/small-site, with changes that its owner would make.
 fn copy_small_site(cmd: &Cmd, address: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/small-site");
     let here = cmd.command(&[]).get_current_dir().unwrap().to_owned();
     let config = fs::read_to_string(folder.join("site.toml")).unwrap();
     let config = config.replace(ADDRESS, address);
     let config = config.replace("delay = \"1s\"", "delay = \"0s\"");
-    // Each page is due in each round, however long the rounds before took.
+    // Every page is due in every round, however long earlier rounds took.
     let config = config.replace("revisit-most = \"7d\"", "revisit-most = \"0s\"");
     fs::write(here.join("site.toml"), config).unwrap();
     fs::copy(folder.join("nightly.sh"), here.join("nightly.sh")).unwrap();
@@ -136,7 +135,7 @@ fn copy_small_site(cmd: &Cmd, address: &str) -> PathBuf {
 }
 
 #[test]
-fn ours_the_small_site_shows_what_its_commands_print() {
+fn the_small_site_shows_what_its_commands_print() {
     let (_dir, cmd) = setup("small");
     let web = site();
     let address = web.address(0).to_string();
@@ -148,12 +147,12 @@ fn ours_the_small_site_shows_what_its_commands_print() {
     });
     assert!(commands >= 8, "{commands}");
     assert!(here.join("site.html").is_file());
-    // Links that break are told by the next night's round, and only those.
+    // The next night's round reports broken links, and only those.
     web.script(0, "/docs/third.html", Answer::of(410));
     let night = run(&cmd, "sh ./nightly.sh", &address).ok();
-    let told = night.replace(&address, ADDRESS);
+    let report = night.replace(&address, ADDRESS);
     assert_eq!(
-        told,
+        report,
         "2 new faults: broken 2 (1 known)\n\nhttp://127.0.0.1:8000/\n  broken         \
          http://127.0.0.1:8000/docs/third.html  410  \"Wait\"\n\n\
          http://127.0.0.1:8000/docs/second.html\n  broken         \

@@ -1,5 +1,5 @@
-//! Runs the built program in a directory of its own, with nothing of this machine's
-//! environment that it reads.
+//! Runs the built program in its own directory, without any environment of this machine that it
+//! would read.
 
 use std::cell::RefCell;
 use std::fs;
@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// A program that says nothing new for so long hangs: a test that waits longer would hang with it.
-/// It is no measure of speed: whatever is waited for is there within seconds.
+/// A program without output for this long hangs, and would hang a test that waits longer. This is
+/// not a measure of speed: everything normally takes only seconds.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(300);
 
-/// A directory that goes when the test ends.
+/// A directory that is removed when the test ends.
 #[derive(Debug)]
 pub(crate) struct Dir(TempDir);
 
@@ -38,7 +38,7 @@ impl Dir {
         fs::read_to_string(self.file(name)).unwrap()
     }
 
-    /// The rows of a row file.
+    /// Returns the rows of a row file.
     pub(crate) fn rows(&self, name: &str) -> Vec<serde_json::Value> {
         let rows = self.read(name);
         rows.lines()
@@ -47,14 +47,14 @@ impl Dir {
     }
 }
 
-/// The program, to be run in the directory. Each call of `run` starts it anew.
+/// The program, to be run in the directory. Each `run` starts a new process.
 #[derive(Debug)]
 pub(crate) struct Cmd {
     dir: PathBuf,
     env: Vec<(String, String)>,
 }
 
-/// The outcome of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -72,7 +72,7 @@ pub(crate) fn setup(name: &str) -> (Dir, Cmd) {
 }
 
 impl Cmd {
-    /// Sets a variable for the runs that follow.
+    /// Sets an environment variable for later runs.
     pub(crate) fn env(&mut self, name: &str, value: &str) {
         self.env.push((name.to_owned(), value.to_owned()));
     }
@@ -96,13 +96,13 @@ impl Cmd {
         Ran::of_command(&mut self.command(args))
     }
 
-    /// Starts it, to be watched while it runs.
+    /// Starts the program, to be watched while it runs.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
         Running::of(self.command(args))
     }
 
-    /// The same in a session of its own, as a daemon is: it has no terminal, and hears SIGHUP
-    /// though these tests may have been started by `nohup`.
+    /// Starts the program in a new session, like a daemon: without a terminal, and receiving SIGHUP
+    /// even if the tests were started by `nohup`.
     pub(crate) fn start_as_daemon(&self, args: &[&str]) -> Running {
         let plain = self.command(args);
         let mut command = Command::new("/usr/bin/env");
@@ -136,7 +136,7 @@ impl Cmd {
     }
 }
 
-/// The same program, started by a shell that has done something before.
+/// Returns the same program, started by a shell that runs `before` first.
 pub(crate) fn in_shell(program: &Command, before: &str) -> Command {
     let mut shell = Command::new("sh");
     shell
@@ -156,13 +156,13 @@ pub(crate) fn in_shell(program: &Command, before: &str) -> Command {
     shell
 }
 
-/// The program under way.
+/// A running program.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
-    /// Its stderr, line by line.
+    /// The lines of stderr.
     lines: Receiver<String>,
-    said: RefCell<String>,
+    seen: RefCell<String>,
 }
 
 impl Running {
@@ -181,71 +181,71 @@ impl Running {
         Running {
             child,
             lines,
-            said: RefCell::new(String::new()),
+            seen: RefCell::new(String::new()),
         }
     }
 
-    /// Waits until it says this, after what was waited for before.
+    /// Waits for the next line that contains `words`, continuing where the last wait ended.
     pub(crate) fn until(&self, words: &str) {
         loop {
             let line = self.lines.recv_timeout(MAX_WAIT).unwrap_or_else(|why| {
                 panic!(
                     "waited for `{words}`: {why}; it said:\n{}",
-                    self.said.borrow()
+                    self.seen.borrow()
                 )
             });
-            self.said.borrow_mut().push_str(&line);
+            self.seen.borrow_mut().push_str(&line);
             if line.contains(words) {
                 return;
             }
         }
     }
 
-    /// Waits until it has said this, unless it did before.
-    pub(crate) fn until_said(&self, words: &str) {
-        let is_said = self.said.borrow().contains(words);
-        if !is_said {
+    /// Waits for `words` unless they have already been printed.
+    pub(crate) fn ensure_printed(&self, words: &str) {
+        let was_printed = self.seen.borrow().contains(words);
+        if !was_printed {
             self.until(words);
         }
     }
 
-    /// All that it said so far.
-    pub(crate) fn said(&self) -> String {
-        self.said.borrow().clone()
+    /// Returns stderr so far.
+    pub(crate) fn stderr(&self) -> String {
+        self.seen.borrow().clone()
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the program.
     pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &id]).status();
         assert!(sent.unwrap().success());
     }
 
-    /// Waits for its end: exit code, and all that it said.
+    /// Waits for the exit. Returns the exit code and stderr.
     pub(crate) fn end(mut self) -> (i32, String) {
-        let mut said = self.said.take();
+        let mut seen = self.seen.take();
         loop {
             match self.lines.recv_timeout(MAX_WAIT) {
-                Ok(line) => said.push_str(&line),
+                Ok(line) => seen.push_str(&line),
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => panic!("it does not end; it said:\n{said}"),
+                Err(RecvTimeoutError::Timeout) => panic!("it does not end; it said:\n{seen}"),
             }
         }
-        (self.child.wait().unwrap().code().unwrap_or(-1), said)
+        (self.child.wait().unwrap().code().unwrap_or(-1), seen)
     }
 }
 
 impl Drop for Running {
-    /// A test that fails leaves no crawl behind.
+    /// Ends the crawl of a failed test.
     fn drop(&mut self) {
-        // After `end` there is nothing left to end.
+        // After `end`, the process is already gone.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Ran {
-    /// Runs any program to its end, which has nothing on stdin.
+    /// Runs a command to its end, without stdin.
     pub(crate) fn of_command(command: &mut Command) -> Ran {
         let command = command
             .stdin(Stdio::null())
@@ -254,11 +254,11 @@ impl Ran {
         Ran::of_child(command.spawn().unwrap())
     }
 
-    /// Waits for the end of a program; one that does not come to it is killed, and fails the test.
+    /// Waits for a process to end. If it doesn't, kills it and fails the test.
     pub(crate) fn of_child(child: Child) -> Ran {
         let id = child.id().to_string();
         let (sender, ended) = mpsc::channel();
-        // Nobody hears of one that ends after it was given up.
+        // The receiver may be gone after a timeout.
         std::thread::spawn(move || drop(sender.send(child.wait_with_output())));
         let Ok(output) = ended.recv_timeout(MAX_WAIT) else {
             let _ = Command::new("kill").args(["-s", "KILL", &id]).status();
@@ -276,7 +276,7 @@ impl Ran {
         }
     }
 
-    /// stdout, where all went well.
+    /// Returns stdout, and fails unless the run succeeded without messages.
     pub(crate) fn ok(self) -> String {
         assert_eq!(
             (self.code, self.stderr.as_str()),
@@ -287,7 +287,7 @@ impl Ran {
         self.stdout
     }
 
-    /// Exit code and stderr, with `dir` left out.
+    /// Returns the exit code and stderr, with `dir` replaced.
     pub(crate) fn refusal(&self, dir: &Dir) -> String {
         let stderr = self
             .stderr

@@ -1,4 +1,4 @@
-//! Help, version, completions, manual page, and the page of the documentation with all help.
+//! Help, version, completions and manual page, and the documentation page with all help texts.
 
 use expect_test::expect_file;
 
@@ -34,12 +34,12 @@ This page is written by `UPDATE_EXPECT=1 cargo test -p crawl --test cli help`.
 ";
 
 /// The line at which the flags of the main job begin.
-const SHARED: &str = "Who we are [operator]:";
+const SHARED: &str = "Operator [operator]:";
 
-/// The page with the help of a command and of those below it.
+/// Appends the help of a command and its subcommands to the page.
 fn describe(cmd: &Cmd, path: &[&str], page: &mut String) {
     let mut help = cmd.run(&[path, &["--help"]].concat()).ok();
-    // `crawl config` and `crawl plan` take the flags of `crawl`, which stand above.
+    // `crawl config` and `crawl plan` share the flags of `crawl`, which are listed above.
     if let Some(at) = help.find(SHARED).filter(|_| !path.is_empty()) {
         assert!(page.contains(help[at..].trim_end()), "{path:?}");
         help.replace_range(
@@ -55,7 +55,7 @@ fn describe(cmd: &Cmd, path: &[&str], page: &mut String) {
     let commands = help.lines().skip_while(|line| *line != "Commands:");
     let commands = commands.skip(1).take_while(|line| !line.is_empty());
     for line in commands {
-        // Other lines go on with what a command is.
+        // Other lines continue a command's description.
         let name = line
             .strip_prefix("  ")
             .filter(|rest| !rest.starts_with(' '));
@@ -144,7 +144,7 @@ fn completions_and_manual_page() {
 }
 
 #[test]
-fn ours_help_is_a_command_too() {
+fn help_is_a_command_too() {
     let (_dir, cmd) = setup("help-command");
     assert_eq!(cmd.run(&["help"]).ok(), cmd.run(&["--help"]).ok());
     for command in ["report", "serve", "config"] {

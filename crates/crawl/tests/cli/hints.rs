@@ -1,4 +1,4 @@
-//! Messages to a user who went wrong: the value, and a hint that fits.
+//! Error messages: they contain the offending value and a fitting hint.
 
 use crawl_testweb::{Answer, TestWeb};
 use expect_test::{Expect, expect};
@@ -26,7 +26,7 @@ fn crawled() -> (Dir, Cmd) {
 }
 
 #[test]
-fn ours_what_is_written_into_nowhere_names_the_folder() {
+fn an_unwritable_file_is_reported_with_its_folder() {
     let (dir, cmd) = crawled();
     check(
         &dir,
@@ -55,7 +55,7 @@ fn ours_what_is_written_into_nowhere_names_the_folder() {
             ran.stderr
         );
     }
-    // The system's own folders can't be written by anybody.
+    // The system's own folders can't be written to by anyone.
     let ran = cmd.run(&["http://127.0.0.1:9/", "--output", "/sys/no/such"]);
     let hint =
         "hint: this user may not write there: give --output a directory that it may write to\n";
@@ -67,7 +67,7 @@ fn ours_what_is_written_into_nowhere_names_the_folder() {
 }
 
 #[test]
-fn ours_zero_is_refused_with_what_to_give_instead() {
+fn zero_is_refused_with_a_suggestion() {
     let (dir, cmd) = crawled();
     check(
         &dir,
@@ -90,7 +90,7 @@ fn ours_zero_is_refused_with_what_to_give_instead() {
 }
 
 #[test]
-fn ours_index_says_what_is_no_crawl() {
+fn index_reports_a_directory_without_a_crawl() {
     let (dir, cmd) = setup("no-crawl");
     dir.write("photos/a.jpg", "x");
     check(
@@ -127,7 +127,7 @@ fn ours_index_says_what_is_no_crawl() {
 }
 
 #[test]
-fn ours_a_contact_names_where_it_came_from() {
+fn a_contact_names_where_it_came_from() {
     let (dir, mut cmd) = setup("contact");
     dir.write("c.toml", "\n[operator]\ncontact = \"nobody\"\n");
     check(
@@ -156,21 +156,21 @@ fn ours_a_contact_names_where_it_came_from() {
         &["robots", "https://example.org/"],
     ] {
         let ran = cmd.run(words);
-        let said = "error: the environment variable CRAWL_CONTACT holds the unusable contact `me`: it is neither a mail address \
+        let error = "error: the environment variable CRAWL_CONTACT holds the unusable contact `me`: it is neither a mail address \
              nor an http or https URL\n";
         assert!(
-            ran.code == 2 && ran.stderr.starts_with(said),
+            ran.code == 2 && ran.stderr.starts_with(error),
             "{}",
             ran.stderr
         );
     }
-    // Who types one wins over it.
+    // A contact on the command line wins.
     let ran = cmd.run(&["config", "--effective", "--contact", "a@e.example"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
 
 #[test]
-fn ours_a_file_names_line_and_nearest_value() {
+fn a_file_names_line_and_nearest_value() {
     let (dir, cmd) = setup("file");
     for (text, expect) in [
         (
@@ -208,7 +208,7 @@ fn ours_a_file_names_line_and_nearest_value() {
 }
 
 #[test]
-fn ours_the_host_of_resolve_is_a_name() {
+fn resolve_takes_a_host_name() {
     let (dir, cmd) = setup("resolve");
     for (value, expect) in [
         (
@@ -247,7 +247,7 @@ fn ours_the_host_of_resolve_is_a_name() {
             expect,
         );
     }
-    // It is compared as URLs have it.
+    // The host is compared in its URL form.
     let words = [
         "config",
         "--effective",
@@ -262,7 +262,7 @@ fn ours_the_host_of_resolve_is_a_name() {
 }
 
 #[test]
-fn ours_long_arguments_are_cut_in_messages() {
+fn long_arguments_are_cut_in_messages() {
     let (_dir, cmd) = setup("long");
     let long = "x".repeat(20_000);
     let path = format!("./{long}");

@@ -17,18 +17,18 @@ fn page_from_stdin() {
         "--content-type",
         "text/html",
     ];
-    let found: Value = serde_json::from_str(&cmd.run_with_stdin(&args, page).ok()).unwrap();
-    assert_eq!(found["title"], "A b");
-    assert_eq!(found["base"], "http://e.example/c/");
-    assert_eq!(found["links"][0]["url"], "http://e.example/c/x%20y");
-    assert_eq!(found["links"][0]["rel"], json!(["nofollow", "next"]));
-    assert_eq!(found["links"][1]["url"], Value::Null);
+    let output: Value = serde_json::from_str(&cmd.run_with_stdin(&args, page).ok()).unwrap();
+    assert_eq!(output["title"], "A b");
+    assert_eq!(output["base"], "http://e.example/c/");
+    assert_eq!(output["links"][0]["url"], "http://e.example/c/x%20y");
+    assert_eq!(output["links"][0]["rel"], json!(["nofollow", "next"]));
+    assert_eq!(output["links"][1]["url"], Value::Null);
     assert_eq!(
-        found["links"][1]["unusable"],
+        output["links"][1]["unusable"],
         "scheme `mailto` is not http or https"
     );
-    assert!(found["directives"]["noindex"].is_string());
-    assert_eq!(found["directives"]["nofollow"], Value::Null);
+    assert!(output["directives"]["noindex"].is_string());
+    assert_eq!(output["directives"]["nofollow"], Value::Null);
 }
 
 #[test]
@@ -44,8 +44,8 @@ fn text_of_a_page() {
          three minutes, and pour it into the cup that you like best of all.</main>",
     );
     let args = ["inspect", "p.html", "--base", "http://e.example/p"];
-    let found: Value = serde_json::from_str(&cmd.run(&args).ok()).unwrap();
-    let text = &found["text"];
+    let output: Value = serde_json::from_str(&cmd.run(&args).ok()).unwrap();
+    let text = &output["text"];
     assert_eq!(text["title"], "Tea");
     assert_eq!(
         text["headings"],
@@ -80,12 +80,12 @@ fn sitemap_from_a_file() {
     let (dir, cmd) = setup("sitemap");
     dir.write("s.xml", "<?xml version=\"1.0\"?><urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"><url><loc>http://e.example/a</loc><changefreq>daily</changefreq></url></urlset>");
     let args = ["inspect", "s.xml", "--base", "http://e.example/s.xml"];
-    let found: Value = serde_json::from_str(&cmd.run(&args).ok()).unwrap();
+    let output: Value = serde_json::from_str(&cmd.run(&args).ok()).unwrap();
     assert_eq!(
-        (&found["read_as"], &found["kind"]),
+        (&output["read_as"], &output["kind"]),
         (&json!("sitemap"), &json!("url_set"))
     );
-    assert_eq!(found["entries"][0]["changefreq"], "daily");
+    assert_eq!(output["entries"][0]["changefreq"], "daily");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use expect_test::expect;
 
 use crate::harness::{Dir, MAX_WAIT, Ran, in_shell, setup};
 
-/// Flags that make a crawl of loopback quick.
+/// Flags for a quick crawl of loopback.
 const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
 
 fn args<'a>(seed: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -19,7 +19,7 @@ fn args<'a>(seed: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     args
 }
 
-/// The same with so long a delay that it is not over before it was interrupted.
+/// Makes a crawl slow enough to be interrupted.
 fn slow<'a>(quick: &[&'a str]) -> Vec<&'a str> {
     let slow = quick.iter().map(|arg| match *arg {
         "0s" => "1s",
@@ -34,14 +34,14 @@ fn fetched(dir: &Dir) -> Vec<String> {
     rows.iter().map(url).collect()
 }
 
-/// The pages among them; a sitemap is no page of the truth.
+/// Returns the fetched pages. The truth doesn't include sitemaps.
 fn pages(dir: &Dir) -> BTreeSet<String> {
     let urls = fetched(dir).into_iter();
     urls.filter(|url| !url.ends_with("/sitemap.xml")).collect()
 }
 
 #[test]
-fn crawls_a_site_and_leaves_its_records() {
+fn a_site_is_crawled_and_recorded() {
     let (dir, cmd) = setup("site");
     let web = TestWeb::builder().seed(7).hosts(1).pages(40).start();
     let seed = web.url(0, "/");
@@ -49,9 +49,9 @@ fn crawls_a_site_and_leaves_its_records() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(ran.stdout, "");
 
-    let found = fetched(&dir);
-    let set: BTreeSet<String> = found.iter().cloned().collect();
-    assert_eq!(set.len(), found.len(), "a URL is listed once");
+    let urls = fetched(&dir);
+    let set: BTreeSet<String> = urls.iter().cloned().collect();
+    assert_eq!(set.len(), urls.len(), "a URL is listed once");
     assert_eq!(
         pages(&dir),
         web.truth(CrawlReach::Host).fetched_with_sitemaps()
@@ -69,7 +69,7 @@ fn crawls_a_site_and_leaves_its_records() {
         assert!(ran.stderr.contains(line), "{line}: {}", ran.stderr);
     }
     let report: serde_json::Value = serde_json::from_str(&dir.read("c/report.json")).unwrap();
-    assert_eq!(report["pages"]["total"], found.len());
+    assert_eq!(report["pages"]["total"], urls.len());
     assert_eq!(report["requests"]["short_gaps"], 0);
     assert!(dir.read("c/crawl.toml").contains("[crawl]\nversion = "));
     assert!(dir.file("c/archive/index.cdxj").is_file());
@@ -85,11 +85,11 @@ fn crawls_a_site_and_leaves_its_records() {
         again.stderr
     );
     assert!(web.log().is_empty(), "a finished crawl asks nobody");
-    assert_eq!(fetched(&dir).len(), found.len());
+    assert_eq!(fetched(&dir).len(), urls.len());
 }
 
 #[test]
-fn budget_ends_it_and_output_alone_goes_on() {
+fn a_budget_ends_the_crawl_and_output_alone_resumes_it() {
     let (dir, cmd) = setup("budget");
     let web = TestWeb::builder().seed(3).hosts(1).pages(30).start();
     let seed = web.url(0, "/");
@@ -126,7 +126,7 @@ fn budget_ends_it_and_output_alone_goes_on() {
 }
 
 #[test]
-fn quiet_says_nothing() {
+fn quiet_prints_nothing() {
     let (_dir, cmd) = setup("quiet");
     let web = TestWeb::builder().hosts(1).pages(3).start();
     let ran = cmd.run(&args(&web.url(0, "/"), &["-q"]));
@@ -175,8 +175,8 @@ fn seed_that_can_not_be_fetched_is_exit_1() {
     let ran = cmd.run(&args(&web.url(0, "/"), &["--sitemaps", "off"]));
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("  seed failed: "), "{}", ran.stderr);
-    // Nobody listens there.
-    let none = [
+    // Nothing listens on this port.
+    let nothing = [
         "--seed",
         "http://127.0.0.9:9/",
         "--output",
@@ -186,14 +186,14 @@ fn seed_that_can_not_be_fetched_is_exit_1() {
         "--progress",
         "off",
     ];
-    let ran = cmd.run(&none);
+    let ran = cmd.run(&nothing);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("127.0.0.9:9"), "{}", ran.stderr);
     assert!(dir.file("d/report.json").is_file());
 }
 
 #[test]
-fn failed_pages_count_only_where_asked() {
+fn failed_pages_fail_the_run_only_on_request() {
     let (_dir, cmd) = setup("failed");
     let page = Answer::html("<a href=/gone>x</a>");
     let web = TestWeb::builder()
@@ -211,7 +211,7 @@ fn failed_pages_count_only_where_asked() {
 }
 
 #[test]
-fn ours_hosts_that_are_not_whole_count_only_where_asked() {
+fn incomplete_hosts_fail_the_run_only_on_request() {
     let (dir, cmd) = setup("partial");
     let web = TestWeb::builder()
         .sitemap(false)
@@ -231,13 +231,17 @@ fn ours_hosts_that_are_not_whole_count_only_where_asked() {
     );
     assert_eq!(run(&["--max-pages", "2"]).code, 0);
     let report = |dir: &str| cmd.run(&["report", dir, "--fail-on-partial"]);
-    let found = report("c");
-    assert_eq!(found.code, 1, "{}", found.stderr);
-    let told = "    coverage: partial: budget 1 (max-pages: 1)";
-    assert!(found.stdout.contains(told), "{}", found.stdout);
+    let report_before = report("c");
+    assert_eq!(report_before.code, 1, "{}", report_before.stderr);
+    let line = "    coverage: partial: budget 1 (max-pages: 1)";
+    assert!(
+        report_before.stdout.contains(line),
+        "{}",
+        report_before.stdout
+    );
     run(&[]);
-    let told = "    coverage: partial: refused 1 (forbidden (403): 1)\n";
-    assert!(report("c").stdout.contains(told), "{}", report("c").stdout);
+    let line = "    coverage: partial: refused 1 (forbidden (403): 1)\n";
+    assert!(report("c").stdout.contains(line), "{}", report("c").stdout);
     assert!(
         dir.read("c/hosts.jsonl")
             .contains("\"coverage\":\"partial\"")
@@ -248,12 +252,12 @@ fn ours_hosts_that_are_not_whole_count_only_where_asked() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let report = cmd.run(&["report", "c", "--fail-on-partial"]);
     assert_eq!(report.code, 0);
-    let told = "    coverage: complete (excluded: scope: 1)\n";
-    assert!(report.stdout.contains(told), "{}", report.stdout);
+    let line = "    coverage: complete (excluded: scope: 1)\n";
+    assert!(report.stdout.contains(line), "{}", report.stdout);
 }
 
 #[test]
-fn ours_a_host_without_any_page_is_empty_and_counts_as_not_complete() {
+fn a_host_without_any_page_is_empty_and_counts_as_not_complete() {
     let forbids = || Answer::text("User-agent: *\nDisallow: /\n");
     for (name, robots, root) in [
         ("disallowed", forbids(), Answer::html("never fetched")),
@@ -281,7 +285,7 @@ fn ours_a_host_without_any_page_is_empty_and_counts_as_not_complete() {
 }
 
 #[test]
-fn ours_a_surt_prefix_takes_a_part_of_another_host_in() {
+fn a_surt_prefix_adds_a_part_of_another_host() {
     let (dir, cmd) = setup("surt");
     let web = TestWeb::builder().hosts(2).sitemap(false).start();
     let (inside, outside) = (web.url(1, "/docs/a"), web.url(1, "/blog"));
@@ -293,8 +297,8 @@ fn ours_a_surt_prefix_takes_a_part_of_another_host_in() {
     let more = ["--sitemaps", "off", "--allow-private", "--surt", &surt];
     let ran = cmd.run(&args(&web.url(0, "/"), &more));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let asked: Vec<_> = web.log_of(1).into_iter().map(|entry| entry.path).collect();
-    assert_eq!(asked, ["/robots.txt", "/docs/a"]);
+    let requested_paths: Vec<_> = web.log_of(1).into_iter().map(|entry| entry.path).collect();
+    assert_eq!(requested_paths, ["/robots.txt", "/docs/a"]);
     assert!(dir.read("c/excluded.jsonl").contains(&outside));
     let refused = cmd.run(&args(&web.url(0, "/"), &["--surt", "example.org/docs"]));
     assert_eq!(refused.code, 2);
@@ -306,7 +310,7 @@ fn ours_a_surt_prefix_takes_a_part_of_another_host_in() {
 }
 
 #[test]
-fn ours_listed_hosts_join_and_excluded_ones_leave() {
+fn listed_hosts_are_added_and_excluded_ones_removed() {
     let (dir, cmd) = setup("hosts");
     let page = || Answer::html("a page");
     let web = TestWeb::builder().hosts(4).sitemap(false);
@@ -315,7 +319,7 @@ fn ours_listed_hosts_join_and_excluded_ones_leave() {
         .map(|host| format!("<a href='{}'>{host}</a>", web.url(host, "/")))
         .collect();
     web.script(0, "/", Answer::html(&links));
-    // The second and third are listed, and the third is on another list too.
+    // The second and third hosts are listed, and the third is also on the other list.
     dir.write(
         "mine.txt",
         &format!("# mine\n{}\n{}\n", web.authority(1), web.authority(2)),
@@ -325,8 +329,8 @@ fn ours_listed_hosts_join_and_excluded_ones_leave() {
     let more: Vec<&str> = more.split(' ').collect();
     let ran = cmd.run(&args(&web.url(0, "/"), &more));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let asked = [0, 1, 2, 3].map(|host| web.log_of(host).len());
-    assert_eq!(asked, [2, 2, 0, 0]);
+    let request_counts = [0, 1, 2, 3].map(|host| web.log_of(host).len());
+    assert_eq!(request_counts, [2, 2, 0, 0]);
     let rule = |url: &str| {
         let rows = dir.rows("c/excluded.jsonl");
         let row = rows.iter().find(|row| row["url"] == url).unwrap();
@@ -337,9 +341,9 @@ fn ours_listed_hosts_join_and_excluded_ones_leave() {
     assert_eq!(rule(&web.url(3, "/")), "host");
     let explained = cmd.run(&["explain", "c", &web.url(2, "/")]).ok();
     assert!(explained.contains(&excluded), "{explained}");
-    // The directory needs the files no more.
-    let kept: toml::Table = dir.read("c/crawl.toml").parse().unwrap();
-    let listed = kept["scope"]["host"].as_array().unwrap();
+    // The directory no longer needs the files.
+    let stored: toml::Table = dir.read("c/crawl.toml").parse().unwrap();
+    let listed = stored["scope"]["host"].as_array().unwrap();
     assert_eq!(listed.len(), 2);
     dir.write(
         "c/crawl.toml",
@@ -348,8 +352,8 @@ fn ours_listed_hosts_join_and_excluded_ones_leave() {
     );
     let refused = cmd.run(&["--output", "c"]);
     assert_eq!(refused.code, 2);
-    let what = "`exclude-host` names the file `@x` in the crawl.toml of a directory";
-    assert!(refused.stderr.contains(what), "{}", refused.stderr);
+    let problem = "`exclude-host` names the file `@x` in the crawl.toml of a directory";
+    assert!(refused.stderr.contains(problem), "{}", refused.stderr);
 }
 
 #[test]
@@ -374,14 +378,20 @@ fn a_spent_budget_is_named_where_a_run_ends_for_another_reason() {
     assert!(ran.stderr.contains("  unreachable: "), "{}", ran.stderr);
     let rule = "max-pages of group few";
     let excluded = dir.rows("c/excluded.jsonl");
-    let left: Vec<_> = excluded
+    let left_out: Vec<_> = excluded
         .iter()
         .filter(|row| row["reason"] == "budget")
         .collect();
-    assert!(!left.is_empty(), "{excluded:?}");
-    assert!(left.iter().all(|row| row["rule"] == rule), "{left:?}");
-    assert!(!left.iter().any(|row| row["url"] == refused), "{left:?}");
-    let url = left[0]["url"].as_str().unwrap();
+    assert!(!left_out.is_empty(), "{excluded:?}");
+    assert!(
+        left_out.iter().all(|row| row["rule"] == rule),
+        "{left_out:?}"
+    );
+    assert!(
+        !left_out.iter().any(|row| row["url"] == refused),
+        "{left_out:?}"
+    );
+    let url = left_out[0]["url"].as_str().unwrap();
     let explained = cmd.run(&["explain", "c", url]).ok();
     let reason =
         format!("is not asked for while a budget is spent\n  reason: budget, by `{rule}`\n");
@@ -389,7 +399,7 @@ fn a_spent_budget_is_named_where_a_run_ends_for_another_reason() {
 }
 
 #[test]
-fn ours_a_group_of_a_file_has_its_budget_and_says_so() {
+fn a_group_from_a_file_has_its_budget_and_reports_it() {
     let (dir, cmd) = setup("group");
     let web = TestWeb::builder().hosts(1).pages(12).sitemap(false).start();
     dir.write("hosts.txt", web.authority(0));
@@ -413,13 +423,13 @@ fn ours_a_group_of_a_file_has_its_budget_and_says_so() {
     let audited = cmd.run(&["audit", "c"]).ok();
     assert!(audited.contains("breaches   none"), "{audited}");
     let excluded = dir.rows("c/excluded.jsonl");
-    let left = excluded
+    let left_out = excluded
         .iter()
         .find(|row| row["reason"] == "budget")
         .unwrap();
-    assert_eq!(left["rule"], rule);
+    assert_eq!(left_out["rule"], rule);
     let explained = cmd
-        .run(&["explain", "c", left["url"].as_str().unwrap()])
+        .run(&["explain", "c", left_out["url"].as_str().unwrap()])
         .ok();
     assert!(explained.contains(rule), "{explained}");
     let hosts = dir.rows("c/hosts.jsonl");
@@ -428,12 +438,12 @@ fn ours_a_group_of_a_file_has_its_budget_and_says_so() {
         hosts[0]["missing"][0]["evidence"].get(rule).is_some(),
         "{hosts:?}"
     );
-    // The directory remembers the group, and needs no file of it.
-    let asked = web.log().len();
+    // The directory remembers the group without its file.
+    let request_count = web.log().len();
     let again = cmd.run(&["--output", "c", "--progress", "off"]);
     assert_eq!(
         (again.code, web.log().len()),
-        (0, asked),
+        (0, request_count),
         "{}",
         again.stderr
     );
@@ -481,7 +491,7 @@ fn interrupt_drains_and_the_same_command_goes_on() {
     let quick = args(&seed, &[]);
     let child = cmd.command(&slow(&quick)).spawn().unwrap();
     assert!(web.wait_for(MAX_WAIT, |log| log.len() > 3));
-    // A second process is refused meanwhile.
+    // A second process is refused in the meantime.
     let second = cmd.run(&quick);
     assert_eq!(second.code, 2, "{}", second.stderr);
     assert!(second.stderr.contains("in use"), "{}", second.stderr);
@@ -494,9 +504,9 @@ fn interrupt_drains_and_the_same_command_goes_on() {
         ran.stderr
     );
     assert_eq!(cmd.run(&quick).code, 0);
-    let found = fetched(&dir);
-    let set: BTreeSet<String> = found.iter().cloned().collect();
-    assert_eq!(set.len(), found.len());
+    let urls = fetched(&dir);
+    let set: BTreeSet<String> = urls.iter().cloned().collect();
+    assert_eq!(set.len(), urls.len());
     assert_eq!(
         pages(&dir),
         web.truth(CrawlReach::Host).fetched_with_sitemaps()
@@ -519,7 +529,7 @@ fn slow_web() -> TestWeb {
     web.latency(Duration::from_millis(20)).start()
 }
 
-/// Starts a program on a terminal of its own, and closes that once it is told to.
+/// Starts a program on its own terminal, and closes the terminal on command.
 const ON_A_TERMINAL: &str = r#"
 import os, pty, select, signal, sys
 pid, terminal = pty.fork()
@@ -553,9 +563,9 @@ fn on_a_terminal(command: &Command) -> Command {
     with
 }
 
-/// The terminal takes stdout and stderr along, and the system tells of it.
+/// Closing the terminal also closes stdout and stderr, and the system sends a signal.
 #[test]
-fn ours_a_closed_terminal_drains_and_saves() {
+fn a_closed_terminal_drains_and_saves() {
     let (dir, cmd) = setup("hangup");
     let web = slow_web();
     let seed = web.url(0, "/");
@@ -591,7 +601,7 @@ fn ours_a_closed_terminal_drains_and_saves() {
 }
 
 #[test]
-fn ours_what_nohup_ignores_stays_ignored() {
+fn sighup_stays_ignored_under_nohup() {
     let (dir, cmd) = setup("nohup");
     let web = slow_web();
     let seed = web.url(0, "/");
@@ -608,20 +618,20 @@ fn ours_what_nohup_ignores_stays_ignored() {
 }
 
 #[test]
-fn what_a_crawl_keeps_is_settled_when_it_begins() {
+fn the_kinds_of_records_can_t_change_after_the_start() {
     let web = TestWeb::builder().seed(2).pages(3).start();
     let (_dir, cmd) = setup("kept");
     let url = web.url(0, "/");
     let quick = ["--delay", "0s", "--delay-factor", "0", "-q"];
     let begin = ["--seed", &url, "--output", "out"];
     assert_eq!(cmd.run(&[&begin[..], &quick].concat()).code, 0);
-    let other = cmd.run(&["--output", "out", "--warc", "off"]);
-    assert_eq!(other.code, 2);
+    let other_flags = cmd.run(&["--output", "out", "--warc", "off"]);
+    assert_eq!(other_flags.code, 2);
     expect![[r#"
         error: --warc is off, and the crawl in out was begun with on
         hint: leave --warc as it was, or start anew with another --output
     "#]]
-    .assert_eq(&other.stderr);
+    .assert_eq(&other_flags.stderr);
     assert_eq!(cmd.run(&["--output", "out", "--links", "on"]).code, 2);
     assert_eq!(cmd.run(&["--output", "out", "--warc", "on", "-q"]).code, 0);
 }

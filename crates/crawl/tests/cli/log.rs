@@ -1,4 +1,4 @@
-//! The log: `-v` tells of each exchange, `-vv` of each decision with the rule that decided.
+//! The log: `-v` logs each exchange, `-vv` each decision with its rule.
 
 use crawl_testweb::{Answer, Script, TestWeb};
 use expect_test::{Expect, expect};
@@ -23,7 +23,7 @@ fn site() -> TestWeb {
     web
 }
 
-/// Crawls the site; gives stderr with its address left out.
+/// Crawls the site, and returns stderr without the site's address.
 fn crawl(dir: &Dir, cmd: &crate::harness::Cmd, web: &TestWeb, more: &[&str]) -> String {
     let seed = web.url(0, "/");
     let gap = [
@@ -40,7 +40,7 @@ fn crawl(dir: &Dir, cmd: &crate::harness::Cmd, web: &TestWeb, more: &[&str]) -> 
     ran.stderr
 }
 
-/// The lines about a URL, without what each run has anew.
+/// Returns the lines about a URL, without values that differ between runs.
 fn life(log: &str, web: &TestWeb, path: &str) -> String {
     let base = web.url(0, "");
     let base = base.trim_end_matches('/');
@@ -60,7 +60,7 @@ fn life(log: &str, web: &TestWeb, path: &str) -> String {
 }
 
 #[test]
-fn each_url_has_its_life_in_order_with_the_rule_of_each_decision() {
+fn the_steps_of_each_url_are_logged_in_order_with_deciding_rules() {
     let (dir, cmd) = setup("life");
     let web = site();
     let log = crawl(&dir, &cmd, &web, &["-vv"]);
@@ -124,8 +124,8 @@ fn each_url_has_its_life_in_order_with_the_rule_of_each_decision() {
             "state=\"deferred\" reason=\"nofollow\" rule=\"rel=sponsored\"",
         ),
     ] {
-        let found = log.lines().find(|line| line.contains(&format!("{url}\"")));
-        assert!(found.unwrap().contains(why), "{why}: {found:?}");
+        let line_of_url = log.lines().find(|line| line.contains(&format!("{url}\"")));
+        assert!(line_of_url.unwrap().contains(why), "{why}: {line_of_url:?}");
     }
 }
 
@@ -143,21 +143,21 @@ fn one_v_has_a_line_for_each_request_with_the_fields_of_its_row() {
     assert_eq!(lines.len(), rows.len(), "{log}");
     for (line, row) in lines.iter().zip(&rows) {
         let mut fields = row.as_object().unwrap().clone();
-        // It is the span's around the exchange, and a name, not a text.
+        // `host` belongs to the enclosing span, and is a name rather than a text.
         let host = fields.remove("host").unwrap();
         assert!(line.ends_with(&format!(" host={}", host.as_str().unwrap())));
-        // It is there for a replay, and says nothing of the exchange.
+        // `after` exists for replays, and is not about the exchange.
         fields.remove("after");
         for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
             let field = format!(" {name}={value}");
             assert!(line.contains(&field), "{field} in {line}");
         }
     }
-    let others = log.lines().filter(|line| line.contains("DEBUG")).count() - lines.len();
-    assert!(others <= 5, "{log}");
+    let other_lines = log.lines().filter(|line| line.contains("DEBUG")).count() - lines.len();
+    assert!(other_lines <= 5, "{log}");
 }
 
-/// The lines of a log of objects, the oldest first; each is one, and no file is longer than that.
+/// Returns the objects of a JSON log, oldest first. No file may be longer than `most`.
 fn objects(dir: &Dir, names: &[&str], most: usize) -> Vec<Value> {
     let mut objects = Vec::new();
     for name in names {
@@ -193,7 +193,7 @@ fn a_log_of_objects_has_the_fields_of_the_rows_in_files_of_bounded_size() {
         }
     }
     std::fs::remove_dir_all(dir.file("c")).unwrap();
-    // The files of runs before: the last is full, the first one too many.
+    // Files of earlier runs: the last one is full, and the first one is beyond the limit.
     let full = format!("{{\"at\":\"{}\"}}\n", "x".repeat(65_500));
     for (name, text) in [
         ("log", &*full),
@@ -205,14 +205,17 @@ fn a_log_of_objects_has_the_fields_of_the_rows_in_files_of_bounded_size() {
     let bounds = ["--log-max-size", "64KiB", "--log-keep", "2"];
     let log = ["-vv", "--log", "log", "--log-format", "json"];
     crawl(&dir, &cmd, &web, &[&log[..], &bounds].concat());
-    let kept = objects(&dir, &["log.2", "log.1", "log"], 64 << 10);
+    let lines_kept = objects(&dir, &["log.2", "log.1", "log"], 64 << 10);
     assert!(!dir.file("log.3").exists());
     assert_eq!(
-        (&kept[0]["at"], dir.read("log.1")),
+        (&lines_kept[0]["at"], dir.read("log.1")),
         (&Value::from("1"), full)
     );
     let is_dated = |object: &Value| object["at"].is_string();
-    assert!(kept.len() > 3 && kept.iter().all(is_dated), "{kept:?}");
+    assert!(
+        lines_kept.len() > 3 && lines_kept.iter().all(is_dated),
+        "{lines_kept:?}"
+    );
 }
 
 #[test]
@@ -235,11 +238,11 @@ fn a_log_that_would_keep_next_to_nothing_is_refused() {
 }
 
 #[test]
-fn a_log_that_cannot_be_written_is_told_once() {
+fn an_unwritable_log_is_reported_once() {
     let (dir, cmd) = setup("full-log");
     let shown = crawl(&dir, &cmd, &site(), &["--log", "/dev/full"]);
-    let told = "the log `/dev/full` can't be written: No space left on device";
-    assert_eq!(shown.matches(told).count(), 1, "{shown}");
+    let error = "the log `/dev/full` can't be written: No space left on device";
+    assert_eq!(shown.matches(error).count(), 1, "{shown}");
 }
 
 #[test]
@@ -266,14 +269,14 @@ fn a_log_of_a_crawl_that_is_killed_has_whole_lines() {
 }
 
 #[test]
-fn without_v_nothing_of_it_is_told() {
+fn without_v_nothing_is_logged() {
     let (dir, cmd) = setup("quiet");
     let log = crawl(&dir, &cmd, &site(), &[]);
     assert!(log.starts_with("finished\n"), "{log}");
 }
 
 #[test]
-fn no_line_holds_a_secret_that_a_server_says_again() {
+fn no_line_contains_a_secret_repeated_by_a_server() {
     const KEY: &str = "k3y-of-the-file";
     let (dir, cmd) = setup("secret");
     let web = TestWeb::builder().hosts(1).sitemap(false).start();

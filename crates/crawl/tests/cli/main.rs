@@ -1,4 +1,4 @@
-//! The program as a user meets it: flags, files, messages, exit codes.
+//! The program as users see it: flags, files, messages and exit codes.
 #![expect(
     clippy::unwrap_used,
     clippy::needless_pass_by_value,

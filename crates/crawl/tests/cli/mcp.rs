@@ -1,4 +1,4 @@
-//! `crawl mcp`: what a language model is told of a crawl, and what not.
+//! `crawl mcp`: what a language model may learn about a crawl, and what not.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Cmd, Dir, Ran, setup};
 
-/// A crawl whose pages say what may be told of them.
+/// A crawl of pages that state how they may be used.
 fn crawled() -> (Dir, Cmd, TestWeb) {
     let (dir, cmd) = setup("mcp");
     let page = |title: &str, words: &str| {
@@ -50,8 +50,8 @@ fn crawled() -> (Dir, Cmd, TestWeb) {
     (dir, cmd, web)
 }
 
-/// Asks all of it in one session; the answers by their ids, from 1.
-fn asked(cmd: &Cmd, calls: &[Value]) -> Vec<Value> {
+/// Sends all calls in one session. Returns the answers by their ids, from 1.
+fn call_all(cmd: &Cmd, calls: &[Value]) -> Vec<Value> {
     let start = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {},
         "clientInfo": {"name": "test", "version": "1"}}});
@@ -80,10 +80,10 @@ fn call(name: &str, arguments: Value) -> Value {
 }
 
 #[test]
-fn what_pages_forbid_is_in_no_answer() {
+fn answers_contain_nothing_that_pages_forbid() {
     let (_dir, cmd, web) = crawled();
     let url = |path: &str| json!({"url": web.url(0, path)});
-    let answers = asked(
+    let answers = call_all(
         &cmd,
         &[
             call("search", json!({"query": "leaves"})),
@@ -107,15 +107,18 @@ fn what_pages_forbid_is_in_no_answer() {
         let text = answers[number]["result"]["content"][0]["text"].as_str();
         text.unwrap_or_default().replace(origin, "ORIGIN")
     };
-    let found = text(0);
+    let results = text(0);
     assert!(
-        found.starts_with("1. [Green tea](ORIGIN/tea)\n   "),
-        "{found}"
+        results.starts_with("1. [Green tea](ORIGIN/tea)\n   "),
+        "{results}"
     );
-    assert!(found.contains("Steamed leaves of the tea bush"), "{found}");
     assert!(
-        found.ends_with("\n\nLeft out: 1, whose site refuses ai-input\n"),
-        "{found}"
+        results.contains("Steamed leaves of the tea bush"),
+        "{results}"
+    );
+    assert!(
+        results.ends_with("\n\nLeft out: 1, whose site refuses ai-input\n"),
+        "{results}"
     );
     expect![[r"
         1. [Silent](ORIGIN/silent)
@@ -172,7 +175,7 @@ fn a_crawl_without_an_index_is_refused() {
     .assert_eq(&ran.refusal(&dir));
 }
 
-/// `CRAWL_MCP_PYTHON` names the Python of an environment with the protocol's SDK.
+/// `CRAWL_MCP_PYTHON` is the Python of an environment with the protocol's SDK.
 #[test]
 #[ignore = "needs the Python SDK of the Model Context Protocol: cargo xtask test sets it up"]
 fn the_client_of_the_python_sdk_gets_its_answers() {

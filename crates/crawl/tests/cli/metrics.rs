@@ -1,4 +1,4 @@
-//! The numbers of a crawl that runs, as Prometheus reads them.
+//! Metrics of a running crawl in Prometheus' format.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use crawl_testweb::TestWeb;
 use crate::control::Talk;
 use crate::harness::{Cmd, Dir, MAX_WAIT, Ran, Running, setup};
 
-/// A crawl that is not over before it is ended, and the address of its metrics.
+/// Starts a crawl that runs until it is ended, and returns the address of its metrics.
 fn start(web: &TestWeb, cmd: &Cmd) -> (Running, String) {
     let seed = web.url(0, "/");
     let args = [
@@ -28,12 +28,12 @@ fn start(web: &TestWeb, cmd: &Cmd) -> (Running, String) {
     ];
     let crawl = cmd.start(&args);
     crawl.until("metrics at ");
-    let said = crawl.said();
-    let (_, url) = said.split_once("metrics at http://").unwrap();
+    let stderr = crawl.stderr();
+    let (_, url) = stderr.split_once("metrics at http://").unwrap();
     let (address, _) = url.split_once("/metrics").unwrap();
     let address = address.to_owned();
     crawl.until("answered 200");
-    crawl.until_said("takes commands");
+    crawl.ensure_printed("takes commands");
     (crawl, address)
 }
 
@@ -43,8 +43,8 @@ fn connect(address: &str) -> TcpStream {
     stream
 }
 
-/// Sends requests for paths on one connection, and reads all answers to its end.
-fn ask(address: &str, method: &str, paths: &[&str]) -> String {
+/// Sends requests for paths on one connection, and reads all responses to the end.
+fn request(address: &str, method: &str, paths: &[&str]) -> String {
     let mut stream = connect(address);
     let last = paths.len() - 1;
     for (number, path) in paths.iter().enumerate() {
@@ -62,14 +62,14 @@ fn ask(address: &str, method: &str, paths: &[&str]) -> String {
     answers
 }
 
-/// The metrics once the answer for the site's robots.txt is among them.
+/// Returns the metrics, once the site's robots.txt counts as fetched.
 fn metrics(dir: &Dir, address: &str) -> String {
-    // The state is told by the crawl loop, so what it handled before is counted.
+    // The crawl loop reports the state, so events that it handled before are counted.
     let mut talk = Talk::to(dir);
     let began = Instant::now();
     loop {
-        talk.say(&serde_json::json!({"do": "state"}));
-        let answer = ask(address, "GET", &["/metrics"]);
+        talk.send(&serde_json::json!({"do": "state"}));
+        let answer = request(address, "GET", &["/metrics"]);
         if answer.contains("purpose=\"robots\"") {
             return answer;
         }
@@ -83,7 +83,7 @@ fn end(crawl: Running) {
 }
 
 #[test]
-fn a_crawl_tells_its_numbers_without_a_host_or_a_url() {
+fn metrics_contain_no_host_or_url() {
     let (dir, cmd) = setup("metrics");
     let web = TestWeb::builder().seed(5).hosts(1).pages(3).start();
     let (crawl, address) = start(&web, &cmd);
@@ -110,21 +110,21 @@ fn a_crawl_tells_its_numbers_without_a_host_or_a_url() {
 }
 
 #[test]
-fn nothing_else_is_answered_and_nobody_more_often_than_the_bound() {
+fn other_paths_and_requests_over_the_limit_are_refused() {
     let (_dir, cmd) = setup("metrics-bounds");
     let web = TestWeb::builder().seed(5).hosts(1).pages(3).start();
     let (crawl, address) = start(&web, &cmd);
-    assert!(ask(&address, "GET", &["/"]).starts_with("HTTP/1.1 404"));
-    assert!(ask(&address, "POST", &["/metrics"]).starts_with("HTTP/1.1 405"));
+    assert!(request(&address, "GET", &["/"]).starts_with("HTTP/1.1 404"));
+    assert!(request(&address, "POST", &["/metrics"]).starts_with("HTTP/1.1 405"));
     let long = format!("/metrics?{}", "x".repeat(100_000));
     let mut stream = connect(&address);
-    let asked = write!(stream, "GET {long} HTTP/1.1\r\nHost: {address}\r\n\r\n");
-    let refused = asked.and_then(|()| {
+    let sent = write!(stream, "GET {long} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    let refused = sent.and_then(|()| {
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok(answer)
     });
-    // The connection may be closed before all of it is sent.
+    // The connection may be closed before the whole request is sent.
     assert!(
         refused
             .as_ref()
@@ -132,8 +132,8 @@ fn nothing_else_is_answered_and_nobody_more_often_than_the_bound() {
             || refused.is_err(),
         "{refused:?}"
     );
-    // 20 at once and 10 a second: 300 would take half a minute.
-    let answers = ask(&address, "GET", &["/metrics"; 300]);
+    // 20 at once and 10 per second: 300 would take half a minute.
+    let answers = request(&address, "GET", &["/metrics"; 300]);
     assert!(answers.contains("HTTP/1.1 429"));
     end(crawl);
 }
@@ -157,22 +157,22 @@ fn another_name_is_refused_and_silent_connections_give_way() {
     let half_open: Vec<_> = (0..60)
         .map(|_| {
             let mut stream = connect(&address);
-            // Connections that were evicted already take no more bytes.
+            // Evicted connections accept no more bytes.
             let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\n");
             stream
         })
         .collect();
-    assert!(ask(&address, "GET", &["/metrics"]).starts_with("HTTP/1.1 200"));
+    assert!(request(&address, "GET", &["/metrics"]).starts_with("HTTP/1.1 200"));
     drop(half_open);
     end(crawl);
 }
 
 #[test]
-fn an_address_in_use_is_refused_before_anybody_is_asked() {
+fn an_address_in_use_is_refused_before_any_request() {
     let (_dir, cmd) = setup("metrics-in-use");
     let web = TestWeb::builder().hosts(1).start();
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
     let seed = web.url(0, "/");
     let ran = cmd.run(&["--seed", &seed, "--output", "c", "--metrics", &address]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
@@ -184,7 +184,7 @@ fn an_address_in_use_is_refused_before_anybody_is_asked() {
     assert!(web.log().is_empty());
 }
 
-/// Runs promtool, with a text on its stdin.
+/// Runs promtool with a text on its stdin.
 fn promtool(dir: &Dir, args: &[&str], stdin: &str) {
     let program = std::env::var("CRAWL_PROMTOOL").expect("cargo xtask test sets it");
     let mut child = Command::new(program)
@@ -218,7 +218,7 @@ fn promtool_finds_nothing_wrong_with_the_metrics_nor_with_the_documentation() {
     let (_, text) = answer.split_once("\r\n\r\n").unwrap();
     promtool(&dir, &["check", "metrics"], text);
     end(crawl);
-    let page = include_str!("../../../../docs/metrics.md");
+    let page = include_str!("../../../../docs/operating.md");
     let mut blocks = page.split("```yaml\n").skip(1);
     let mut block = || blocks.next().unwrap().split("```").next().unwrap();
     dir.write("prometheus.yml", block());

@@ -1,4 +1,4 @@
-//! `crawl plan`: what a crawl would cost, without asking for a page.
+//! `crawl plan`: what a crawl would cost, without fetching a page.
 
 use crawl_testweb::{Answer, LinkMix, TestWeb};
 use expect_test::expect;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::harness::{Cmd, Dir, setup};
 
-/// A folder for temporary files of the test's own.
+/// Sets up the program with its own folder for temporary files.
 fn planner(name: &str) -> (Dir, Cmd) {
     let (dir, mut cmd) = setup(name);
     std::fs::create_dir(dir.file("tmp")).unwrap();
@@ -18,7 +18,7 @@ fn plan<'a>(seed: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&["plan", "--seed", seed, "--output", "c"], more].concat()
 }
 
-/// A site of four pages whose sitemap lists three of them, and two that may not be asked for.
+/// A site of four pages, three of them in its sitemap, and two disallowed ones.
 fn web() -> TestWeb {
     let web = TestWeb::builder().pages(4).mix(LinkMix::plain()).start();
     let url = |path: &str| web.url(0, path);
@@ -33,7 +33,7 @@ fn web() -> TestWeb {
 }
 
 #[test]
-fn ours_a_plan_asks_for_robots_txt_and_sitemaps_alone_and_leaves_nothing() {
+fn a_plan_fetches_only_robots_txt_and_sitemaps_and_cleans_up() {
     let (dir, cmd) = planner("plan");
     let web = web();
     let ran = cmd.run(&plan(&web.url(0, "/"), &["--delay", "100ms"]));
@@ -42,7 +42,7 @@ fn ours_a_plan_asks_for_robots_txt_and_sitemaps_alone_and_leaves_nothing() {
     assert_eq!(paths, ["/robots.txt", "/map.txt"]);
     assert_eq!(dir.file("tmp").read_dir().unwrap().count(), 0);
     assert!(!dir.file("c").exists());
-    // How long an answer takes is the machine's matter.
+    // The response time depends on the machine.
     let lines = ran.stdout.lines().map(|line| {
         let line = line.split(", answers take").next().unwrap();
         let line = line.replace(web.authority(0), "HOST");
@@ -78,13 +78,13 @@ fn ours_a_plan_asks_for_robots_txt_and_sitemaps_alone_and_leaves_nothing() {
 }
 
 #[test]
-fn ours_a_plan_holds_preferences_against_the_purpose() {
+fn a_plan_compares_preferences_with_the_purpose() {
     let (dir, cmd) = planner("purpose");
     let web = web();
     let seed = web.url(0, "/");
     let ran = cmd.run(&plan(&seed, &["--json", "--purpose", "train-ai"]));
     let plan_of: Value = serde_json::from_str(&ran.stdout).unwrap();
-    // The seed, and the sitemap: what would not be asked for is not asked for by a plan.
+    // The seed and the sitemap: a plan doesn't fetch what the crawl would not.
     assert_eq!(plan_of["excluded"]["usage"], 2, "{}", ran.stdout);
     let host = &plan_of["hosts"][0];
     assert_eq!(host["pages"], 0);
@@ -106,7 +106,7 @@ fn ours_a_plan_holds_preferences_against_the_purpose() {
 }
 
 #[test]
-fn ours_a_plan_takes_sizes_from_an_earlier_sample_and_budgets_from_the_flags() {
+fn a_plan_takes_sizes_from_an_earlier_sample_and_budgets_from_the_flags() {
     let (_dir, cmd) = planner("sizes");
     let web = TestWeb::builder()
         .pages(12)
@@ -118,30 +118,33 @@ fn ours_a_plan_takes_sizes_from_an_earlier_sample_and_budgets_from_the_flags() {
     let crawl = ["--seed", seed.as_str(), "--output", "c"];
     let ran = cmd.run(&[&crawl[..], &quick, &["--sample", "11"]].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let told = |more: &[&str]| -> Value {
+    let plan_of = |more: &[&str]| -> Value {
         let ran = cmd.run(&[&plan(&seed, &["--json"])[..], &quick, more].concat());
         serde_json::from_str(&ran.stdout).unwrap()
     };
-    let all = told(&[]);
+    let all = plan_of(&[]);
     let number = |plan: &Value, key: &str| plan["bytes"][key].as_f64().unwrap();
     assert_eq!(all["pages"], 12);
     assert!(number(&all, "least") <= number(&all, "expected"), "{all}");
-    let few = told(&["--max-pages-per-host", "3"]);
+    let few = plan_of(&["--max-pages-per-host", "3"]);
     assert_eq!((&few["pages"], &few["requests"]), (&3.into(), &5.into()));
-    // Which three nobody knows.
+    // Which three pages is unknown.
     assert!(number(&few, "most") < number(&all, "expected"));
-    let why = few["hosts"][0]["bytes"]["why"].as_str().unwrap();
-    assert!(why.contains("which pages the budget leaves out"), "{why}");
+    let reason = few["hosts"][0]["bytes"]["why"].as_str().unwrap();
+    assert!(
+        reason.contains("which pages the budget leaves out"),
+        "{reason}"
+    );
 }
 
 #[test]
-fn ours_a_host_that_can_t_be_asked_has_no_plan() {
+fn an_unreachable_host_has_no_plan() {
     let (_dir, cmd) = planner("unasked");
     let web = TestWeb::builder().start();
     web.script(0, "/robots.txt", Answer::of(503));
     let seed = web.url(0, "/");
     let ran = cmd.run(&plan(&seed, &["--wait-unreachable", "0s"]));
     assert_eq!(ran.code, 1, "{}", ran.stderr);
-    let why = "its robots.txt can't be had, so no page may be asked for now";
-    assert!(ran.stdout.contains(why), "{}", ran.stdout);
+    let reason = "its robots.txt can't be had, so no page may be asked for now";
+    assert!(ran.stdout.contains(reason), "{}", ran.stdout);
 }

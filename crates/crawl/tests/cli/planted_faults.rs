@@ -1,4 +1,4 @@
-//! A site with a thousand faults, crawled: all are told, and no other.
+//! A crawl of a site with a thousand faults, which reports exactly these.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +10,15 @@ use crate::harness::setup;
 const PAGES: usize = 250;
 const PLANTED: usize = 1_000;
 
-/// The page, the link and the kind of a fault, by their paths.
+/// The page, link and kind of a fault.
 type Planted = (String, String, &'static str);
 
-/// The number of a page, which looks drawn.
+/// Returns a pseudo-random page number.
 fn drawn(at: usize, salt: usize) -> usize {
     (at * 7_919 + salt * 104_729) / 13 % PAGES
 }
 
-/// The faults, and what is served at each path.
+/// Returns the faults, and what is served at each path.
 fn planted() -> (BTreeSet<Planted>, Vec<(String, Answer)>) {
     let words = [
         "kettle", "leaf", "spout", "caddy", "whisk", "steam", "saucer",
@@ -26,7 +26,7 @@ fn planted() -> (BTreeSet<Planted>, Vec<(String, Answer)>) {
     let mut bodies: Vec<String> = (0..PAGES)
         .map(|at| {
             let next = (at + 1) % PAGES;
-            let said: Vec<_> = (0..40)
+            let text: Vec<_> = (0..40)
                 .map(|word| format!("{}{}", words[(at + word) % 7], at * 40 + word))
                 .collect();
             format!(
@@ -35,7 +35,7 @@ fn planted() -> (BTreeSet<Planted>, Vec<(String, Answer)>) {
                  <a href=#>up</a> <a href=#top>up</a> <a href='#/route'>route</a>\
                  <a href='/p{next}#:~:text=story%20of%20{next}'>its words</a>\
                  <a href='/short#top-0'>short</a> <img src=/good.png alt=''>",
-                said.join(" ")
+                text.join(" ")
             )
         })
         .collect();
@@ -101,7 +101,7 @@ fn planted() -> (BTreeSet<Planted>, Vec<(String, Answer)>) {
 }
 
 #[test]
-fn ours_a_thousand_faults_of_a_crawled_site_are_told_and_no_other() {
+fn exactly_the_planted_thousand_faults_are_reported() {
     let (planted, served) = planted();
     let web = TestWeb::builder().pages(1).mix(LinkMix::plain());
     let web = served
@@ -116,16 +116,16 @@ fn ours_a_thousand_faults_of_a_crawled_site_are_told_and_no_other() {
     args.extend(["--delay", "0s", "--delay-factor", "0", "--progress", "off"]);
     let ran = cmd.run(&args);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let told = cmd
+    let reported = cmd
         .run(&["report", "c", "--faults", "--format", "jsonl"])
         .ok();
     let root = web.url(0, "");
     let path = |fault: &Value, name: &str| fault[name].as_str().unwrap().replacen(&root, "", 1);
-    let told: Vec<Value> = told
+    let reported: Vec<Value> = reported
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let found: BTreeSet<_> = told
+    let found_faults: BTreeSet<_> = reported
         .iter()
         .map(|fault| {
             let kind = fault["kind"].as_str().unwrap();
@@ -133,11 +133,11 @@ fn ours_a_thousand_faults_of_a_crawled_site_are_told_and_no_other() {
         })
         .collect();
     assert_eq!(planted.len(), PLANTED);
-    let missed: Vec<_> = planted.difference(&found).take(5).collect();
-    let invented: Vec<_> = found.difference(&planted).take(5).collect();
+    let missed: Vec<_> = planted.difference(&found_faults).take(5).collect();
+    let invented: Vec<_> = found_faults.difference(&planted).take(5).collect();
     assert!(
-        missed.is_empty() && invented.is_empty() && told.len() == PLANTED,
+        missed.is_empty() && invented.is_empty() && reported.len() == PLANTED,
         "{} told; missed {missed:#?}; invented {invented:#?}",
-        told.len()
+        reported.len()
     );
 }

@@ -1,4 +1,4 @@
-//! A crawl run again over its archive, by its own settings and by others.
+//! Replays of a crawl from its archive, with its own settings and with others.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn site() -> TestWeb {
 }
 
 #[test]
-fn ours_a_crawl_is_replayed_by_its_own_settings_and_by_others() {
+fn a_crawl_is_replayed_by_its_own_settings_and_by_others() {
     let (dir, cmd) = setup("policy-replay");
     let web = site();
     let seed = web.url(0, "/");
@@ -38,10 +38,10 @@ fn ours_a_crawl_is_replayed_by_its_own_settings_and_by_others() {
         json!({"is_same": true, "hosts_same": 1, "hosts_other": 0})
     );
     assert_eq!(compared["a"]["took_ms"], compared["b"]["took_ms"]);
-    // What fails at its input leaves no directory behind.
+    // A replay with invalid input leaves no directory behind.
     let nowhere = cmd.run(&["replay", "nowhere", "--output", "x"]);
-    let told = nowhere.stderr.contains("`nowhere` holds no crawl");
-    assert!(nowhere.code == 2 && told, "{}", nowhere.stderr);
+    let is_reported = nowhere.stderr.contains("`nowhere` holds no crawl");
+    assert!(nowhere.code == 2 && is_reported, "{}", nowhere.stderr);
     let rows = dir.read("c/pages.jsonl");
     fs::remove_file(dir.file("c/pages.jsonl")).unwrap();
     fs::create_dir(dir.file("c/pages.jsonl")).unwrap();
@@ -49,24 +49,24 @@ fn ours_a_crawl_is_replayed_by_its_own_settings_and_by_others() {
     assert_eq!(unreadable.code, 3, "{}", unreadable.stderr);
     assert!(!dir.file("x").exists());
     fs::remove_dir(dir.file("c/pages.jsonl")).unwrap();
-    // What is no row is passed over, and told.
+    // A line that isn't a row is skipped and reported.
     dir.write("c/pages.jsonl", &format!("{{}}\n{rows}"));
     let flawed = cmd.run(&["replay", "c", "--output", "x"]).ok();
     assert!(flawed.contains("\nflaw of A "), "{flawed}");
     dir.write("c/pages.jsonl", &rows);
-    // A crawl that was killed before its last page, and not resumed.
+    // A crawl that was killed before its last page and not resumed.
     dir.write("c/waiting.jsonl", "");
     let rows = dir.read("c/requests.jsonl");
-    let kept = rows.trim_end().rfind('\n').unwrap() + 1;
-    dir.write("c/requests.jsonl", &rows[..kept]);
+    let end_of_kept_rows = rows.trim_end().rfind('\n').unwrap() + 1;
+    dir.write("c/requests.jsonl", &rows[..end_of_kept_rows]);
     let killed = cmd.run(&["replay", "c", "--output", "killed"]).ok();
     for line in [": the records end there\n", "not ended the last run of A\n"] {
         assert!(killed.contains(line), "{killed}");
     }
     dir.write("c/requests.jsonl", &rows);
-    // Other settings: a page that the crawl left out, and a longer gap.
+    // Different settings: a page that the crawl excluded, and a longer gap.
     dir.write("other.toml", "[politeness]\ndelay = \"5s\"\n");
-    let other = cmd
+    let replay_with_others = cmd
         .run(&["replay", "c", "--config", "other.toml", "--output", "slow"])
         .ok();
     for line in [
@@ -75,10 +75,13 @@ fn ours_a_crawl_is_replayed_by_its_own_settings_and_by_others() {
         "unknown   1 of 6 requests have no answer in the archive\n",
         &format!("only B    1\n  {}\n", web.url(0, "/out")),
     ] {
-        assert!(other.contains(line), "{line}\n{other}");
+        assert!(
+            replay_with_others.contains(line),
+            "{line}\n{replay_with_others}"
+        );
     }
     assert_eq!(web.log(), []);
-    // What reads a crawl reads its replay.
+    // Commands that read a crawl also read its replay.
     let report = cmd.run(&["report", "slow"]).ok();
     assert!(report.contains("/c: no request was sent\n"), "{report}");
     assert!(dir.read("slow/report.html").contains("A replay of"));
@@ -86,7 +89,7 @@ fn ours_a_crawl_is_replayed_by_its_own_settings_and_by_others() {
     assert_eq!(audit.code, 0, "{}", audit.stdout);
     let explained = cmd.run(&["explain", "slow", &web.url(0, "/out")]).ok();
     assert!(explained.contains("not_archived"), "{explained}");
-    // No crawl goes on with it, and none is overwritten.
+    // A replay can't be resumed or overwritten.
     for args in [
         &["--output", "slow"][..],
         &["--seed", &seed, "--output", "slow"],
@@ -94,9 +97,9 @@ fn ours_a_crawl_is_replayed_by_its_own_settings_and_by_others() {
         &["replay", "c", "--output", "slow"],
     ] {
         let ran = cmd.run(args);
-        let why = "`slow` holds the replay of another crawl";
+        let reason = "`slow` holds the replay of another crawl";
         assert!(
-            ran.code == 2 && ran.stderr.contains(why),
+            ran.code == 2 && ran.stderr.contains(reason),
             "{args:?} {}",
             ran.stderr
         );
@@ -104,13 +107,13 @@ fn ours_a_crawl_is_replayed_by_its_own_settings_and_by_others() {
     let onto_itself = cmd.run(&["replay", "c", "--output", "c"]);
     assert_eq!(onto_itself.code, 2, "{}", onto_itself.stderr);
     let nothing = cmd.run(&["replay", "slow", "--output", "more"]);
-    let why = "`slow` has no archive whose answers could be replayed";
-    assert!(nothing.stderr.contains(why), "{}", nothing.stderr);
+    let reason = "`slow` has no archive whose answers could be replayed";
+    assert!(nothing.stderr.contains(reason), "{}", nothing.stderr);
     assert_eq!(web.log(), []);
 }
 
 #[test]
-fn ours_the_order_of_a_crawl_without_gaps_comes_again() {
+fn a_replay_has_the_order_of_a_crawl_without_gaps() {
     let (dir, cmd) = setup("policy-replay-quick");
     let web = TestWeb::builder().seed(4).hosts(1).pages(120).start();
     let seed = web.url(0, "/");

@@ -1,4 +1,4 @@
-//! `crawl recheck`: what today's rules say of what a crawl has.
+//! `crawl recheck`: checks a crawl's pages against current rules.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,19 +11,19 @@ use crate::harness::setup;
 
 const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
 
-/// All files below a folder, with their bytes.
+/// Returns all files below a folder with their bytes.
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
+    let mut contents = BTreeMap::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         match path.is_dir() {
-            true => found.extend(files(&path)),
+            true => contents.extend(files(&path)),
             false => {
-                found.insert(path.display().to_string(), fs::read(&path).unwrap());
+                contents.insert(path.display().to_string(), fs::read(&path).unwrap());
             }
         }
     }
-    found
+    contents
 }
 
 fn robots(text: &str) -> Answer {
@@ -31,7 +31,7 @@ fn robots(text: &str) -> Answer {
 }
 
 #[test]
-fn ours_a_recheck_asks_for_rules_alone_and_lists_what_they_exclude_now() {
+fn a_recheck_fetches_only_rules_and_lists_pages_they_now_exclude() {
     let (dir, mut cmd) = setup("recheck");
     fs::create_dir(dir.file("tmp")).unwrap();
     cmd.env("TMPDIR", dir.file("tmp").to_str().unwrap());
@@ -70,7 +70,7 @@ fn ours_a_recheck_asks_for_rules_alone_and_lists_what_they_exclude_now() {
     let path = private.strip_prefix(first.trim_end_matches('/')).unwrap();
     let rules = format!("User-agent: *\nDisallow: {path}$\n");
     web.script(0, "/robots.txt", robots(&rules));
-    // The host that can't be asked is unknown, and nothing of it excluded.
+    // The status of the unreachable host is unknown, and none of its pages are excluded.
     web.script(1, "/robots.txt", Answer::of(503));
 
     let ran = cmd.run(&["recheck", "c", "--json"]);
@@ -106,7 +106,7 @@ fn ours_a_recheck_asks_for_rules_alone_and_lists_what_they_exclude_now() {
         pages.iter().filter(|row| !of_first(row)).count()
     );
     assert_eq!(rows.len(), 3);
-    // Nothing else is changed but the list of digests, and nothing is left elsewhere.
+    // Only the list of digests is changed as well, and nothing is left elsewhere.
     let mut after = files(&dir.file("c"));
     after.retain(|name, _| !name.ends_with("/recheck.jsonl"));
     let changed: Vec<_> = after
@@ -121,7 +121,7 @@ fn ours_a_recheck_asks_for_rules_alone_and_lists_what_they_exclude_now() {
     );
     assert_eq!(dir.file("tmp").read_dir().unwrap().count(), 0);
 
-    // A preference against the purpose excludes as a rule does.
+    // A preference against the purpose excludes like a rule.
     web.script(
         0,
         "/robots.txt",
@@ -129,8 +129,8 @@ fn ours_a_recheck_asks_for_rules_alone_and_lists_what_they_exclude_now() {
     );
     let ran = cmd.run(&["recheck", "c"]);
     let all = pages.iter().filter(of_first).count();
-    let said = format!("excluded: {private}  usage Content-Signal: ai-train=no");
-    assert!(ran.stdout.contains(&said), "{}", ran.stdout);
+    let line = format!("excluded: {private}  usage Content-Signal: ai-train=no");
+    assert!(ran.stdout.contains(&line), "{}", ran.stdout);
     assert_eq!(
         ran.stdout.matches("\nexcluded: ").count(),
         all,
@@ -145,7 +145,7 @@ fn ours_a_recheck_asks_for_rules_alone_and_lists_what_they_exclude_now() {
 }
 
 #[test]
-fn ours_a_recheck_keeps_the_wait_that_a_host_asked_the_crawl_for() {
+fn a_recheck_respects_a_wait_requested_during_the_crawl() {
     let (dir, cmd) = setup("owed");
     let web = TestWeb::builder().pages(3).mix(LinkMix::plain()).start();
     let seed = web.url(0, "/");
@@ -157,9 +157,9 @@ fn ours_a_recheck_keeps_the_wait_that_a_host_asked_the_crawl_for() {
     row["wait_asked"] = 3_600_000.into();
     log.push_str(&format!("{row}\n"));
     fs::write(dir.file("c/requests.jsonl"), log).unwrap();
-    let asked = web.log().len();
+    let request_count = web.log().len();
     let ran = cmd.run(&["recheck", "c"]);
-    assert_eq!(web.log().len(), asked, "{}", ran.stdout);
+    assert_eq!(web.log().len(), request_count, "{}", ran.stdout);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     let all = dir.rows("c/pages.jsonl").len();
     assert!(

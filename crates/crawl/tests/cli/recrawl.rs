@@ -1,4 +1,4 @@
-//! Visiting again what is due.
+//! Revisits of pages that are due.
 
 use crawl_testweb::{Answer, LinkMix, TestWeb};
 
@@ -21,7 +21,7 @@ fn changes(dir: &Dir, round: u64) -> Vec<(String, String)> {
 }
 
 #[test]
-fn one_command_crawls_and_then_visits_again() {
+fn one_command_crawls_and_then_revisits() {
     let (dir, cmd) = setup("recrawl");
     let page = |text: &str| Answer::html(text).header("etag", &format!("\"{}\"", text.len()));
     let web = TestWeb::builder()
@@ -43,15 +43,15 @@ fn one_command_crawls_and_then_visits_again() {
     web.script(0, "/b", Answer::of(404));
     let second = cmd.run(&args);
     assert_eq!(second.code, 0, "{}", second.stderr);
-    let told = "round:    2: 0 new, 1 changed, 1 same, 1 gone, 1 broken; ";
-    assert!(second.stderr.contains(told), "{}", second.stderr);
+    let summary = "round:    2: 0 new, 1 changed, 1 same, 1 gone, 1 broken; ";
+    assert!(second.stderr.contains(summary), "{}", second.stderr);
     let expected = [("", "same"), ("a", "changed"), ("b", "gone")];
     let expected = expected.map(|(path, change)| (path.to_owned(), change.to_owned()));
     assert_eq!(changes(&dir, 2), expected);
     let report: serde_json::Value = serde_json::from_str(&dir.read("c/report.json")).unwrap();
     assert_eq!(report["pages"]["rounds"]["2"]["gone"], 1);
 
-    // The word is not taken over: the crawl is finished.
+    // `--recrawl` is not remembered: the crawl is finished.
     web.take_log();
     let alone = cmd.run(&["--output", "c", "--progress", "off"]);
     assert_eq!(alone.code, 0, "{}", alone.stderr);
@@ -77,6 +77,6 @@ fn bounds_that_contradict_are_refused() {
         "1d",
     ]);
     assert_eq!(ran.code, 2);
-    let said = "error: --revisit-least 2d is more than --revisit-most 1d\n";
-    assert!(ran.stderr.starts_with(said), "{}", ran.stderr);
+    let error = "error: --revisit-least 2d is more than --revisit-most 1d\n";
+    assert!(ran.stderr.starts_with(error), "{}", ran.stderr);
 }

@@ -1,4 +1,4 @@
-//! A wrong command line ends with a message, a hint and exit code 2, and asks nobody.
+//! An invalid command line causes an error, a hint and exit code 2, and no requests.
 
 use expect_test::{Expect, expect};
 
@@ -77,7 +77,7 @@ fn unknown_flags_and_commands_name_the_nearest() {
 }
 
 #[test]
-fn ours_a_mistyped_command_is_no_host() {
+fn a_mistyped_command_is_not_a_host() {
     check(
         &["serach", "crawl-example.org"],
         expect![[r#"
@@ -134,7 +134,7 @@ fn ours_a_mistyped_command_is_no_host() {
 }
 
 #[test]
-fn ours_empty_values() {
+fn empty_values() {
     check(
         &["http://127.0.0.1/", "--output", ""],
         expect![[r#"
@@ -155,10 +155,10 @@ fn ours_empty_values() {
     ] {
         let (dir, cmd) = setup("empty");
         let ran = cmd.run(words);
-        let said = ran.stderr.lines().next().unwrap_or_default();
+        let error = ran.stderr.lines().next().unwrap_or_default();
         assert!(
-            ran.code == 2 && said.ends_with(" is empty"),
-            "{words:?}: {said}"
+            ran.code == 2 && error.ends_with(" is empty"),
+            "{words:?}: {error}"
         );
         assert_eq!(dir.path().read_dir().unwrap().count(), 0);
     }
@@ -336,7 +336,7 @@ fn log_that_can_not_be_written() {
 }
 
 #[test]
-fn robots_txt_is_kept_no_longer_than_the_standard_lets_it() {
+fn robots_txt_is_kept_no_longer_than_the_standard_allows() {
     check(
         &["--seed", "http://127.0.0.1/", "--robots-max-age", "2d"],
         expect![[r#"

@@ -1,4 +1,4 @@
-//! Settings that are read again while a crawl runs: by SIGHUP, and by `crawl control DIR reload`.
+//! Settings that are reloaded while a crawl runs: by SIGHUP, and by `crawl control DIR reload`.
 
 use crawl_testweb::{Answer, LinkMix, TestWeb};
 use expect_test::expect;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::control::Talk;
 use crate::harness::{Cmd, Dir, Running, setup};
 
-/// A page that links to so many pages of two kinds.
+/// A page that links to many pages of two kinds.
 fn site() -> TestWeb {
     let links = |kind: &str, count: usize| {
         let link = |page| format!("<a href={kind}{page}>p</a> ");
@@ -37,19 +37,19 @@ fn write(dir: &Dir, web: &TestWeb, more: &str) {
     dir.write("site.toml", &format!("seed = [\"{seed}\"]\n{more}"));
 }
 
-/// Pauses a crawl whose first page was read, and waits until nothing is in flight. It has many
-/// pages before it, and asks for one every two seconds at most.
+/// Pauses a crawl after its first page, and waits until no request is in flight. Many pages are
+/// left, at two seconds each or more.
 fn paused(dir: &Dir, crawl: &Running) -> Talk {
     crawl.until("takes commands");
     let mut talk = Talk::to(dir);
     let state = json!({"do": "state"});
-    while talk.say(&state)["pages"] == 0 {}
+    while talk.send(&state)["pages"] == 0 {}
     talk.done(&json!({"do": "pause"}));
-    while talk.say(&state)["in_flight"] != 0 {}
+    while talk.send(&state)["in_flight"] != 0 {}
     talk
 }
 
-fn asked(web: &TestWeb, what: &str) -> usize {
+fn requests_for(web: &TestWeb, what: &str) -> usize {
     let log = web.log();
     log.iter()
         .filter(|entry| entry.path.starts_with(what))
@@ -65,7 +65,7 @@ fn audited(cmd: &Cmd) -> Value {
 const SLOW: &str = "[politeness]\ndelay = \"2s\"\ndelay-factor = 0\n";
 
 #[test]
-fn ours_sighup_has_a_crawl_without_a_terminal_keep_to_what_its_file_says_now() {
+fn sighup_makes_a_crawl_without_a_terminal_reload_its_settings() {
     let (dir, cmd) = setup("reload");
     let web = site();
     write(&dir, &web, SLOW);
@@ -80,14 +80,14 @@ fn ours_sighup_has_a_crawl_without_a_terminal_keep_to_what_its_file_says_now() {
     ];
     let crawl = cmd.start_as_daemon(&args);
     let mut talk = paused(&dir, &crawl);
-    let before = (asked(&web, "/out"), asked(&web, "/kept"));
-    // All that is wrong is told, and nothing changes.
+    let before = (requests_for(&web, "/out"), requests_for(&web, "/kept"));
+    // All errors are reported, and nothing changes.
     write(&dir, &web, "[politeness]\ndelay = 5\n[scop]\n");
     crawl.signal("HUP");
     crawl.until("settings were not read again: the crawl goes on as it was");
-    let said = crawl.said();
+    let stderr = crawl.stderr();
     for told in ["site.toml:3:", "`delay`", "unknown key or table `scop`"] {
-        assert!(said.contains(told), "{told}: {said}");
+        assert!(stderr.contains(told), "{told}: {stderr}");
     }
     assert!(dir.read("c/crawl.toml").contains("delay = \"2s\""));
     assert!(!dir.file("c/state/delays.jsonl").exists());
@@ -101,22 +101,22 @@ fn ours_sighup_has_a_crawl_without_a_terminal_keep_to_what_its_file_says_now() {
     assert!(toml.contains("delay = \"0s\"") && toml.contains("exclude = [\"/out\"]"));
     assert!(toml.contains("concurrency = 256"), "{toml}");
     talk.done(&json!({"do": "resume"}));
-    let (code, said) = crawl.end();
-    assert_eq!(code, 0, "{said}");
-    let told = said.lines().filter(|line| {
+    let (code, stderr) = crawl.end();
+    assert_eq!(code, 0, "{stderr}");
+    let messages = stderr.lines().filter(|line| {
         line.starts_with("settings were read again") || line.starts_with("takes effect")
     });
     expect![[r#"
         settings were read again: [politeness] delay = "0s", [scope] exclude: 1 more, 0 less, [scope] max-pages = 900
         takes effect at the next start: [politeness] concurrency, [scope] max-depth"#]]
-    .assert_eq(&told.collect::<Vec<_>>().join("\n"));
-    assert_eq!(asked(&web, "/out"), before.0);
-    assert_eq!(asked(&web, "/kept"), 5, "{before:?}");
+    .assert_eq(&messages.collect::<Vec<_>>().join("\n"));
+    assert_eq!(requests_for(&web, "/out"), before.0);
+    assert_eq!(requests_for(&web, "/kept"), 5, "{before:?}");
     let excluded = dir.rows("c/excluded.jsonl");
     let by_rule = excluded.iter().filter(|row| row["rule"] == "exclude /out");
     assert_eq!(by_rule.count(), 20 - before.0);
 
-    // Each gap is held to the rule of its time.
+    // Each gap is judged by the rule in force at the time.
     let audit = audited(&cmd);
     assert_eq!(audit["undecided"], json!({}), "{audit}");
     let rows = dir.rows("c/state/delays.jsonl");
@@ -126,14 +126,14 @@ fn ours_sighup_has_a_crawl_without_a_terminal_keep_to_what_its_file_says_now() {
     let explained = cmd.run(&["explain", "c", &url]).ok();
     assert!(explained.contains("by `exclude /out`"), "{explained}");
     assert!(explained.contains("that rule holds since: "), "{explained}");
-    // What it was left with is its user's own: it goes on without a word.
+    // The stored settings count as the user's own, so the crawl resumes without a message.
     let ran = cmd.run(&["--output", "c", "--progress", "off"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_eq!(asked(&web, "/out"), before.0);
+    assert_eq!(requests_for(&web, "/out"), before.0);
 }
 
 #[test]
-fn ours_a_crawl_is_told_to_read_its_settings_again_over_its_socket() {
+fn a_crawl_reloads_its_settings_on_a_command() {
     let (dir, cmd) = setup("reload-told");
     let web = site();
     write(&dir, &web, SLOW);
@@ -158,18 +158,18 @@ fn ours_a_crawl_is_told_to_read_its_settings_again_over_its_socket() {
         nothing,
         "settings were read again: politeness, exclusions and budgets are as they were\n"
     );
-    // A flag wins over the file, and the list that it names is read again.
+    // A flag wins over the file, and the list that it names is reloaded.
     write(
         &dir,
         &web,
         "[politeness]\ndelay = \"0s\"\ndelay-factor = 0\nper-host = 4\n[scope]\nexclude = [\"/kept\"]\n",
     );
     dir.write("out.txt", "a.example\nb.example\nc.example\n");
-    let told = cmd.run(&["control", "c", "reload"]).ok();
+    let message = cmd.run(&["control", "c", "reload"]).ok();
     expect![[r#"
         settings were read again: [politeness] delay = "0s", [politeness] per-host = 4, [scope] exclude-host: 2 more, 0 less
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&message);
     write(&dir, &web, "[politeness]\nper-host = 0\nper-address = 0\n");
     let refused = cmd.run(&["control", "c", "reload"]);
     assert_eq!(refused.code, 2, "{}", refused.stdout);
@@ -184,12 +184,12 @@ fn ours_a_crawl_is_told_to_read_its_settings_again_over_its_socket() {
         refused.stderr
     );
     talk.done(&json!({"do": "resume"}));
-    let (code, said) = crawl.end();
-    assert_eq!(code, 0, "{said}");
-    assert_eq!(asked(&web, "/kept"), 5);
+    let (code, stderr) = crawl.end();
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(requests_for(&web, "/kept"), 5);
     assert_eq!(audited(&cmd)["undecided"], json!({}));
 
-    // Without a file there is nothing to read again.
+    // Without a file there is nothing to reload.
     let seed = web.url(0, "/");
     let args = [
         "--seed",
@@ -215,7 +215,7 @@ fn ours_a_crawl_is_told_to_read_its_settings_again_over_its_socket() {
 }
 
 #[test]
-fn ours_a_group_that_comes_while_the_crawl_runs_counts_what_was_fetched() {
+fn a_group_added_by_a_reload_counts_earlier_fetches() {
     let (dir, cmd) = setup("reload-group");
     let web = site();
     write(&dir, &web, SLOW);
@@ -235,12 +235,15 @@ fn ours_a_group_that_comes_while_the_crawl_runs_counts_what_was_fetched() {
     let group =
         |pages: u32| format!("{quick}[group.few]\nhosts = [\"{host}\"]\nmax-pages = {pages}\n");
     write(&dir, &web, &group(6));
-    let told = cmd.run(&["control", "c", "reload"]).ok();
-    assert!(told.contains("[group.\"few\"] max-pages = 6"), "{told}");
-    assert!(!told.contains("next start"), "{told}");
+    let message = cmd.run(&["control", "c", "reload"]).ok();
+    assert!(
+        message.contains("[group.\"few\"] max-pages = 6"),
+        "{message}"
+    );
+    assert!(!message.contains("next start"), "{message}");
     talk.done(&json!({"do": "resume"}));
-    let (code, said) = crawl.end();
-    assert_eq!(code, 0, "{said}");
+    let (code, stderr) = crawl.end();
+    assert_eq!(code, 0, "{stderr}");
     assert_eq!(dir.rows("c/pages.jsonl").len(), 6);
     let waiting = dir.rows("c/waiting.jsonl");
     assert_eq!(
@@ -250,17 +253,17 @@ fn ours_a_group_that_comes_while_the_crawl_runs_counts_what_was_fetched() {
     let toml = dir.read("c/crawl.toml");
     assert!(toml.contains("[group.few]"), "{toml}");
     assert_eq!(audited(&cmd)["undecided"], json!({}));
-    // With more room the same directory goes on.
+    // With a larger budget the same directory is resumed.
     write(&dir, &web, &group(900));
     let ran = cmd.run(&args);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(dir.rows("c/pages.jsonl").len(), 26);
 }
 
-/// The log of delays is written before `crawl.toml`, so a kill between them leaves a row that names
-/// the rules which `crawl.toml` has still.
+/// Delays are logged before `crawl.toml` is written, so a kill in between leaves a row that names
+/// rules still in `crawl.toml`.
 #[test]
-fn ours_a_kill_in_the_moment_of_a_reload_leaves_the_older_rules() {
+fn a_kill_during_a_reload_keeps_the_old_rules() {
     let (dir, cmd) = setup("reload-killed");
     let web = site();
     write(
@@ -287,14 +290,14 @@ fn ours_a_kill_in_the_moment_of_a_reload_leaves_the_older_rules() {
         (&audit["breaches"], &audit["undecided"]),
         (&json!([]), &json!({}))
     );
-    // What was not taken over holds for no URL, and the next start goes on by crawl.toml.
+    // Rules that were not applied affect no URL, and the next start uses crawl.toml.
     let explained = cmd.run(&["explain", "c", &web.url(0, "/out9")]).ok();
     assert!(!explained.contains("exclude"), "{explained}");
-    let asked = web.log().len();
+    let request_count = web.log().len();
     let again = cmd.run(&["--output", "c", "--progress", "off"]);
     assert_eq!(
         (again.code, web.log().len()),
-        (0, asked),
+        (0, request_count),
         "{}",
         again.stderr
     );

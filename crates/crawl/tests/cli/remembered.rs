@@ -1,4 +1,4 @@
-//! Memory of a crawl directory, and whose word it takes: a `crawl.toml` may be another's.
+//! What a crawl directory remembers, and whether to trust it: a `crawl.toml` may be someone else's.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,7 +14,7 @@ fn web() -> TestWeb {
     TestWeb::builder().seed(5).hosts(2).pages(4).start()
 }
 
-/// Begins a crawl of the first host in `c`.
+/// Starts a crawl of the first host in `c`.
 fn begun(name: &str, web: &TestWeb, more: &[&str]) -> (Dir, Cmd) {
     let (dir, cmd) = setup(name);
     let seed = web.url(0, "/");
@@ -25,7 +25,7 @@ fn begun(name: &str, web: &TestWeb, more: &[&str]) -> (Dir, Cmd) {
     (dir, cmd)
 }
 
-/// The message where going on is refused; nobody was asked anything then.
+/// Returns the error of a refused run, which must send no requests.
 fn refused(dir: &Dir, cmd: &Cmd, web: &TestWeb, args: &[&str]) -> String {
     let ran = cmd.run(args);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
@@ -36,7 +36,7 @@ fn refused(dir: &Dir, cmd: &Cmd, web: &TestWeb, args: &[&str]) -> String {
 }
 
 #[test]
-fn ours_a_foreign_directory_decides_nothing_that_is_the_users() {
+fn a_foreign_directory_decides_nothing_reserved_for_the_user() {
     let web = web();
     let (dir, mut cmd) = setup("foreign");
     cmd.env("SECRET", "s3cret-word");
@@ -53,7 +53,7 @@ fn ours_a_foreign_directory_decides_nothing_that_is_the_users() {
             web.url(0, "/")
         ),
     );
-    let said = refused(&dir, &cmd, &web, &["--output", "c"]);
+    let error = refused(&dir, &cmd, &web, &["--output", "c"]);
     expect![[r#"
         2
         error: `c/crawl.toml` is not known as yours: it bears no mark. It says what only you may say:
@@ -70,22 +70,22 @@ fn ours_a_foreign_directory_decides_nothing_that_is_the_users() {
           [site."a.example"] headers = { X-Key = "env:SECRET" }  (a secret is sent)
           [site."a.example"] plain-http = "on"  (secrets go over http)
         hint: read the file; `crawl --output c --config c/crawl.toml` takes it as yours, and a flag says its key anew"#]]
-    .assert_eq(&said);
+    .assert_eq(&error);
     assert!(!dir.file("stolen.log").exists());
 
-    // Its seeds are not taken beside others either.
-    let other = web.url(1, "/");
-    let said = refused(&dir, &cmd, &web, &["--output", "c", "--seed", &other]);
+    // Seeds in the file aren't accepted along with others either.
+    let other_seed = web.url(1, "/");
+    let error = refused(&dir, &cmd, &web, &["--output", "c", "--seed", &other_seed]);
     expect![[r#"
         2
         error: `c/crawl.toml` is not known as yours: it bears no mark. It says what only you may say:
           seed = "SEED0"  (a seed may lie in private ranges)
         hint: read the file; `crawl --output c --config c/crawl.toml` takes it as yours, and a flag says its key anew"#]]
-    .assert_eq(&said);
+    .assert_eq(&error);
 }
 
 #[test]
-fn ours_a_foreign_seed_is_refused_however_it_is_written() {
+fn a_foreign_seed_is_refused_however_it_is_written() {
     let web = web();
     let (dir, cmd) = setup("foreign-seed");
     for seed in [
@@ -96,26 +96,26 @@ fn ours_a_foreign_seed_is_refused_however_it_is_written() {
         "no seed",
     ] {
         dir.write("c/crawl.toml", &format!("seed = [\"{seed}\"]\n"));
-        let said = refused(&dir, &cmd, &web, &["--output", "c"]);
+        let error = refused(&dir, &cmd, &web, &["--output", "c"]);
         assert!(
-            said.contains(&format!("seed = \"{seed}\"  (a seed may")),
-            "{said}"
+            error.contains(&format!("seed = \"{seed}\"  (a seed may")),
+            "{error}"
         );
     }
-    // A secret that the file holds itself is as much somebody's word as one of the environment.
+    // A secret in the file is just as untrusted as one in the environment.
     dir.write(
         "c/crawl.toml",
         "seed = []\n[site.\"a.example\"]\nheaders = { X-User = \"admin\" }\n",
     );
-    let said = refused(&dir, &cmd, &web, &["--output", "c"]);
+    let error = refused(&dir, &cmd, &web, &["--output", "c"]);
     assert!(
-        said.contains("headers = ") && !said.contains("admin"),
-        "{said}"
+        error.contains("headers = ") && !error.contains("admin"),
+        "{error}"
     );
 }
 
 #[test]
-fn ours_a_mark_stands_for_one_user_one_directory_and_what_was_written() {
+fn a_mark_is_valid_for_one_user_one_directory_and_unchanged_settings() {
     let web = web();
     let contact = ["--contact", "me@e.example", "--allow-private"];
     let (dir, mut cmd) = begun("mark", &web, &contact);
@@ -125,7 +125,7 @@ fn ours_a_mark_stands_for_one_user_one_directory_and_what_was_written() {
     assert_eq!((mode & 0o777, fs::read(&key).unwrap().len()), (0o600, 32));
     assert_eq!(cmd.run(&go_on).code, 0);
 
-    // What is not guarded may be edited.
+    // Unguarded settings may be edited.
     let own = dir.read("c/crawl.toml");
     dir.write("c/crawl.toml", &own.replace("retries = 3", "retries = 2"));
     assert_eq!(cmd.run(&go_on).code, 0);
@@ -134,16 +134,16 @@ fn ours_a_mark_stands_for_one_user_one_directory_and_what_was_written() {
     let own = dir.read("c/crawl.toml");
     let changed = own.replace("me@e.example", "them@e.example");
     dir.write("c/crawl.toml", &changed);
-    let said = refused(&dir, &cmd, &web, &["--output", "c"]);
-    assert!(said.contains("its mark does not fit"), "{said}");
-    assert!(said.contains("contact = \"them@e.example\""), "{said}");
+    let error = refused(&dir, &cmd, &web, &["--output", "c"]);
+    assert!(error.contains("its mark does not fit"), "{error}");
+    assert!(error.contains("contact = \"them@e.example\""), "{error}");
 
-    // The mark of one directory is none in another.
+    // The mark of one directory is invalid in another.
     dir.write("d/crawl.toml", &own);
-    let said = refused(&dir, &cmd, &web, &["--output", "d"]);
-    assert!(said.contains("its mark does not fit"), "{said}");
+    let error = refused(&dir, &cmd, &web, &["--output", "d"]);
+    assert!(error.contains("its mark does not fit"), "{error}");
 
-    // Nor is it another user's, nor anyone's without a key.
+    // The mark is also invalid for another user, or for a user without a key.
     dir.write("c/crawl.toml", &own);
     for (home, why) in [("other", "there is no key in"), ("", "there is no key in")] {
         let home = match home {
@@ -151,19 +151,20 @@ fn ours_a_mark_stands_for_one_user_one_directory_and_what_was_written() {
             home => dir.file(home).display().to_string(),
         };
         cmd.env("HOME", &home);
-        let said = refused(&dir, &cmd, &web, &["--output", "c"]);
-        assert!(said.contains(why), "{said}");
+        let error = refused(&dir, &cmd, &web, &["--output", "c"]);
+        assert!(error.contains(why), "{error}");
     }
-    // Whoever says it all anew goes on; with a place for a key it is known as theirs then.
+    // A user who repeats all guarded settings can continue, and given a place for a key, the
+    // directory is then marked as theirs.
     cmd.env("HOME", &dir.file("other").display().to_string());
     let config = [&go_on[..], &["--config", "c/crawl.toml"]].concat();
     assert_eq!(cmd.run(&config).code, 0);
     assert_eq!(cmd.run(&go_on).code, 0);
 }
 
-/// Whose home has no place for a key has a directory without a mark.
+/// A user whose home has no place for a key has a directory without a mark.
 #[test]
-fn ours_the_way_to_go_on_that_is_told_works_without_a_key_too() {
+fn the_suggested_command_also_works_without_a_key() {
     let web = web();
     let (dir, mut cmd) = setup("no-key");
     cmd.env("HOME", "");
@@ -173,21 +174,21 @@ fn ours_the_way_to_go_on_that_is_told_works_without_a_key_too() {
         &QUICK[..],
     ]
     .concat();
-    let said = cmd.run(&first).stderr;
-    let told = said
+    let stderr = cmd.run(&first).stderr;
+    let command = stderr
         .lines()
         .find_map(|line| line.trim().strip_prefix("go on:"));
-    let told = told
-        .unwrap_or_else(|| panic!("{said}"))
+    let command = command
+        .unwrap_or_else(|| panic!("{stderr}"))
         .replace("MORE", "9");
-    let told: Vec<&str> = told.split_whitespace().skip(1).collect();
-    let ran = cmd.run(&[&told[..], &QUICK[..]].concat());
+    let command: Vec<&str> = command.split_whitespace().skip(1).collect();
+    let ran = cmd.run(&[&command[..], &QUICK[..]].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(dir.rows("c/pages.jsonl").len() > 1);
 }
 
 #[test]
-fn ours_a_remembered_proxy_is_cleared_by_a_file() {
+fn a_remembered_proxy_is_cleared_by_a_file() {
     let web = web();
     let (dir, cmd) = begun("proxy", &web, &[]);
     let go_on = [&["--output", "c"], &QUICK[..]].concat();
@@ -210,7 +211,7 @@ fn ours_a_remembered_proxy_is_cleared_by_a_file() {
 }
 
 #[test]
-fn ours_what_is_kept_is_remembered_and_how_it_is_shown_is_not() {
+fn settings_of_records_are_remembered_and_display_settings_are_not() {
     let web = web();
     let (dir, cmd) = begun("kept", &web, &["--index", "on", "--links", "on", "-q"]);
     let seed = web.url(0, "/");
@@ -232,12 +233,12 @@ fn ours_what_is_kept_is_remembered_and_how_it_is_shown_is_not() {
 }
 
 #[test]
-fn ours_a_seed_joins_an_old_directory_only_with_add_seed_and_is_named() {
+fn a_seed_joins_an_old_directory_only_with_add_seed_and_is_named() {
     let web = web();
     let (dir, cmd) = begun("joins", &web, &[]);
     let (old, new) = (web.url(0, "/"), web.url(1, "/"));
     let joins = [&["--seed", &new, "--output", "c"], &QUICK[..]].concat();
-    let asked = web.log().len();
+    let request_count = web.log().len();
     let refused = cmd.run(&joins);
     assert_eq!(refused.code, 2);
     let expected = format!(
@@ -249,32 +250,32 @@ fn ours_a_seed_joins_an_old_directory_only_with_add_seed_and_is_named() {
     fs::write(dir.file("grown.toml"), listed).unwrap();
     let grown = [&["--config", "grown.toml", "--output", "c"], &QUICK[..]].concat();
     assert_eq!(cmd.run(&grown).code, 2);
-    assert_eq!(web.log().len(), asked, "nothing is fetched");
+    assert_eq!(web.log().len(), request_count, "nothing is fetched");
     let same = [&["--seed", &old, "--output", "c"], &QUICK[..]].concat();
     assert_eq!(cmd.run(&same).code, 0);
     let ran = cmd.run(&[&joins[..], &["--add-seed"]].concat());
     assert_eq!(ran.code, 0);
     let first = ran.stderr.lines().next().unwrap();
-    let said = format!("a new seed joins the crawl in c, which began with {old}: {new}");
-    assert_eq!(first, said);
+    let message = format!("a new seed joins the crawl in c, which began with {old}: {new}");
+    assert_eq!(first, message);
 }
 
 #[test]
-fn ours_names_and_passwords_in_a_seed_are_refused_unseen() {
+fn names_and_passwords_in_a_seed_are_refused_unseen() {
     let web = TestWeb::builder().script(0, "/", Answer::of(200)).start();
     let (dir, cmd) = setup("userinfo");
     let plain = web.url(0, "/");
     for before in ["me:s3cret@", "me@", ":s3cret@"] {
         let seed = plain.replace("http://", &format!("http://{before}"));
         let ran = cmd.run(&["--seed", &seed, "--output", "c"]);
-        let said = ran.refusal(&dir);
+        let error = ran.refusal(&dir);
         let host = plain.trim_start_matches("http://").trim_end_matches('/');
         let name = host.split(':').next().unwrap();
         let expected = format!(
             "2\nerror: a seed holds a user name or a password: `http://..@{host}/`\n\
              hint: leave it out, and give it to the host in a file of --config: [site.\"{name}\"] basic-auth = \"env:NAME\""
         );
-        assert_eq!(said, expected);
+        assert_eq!(error, expected);
     }
     assert!(web.log().is_empty());
     assert!(!dir.file("c").exists());

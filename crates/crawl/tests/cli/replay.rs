@@ -1,4 +1,4 @@
-//! Replay tools, and the pages that they show of an archive after a second round.
+//! Replay tools, and the pages that they show from an archive after a second round.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -21,21 +21,21 @@ struct TwoRounds {
     captures: Vec<Capture>,
 }
 
-/// A page as it was archived, or its revisit.
+/// An archived page or its revisit.
 struct Capture {
     round: u32,
-    /// To the second, as replay tools name it.
+    /// To the second, as replay tools identify captures.
     timestamp: String,
     url: String,
     body: Vec<u8>,
     is_html: bool,
 }
 
-/// Pages that have a style sheet and an image of their own.
+/// Pages with their own style sheet and image.
 const ILLUSTRATED: usize = 50;
 
-/// Crawls more than a hundred pages twice, with what half of them load; nothing changes. The server
-/// is gone afterwards, so whatever is shown comes from the archive.
+/// Crawls more than a hundred unchanged pages twice, half of them with resources. The server is
+/// stopped afterwards, so everything shown comes from the archive.
 fn two_rounds() -> TwoRounds {
     let html = "<title>packed</title><p>the same content in other bytes each time";
     let mut web = TestWeb::builder().seed(11).pages(60).gzip(false).script(
@@ -69,7 +69,8 @@ fn two_rounds() -> TwoRounds {
     let packed = web.url(0, "/packed");
     let seeds = [web.url(0, "/"), web.url(0, "/illustrated/"), packed.clone()];
     let mut args = vec!["--output", "c", "--recrawl", "--resources", "all"];
-    // So a round takes more than a second, to which replay tools tell captures apart.
+    // Makes a round take more than a second, the precision at which replay tools distinguish
+    // captures.
     args.extend(["--delay", "5ms", "--delay-factor", "0", "--progress", "off"]);
     args.extend(seeds.iter().flat_map(|seed| ["--seed", seed]));
     let (dir, cmd) = setup("replay");
@@ -119,29 +120,37 @@ fn two_rounds() -> TwoRounds {
     TwoRounds { dir, cmd, captures }
 }
 
-/// `CRAWL_PYWB_PYTHON` names the Python of an environment with pywb 2.10 in it, which is one of
-/// its own: pywb needs an old client of redis.
+/// `CRAWL_PYWB_PYTHON` is the Python of an environment with pywb 2.10. It is a separate one because
+/// pywb needs an old redis client.
 #[test]
 #[ignore = "needs pywb: cargo xtask test sets it up"]
 fn pywb_shows_every_page_of_a_second_round() {
     let TwoRounds { dir, cmd, captures } = two_rounds();
-    let asked: Vec<String> = captures
+    let captures_to_check: Vec<String> = captures
         .iter()
         .map(|capture| format!("{} {}", capture.timestamp, capture.url))
         .collect();
     let python = named("CRAWL_PYWB_PYTHON");
     let check = |index: PathBuf, archive: PathBuf| {
         let args = [index, archive.join("")];
-        let shown = said(&python, "replay.py", &args, &archive, &asked.join("\n"));
-        assert_eq!(shown.lines().count(), asked.len());
-        for ((capture, asked), shown) in captures.iter().zip(&asked).zip(shown.lines()) {
+        let shown = run_program(
+            &python,
+            "replay.py",
+            &args,
+            &archive,
+            &captures_to_check.join("\n"),
+        );
+        assert_eq!(shown.lines().count(), captures_to_check.len());
+        for ((capture, captures_to_check), shown) in
+            captures.iter().zip(&captures_to_check).zip(shown.lines())
+        {
             let digest = DigestAlgorithm::Sha1.of(&[&capture.body]);
-            assert_eq!(shown, format!("200 {digest}"), "{asked}");
+            assert_eq!(shown, format!("200 {digest}"), "{captures_to_check}");
         }
     };
     let archive = dir.file("c/archive");
     check(archive.join("index.cdxj"), archive);
-    // As pywb takes a package in, which is by itself.
+    // pywb accepts only a self-contained package.
     export(&cmd, &["--out", "whole.wacz"]);
     manage_pywb(&python, &dir, &["init", "crawl"]);
     manage_pywb(
@@ -156,7 +165,7 @@ fn pywb_shows_every_page_of_a_second_round() {
     );
 }
 
-/// Packages the crawl, or a round of it.
+/// Packages the crawl or one of its rounds.
 fn export(cmd: &Cmd, args: &[&str]) {
     let ran = cmd.run(&[&["export", "c", "--to", "wacz"], args].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -168,8 +177,8 @@ fn manage_pywb(python: &Path, dir: &Dir, args: &[&str]) {
     assert_eq!(ran.code, 0, "{args:?}: {}", ran.stderr);
 }
 
-/// `CRAWL_REPLAYWEB` names the folder of ReplayWeb.page, which brings wabac.js with it; the others
-/// are those of the tests in a browser.
+/// `CRAWL_REPLAYWEB` is the folder of ReplayWeb.page, which includes wabac.js. The other variables
+/// are those of the browser tests.
 #[test]
 #[ignore = "needs Chromium and ReplayWeb.page: cargo xtask test sets them up"]
 fn replayweb_page_shows_every_page_of_a_second_round() {
@@ -201,7 +210,7 @@ fn replayweb_page_shows_every_page_of_a_second_round() {
     let (first, second) = ("c/archive/round-1.wacz", "c/archive/round-2.wacz");
     export(&cmd, &["--round", "1", "--out", first]);
     export(&cmd, &["--round", "2", "--earlier", first, "--out", second]);
-    // Both files as one collection: the second refers to the first by its name.
+    // Both files form one collection: the second refers to the first by its name.
     let files = ["round-1.wacz", "round-2.wacz"].map(|name| json!({ "name": name, "path": name }));
     let both = json!({ "profile": "multi-wacz-package", "resources": files });
     fs::write(archive.join("both.json"), both.to_string()).unwrap();
@@ -216,7 +225,7 @@ fn replayweb_page_shows_every_page_of_a_second_round() {
     assert!(of_both.len() >= 3, "{}", of_both.len());
     let revisits: Vec<Value> = of_round("index.cdxj", 2, 2).collect();
     assert!(revisits.len() >= 50);
-    let asked: Vec<Value> = revisits
+    let captures_to_check: Vec<Value> = revisits
         .into_iter()
         .chain(of_round("index.cdxj", 1, 20))
         .chain(of_round("whole.warc.gz", 1, 20))
@@ -226,12 +235,12 @@ fn replayweb_page_shows_every_page_of_a_second_round() {
         .chain(of_round("round-1.wacz", 1, 20))
         .chain(of_both)
         .collect();
-    let told = json!({ "viewer": named("CRAWL_REPLAYWEB"), "archive": archive, "captures": asked });
+    let context = json!({ "viewer": named("CRAWL_REPLAYWEB"), "archive": archive, "captures": captures_to_check });
     let python = named("CRAWL_PYTHON_BIN").join("python");
-    said(&python, "replayweb.py", &[], &archive, &told.to_string());
+    run_program(&python, "replayweb.py", &[], &archive, &context.to_string());
 }
 
-/// The answer of a server of the web for a URL, asked without the crawler.
+/// Returns the web's response body for a URL, fetched without the crawler.
 fn body_of(web: &TestWeb, url: &str) -> Vec<u8> {
     let path = &url[web.url(0, "").len()..];
     let mut stream = TcpStream::connect(web.address(0)).unwrap();
@@ -243,7 +252,8 @@ fn body_of(web: &TestWeb, url: &str) -> Vec<u8> {
     answer.split_off(head + 4)
 }
 
-/// The page in a gzip file with a name of so many bytes, as a server may write another each time.
+/// Returns a page as a gzip file with a name of this length, since servers may write a different
+/// name each time.
 fn gzip_with(html: &str, name_bytes: usize) -> Answer {
     let mut gzip = GzBuilder::new()
         .filename(vec![b'x'; name_bytes])
@@ -254,20 +264,26 @@ fn gzip_with(html: &str, name_bytes: usize) -> Answer {
         .header("content-encoding", "gzip")
 }
 
-/// The path that a variable names.
+/// Returns the path in a variable.
 fn named(variable: &str) -> PathBuf {
     std::env::var_os(variable)
         .unwrap_or_else(|| panic!("{variable} is not set: cargo xtask test sets it"))
         .into()
 }
 
-/// The output of a program beside this file, told this.
-fn said(python: &Path, program: &str, args: &[PathBuf], folder: &Path, told: &str) -> String {
+/// Runs a program next to this file with `input` on stdin, and returns its output.
+fn run_program(
+    python: &Path,
+    program: &str,
+    args: &[PathBuf],
+    folder: &Path,
+    input: &str,
+) -> String {
     let programs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests");
     let mut child = Command::new(python)
         .arg(programs.join(program))
         .args(args)
-        // pywb looks for a config.yaml where it runs.
+        // pywb reads config.yaml from its working directory.
         .current_dir(folder)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .stdin(Stdio::piped())
@@ -276,7 +292,7 @@ fn said(python: &Path, program: &str, args: &[PathBuf], folder: &Path, told: &st
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(told.as_bytes()).unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
     drop(stdin);
     let ran = Ran::of_child(child);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

@@ -1,5 +1,5 @@
-//! The order of requests comes again, exactly: several hosts without gaps, later rounds, and crawls
-//! that were killed and went on.
+//! Replays reproduce the exact order of requests: with several hosts without gaps, in later rounds,
+//! and in crawls that were killed and resumed.
 
 use crawl_testweb::{Answer, Reply, Script, TestWeb};
 use serde_json::{Value, json};
@@ -8,8 +8,7 @@ use crate::harness::{Cmd, Dir, MAX_WAIT, setup};
 
 const HOSTS: u32 = 5;
 
-/// Hosts that link to each other, with servers that do more than answer, and pages that say nothing
-/// new.
+/// Hosts that link to each other, with servers that behave in various ways, and duplicate pages.
 fn web(seed: u64, pages: u64) -> TestWeb {
     let web = TestWeb::builder()
         .seed(seed)
@@ -35,7 +34,7 @@ fn web(seed: u64, pages: u64) -> TestWeb {
         .concat();
     for host in 0..HOSTS {
         links += &format!("<a href={}>x</a>", web.url(host, "/months/1"));
-        // They say the same, and each leads to others of its kind.
+        // Identical pages, each of which leads to similar ones.
         for month in 1..40 {
             let html = format!(
                 "<p>no events <a href=/months/{}>next</a><a href=/months/{}>later</a><a href=/>up</a>",
@@ -49,7 +48,7 @@ fn web(seed: u64, pages: u64) -> TestWeb {
     web
 }
 
-/// The arguments of a crawl of all hosts without gaps.
+/// Returns the arguments of a crawl of all hosts without gaps.
 fn crawl(web: &TestWeb) -> Vec<String> {
     let quick = "--output c --delay 0s --delay-factor 0 --per-host 4 --progress off";
     let mut args: Vec<String> = quick.split(' ').map(str::to_owned).collect();
@@ -64,17 +63,17 @@ fn args(args: &[String]) -> Vec<&str> {
     args.iter().map(String::as_str).collect()
 }
 
-/// Each request in the order of the ends: when, of whom, for what, and the answer.
+/// Returns the requests ordered by their ends, with times, host, URL and result.
 fn requests(dir: &Dir, name: &str) -> Vec<String> {
     let rows = dir.rows(&format!("{name}/requests.jsonl"));
-    let told = |row: &Value| {
+    let line = |row: &Value| {
         let columns = ["url", "purpose", "status", "failure", "start", "end"];
         columns.map(|name| row[name].to_string()).join(" ")
     };
-    rows.iter().map(told).collect()
+    rows.iter().map(line).collect()
 }
 
-/// Replays the crawl, and compares.
+/// Replays the crawl and compares the requests.
 fn check(dir: &Dir, cmd: &Cmd, web: &TestWeb) {
     web.take_log();
     let again = cmd.run(&["replay", "c", "--output", "again", "--json"]);
@@ -108,7 +107,7 @@ fn check(dir: &Dir, cmd: &Cmd, web: &TestWeb) {
 }
 
 #[test]
-fn ours_five_hosts_without_gaps_are_asked_in_the_same_order() {
+fn five_hosts_without_gaps_are_fetched_in_the_same_order() {
     let (dir, cmd) = setup("order-quick");
     let web = web(5, 60);
     assert_eq!(cmd.run(&args(&crawl(&web))).code, 0);
@@ -117,7 +116,7 @@ fn ours_five_hosts_without_gaps_are_asked_in_the_same_order() {
 }
 
 #[test]
-fn ours_later_rounds_come_in_the_same_order() {
+fn later_rounds_come_in_the_same_order() {
     let (dir, cmd) = setup("order-rounds");
     let web = web(6, 25);
     let mut all = crawl(&web);
@@ -130,7 +129,7 @@ fn ours_later_rounds_come_in_the_same_order() {
 }
 
 #[test]
-fn ours_a_crawl_that_was_killed_twice_comes_in_the_same_order() {
+fn a_crawl_that_was_killed_twice_comes_in_the_same_order() {
     let (dir, cmd) = setup("order-killed");
     let web = web(7, 60);
     let all = crawl(&web);

@@ -30,7 +30,7 @@ fn verdicts_name_the_deciding_line() {
 }
 
 #[test]
-fn other_records_and_preferences_are_told_with_their_lines() {
+fn other_records_and_preferences_are_printed_with_their_lines() {
     let (dir, cmd) = setup("records");
     dir.write(
         "robots.txt",
@@ -38,7 +38,7 @@ fn other_records_and_preferences_are_told_with_their_lines() {
          Clean-param: sid /forum\nHost: www.e.example\nSitemap: http://e.example/s.xml\n",
     );
     let text = cmd.run(&["robots", "--file", "robots.txt", "/a"]).ok();
-    let told: Vec<_> = text
+    let remarks: Vec<_> = text
         .lines()
         .filter(|line| line.starts_with("robots.txt line"))
         .collect();
@@ -48,7 +48,7 @@ fn other_records_and_preferences_are_told_with_their_lines() {
         robots.txt line 6: Clean-param: sid /forum
         robots.txt line 7: Host: www.e.example
         robots.txt line 8: Sitemap: http://e.example/s.xml"#]]
-    .assert_eq(&told[..5].join("\n"));
+    .assert_eq(&remarks[..5].join("\n"));
     let line = cmd
         .run(&["robots", "--json", "--file", "robots.txt", "/a"])
         .ok();
@@ -158,14 +158,14 @@ fn fetched_files_decide() {
         1,
         "unreachable: RFC 9309 section 2.3.1.4"
     );
-    // A redirect into loopback is followed only to a host that was typed.
+    // A redirect to loopback is followed only to a host given on the command line.
     let (moved, target) = (web.url(3, "/p"), web.url(0, "/robots.txt"));
     let ran = cmd.run(&["robots", "--json", &moved, &target]);
     let line = ran.stdout.lines().next().unwrap();
     let object: Value = serde_json::from_str(line).unwrap();
     assert_eq!(object["rule"], "Disallow: /p", "section 2.3.1.2");
-    let asked: Vec<String> = web.log().into_iter().map(|entry| entry.path).collect();
-    assert_eq!(asked, ["/robots.txt"; 7]);
+    let requested_paths: Vec<String> = web.log().into_iter().map(|entry| entry.path).collect();
+    assert_eq!(requested_paths, ["/robots.txt"; 7]);
     let ran = cmd.run(&["robots", "https://example.org/"]);
     assert!(
         ran.refusal(&dir)

@@ -1,4 +1,4 @@
-//! A crawl that draws a sample, or takes a random walk.
+//! Crawls that draw a sample or take a random walk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ use crate::harness::{Cmd, Dir, setup};
 const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
 
 #[test]
-fn ours_a_sample_is_drawn_told_of_and_explained() {
+fn a_sample_is_drawn_reported_and_explained() {
     let (dir, cmd) = setup("sample");
     let web = TestWeb::builder().hosts(1).pages(2).start();
     let listed: Vec<_> = (0..8)
@@ -61,32 +61,41 @@ fn ours_a_sample_is_drawn_told_of_and_explained() {
     assert!(report.contains("sample    3 drawn of 8 URLs\n"), "{report}");
     assert!(report.contains("    status 200: 100.0 % ("), "{report}");
     let explained = |url: &str| cmd.run(&["explain", "c", url]).ok();
-    let told = explained(of("not drawn")[0]);
-    assert!(told.contains("  sample: not drawn in stratum "), "{told}");
-    assert!(told.contains(" (3 of 8): its rank "), "{told}");
-    let told = explained(sampled[0]["url"].as_str().unwrap());
-    assert!(told.contains("  sample: drawn in stratum "), "{told}");
-    let told = explained(&web.url(0, "/further"));
+    let explanation = explained(of("not drawn")[0]);
     assert!(
-        told.contains("reason: sample, by `found after the draw`"),
-        "{told}"
+        explanation.contains("  sample: not drawn in stratum "),
+        "{explanation}"
+    );
+    assert!(
+        explanation.contains(" (3 of 8): its rank "),
+        "{explanation}"
+    );
+    let explanation = explained(sampled[0]["url"].as_str().unwrap());
+    assert!(
+        explanation.contains("  sample: drawn in stratum "),
+        "{explanation}"
+    );
+    let explanation = explained(&web.url(0, "/further"));
+    assert!(
+        explanation.contains("reason: sample, by `found after the draw`"),
+        "{explanation}"
     );
     // The same command changes nothing, and another sample needs another directory.
     let before = rows("pages.jsonl");
     let again = cmd.run(&[&[&*seed], &flags[..], &QUICK[..]].concat());
     assert_eq!((again.code, rows("pages.jsonl")), (0, before));
     let files_before = files(&dir.file("c"));
-    let other = cmd.run(&[&[&*seed, "--sample-seed", "2"], &flags[..], &QUICK[..]].concat());
-    assert_eq!(other.code, 2);
+    let other_seed = cmd.run(&[&[&*seed, "--sample-seed", "2"], &flags[..], &QUICK[..]].concat());
+    assert_eq!(other_seed.code, 2);
     assert!(
-        other.stderr.contains("was drawn with other settings"),
+        other_seed.stderr.contains("was drawn with other settings"),
         "{}",
-        other.stderr
+        other_seed.stderr
     );
     assert_eq!(files(&dir.file("c")), files_before);
 }
 
-/// The files of a crawl with their bytes, but for those of its state.
+/// Returns the files of a crawl with their bytes, except its state.
 fn files(crawl: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = every_file(crawl);
     files.retain(|path, _| !path.starts_with(crawl.join("state")));
@@ -109,7 +118,7 @@ fn every_file(crawl: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
-fn ours_a_sample_of_one_page_is_refused() {
+fn a_sample_of_one_page_is_refused() {
     let (_dir, cmd) = setup("sample-of-one");
     let ran = cmd.run(&["http://127.0.0.1:1/", "--sample", "1"]);
     assert_eq!(ran.code, 2);
@@ -133,7 +142,7 @@ fn typed<Row: serde::de::DeserializeOwned>(dir: &Dir, name: &str) -> Vec<Row> {
         .collect()
 }
 
-/// The pages of a sample with what their rows say of it, and the steps of a walk.
+/// Returns the pages of a sample with their sample fields, and the steps of a walk.
 fn chosen(dir: &Dir, crawl: &str) -> (BTreeMap<String, Value>, Vec<String>) {
     let pages = dir.rows(&format!("{crawl}/pages.jsonl")).into_iter();
     let pages = pages.filter(|row| !row["sample"].is_null());
@@ -149,8 +158,8 @@ fn chosen(dir: &Dir, crawl: &str) -> (BTreeMap<String, Value>, Vec<String>) {
     )
 }
 
-/// Kills a crawl again and again, at moments that its servers see, and holds what comes of it
-/// against one that nobody disturbs.
+/// Kills a crawl repeatedly, at moments observed by its servers, and compares the result with an
+/// undisturbed crawl.
 fn check_kills(cmd: &Cmd, dir: &Dir, flags: &[&str]) {
     const KILLS: usize = 5;
     let (web, seeds) = two_hosts();
@@ -179,9 +188,10 @@ fn check_kills(cmd: &Cmd, dir: &Dir, flags: &[&str]) {
     for kill in 1..=KILLS {
         let args = command("killed");
         let running = cmd.start(&args.iter().map(String::as_str).collect::<Vec<_>>());
-        // A crawl that is killed asks for no less than one that is not, so it comes to that.
-        let least = requests * kill / (KILLS + 2);
-        assert!(web.wait_for(Duration::from_secs(120), |log| log.len() >= least));
+        // A killed crawl sends at least as many requests as an undisturbed one, so this number is
+        // reached.
+        let min_requests = requests * kill / (KILLS + 2);
+        assert!(web.wait_for(Duration::from_secs(120), |log| log.len() >= min_requests));
         running.signal("KILL");
         running.end();
     }
@@ -207,7 +217,7 @@ fn check_kills(cmd: &Cmd, dir: &Dir, flags: &[&str]) {
 }
 
 #[test]
-fn ours_a_sample_is_the_same_however_often_its_crawl_is_killed() {
+fn a_sample_is_the_same_however_often_its_crawl_is_killed() {
     let (dir, cmd) = setup("sample-killed");
     check_kills(&cmd, &dir, &["--sample", "12", "--sample-by", "path"]);
     let (pages, _) = chosen(&dir, "whole");
@@ -216,7 +226,7 @@ fn ours_a_sample_is_the_same_however_often_its_crawl_is_killed() {
 }
 
 #[test]
-fn ours_a_walk_is_the_same_however_often_its_crawl_is_killed() {
+fn a_walk_is_the_same_however_often_its_crawl_is_killed() {
     let (dir, cmd) = setup("walk-killed");
     check_kills(&cmd, &dir, &["--walk", "30", "--walkers", "3"]);
     let (_, steps) = chosen(&dir, "whole");
@@ -224,16 +234,16 @@ fn ours_a_walk_is_the_same_however_often_its_crawl_is_killed() {
 }
 
 #[test]
-fn ours_a_walk_is_taken_told_of_and_explained() {
+fn a_walk_is_taken_reported_and_explained() {
     let (dir, cmd) = setup("walk");
     let (web, seeds) = two_hosts();
     let flags = ["--walk", "40", "--walkers", "2", "--output", "c"];
     let ran = cmd.run(&[&[&*seeds[0]], &flags[..], &QUICK[..]].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let steps = dir.rows("c/walk.jsonl");
-    let taken = steps.iter().filter(|row| row["how"] != "redirect");
-    assert_eq!(taken.count(), 80);
-    // Pages that were come to, and no other; sitemaps are not read.
+    let walked = steps.iter().filter(|row| row["how"] != "redirect");
+    assert_eq!(walked.count(), 80);
+    // Only pages that were visited. Sitemaps are not read.
     let pages = dir.rows("c/pages.jsonl");
     let came_to: BTreeSet<_> = steps.iter().map(|row| row["url"].to_string()).collect();
     for row in &pages {
@@ -242,8 +252,8 @@ fn ours_a_walk_is_taken_told_of_and_explained() {
         assert!(came_to.contains(&row["url"].to_string()), "{row}");
     }
     let excluded = dir.rows("c/excluded.jsonl");
-    let left = |row: &&Value| row["rule"] == "no walker came to it";
-    let left = excluded.iter().find(left).unwrap()["url"].clone();
+    let unvisited = |row: &&Value| row["rule"] == "no walker came to it";
+    let unvisited = excluded.iter().find(unvisited).unwrap()["url"].clone();
     let report = cmd.run(&["report", "c"]).ok();
     assert!(
         report.contains("walk      2 walkers, 80 steps to "),
@@ -256,24 +266,25 @@ fn ours_a_walk_is_taken_told_of_and_explained() {
     let html = dir.read("c/report.html");
     assert!(html.contains("<h2>Random walk</h2>"));
     let explained = |url: &str| cmd.run(&["explain", "c", url]).ok();
-    let told = explained(&seeds[0]);
+    let explanation = explained(&seeds[0]);
     assert!(
-        told.contains(" led to it, the first of them step 1 of walker "),
-        "{told}"
+        explanation.contains(" led to it, the first of them step 1 of walker "),
+        "{explanation}"
     );
-    let told = explained(left.as_str().unwrap());
+    let explanation = explained(unvisited.as_str().unwrap());
     assert!(
-        told.contains("reason: sample, by `no walker came to it`"),
-        "{told}"
+        explanation.contains("reason: sample, by `no walker came to it`"),
+        "{explanation}"
     );
     // The same command changes nothing, and another walk needs another directory.
-    let asked = web.log().len();
+    let request_count = web.log().len();
     let again = cmd.run(&[&[&*seeds[0]], &flags[..], &QUICK[..]].concat());
-    assert_eq!((again.code, web.log().len()), (0, asked));
+    assert_eq!((again.code, web.log().len()), (0, request_count));
     assert_eq!(dir.rows("c/walk.jsonl"), steps);
-    let other = cmd.run(&[&[&*seeds[0], "--sample-seed", "2"], &flags[..], &QUICK[..]].concat());
-    assert_eq!(other.code, 2, "{}", other.stderr);
-    // What is forgotten is in no step.
+    let other_seed =
+        cmd.run(&[&[&*seeds[0], "--sample-seed", "2"], &flags[..], &QUICK[..]].concat());
+    assert_eq!(other_seed.code, 2, "{}", other_seed.stderr);
+    // Forgotten pages are in no step.
     let page = pages[1]["url"].as_str().unwrap();
     let ran = cmd.run(&["forget", "c", page, "--reason", "asked"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -289,7 +300,7 @@ fn ours_a_walk_is_taken_told_of_and_explained() {
 }
 
 #[test]
-fn ours_a_walk_that_contradicts_itself_is_refused() {
+fn a_walk_that_contradicts_itself_is_refused() {
     let (_dir, cmd) = setup("walk-refused");
     for (flags, words) in [
         (
@@ -317,7 +328,7 @@ fn ours_a_walk_that_contradicts_itself_is_refused() {
 }
 
 #[test]
-fn ours_a_sample_of_what_the_sitemap_of_a_seed_lists_asks_for_no_other_page() {
+fn a_sample_from_a_seed_sitemap_fetches_no_other_pages() {
     let (dir, cmd) = setup("sample-sitemap");
     let web = TestWeb::builder().hosts(1).sitemap(false).start();
     let entries = (0..8).map(|page| {
@@ -342,8 +353,8 @@ fn ours_a_sample_of_what_the_sitemap_of_a_seed_lists_asks_for_no_other_page() {
     let (pages, _) = chosen(&dir, "c");
     let drawn = pages.values().filter(|row| row["how"] == "drawn");
     assert!(drawn.into_iter().all(|row| row["probability"] == 3.0 / 8.0));
-    let asked = web.log();
-    let asked = asked.iter().filter(|entry| entry.path.starts_with("/l"));
-    assert_eq!(asked.count(), 3);
+    let requests = web.log();
+    let requests = requests.iter().filter(|entry| entry.path.starts_with("/l"));
+    assert_eq!(requests.count(), 3);
     assert!(web.log().iter().all(|entry| entry.path != "/further"));
 }

@@ -1,4 +1,4 @@
-//! A search index from the command line: built as a crawl goes, built anew, searched.
+//! The search index from the command line: built during a crawl, rebuilt, and searched.
 
 use crawl_testweb::{Answer, LinkMix, TestWeb};
 use serde_json::Value;
@@ -59,10 +59,10 @@ fn paths(answer: &Value) -> Vec<String> {
 fn a_crawl_builds_an_index_and_it_answers() {
     let (dir, cmd) = setup("search");
     let web = web();
-    let said = crawl(&cmd, &web, &["--index", "on"]);
+    let stderr = crawl(&cmd, &web, &["--index", "on"]);
     assert!(
-        said.contains("  index:    3 pages (left out: noindex 1)\n"),
-        "{said}"
+        stderr.contains("  index:    3 pages (left out: noindex 1)\n"),
+        "{stderr}"
     );
     let answer: Value =
         serde_json::from_str(&cmd.run(&["search", "c", "tea", "--json"]).ok()).unwrap();
@@ -85,10 +85,10 @@ fn a_crawl_builds_an_index_and_it_answers() {
     let expected =
         format!("1. Green tea\n   Steamed leaves of the tea bush.\n   {url}\n\n1 page\n");
     assert_eq!(text, expected);
-    let meant = cmd.run(&["search", "c", "cofee"]).ok();
+    let correction = cmd.run(&["search", "c", "cofee"]).ok();
     assert!(
-        meant.starts_with("results for `coffee`\n\n1. Coffee\n"),
-        "{meant}"
+        correction.starts_with("results for `coffee`\n\n1. Coffee\n"),
+        "{correction}"
     );
     let rows = dir.rows("c/pages.jsonl");
     let hidden = rows
@@ -135,7 +135,7 @@ fn results_are_counted_and_narrowed_by_facets() {
 }
 
 #[test]
-fn nothing_found_is_no_error() {
+fn a_search_without_results_is_not_an_error() {
     let (_dir, cmd) = setup("search-none");
     crawl(&cmd, &web(), &["--index", "on"]);
     let ran = cmd.run(&["search", "c", "zzzz", "--json"]);
@@ -172,19 +172,19 @@ fn an_index_is_built_of_a_crawl_that_had_none() {
         hint: `crawl index c` builds one; `--index on` has a crawl build it as it goes"#]]
     .assert_eq(&refused.refusal(&dir));
     let ran = cmd.run(&["index", "c"]);
-    let said = "index: 3 pages (left out: noindex 1)\n";
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, said));
+    let counts = "index: 3 pages (left out: noindex 1)\n";
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, counts));
     assert!(cmd.run(&["search", "c", "tea"]).ok().contains("2 pages\n"));
     let ran = cmd.run(&["index", "c", "--json"]).ok();
-    let told: Value = serde_json::from_str(&ran).unwrap();
+    let result: Value = serde_json::from_str(&ran).unwrap();
     assert_eq!(
-        (&told["pages"], &told["left_out"]["noindex"]),
+        (&result["pages"], &result["left_out"]["noindex"]),
         (&3.into(), &1.into())
     );
 }
 
 #[test]
-fn what_can_t_be_searched_says_why() {
+fn a_failed_search_gives_its_reason() {
     let (dir, cmd) = setup("search-bad");
     let refused = cmd.run(&["search", "nowhere", "tea"]);
     expect_test::expect![[r#"

@@ -1,4 +1,4 @@
-//! Seeds that carry a scope, a depth and a label of their own.
+//! Seeds with their own scope, depth and label.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ const QUICK: [&str; 7] = [
     "0",
     "--progress",
     "off",
-    // The hosts of the test web lie on loopback.
+    // The test web's hosts are on loopback.
     "--allow-private",
 ];
 
-/// Four hosts, of which the third redirects to the fourth.
+/// Four hosts. The third redirects to the fourth.
 fn web() -> TestWeb {
     let page = |links: &[&str]| {
         let links = links.iter().map(|to| format!("<a href={to}>x</a>"));
@@ -53,7 +53,7 @@ fn list(web: &TestWeb, depth: u32) -> String {
     format!("# mixed\n{}{}\n", lines.concat(), web.url(4, "/"))
 }
 
-/// The label of each URL in the rows of a directory.
+/// Returns the label of each URL in the rows of a directory.
 fn labels(dir: &Dir, output: &str) -> BTreeMap<String, Value> {
     let rows = dir.rows(&format!("{output}/pages.jsonl")).into_iter();
     let rows = rows.map(|row| {
@@ -66,12 +66,12 @@ fn labels(dir: &Dir, output: &str) -> BTreeMap<String, Value> {
 }
 
 #[test]
-fn ours_a_seeds_own_settings_hold_in_its_area_and_outlast_a_cut() {
+fn settings_of_a_seed_apply_in_its_area_and_survive_an_interruption() {
     let (dir, cmd) = setup("terms");
     let web = web();
     dir.write("seeds.jsonl", &list(&web, 1));
     let begin = ["--seed-file", "seeds.jsonl", "--output", "c"];
-    // The first run ends early, and the second is told of no seed.
+    // The first run ends early, and the second is given no seeds.
     let ran = cmd.run(&[&begin[..], &QUICK, &["--max-pages", "3"]].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let ran = cmd.run(&[&["--output", "c", "--max-pages", "unlimited"], &QUICK[..]].concat());
@@ -91,16 +91,16 @@ fn ours_a_seeds_own_settings_hold_in_its_area_and_outlast_a_cut() {
     .into();
     assert_eq!(labels(&dir, "c"), expected);
     let excluded = dir.rows("c/excluded.jsonl");
-    let why = |host, path: &str| {
+    let explain = |host, path: &str| {
         let url = web.url(host, path);
         let row = excluded.iter().find(|row| row["url"] == url.as_str());
         let row = row.unwrap_or_else(|| panic!("{url} has no row"));
         format!("{}: {}", row["reason"], row["rule"]).replace('"', "")
     };
     let depth = format!("depth: depth 1 of seed {}", web.url(0, "/"));
-    assert_eq!(why(0, "/b"), depth);
-    assert_eq!(why(1, "/other"), "scope: host");
-    assert_eq!(why(1, "/two"), "scope: host");
+    assert_eq!(explain(0, "/b"), depth);
+    assert_eq!(explain(1, "/other"), "scope: host");
+    assert_eq!(explain(1, "/two"), "scope: host");
 
     let report: Value = serde_json::from_str(&cmd.run(&["report", "c", "--json"]).ok()).unwrap();
     let of_label = |label: &str| report["pages"]["by_label"][label]["total"].as_u64();
@@ -111,8 +111,8 @@ fn ours_a_seeds_own_settings_hold_in_its_area_and_outlast_a_cut() {
             .ok()
             .contains("label     docs: 2 pages (")
     );
-    let told = cmd.run(&["explain", "c", &web.url(3, "/more")]).ok();
-    assert!(told.contains("\n  label: moved\n"), "{told}");
+    let explanation = cmd.run(&["explain", "c", &web.url(3, "/more")]).ok();
+    assert!(explanation.contains("\n  label: moved\n"), "{explanation}");
     cmd.run(&["export", "c", "--to", "csv", "--out", "tables"]);
     let table = dir.read("tables/pages.csv");
     assert!(
@@ -120,31 +120,35 @@ fn ours_a_seeds_own_settings_hold_in_its_area_and_outlast_a_cut() {
         "{table}"
     );
 
-    // The same crawl once more over its archive.
+    // Replay the same crawl from its archive.
     let replayed = cmd.run(&["replay", "c", "--output", "r"]);
     assert_eq!(replayed.code, 0, "{}", replayed.stderr);
     assert!(!replayed.stdout.contains("seed:"), "{}", replayed.stdout);
     assert_eq!(labels(&dir, "r"), expected);
 
-    // Another depth is another: what lay too deep is asked for, and the other seeds stay as they are.
+    // With another depth, deeper URLs are fetched, and the other seeds remain as they are.
     let deeper = list(&web, 2);
     dir.write("seeds.jsonl", deeper.lines().nth(1).unwrap());
     let ran = cmd.run(&[&begin[..], &QUICK].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     expected.insert(web.url(0, "/b"), json!("press"));
     assert_eq!(labels(&dir, "c"), expected);
-    let kept: toml::Table = dir.read("c/crawl.toml").parse().unwrap();
-    let kept = serde_json::to_value(&kept["seed"]).unwrap();
-    assert_eq!(kept.as_array().unwrap().len(), 5);
-    assert_eq!(kept[0]["depth"], 2);
-    assert_eq!(kept[1]["scope"], "prefix");
-    assert_eq!(kept[4], web.url(4, "/").as_str());
-    let others = cmd.run(&["replay", "c", "--config", "c/crawl.toml", "--output", "s"]);
-    assert!(!others.stdout.contains("seed:"), "{}", others.stdout);
+    let stored: toml::Table = dir.read("c/crawl.toml").parse().unwrap();
+    let stored = serde_json::to_value(&stored["seed"]).unwrap();
+    assert_eq!(stored.as_array().unwrap().len(), 5);
+    assert_eq!(stored[0]["depth"], 2);
+    assert_eq!(stored[1]["scope"], "prefix");
+    assert_eq!(stored[4], web.url(4, "/").as_str());
+    let replay_with_config = cmd.run(&["replay", "c", "--config", "c/crawl.toml", "--output", "s"]);
+    assert!(
+        !replay_with_config.stdout.contains("seed:"),
+        "{}",
+        replay_with_config.stdout
+    );
 }
 
 #[test]
-fn ours_all_that_is_wrong_with_seeds_is_told_with_its_place() {
+fn all_errors_in_seeds_are_reported_with_their_place() {
     let (dir, cmd) = setup("wrong");
     dir.write(
         "seeds.jsonl",
@@ -187,7 +191,7 @@ fn ours_all_that_is_wrong_with_seeds_is_told_with_its_place() {
 }
 
 #[test]
-fn ours_a_file_of_settings_holds_seeds_as_tables() {
+fn a_file_of_settings_holds_seeds_as_tables() {
     let (dir, cmd) = setup("tables");
     let text = "seed = [\"http://127.0.0.1:1/\", { url = \"http://127.0.0.1:2/x/\", scope = \"prefix\", \
                 depth = 0, label = \"press \\\"x\\\"\" }]\n";
@@ -197,7 +201,7 @@ fn ours_a_file_of_settings_holds_seeds_as_tables() {
         .ok();
     let seeds = |text: &str| text.parse::<toml::Table>().unwrap()["seed"].clone();
     assert_eq!(seeds(&printed), seeds(text));
-    // All of them with settings of their own.
+    // Each of them has its own settings.
     let text =
         "[[seed]]\nurl = \"http://127.0.0.1:2/x/\"\nlabel = \"press\"\n[scope]\nmax-depth = 3\n";
     dir.write("study.toml", text);
@@ -213,7 +217,7 @@ fn ours_a_file_of_settings_holds_seeds_as_tables() {
 }
 
 #[test]
-fn ours_what_the_sitemap_of_a_seed_lists_are_seeds() {
+fn entries_of_a_seed_sitemap_are_seeds() {
     let (dir, cmd) = setup("sitemap");
     let page = |to: &str| Answer::html(&format!("<a href={to}>x</a>"));
     let web = TestWeb::builder()
@@ -269,11 +273,11 @@ fn ours_what_the_sitemap_of_a_seed_lists_are_seeds() {
     let ran = cmd.run(&[&words[..], &["--seed-file", "seeds.jsonl"]].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let rows = dir.rows("c/pages.jsonl");
-    let mut found: Vec<_> = rows
+    let mut listed: Vec<_> = rows
         .iter()
         .map(|row| (row["url"].as_str().unwrap(), row["depth"].as_u64().unwrap()))
         .collect();
-    found.sort_unstable();
+    listed.sort_unstable();
     let expected = [
         (0, "/maps/all", 0),
         (0, "/maps/part", 0),
@@ -289,7 +293,7 @@ fn ours_what_the_sitemap_of_a_seed_lists_are_seeds() {
         .map(|(url, depth)| (url.as_str(), *depth))
         .collect();
     expected.sort_unstable();
-    assert_eq!(found, expected);
+    assert_eq!(listed, expected);
     let label = |url: &str| labels(&dir, "c")[url].clone();
     assert_eq!(label(&web.url(0, "/linked")), "mapped");
     assert_eq!(label(&web.url(1, "/listed")), Value::Null);
@@ -298,7 +302,7 @@ fn ours_what_the_sitemap_of_a_seed_lists_are_seeds() {
         let row = excluded.iter().find(|row| row["url"] == url.as_str());
         row.unwrap_or_else(|| panic!("{url}"))["reason"].clone()
     };
-    // Those of its host have its label too, and the host's row names it.
+    // URLs on the seed's host have its label as well, and the host's row names it.
     for row in &excluded {
         let label = match row["url"].as_str().unwrap().starts_with(&web.url(0, "/")) {
             true => json!("mapped"),
@@ -318,7 +322,7 @@ fn ours_what_the_sitemap_of_a_seed_lists_are_seeds() {
     assert_eq!(reason(web.url(2, "/never")), "scope");
     assert_eq!(reason(web.url(0, "/deeper")), "scope");
 
-    // By the flag, and once more by the directory alone: the sitemap is remembered as one.
+    // Once by the flag, and once by the directory alone, which remembers the sitemap as one.
     let flag = [
         "--seed-sitemap",
         &web.url(0, "/maps/all"),
@@ -332,9 +336,9 @@ fn ours_what_the_sitemap_of_a_seed_lists_are_seeds() {
     let ran = cmd.run(&[&["--output", "d", "--max-pages", "unlimited"], &QUICK[..]].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(labels(&dir, "d").contains_key(&web.url(1, "/listed")));
-    let kept: toml::Table = dir.read("d/crawl.toml").parse().unwrap();
+    let stored: toml::Table = dir.read("d/crawl.toml").parse().unwrap();
     assert_eq!(
-        kept["seed"][0]["sitemap"].as_str(),
+        stored["seed"][0]["sitemap"].as_str(),
         Some(&*web.url(0, "/maps/all"))
     );
     let sitemap = web.url(0, "/maps/all");

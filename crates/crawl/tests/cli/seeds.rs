@@ -1,4 +1,4 @@
-//! Seeds: URLs and hosts, as words or by `--seed`.
+//! Seeds: URLs and hosts, as words or with `--seed`.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ fn fetched(dir: &Dir) -> BTreeSet<String> {
 }
 
 #[test]
-fn ours_a_url_alone_is_crawled() {
+fn a_url_alone_is_crawled() {
     let (dir, cmd) = setup("url");
     let web = TestWeb::builder().seed(7).hosts(1).pages(10).start();
     let seed = web.url(0, "/");
@@ -24,7 +24,7 @@ fn ours_a_url_alone_is_crawled() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let truth = web.truth(CrawlReach::Host).fetched_with_sitemaps();
     assert!(fetched(&dir).is_superset(&truth), "{}", ran.stderr);
-    // Without a flag at all it lies where the host says. A second lies between its requests.
+    // Without any flags, the directory is named after the host, and requests are a second apart.
     let web = TestWeb::builder().pages(1).sitemap(false);
     let web = web.script(0, "/", Answer::html("alone")).start();
     let authority = web.authority(0).replace(':', "-");
@@ -37,7 +37,7 @@ fn ours_a_url_alone_is_crawled() {
 }
 
 #[test]
-fn ours_hosts_and_urls_are_seeds_in_the_order_in_which_they_are_typed() {
+fn hosts_and_urls_are_seeds_in_the_order_in_which_they_are_typed() {
     let (dir, cmd) = setup("several");
     let page = || Answer::html("alone");
     let web = TestWeb::builder().hosts(3).sitemap(false);
@@ -57,17 +57,17 @@ fn ours_hosts_and_urls_are_seeds_in_the_order_in_which_they_are_typed() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let seeds = [web.url(0, "/"), second, web.url(2, "/x")];
     assert!(fetched(&dir).is_superset(&BTreeSet::from(seeds.clone())));
-    let kept: toml::Table = dir.read("c/crawl.toml").parse().unwrap();
-    let kept: Vec<&str> = kept["seed"]
+    let stored: toml::Table = dir.read("c/crawl.toml").parse().unwrap();
+    let stored: Vec<&str> = stored["seed"]
         .as_array()
         .unwrap()
         .iter()
         .map(|seed| seed.as_str().unwrap())
         .collect();
-    assert_eq!(kept, seeds);
+    assert_eq!(stored, seeds);
 }
 
-/// Wherever a crawl takes `host:port/path`, so do the commands that ask about a page.
+/// Wherever a crawl accepts `host:port/path`, so do the commands that take a page.
 #[test]
 fn a_bare_host_and_path_is_a_url_for_every_command() {
     let (dir, cmd) = setup("bare");
@@ -97,9 +97,9 @@ fn a_bare_host_and_path_is_a_url_for_every_command() {
 }
 
 #[test]
-fn ours_http_stands_in_for_https_and_that_is_said() {
+fn a_fallback_to_http_is_reported() {
     let (dir, cmd) = setup("stand-in");
-    // It takes connections, and says nothing of TLS.
+    // This server accepts connections but doesn't speak TLS.
     let web = TestWeb::builder()
         .domain("test")
         .hosts(1)
@@ -119,21 +119,21 @@ fn ours_http_stands_in_for_https_and_that_is_said() {
     let words = [&words[..], &QUICK].concat();
     let ran = cmd.run(&words);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let said = format!("): http://{host}/ is crawled\n");
+    let message = format!("): http://{host}/ is crawled\n");
     assert!(
         ran.stderr
             .starts_with(&format!("no connection by https://{host}/ (")),
         "{}",
         ran.stderr
     );
-    assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&message), "{}", ran.stderr);
     let requests = dir.rows("c/requests.jsonl");
     assert_eq!(requests.len(), web.log().len(), "each request is logged");
     assert!(
         dir.read("c/crawl.toml")
             .contains(&format!("seed = [\"http://{host}/\"]"))
     );
-    // The same command goes on with what was found, and tries nothing.
+    // The same command resumes with the chosen scheme, and tests no connections.
     let connections = web.connections();
     let again = cmd.run(&words);
     assert!(again.stderr.starts_with("finished: "), "{}", again.stderr);
@@ -141,7 +141,7 @@ fn ours_http_stands_in_for_https_and_that_is_said() {
 }
 
 #[test]
-fn ours_where_neither_answers_https_is_crawled() {
+fn without_any_connection_https_is_crawled() {
     let (dir, cmd) = setup("neither");
     let words = [
         "none.test:9",
@@ -160,7 +160,7 @@ fn ours_where_neither_answers_https_is_crawled() {
 }
 
 #[test]
-fn ours_what_is_a_file_or_a_crawl_here_is_no_host() {
+fn files_and_crawls_are_not_taken_for_hosts() {
     let (dir, cmd) = setup("files");
     dir.write(
         "crawl-a.example/crawl.toml",
@@ -187,7 +187,7 @@ fn ours_what_is_a_file_or_a_crawl_here_is_no_host() {
         "{}",
         ran.stderr
     );
-    // A folder may bear the name of the host that was crawled into it.
+    // A folder may have the name of the host that was crawled into it.
     let ran = cmd.run(&["b.example"]);
     assert!(
         ran.stderr.starts_with("error: no contact"),
@@ -197,7 +197,7 @@ fn ours_what_is_a_file_or_a_crawl_here_is_no_host() {
 }
 
 #[test]
-fn ours_seeds_are_taken_from_lists_stdin_and_sitemaps() {
+fn seeds_are_taken_from_lists_stdin_and_sitemaps() {
     let (dir, cmd) = setup("lists");
     let mut web = TestWeb::builder().hosts(1).sitemap(false);
     for path in ["/typed", "/listed", "/piped", "/mapped"] {
@@ -226,21 +226,21 @@ fn ours_seeds_are_taken_from_lists_stdin_and_sitemaps() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let seeds = ["/typed", "/listed", "/piped", "/mapped"].map(url);
     assert!(fetched(&dir).is_superset(&BTreeSet::from(seeds.clone())));
-    // They are seeds like any other: a run without one goes on with them.
-    let kept: toml::Table = dir.read("c/crawl.toml").parse().unwrap();
-    let kept = kept["seed"].as_array().unwrap().iter();
-    let kept: BTreeSet<_> = kept.map(|seed| seed.as_str().unwrap()).collect();
-    assert_eq!(kept, seeds.iter().map(String::as_str).collect());
+    // Listed seeds are like any other: a run without seeds resumes with them.
+    let stored: toml::Table = dir.read("c/crawl.toml").parse().unwrap();
+    let stored = stored["seed"].as_array().unwrap().iter();
+    let stored: BTreeSet<_> = stored.map(|seed| seed.as_str().unwrap()).collect();
+    assert_eq!(stored, seeds.iter().map(String::as_str).collect());
 }
 
 #[test]
-fn ours_a_file_of_settings_names_lists_of_seeds() {
+fn a_file_of_settings_names_lists_of_seeds() {
     let (dir, cmd) = setup("key");
     dir.write(
         "conf/study.toml",
         "seed = [\"a.example\"]\nseed-file = [\"more.txt\"]\n",
     );
-    // Its path begins where the program runs, and not where the file of settings lies.
+    // The path is relative to the working directory, not to the settings file.
     dir.write("more.txt", "b.example\n");
     let of_file = ["config", "--effective", "--config", "conf/study.toml"];
     let printed = cmd.run(&of_file).ok();
@@ -249,7 +249,7 @@ fn ours_a_file_of_settings_names_lists_of_seeds() {
         "{printed}"
     );
     assert!(!printed.contains("seed-file"), "{printed}");
-    // Flags win over it, as over any key.
+    // Flags override it, as for any key.
     let printed = cmd
         .run(&[&of_file[..], &["--seed", "c.example"]].concat())
         .ok();
@@ -271,7 +271,7 @@ fn ours_a_file_of_settings_names_lists_of_seeds() {
 }
 
 #[test]
-fn ours_all_that_is_wrong_with_lists_of_seeds_is_told_at_once() {
+fn all_errors_in_seed_lists_are_reported_at_once() {
     let (dir, cmd) = setup("lists");
     dir.write("a.txt", "http://a.example/\nexample\n");
     dir.write("b.txt", "# none\n");
@@ -287,7 +287,7 @@ fn ours_all_that_is_wrong_with_lists_of_seeds_is_told_at_once() {
         hint: name a file that exists; a relative path begins where the command is given
         error: no contact is given, and a.example is not yours alone
         hint: give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you"#]].assert_eq(&ran.refusal(&dir));
-    // Lines that contradict each other are told beside one that is broken.
+    // Contradicting lines are reported along with a broken one.
     dir.write(
         "a.txt",
         "{\"url\":\"http://127.0.0.1/\",\"depth\":1}\n{\"url\":\"http://127.0.0.1/\",\"depth\":2}\nexample\n",

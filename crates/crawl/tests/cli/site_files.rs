@@ -1,4 +1,4 @@
-//! `crawl export` to files that a site publishes: Markdown, llms.txt, sitemaps.
+//! `crawl export` to files for a site to publish: Markdown, llms.txt, sitemaps.
 
 use crawl_testweb::{Answer, LinkMix, TestWeb};
 use expect_test::expect;
@@ -13,7 +13,7 @@ fn export(cmd: &Cmd, to: &str, out: &str) -> String {
     ran.stderr + &ran.stdout
 }
 
-/// A crawl of two rounds: between them `/tea.html` changes.
+/// A crawl of two rounds. `/tea.html` changes in between.
 fn crawled() -> (Dir, Cmd, TestWeb) {
     let (dir, cmd) = setup("site-files");
     let page = |title: &str, words: &str| {
@@ -74,10 +74,10 @@ fn folder(web: &TestWeb) -> String {
 }
 
 #[test]
-fn pages_become_files_that_lead_to_each_other() {
+fn pages_become_files_that_link_to_each_other() {
     let (dir, cmd, web) = crawled();
-    let said = export(&cmd, "markdown", "md");
-    assert_eq!(said, "md written: 3 pages\n");
+    let message = export(&cmd, "markdown", "md");
+    assert_eq!(message, "md written: 3 pages\n");
     let text = dir.read(&format!("md/{}/tea.md", folder(&web)));
     let (front, text) = text.split_once("---\n\n").unwrap();
     assert!(
@@ -99,11 +99,11 @@ fn pages_become_files_that_lead_to_each_other() {
 }
 
 #[test]
-fn a_list_for_models_leaves_out_what_its_site_refuses_them() {
+fn a_list_for_models_omits_pages_that_refuse_ai_input() {
     let (dir, cmd, web) = crawled();
-    let said = export(&cmd, "llms-txt", "llms.txt");
+    let message = export(&cmd, "llms-txt", "llms.txt");
     assert_eq!(
-        said,
+        message,
         "llms.txt written: 2 pages; 1 page left out, as their time is over or their site refuses \
          ai-input\n"
     );
@@ -127,11 +127,11 @@ fn a_list_for_models_leaves_out_what_its_site_refuses_them() {
 }
 
 #[test]
-fn a_sitemap_tells_changes_that_were_seen() {
+fn a_sitemap_has_the_times_of_observed_changes() {
     let (dir, cmd, web) = crawled();
-    let said = export(&cmd, "sitemap", "maps");
+    let message = export(&cmd, "sitemap", "maps");
     assert_eq!(
-        said,
+        message,
         "maps written: 3 pages in 1 file, 2 with the date of a change\n"
     );
     let text = dir.read(&format!("maps/{}/sitemap.xml", folder(&web)));
@@ -146,7 +146,7 @@ fn a_sitemap_tells_changes_that_were_seen() {
         entry("/cups"),
         "<lastmod>2026-01-02T03:04:05Z</lastmod></url>"
     );
-    // Its header says January, but a later fetch found other words.
+    // The page's header states a date in January, but a later fetch saw different text.
     let rows = dir.rows("c/pages.jsonl");
     let changed = rows.iter().find(|row| row["change"] == "changed").unwrap();
     let second = changed["fetched_at"]

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::harness::{Ran, setup};
 
-/// Prints the labels of a chart's bars as its XML has them: a line for each bar.
+/// Prints the labels of a chart's bars from its XML, one line per bar.
 const READ_CHART: &str = "\
 import sys
 from xml.etree import ElementTree
@@ -20,10 +20,11 @@ for bar, width in enumerate(widths):
     print(*labels[2 * bar:2 * bar + 2], round(width / max(widths), 2))
 ";
 
-/// `CRAWL_PYTHON_BIN` names the programs of a Python environment; nothing in it is imported.
+/// `CRAWL_PYTHON_BIN` is the folder of programs of a Python environment, of which nothing is
+/// imported.
 #[test]
 #[ignore = "needs Python: cargo xtask test sets it up"]
-fn ours_the_study_of_the_examples_ends_with_a_table_and_a_chart_of_the_reports_sums() {
+fn the_study_of_the_examples_ends_with_a_table_and_a_chart_of_the_reports_sums() {
     let (dir, cmd) = setup("study");
     let web = TestWeb::builder()
         .pages(6)

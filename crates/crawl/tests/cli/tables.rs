@@ -1,4 +1,4 @@
-//! Tables of a crawl and its link graph, read by the tools that researchers have.
+//! Tables of a crawl and its link graph, read by common research tools.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,11 +7,11 @@ use crawl_testweb::{Answer, TestWeb};
 
 use crate::harness::{Ran, setup};
 
-/// The name of a crawl of Common Crawl's, after which its example queries ask.
+/// A Common Crawl crawl, which its example queries select.
 const CRAWL: &str = "CC-MAIN-2018-05";
 
-/// `CRAWL_PYTHON_BIN` names the programs of a Python environment with DuckDB, pyarrow, polars and
-/// networkx (pure Python, 2.1 MB to fetch).
+/// `CRAWL_PYTHON_BIN` is the folder of programs of a Python environment with DuckDB, pyarrow,
+/// polars and networkx (pure Python, 2.1 MB to fetch).
 #[test]
 #[ignore = "needs DuckDB, pyarrow, polars and networkx: cargo xtask test sets them up"]
 fn duckdb_pyarrow_polars_and_networkx_find_what_the_report_and_the_rows_have() {
@@ -45,7 +45,7 @@ fn duckdb_pyarrow_polars_and_networkx_find_what_the_report_and_the_rows_have() {
         .args(["parquet", "csv", "graph"].map(|folder| dir.file(folder)));
     let read = Ran::of_command(&mut read);
     assert_eq!(read.code, 0, "{}", read.stderr);
-    // Each table has rows, so no comparison was one of nothing.
+    // Every table has rows, so no comparison was of empty tables.
     let tables: Vec<_> = read
         .stdout
         .lines()

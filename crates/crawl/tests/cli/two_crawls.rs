@@ -1,4 +1,4 @@
-//! Two crawls of one user that would ask the same host.
+//! Two crawls of one user that want to fetch from the same host.
 
 use crawl_testweb::TestWeb;
 
@@ -7,7 +7,7 @@ use crate::harness::{MAX_WAIT, setup};
 const QUICK: [&str; 4] = ["--delay-factor", "0", "--progress", "off"];
 
 #[test]
-fn ours_a_host_that_another_crawl_asks_is_named_with_its_directory() {
+fn a_host_locked_by_another_crawl_is_named_with_its_directory() {
     let (dir, cmd) = setup("two");
     let web = TestWeb::builder().seed(3).hosts(1).pages(30).start();
     let seed = web.url(0, "/");
@@ -29,15 +29,15 @@ fn ours_a_host_that_another_crawl_asks_is_named_with_its_directory() {
     let host = web.authority(0);
     let waits = format!("WARN {host} is waited for: another crawl is asking it, since 20");
     assert!(second.stderr.contains(&waits), "{}", second.stderr);
-    let told = second.stderr.lines().filter(|line| line.contains("since"));
-    let told: Vec<&str> = told.collect();
+    let messages = second.stderr.lines().filter(|line| line.contains("since"));
+    let messages: Vec<&str> = messages.collect();
     assert!(
-        told.len() >= 2 && told.iter().all(|line| line.contains(&directory)),
-        "{told:?}"
+        messages.len() >= 2 && messages.iter().all(|line| line.contains(&directory)),
+        "{messages:?}"
     );
     assert_eq!(second.code, 1, "{}", second.stderr);
 
-    // Of a crawl that was killed nothing is left that the next would mind.
+    // A killed crawl leaves nothing that blocks the next one.
     let running = dir.file("home/.cache/crawl/running");
     let entries = || running.read_dir().unwrap().count();
     assert_eq!(entries(), 1, "the second is gone");

@@ -1,4 +1,4 @@
-//! `crawl verify`: crawls of all kinds are whole, and what was changed is named.
+//! `crawl verify`: crawls of all kinds are intact, and every change is reported.
 
 use std::fs;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::harness::{Cmd, Dir, setup};
 
-/// Two rounds over pages that stay, change and go, with redirects, robots rules, a site that wants
-/// no copy kept, and links.
+/// Crawls two rounds of pages that stay, change and disappear, with redirects, robots rules, a site
+/// that forbids archiving, and links.
 fn crawl(cmd: &Cmd, output: &str) {
     let front = "<title>front</title><a href=/gone>a</a><a href=/moved>b</a><a href=/barred>c</a>\
                  <a href=/same>d</a><a href=/kept-out>e</a><a href=/cut>f</a>";
@@ -56,7 +56,7 @@ fn crawl(cmd: &Cmd, output: &str) {
     }
 }
 
-/// Verifies and gives exit code and findings.
+/// Verifies the crawl, and returns the exit code and the findings.
 fn verify(cmd: &Cmd, dir: &str) -> (i32, Value) {
     let ran = cmd.run(&["verify", dir, "--json"]);
     assert_eq!(ran.stderr, "");
@@ -82,77 +82,83 @@ fn replaced(bytes: &mut Vec<u8>, from: &str, to: &str) {
 }
 
 #[test]
-fn ours_a_crawl_of_two_rounds_is_whole_and_what_is_changed_in_it_is_named() {
+fn a_crawl_of_two_rounds_is_intact_and_changes_to_it_are_reported() {
     let (dir, cmd) = setup("verify");
     crawl(&cmd, "c");
-    let (code, found) = verify(&cmd, "c");
-    assert_eq!(code, 0, "{found:#}");
-    assert_eq!(found["is_ended"], true);
+    let (code, findings) = verify(&cmd, "c");
+    assert_eq!(code, 0, "{findings:#}");
+    assert_eq!(findings["is_ended"], true);
     let rows: usize = ["pages", "requests", "excluded", "links", "hosts", "waiting"]
         .map(|name| dir.rows(&format!("c/{name}.jsonl")).len())
         .iter()
         .sum();
-    assert_eq!(found["checked"]["rows"], rows);
-    assert!(found["checked"]["records"].as_u64() > Some(60), "{found:#}");
+    assert_eq!(findings["checked"]["rows"], rows);
+    assert!(
+        findings["checked"]["records"].as_u64() > Some(60),
+        "{findings:#}"
+    );
     let text = cmd.run(&["verify", "c"]).ok();
     assert!(text.ends_with("defects    none\n"), "{text}");
 
-    let told = |found: &Value| found.to_string();
-    let found = doctored(&dir, &cmd, "c/pages.jsonl", |bytes| {
+    let as_text = |findings: &Value| findings.to_string();
+    let findings = doctored(&dir, &cmd, "c/pages.jsonl", |bytes| {
         replaced(bytes, "\"depth\":1", "\"depth\":2");
     });
     assert!(
-        told(&found).contains("column `depth` is not what the record"),
-        "{found}"
+        as_text(&findings).contains("column `depth` is not what the record"),
+        "{findings}"
     );
-    let found = doctored(&dir, &cmd, "c/pages.jsonl", |bytes| {
+    let findings = doctored(&dir, &cmd, "c/pages.jsonl", |bytes| {
         replaced(bytes, "\"status\":200", "\"status\":201");
     });
     assert!(
-        told(&found).contains("its status is not that of line"),
-        "{found}"
+        as_text(&findings).contains("its status is not that of line"),
+        "{findings}"
     );
-    let found = doctored(&dir, &cmd, "c/pages.jsonl", |bytes| {
+    let findings = doctored(&dir, &cmd, "c/pages.jsonl", |bytes| {
         replaced(bytes, "\"title\"", "\"tidle\"");
     });
     assert!(
-        told(&found).contains("no row has a column `tidle`"),
-        "{found}"
+        as_text(&findings).contains("no row has a column `tidle`"),
+        "{findings}"
     );
-    let found = doctored(&dir, &cmd, "c/requests.jsonl", |bytes| {
+    let findings = doctored(&dir, &cmd, "c/requests.jsonl", |bytes| {
         replaced(bytes, "\"start\":1", "\"start\":2");
     });
     assert!(
-        told(&found).contains("requests.jsonl has no row for this URL"),
-        "{found}"
+        as_text(&findings).contains("requests.jsonl has no row for this URL"),
+        "{findings}"
     );
-    let found = doctored(&dir, &cmd, "c/report.json", |bytes| {
+    let findings = doctored(&dir, &cmd, "c/report.json", |bytes| {
         replaced(bytes, "\"total\": ", "\"total\": 9");
     });
-    assert!(told(&found).contains("`pages.total` is 9"), "{found}");
-    let found = doctored(&dir, &cmd, "c/hosts.jsonl", |bytes| {
+    assert!(
+        as_text(&findings).contains("`pages.total` is 9"),
+        "{findings}"
+    );
+    let findings = doctored(&dir, &cmd, "c/hosts.jsonl", |bytes| {
         replaced(bytes, "whole", "blocked");
     });
-    assert!(told(&found).contains("\"line\":"), "{found}");
-    let found = doctored(&dir, &cmd, "c/archive/index.cdxj", |bytes| {
+    assert!(as_text(&findings).contains("\"line\":"), "{findings}");
+    let findings = doctored(&dir, &cmd, "c/archive/index.cdxj", |bytes| {
         replaced(bytes, "\"status\": \"200\"", "\"status\": \"203\"");
     });
     assert!(
-        told(&found).contains("it is not the line of the record at offset"),
-        "{found}"
+        as_text(&findings).contains("it is not the line of the record at offset"),
+        "{findings}"
     );
-    let found = doctored(&dir, &cmd, "c/archive/captures.cdxj", |bytes| {
+    let findings = doctored(&dir, &cmd, "c/archive/captures.cdxj", |bytes| {
         let end = bytes.iter().position(|&byte| byte == b'\n').unwrap();
         bytes.drain(..=end);
     });
     assert!(
-        told(&found).contains("no line of archive/captures.cdxj names"),
-        "{found}"
+        as_text(&findings).contains("no line of archive/captures.cdxj names"),
+        "{findings}"
     );
 }
 
 #[test]
-fn ours_a_byte_that_changes_in_a_warc_file_is_named_by_the_record() {
+fn a_changed_byte_in_a_warc_file_is_reported_by_its_record() {
     let (dir, cmd) = setup("verify-flips");
     crawl(&cmd, "c");
     let name = fs::read_dir(dir.file("c/archive"))
@@ -164,45 +170,45 @@ fn ours_a_byte_that_changes_in_a_warc_file_is_named_by_the_record() {
     let length = fs::metadata(dir.file("c").join(&file)).unwrap().len() as usize;
     for step in 0..12 {
         let at = step * length / 12 + 40;
-        let found = doctored(&dir, &cmd, &format!("c/{file}"), |bytes| {
+        let findings = doctored(&dir, &cmd, &format!("c/{file}"), |bytes| {
             bytes[at] ^= 1 << (step % 8);
         });
-        let named = found.as_array().unwrap().iter().find(|finding| {
+        let named = findings.as_array().unwrap().iter().find(|finding| {
             finding["file"] == file && finding["offset"].as_u64() <= Some(at as u64)
         });
-        assert!(named.is_some(), "byte {at}: {found}");
+        assert!(named.is_some(), "byte {at}: {findings}");
     }
 }
 
 #[test]
-fn ours_a_crawl_that_was_killed_is_verified_as_far_as_it_was_committed() {
+fn a_killed_crawl_is_verified_up_to_its_last_commit() {
     let (dir, cmd) = setup("verify-killed");
     crawl(&cmd, "c");
     fs::remove_file(dir.file("c/waiting.jsonl")).unwrap();
     fs::remove_file(dir.file("c/archive/index.cdxj")).unwrap();
-    // As the beginning of a run leaves the list.
+    // The list as it is at the start of a run.
     crawl_archive::keep_archive_digests(&dir.file("c")).unwrap();
     let mut rows = fs::read(dir.file("c/pages.jsonl")).unwrap();
     rows.extend_from_slice(b"{\"url\":\"http");
     fs::write(dir.file("c/pages.jsonl"), rows).unwrap();
-    let (code, found) = verify(&cmd, "c");
-    let checked = &found["checked"];
-    assert_eq!(checked["files"], checked["warc_files"], "{found:#}");
+    let (code, findings) = verify(&cmd, "c");
+    let checked = &findings["checked"];
+    assert_eq!(checked["files"], checked["warc_files"], "{findings:#}");
     assert_eq!(
-        (code, &found["is_ended"]),
+        (code, &findings["is_ended"]),
         (0, &Value::from(false)),
-        "{found:#}"
+        "{findings:#}"
     );
     assert!(
-        found["notes"]
+        findings["notes"]
             .to_string()
             .contains("the last line has no end"),
-        "{found:#}"
+        "{findings:#}"
     );
 }
 
 #[test]
-fn ours_a_crawl_out_of_which_a_page_was_taken_is_whole() {
+fn a_crawl_without_a_forgotten_page_is_intact() {
     let (dir, cmd) = setup("verify-forgotten");
     crawl(&cmd, "c");
     let rows = dir.rows("c/pages.jsonl");
@@ -221,8 +227,8 @@ fn ours_a_crawl_out_of_which_a_page_was_taken_is_whole() {
     ]);
     assert_eq!(forgotten.code, 0, "{}", forgotten.stderr);
     assert!(dir.rows("c/pages.jsonl").len() < rows.len());
-    let (code, found) = verify(&cmd, "c");
-    assert_eq!(code, 0, "{found:#}");
+    let (code, findings) = verify(&cmd, "c");
+    assert_eq!(code, 0, "{findings:#}");
 }
 
 #[test]
@@ -237,9 +243,9 @@ fn directories_that_hold_no_crawl_can_not_be_verified() {
     );
 }
 
-/// All files of a crawl's directory by their paths.
+/// Returns all files of a crawl's directory by path.
 fn files(dir: &Dir, crawl: &str) -> Vec<(String, Vec<u8>)> {
-    let mut found = Vec::new();
+    let mut contents = Vec::new();
     let mut folders = vec![crawl.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(dir.file(&folder)).unwrap() {
@@ -247,16 +253,16 @@ fn files(dir: &Dir, crawl: &str) -> Vec<(String, Vec<u8>)> {
             let path = format!("{folder}/{}", entry.file_name().to_str().unwrap());
             match entry.file_type().unwrap().is_dir() {
                 true => folders.push(path),
-                false => found.push((path.clone(), fs::read(dir.file(&path)).unwrap())),
+                false => contents.push((path.clone(), fs::read(dir.file(&path)).unwrap())),
             }
         }
     }
-    found.sort();
-    found
+    contents.sort();
+    contents
 }
 
 #[test]
-fn ours_each_flipped_bit_of_a_crawl_at_rest_is_named_by_its_file() {
+fn a_flipped_bit_is_reported_by_its_file() {
     let (dir, cmd) = setup("verify-rest");
     crawl(&cmd, "c");
     let scratch = dir.file("scratch");
@@ -264,7 +270,7 @@ fn ours_each_flipped_bit_of_a_crawl_at_rest_is_named_by_its_file() {
     let root = dir.file("c");
     let whole = crawl_bundle::verify(&root, &scratch).unwrap();
     assert!(whole.is_whole() && whole.unchecked.is_empty(), "{whole}");
-    // To look at a crawl changes nothing in it.
+    // Reading a crawl changes nothing in it.
     let seed = dir.rows("c/pages.jsonl")[0]["url"].clone();
     let seed = seed.as_str().unwrap();
     for looks in [
@@ -285,39 +291,43 @@ fn ours_each_flipped_bit_of_a_crawl_at_rest_is_named_by_its_file() {
         let mut flipped = bytes.clone();
         flipped[at] ^= 1 << (flip % 8);
         fs::write(dir.file(path), &flipped).unwrap();
-        let found = crawl_bundle::verify(&root, &scratch).unwrap();
+        let findings = crawl_bundle::verify(&root, &scratch).unwrap();
         fs::write(dir.file(path), bytes).unwrap();
         let name = path.strip_prefix("c/").unwrap();
-        let is_named = found.findings.iter().any(|finding| finding.file == name);
-        assert!(is_named, "bit {} of byte {at} of {name}: {found}", flip % 8);
+        let is_named = findings.findings.iter().any(|finding| finding.file == name);
+        assert!(
+            is_named,
+            "bit {} of byte {at} of {name}: {findings}",
+            flip % 8
+        );
     }
-    let (code, found) = verify(&cmd, "c");
-    assert_eq!(code, 0, "{found:#}");
-    // What comes or goes is named too.
+    let (code, findings) = verify(&cmd, "c");
+    assert_eq!(code, 0, "{findings:#}");
+    // Added and removed files are reported too.
     dir.write("c/archive/crawl-x-00001.warc.gz", "");
-    let found = crawl_bundle::verify(&root, &scratch).unwrap().to_string();
+    let findings = crawl_bundle::verify(&root, &scratch).unwrap().to_string();
     let unlisted = "archive/crawl-x-00001.warc.gz: digests.jsonl does not list it";
     let unnamed = "archive/crawl-x-00001.warc.gz: neither captures.cdxj nor pages.jsonl names";
     assert!(
-        found.contains(unlisted) && found.contains(unnamed),
-        "{found}"
+        findings.contains(unlisted) && findings.contains(unnamed),
+        "{findings}"
     );
     fs::remove_file(dir.file("c/archive/crawl-x-00001.warc.gz")).unwrap();
     fs::remove_file(dir.file("c/waiting.jsonl")).unwrap();
-    let found = doctored(&dir, &cmd, "c/report.json", |bytes| {
+    let findings = doctored(&dir, &cmd, "c/report.json", |bytes| {
         replaced(bytes, "\"total\": ", "\"total\": 9");
     });
-    let found = found.to_string();
+    let findings = findings.to_string();
     for defect in ["waiting.jsonl", "`pages.total` is 9"] {
-        assert!(found.contains(defect), "{defect} in {found}");
+        assert!(findings.contains(defect), "{defect} in {findings}");
     }
 }
 
 #[test]
-fn ours_a_value_that_became_null_is_named_by_what_others_say() {
+fn a_nulled_value_is_detected_from_other_records() {
     let (dir, cmd) = setup("verify-null");
     crawl(&cmd, "c");
-    // As in the directory of a version that left no digests.
+    // Older versions did not write the digests.
     fs::remove_file(dir.file("c/digests.jsonl")).unwrap();
     assert_eq!(verify(&cmd, "c").0, 0);
     let nulled = |column: &str, is_it: &dyn Fn(&Value) -> bool| {
@@ -325,12 +335,12 @@ fn ours_a_value_that_became_null_is_named_by_what_others_say() {
         let row = rows.iter_mut().find(|row| is_it(row)).unwrap();
         row[column] = Value::Null;
         let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
-        let found = doctored(&dir, &cmd, "c/pages.jsonl", |bytes| {
+        let findings = doctored(&dir, &cmd, "c/pages.jsonl", |bytes| {
             *bytes = lines.into_bytes();
         });
-        found.to_string()
+        findings.to_string()
     };
-    // Records of sitemaps do not say that they have a row.
+    // Records of sitemaps don't refer to their row.
     let is_page = |row: &Value| !row["url"].as_str().unwrap().ends_with("/sitemap.xml");
     let has = |column: &'static str| move |row: &Value| !row[column].is_null() && is_page(row);
     for (column, defect) in [
@@ -345,13 +355,13 @@ fn ours_a_value_that_became_null_is_named_by_what_others_say() {
         ("withheld", "column `withheld` is not what the record"),
         ("via", "column `via` is not what the record"),
     ] {
-        let found = nulled(column, &has(column));
-        assert!(found.contains(defect), "{defect} in {found}");
+        let findings = nulled(column, &has(column));
+        assert!(findings.contains(defect), "{defect} in {findings}");
     }
-    let found = doctored(&dir, &cmd, "c/pages.jsonl", |bytes| {
+    let findings = doctored(&dir, &cmd, "c/pages.jsonl", |bytes| {
         let sample = "\"sample\":{\"how\":\"drawn\",\"stratum\":\"a\",\"drawn\":1,\"of\":2,\"probability\":0.5}";
         replaced(bytes, "\"sample\":null", sample);
     });
     let defect = "column `sample` tells of a sample, and crawl.toml of none";
-    assert!(found.to_string().contains(defect), "{found}");
+    assert!(findings.to_string().contains(defect), "{findings}");
 }

@@ -1,4 +1,4 @@
-//! Documents that are kept, and those that are not, by type, size and language.
+//! Filters on the type, size and language of documents.
 
 use std::collections::BTreeMap;
 
@@ -48,23 +48,23 @@ fn site() -> TestWeb {
     web
 }
 
-/// The pages by path: what is unwanted of them, the bytes that came, and the error.
+/// Returns the pages by path, with the filter that rejected them, the bytes received and the error.
 fn rows(dir: &Dir, name: &str) -> String {
     let rows = dir.rows(&format!("{name}/pages.jsonl"));
     let rows = rows.iter().map(|row| {
         let path = row["url"].as_str().unwrap().splitn(4, '/').last().unwrap();
         let word = |key: &str| row[key].as_str().unwrap_or("-").to_owned();
-        let told = format!("{} {} {}", word("unwanted"), row["bytes"], word("error"));
-        (path.to_owned(), told)
+        let line = format!("{} {} {}", word("unwanted"), row["bytes"], word("error"));
+        (path.to_owned(), line)
     });
     let rows: BTreeMap<String, String> = rows.collect();
     rows.iter()
-        .map(|(path, told)| format!("/{path}: {told}\n"))
+        .map(|(path, line)| format!("/{path}: {line}\n"))
         .collect()
 }
 
 #[test]
-fn ours_what_is_unwanted_has_a_row_and_no_body() {
+fn unwanted_documents_have_a_row_and_no_body() {
     let (dir, cmd) = setup("wanted");
     let web = site();
     let seed = web.url(0, "/");
@@ -125,37 +125,37 @@ fn ours_what_is_unwanted_has_a_row_and_no_body() {
         assert_eq!(outcomes[outcome], count, "{outcomes}");
     }
     let explained = cmd.run(&["explain", "c", &web.url(0, "/a.png")]).ok();
-    let told = "not wanted, and its body not kept: content-type image/png";
-    assert!(explained.contains(told), "{explained}");
+    let reason = "not wanted, and its body not kept: content-type image/png";
+    assert!(explained.contains(reason), "{explained}");
     let verified = cmd.run(&["verify", "c"]).ok();
     assert!(verified.contains("defects    none"), "{verified}");
-    // Nothing that was left out is found, and a replay has no body of what was read and not kept.
+    // Rejected pages aren't found, and a replay lacks the bodies that were read but not kept.
     assert!(!cmd.run(&["search", "c", "t"]).ok().contains("/fr"));
     let again = cmd.run(&["replay", "c", "--output", "r", "--json"]).ok();
     let again: Value = serde_json::from_str(&again).unwrap();
     assert_eq!(again["settings"], Value::Array(Vec::new()));
     assert_eq!(again["not_archived"], 2);
 
-    // What leads on is read, whatever its type.
+    // Pages that lead to others are read, whatever their type.
     crawl(
         "p",
         &["--content-type", "application/pdf", "--max-body", "100kB"],
     );
-    let found = rows(&dir, "p");
+    let pages = rows(&dir, "p");
     for line in [
         "/: content-type text/html 192 -\n",
         "/beyond: content-type text/html",
         "/long.pdf: - 5000 -\n",
         "/a.png: content-type image/png 0 -\n",
     ] {
-        assert!(found.contains(line), "{found}");
+        assert!(pages.contains(line), "{pages}");
     }
     // A directory remembers its filters.
-    let asked = web.log().len();
+    let request_count = web.log().len();
     let again = cmd.run(&["--output", "p", "--progress", "off"]);
     assert_eq!(
         (again.code, web.log().len()),
-        (0, asked),
+        (0, request_count),
         "{}",
         again.stderr
     );
@@ -166,7 +166,7 @@ fn ours_what_is_unwanted_has_a_row_and_no_body() {
 }
 
 #[test]
-fn ours_pages_a_few_links_off_the_scope_are_fetched_and_say_so() {
+fn pages_a_few_links_off_the_scope_are_fetched_and_marked() {
     let (dir, cmd) = setup("hops");
     let web = TestWeb::builder().hosts(3).pages(1).start();
     let links = |urls: &[String]| {
@@ -187,7 +187,7 @@ fn ours_pages_a_few_links_off_the_scope_are_fetched_and_say_so() {
     web.script(2, "/a", links(&[url(2, "/b")]));
     web.script(2, "/r", links(&[url(2, "/b")]));
     web.script(0, "/back", links(&[]));
-    // The sitemap of the host in scope names it.
+    // The sitemap of the host in scope lists this page.
     web.script(0, "/orphan/0.html", links(&[]));
     let seed = url(0, "/");
     let crawl = |output: &'static str, hops: &'static str| {
@@ -205,23 +205,23 @@ fn ours_pages_a_few_links_off_the_scope_are_fetched_and_say_so() {
         let rows = rows
             .iter()
             .filter(|row| row["url"] != url(0, "/sitemap.xml"));
-        let mut found: Vec<String> = rows
+        let mut marked_pages: Vec<String> = rows
             .map(|row| {
-                let found = row["url"].as_str().unwrap();
+                let page_url = row["url"].as_str().unwrap();
                 let host = (0..3)
-                    .find(|host| found.starts_with(&url(*host, "/")))
+                    .find(|host| page_url.starts_with(&url(*host, "/")))
                     .unwrap();
-                let path = found.splitn(4, '/').last().unwrap();
+                let path = page_url.splitn(4, '/').last().unwrap();
                 format!("{host}/{path} {}", row["hops_off_scope"])
             })
             .collect();
-        found.sort_unstable();
+        marked_pages.sort_unstable();
         assert!(
             web.log_of(1)
                 .iter()
                 .all(|entry| entry.path != "/sitemap.xml")
         );
-        found
+        marked_pages
     };
     assert_eq!(
         crawl("one", "1"),
@@ -263,7 +263,7 @@ fn ours_pages_a_few_links_off_the_scope_are_fetched_and_say_so() {
     );
     let audited = cmd.run(&["audit", "two"]).ok();
     assert!(audited.contains("breaches   none"), "{audited}");
-    // A narrower run judges again what waits, and an earlier one did not get to.
+    // A narrower run reconsiders waiting URLs that an earlier run did not reach.
     let more = [
         "--delay",
         "0s",
@@ -313,7 +313,7 @@ fn ours_pages_a_few_links_off_the_scope_are_fetched_and_say_so() {
 }
 
 #[test]
-fn ours_filters_that_contradict_are_told_with_their_place() {
+fn contradicting_filters_are_reported_with_their_place() {
     let (dir, cmd) = setup("wanted-refused");
     dir.write(
         "bad.toml",

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crawl::{Crawl, CrawlError};
 use crawl_testweb::{Answer, CrawlReach, TestWeb};
 
-/// A gap for servers of our own.
+/// The gap for the tests' own servers.
 const DELAY: Duration = Duration::from_millis(1);
 
 fn quick(seed: String) -> Crawl {
@@ -46,14 +46,14 @@ async fn each_page_comes_once_with_its_body_and_its_text() {
     let mut expected = web.truth(CrawlReach::Host).fetched_with_sitemaps();
     expected.insert(web.url(0, "/sitemap.xml"));
     assert_eq!(urls, expected);
-    // The temporary directory lives as long as a page of it.
+    // The temporary directory lives as long as any of its pages.
     assert!(output.is_dir());
     assert!(last.unwrap().body().is_some());
     assert!(!output.exists());
 }
 
 #[tokio::test]
-async fn a_crawl_that_spent_its_budget_goes_on_in_its_directory() {
+async fn a_crawl_at_its_budget_resumes_in_its_directory() {
     let web = TestWeb::builder().hosts(1).pages(20).start();
     let dir = tempfile::tempdir().unwrap();
     let crawl = || quick(web.url(0, "/")).output(dir.path().join("c"));
@@ -73,7 +73,7 @@ async fn a_crawl_that_spent_its_budget_goes_on_in_its_directory() {
 }
 
 #[tokio::test]
-async fn options_that_are_unusable_are_errors_of_the_stream() {
+async fn invalid_options_are_errors_of_the_stream() {
     type IsIt = fn(&CrawlError) -> bool;
     let cases: [(Crawl, IsIt); 3] = [
         (Crawl::new("example.org"), |why| {
@@ -97,7 +97,7 @@ async fn options_that_are_unusable_are_errors_of_the_stream() {
 }
 
 #[test]
-fn a_crawl_outside_of_a_runtime_says_so() {
+fn a_crawl_outside_of_a_runtime_is_an_error() {
     let mut pages = Crawl::new("http://127.0.0.1:9/").run();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let error = runtime.block_on(pages.next()).unwrap().unwrap_err();
@@ -105,7 +105,7 @@ fn a_crawl_outside_of_a_runtime_says_so() {
 }
 
 #[tokio::test]
-async fn a_crawl_that_is_stopped_ends_after_what_is_in_flight() {
+async fn a_stopped_crawl_ends_after_in_flight_requests() {
     let links: String = (0..500).map(|n| format!("<a href=/{n}>{n}</a>")).collect();
     let page = Answer::html(&format!("{links}<p>tea</p>"));
     let web = TestWeb::builder().hosts(1).sitemap(false);

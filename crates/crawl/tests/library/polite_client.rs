@@ -1,4 +1,4 @@
-//! Requests by a program that chooses its URLs itself.
+//! Requests of a program that chooses its own URLs.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ fn web() -> Spec {
     TestWeb::builder().hosts(1).sitemap(false)
 }
 
-/// The paths of all requests to a web, in order.
+/// Returns the paths of all requests to a web, in order.
 fn paths(web: &TestWeb) -> Vec<String> {
     web.log().into_iter().map(|entry| entry.path).collect()
 }
 
 #[tokio::test]
-async fn calls_at_once_come_one_after_the_other_behind_robots_txt() {
+async fn concurrent_calls_are_sent_in_turn_after_robots_txt() {
     let web = web().robots(0, "User-agent: *\nDisallow: /private\n");
     let web = web
         .script(0, "/a", Answer::html("<p>tea").gzip())
@@ -42,8 +42,8 @@ async fn calls_at_once_come_one_after_the_other_behind_robots_txt() {
     assert_eq!(paths.remove(0), "/robots.txt");
     paths.sort_unstable();
     assert_eq!(paths, ["/a", "/b", "/c"]);
-    let least = i64::try_from(DELAY.as_micros()).unwrap();
-    assert!(gaps(&web.log()).iter().all(|gap| *gap >= least));
+    let min_gap = i64::try_from(DELAY.as_micros()).unwrap();
+    assert!(gaps(&web.log()).iter().all(|gap| *gap >= min_gap));
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn a_disallowed_url_is_never_requested() {
         .start();
     let client = client();
     let private = web.url(0, "/private/diary");
-    // Before the rules are known, and after.
+    // Once before the rules are known, and once after.
     for _ in 0..2 {
         match client.get(&private).await.unwrap_err() {
             PoliteError::Disallowed { url, rule, line } => {
@@ -87,7 +87,7 @@ async fn rules_that_can_not_be_read_allow_nothing() {
 }
 
 #[tokio::test]
-async fn rules_behind_a_redirect_are_followed() {
+async fn a_redirect_of_robots_txt_is_followed() {
     let web = TestWeb::builder().hosts(2).sitemap(false);
     let web = web.robots(1, "User-agent: *\nDisallow: /x\n").start();
     let to = web.url(1, "/robots.txt");
@@ -132,13 +132,13 @@ async fn failures_name_their_url() {
     let client = client();
     let error = |result: Result<PoliteResponse, PoliteError>| result.unwrap_err().to_string();
     assert!(error(client.get("example.org").await).starts_with("unusable URL `example.org`"));
-    // No server listens on that port.
+    // No server listens on this port.
     let refused = error(client.get("http://127.0.0.1:9/").await);
     assert!(
         refused.starts_with("robots.txt of http://127.0.0.1:9 can't be read"),
         "{refused}"
     );
-    // Without a contact no server of others is requested.
+    // Without a contact, other people's servers get no requests.
     let refused = error(client.get("http://93.184.215.14/").await);
     assert!(
         refused.contains("can't be read: address_refused"),

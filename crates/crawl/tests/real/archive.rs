@@ -1,4 +1,4 @@
-//! Other programs take the archive, and the rows say where in it each page lies.
+//! Checks the archive with other programs, and the rows' positions in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use crawl_archive::rows::PageRow;
 
 use crate::named;
 
-/// warcio and FastWARC find every record and digest right, and cdxj-indexer makes the same
-/// index as lies beside the archive.
+/// Checks that warcio and FastWARC accept every record and digest, and that cdxj-indexer generates
+/// the same index as ours.
 pub(crate) fn check(output: &Path) {
     let folder = output.join("archive");
     let is_warc = |path: &PathBuf| path.to_string_lossy().ends_with(".warc.gz");
@@ -21,7 +21,7 @@ pub(crate) fn check(output: &Path) {
         .collect();
     assert!(!files.is_empty());
     let ours = fs::read_to_string(folder.join("index.cdxj")).unwrap();
-    // Each takes one processor.
+    // Each program uses one processor.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for file in files.chunks(1) {
@@ -37,7 +37,7 @@ pub(crate) fn check(output: &Path) {
     });
 }
 
-/// Each row's place in the archive is that of the response of its URL.
+/// Checks that each row's position in the archive is the response of its URL.
 pub(crate) fn check_places(output: &Path, pages: &[PageRow]) {
     for row in pages {
         let place = row.warc.as_ref().unwrap_or_else(|| panic!("{row:?}"));
@@ -50,12 +50,12 @@ pub(crate) fn check_places(output: &Path, pages: &[PageRow]) {
     }
 }
 
-/// Runs one of the Python programs; it must succeed. Gives what it printed.
+/// Runs one of the Python programs, which must succeed, and returns its output.
 fn run(program: &str, arguments: &[&str], files: &[PathBuf]) -> String {
     let mut command = Command::new(named("CRAWL_PYTHON_BIN").join(program));
     let output = command.args(arguments).args(files).output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
     let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program}: {said}\n{complaint}");
-    said
+    assert!(output.status.success(), "{program}: {stdout}\n{complaint}");
+    stdout
 }

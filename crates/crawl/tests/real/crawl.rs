@@ -1,4 +1,4 @@
-//! A crawl of one site by the built program, and the rows that it leaves.
+//! A crawl of one site by the built program, and its rows.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use crawl_archive::rows::{ExcludedRow, PageRow};
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
-use crate::walk::Found;
+use crate::walk::UrlStatuses;
 
-/// A crawl with a directory of its own, which goes when this goes.
+/// A crawl with its own directory, which is removed on drop.
 pub(crate) struct Crawl {
     seed: String,
     flags: String,
@@ -18,7 +18,7 @@ pub(crate) struct Crawl {
 }
 
 impl Crawl {
-    /// `flags` are those of its pace, and others, with a space between two words.
+    /// Creates a crawl. `flags` set its pace and other options, separated by spaces.
     pub(crate) fn new(seed: &str, flags: &str) -> Crawl {
         Crawl {
             seed: seed.to_owned(),
@@ -31,7 +31,7 @@ impl Crawl {
         self.dir.path().join("crawl")
     }
 
-    /// Starts it, or goes on with it, as somebody whose requests can be told from others.
+    /// Starts or resumes the crawl. `contact` identifies its requests.
     pub(crate) fn start(&self, contact: &str) -> Child {
         Command::new(env!("CARGO_BIN_EXE_crawl"))
             .args(["--seed", &self.seed])
@@ -47,7 +47,7 @@ impl Crawl {
             .unwrap()
     }
 
-    /// Runs it to its end.
+    /// Runs the crawl to its end.
     pub(crate) fn finish(&self, contact: &str) {
         let output = self.start(contact).wait_with_output().unwrap();
         let summary = String::from_utf8(output.stderr).unwrap();
@@ -59,28 +59,28 @@ impl Crawl {
         read_rows(&self.output().join("pages.jsonl"))
     }
 
-    /// Documentation holds no trap, nothing that acts, and nothing twice.
-    fn nothing_is_put_aside(&self) {
+    /// Checks that no URL was excluded as a trap, an action or a duplicate: documentation has none.
+    fn check_exclusions(&self) {
         let rows: Vec<ExcludedRow> = read_rows(&self.output().join("excluded.jsonl"));
         let odd = ["trap", "action", "duplicate"];
         let odd = rows.iter().find(|row| odd.contains(&row.reason.as_str()));
         assert_eq!(odd, None);
     }
 
-    /// Status and path of the rows, each of them another URL.
-    pub(crate) fn found(&self, pages: &[PageRow]) -> Found {
-        self.nothing_is_put_aside();
-        let mut found = Found::new();
+    /// Returns the statuses and paths of the rows, and fails on duplicates.
+    pub(crate) fn url_statuses(&self, pages: &[PageRow]) -> UrlStatuses {
+        self.check_exclusions();
+        let mut statuses = UrlStatuses::new();
         let host = self.seed.find("//").unwrap() + 2;
         let path = host + self.seed[host..].find('/').unwrap();
         for row in pages {
             let path = row.url.strip_prefix(&self.seed[..path]);
             let path = path.unwrap_or_else(|| panic!("out of scope: {}", row.url));
             let status = row.status.unwrap_or_else(|| panic!("no answer: {row:?}"));
-            let is_new = found.insert(format!("{status} {path}"));
+            let is_new = statuses.insert(format!("{status} {path}"));
             assert!(is_new, "listed twice: {}", row.url);
         }
-        found
+        statuses
     }
 }
 

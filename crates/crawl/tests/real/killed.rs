@@ -7,23 +7,23 @@ use crate::nginx::Nginx;
 use crate::walk::{Walk, differences};
 use crate::{archive, named};
 
-/// Requests that a run is left before it is killed: just begun, and well under way.
+/// How many requests a run may send before it is killed: just started, and well under way.
 const LIVES: [usize; 5] = [1, 17, 60, 101, 154];
 
-/// So slow that pages are read and settled while others are asked for.
+/// Slow enough that pages are read and settled while others are fetched.
 const PACE: &str = "--delay 25ms --delay-factor 0 --per-host 2";
 
 #[test]
 #[ignore = "needs nginx and Python's documentation: cargo xtask test sets it up"]
-fn ours_nothing_is_lost_or_listed_twice_when_it_is_killed() {
+fn nothing_is_lost_or_listed_twice_when_it_is_killed() {
     let root = named("CRAWL_PYTHON_DOC");
     let nginx = Nginx::serve(&root);
     let walk = Walk::start(&root, "/");
     let crawl = Crawl::new(&nginx.url(), PACE);
     for life in LIVES {
-        let least = nginx.log(0).len() + life;
+        let min_requests = nginx.log(0).len() + life;
         let mut run = crawl.start(&format!("killed-after-{life}@example.org"));
-        nginx.log(least);
+        nginx.log(min_requests);
         run.kill().unwrap();
         let ended = run.wait().unwrap();
         assert_eq!(ended.signal(), Some(9), "no kill: {ended}");
@@ -33,15 +33,18 @@ fn ours_nothing_is_lost_or_listed_twice_when_it_is_killed() {
     let pages = crawl.pages();
     archive::check_places(&crawl.output(), &pages);
     archive::check(&crawl.output());
-    assert_eq!(differences(&crawl.found(&pages), &walk.end()), [""; 0]);
+    assert_eq!(
+        differences(&crawl.url_statuses(&pages), &walk.end()),
+        [""; 0]
+    );
 
-    // No run asks twice for a URL, so a kill costs each URL one more request at most.
-    let mut asked = nginx.log(pages.len());
-    asked.sort();
-    for pair in asked.windows(2) {
+    // No run requests a URL twice, so a kill costs each URL at most one more request.
+    let mut requests = nginx.log(pages.len());
+    requests.sort();
+    for pair in requests.windows(2) {
         assert_ne!(pair[0], pair[1]);
     }
-    let again = asked.len() - pages.len() - 1;
+    let again = requests.len() - pages.len() - 1;
     println!("{} pages, {again} requests more", pages.len());
     assert!(again < pages.len(), "{again} requests more");
 }

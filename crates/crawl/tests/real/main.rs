@@ -1,9 +1,9 @@
-//! Crawls of documentation that others wrote, served by nginx on loopback and held against an
-//! independent walk of the same files.
+//! Crawls of real documentation, served by nginx on loopback and compared with an independent walk
+//! of the same files.
 //!
-//! Variables name what they need, which `cargo xtask test` sets: `CRAWL_NGINX` (the
-//! program), `CRAWL_NGINX_MIME_TYPES`, `CRAWL_JAVA_DOC` and `CRAWL_PYTHON_DOC` (folders of
-//! HTML), `CRAWL_PYTHON_BIN` (with warcio, FastWARC and cdxj-indexer).
+//! Required variables, set by `cargo xtask test`: `CRAWL_NGINX` (the program),
+//! `CRAWL_NGINX_MIME_TYPES`, `CRAWL_JAVA_DOC` and `CRAWL_PYTHON_DOC` (folders of HTML),
+//! `CRAWL_PYTHON_BIN` (with warcio, FastWARC and cdxj-indexer).
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod archive;
@@ -16,7 +16,7 @@ mod walk;
 
 use std::path::PathBuf;
 
-/// The path that a variable names.
+/// Returns the path in a variable.
 fn named(variable: &str) -> PathBuf {
     std::env::var_os(variable)
         .unwrap_or_else(|| panic!("{variable} is not set: cargo xtask test sets it"))

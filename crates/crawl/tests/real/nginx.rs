@@ -1,4 +1,4 @@
-//! nginx, and what it was asked for.
+//! nginx, and the requests it received.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -11,38 +11,38 @@ use tempfile::TempDir;
 
 use crate::named;
 
-/// A server of the files of one directory. It ends when this goes.
+/// A server for the files of one directory. Dropping it ends nginx.
 pub(crate) struct Nginx {
     server: crawl_testweb::Nginx,
     log: Arc<Log>,
     _dir: TempDir,
 }
 
-/// The requests that it had, in the order of its answers.
+/// The requests received, in the order of the responses.
 #[derive(Default)]
 struct Log {
-    asked: Mutex<Vec<Asked>>,
+    requests: Mutex<Vec<LoggedRequest>>,
     more: Condvar,
 }
 
-/// A request that was answered, or given up by the client.
+/// A request that was answered, or aborted by the client.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Asked {
+pub(crate) struct LoggedRequest {
     pub(crate) path: String,
-    /// Its header field `From`.
+    /// The header field `From`.
     pub(crate) from: String,
 }
 
-/// Longer than any answer takes: who waits for longer waits for nothing.
+/// Longer than any response takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Nginx {
-    /// Serves the files below `root` as `walk.py` says that nginx does.
+    /// Serves the files below `root`, as `walk.py` expects nginx to do.
     pub(crate) fn serve(root: &Path) -> Nginx {
         Nginx::serve_by(root, NginxEndpoint::Ipv4)
     }
 
-    /// The same by another address or protocol.
+    /// Serves the files at another address or over another protocol.
     pub(crate) fn serve_by(root: &Path, endpoint: NginxEndpoint) -> Nginx {
         let dir = tempfile::Builder::new().prefix("nginx").tempdir().unwrap();
         let mut server = crawl_testweb::Nginx::start(&NginxSpec {
@@ -57,14 +57,18 @@ impl Nginx {
         .unwrap();
         let lines = BufReader::new(server.lines().unwrap()).lines();
         let log = Arc::new(Log::default());
-        let heard = Arc::clone(&log);
-        // It ends with nginx, which holds the other end.
+        let log_writer = Arc::clone(&log);
+        // The thread ends with nginx, which holds the other end.
         thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 let (from, path) = line.split_once(' ').unwrap();
                 let (from, path) = (from.to_owned(), path.to_owned());
-                heard.asked.lock().unwrap().push(Asked { path, from });
-                heard.more.notify_all();
+                log_writer
+                    .requests
+                    .lock()
+                    .unwrap()
+                    .push(LoggedRequest { path, from });
+                log_writer.more.notify_all();
             }
         });
         Nginx {
@@ -74,24 +78,24 @@ impl Nginx {
         }
     }
 
-    /// The URL at which it serves, with a slash at the end.
+    /// Returns the server's URL, with a final slash.
     pub(crate) fn url(&self) -> String {
         self.server.url()
     }
 
-    /// The port at which it serves.
+    /// Returns the server's port.
     pub(crate) fn port(&self) -> u16 {
         self.server.port()
     }
 
-    /// The requests that it had, as soon as there are that many.
-    pub(crate) fn log(&self, least: usize) -> Vec<Asked> {
-        let asked = self.log.asked.lock().unwrap();
-        let few = |asked: &mut Vec<Asked>| asked.len() < least;
-        let waited = self.log.more.wait_timeout_while(asked, PATIENCE, few);
-        let (asked, waited) = waited.unwrap();
-        let count = asked.len();
+    /// Waits until there are at least this many requests, and returns them.
+    pub(crate) fn log(&self, least: usize) -> Vec<LoggedRequest> {
+        let requests = self.log.requests.lock().unwrap();
+        let few = |requests: &mut Vec<LoggedRequest>| requests.len() < least;
+        let waited = self.log.more.wait_timeout_while(requests, PATIENCE, few);
+        let (requests, waited) = waited.unwrap();
+        let count = requests.len();
         assert!(!waited.timed_out(), "{count} requests, not {least}");
-        asked.clone()
+        requests.clone()
     }
 }

@@ -1,4 +1,4 @@
-//! Crawls over IPv6 and over HTTP/2, whose archives other programs take.
+//! Crawls over IPv6 and HTTP/2, whose archives are checked by other programs.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::crawl::Crawl;
 use crate::nginx::Nginx;
 use crate::{archive, named};
 
-/// Of `a.test` alone, signed by itself, valid for a hundred years.
+/// A self-signed certificate of `a.test` only, valid for a hundred years.
 const FIXTURES: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../fetcher/tests/exchanges/fixtures"
@@ -39,8 +39,8 @@ fn site() -> TempDir {
     dir
 }
 
-/// Crawls the site, and has others check the archive and the WACZ file. Each record of a page says
-/// `expected` in the field of that name.
+/// Crawls the site, and has other programs check the archive and the WACZ file. In every record of
+/// a page, `field` must be `expected`.
 fn check(nginx: &Nginx, flags: &str, (field, expected): (&str, &str)) {
     let flags = format!("--delay 0s --delay-factor 0 {flags}");
     let crawl = Crawl::new(&nginx.url(), flags.trim_end());
@@ -86,7 +86,7 @@ fn check_wacz(output: &Path) {
 
 #[test]
 #[ignore = "needs nginx and the Python validators: cargo xtask test sets them up"]
-fn ours_a_crawl_over_ipv6_is_archived_as_others_read_it() {
+fn a_crawl_over_ipv6_is_archived_as_others_read_it() {
     let site = site();
     let nginx = Nginx::serve_by(site.path(), NginxEndpoint::Ipv6);
     check(&nginx, "", ("WARC-IP-Address", "::1"));
@@ -94,7 +94,7 @@ fn ours_a_crawl_over_ipv6_is_archived_as_others_read_it() {
 
 #[test]
 #[ignore = "needs nginx and the Python validators: cargo xtask test sets them up"]
-fn ours_a_crawl_over_http_2_is_archived_as_others_read_it() {
+fn a_crawl_over_http_2_is_archived_as_others_read_it() {
     let site = site();
     let fixture = |name: &str| Path::new(FIXTURES).join(name);
     let certificate = fixture("a.test.pem");

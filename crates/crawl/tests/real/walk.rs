@@ -1,15 +1,15 @@
-//! The files that a crawl of a directory must find, by a program that shares nothing with it.
+//! An independent walk of the files that a crawl must find.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread::{self, JoinHandle};
 
-/// A walk that is under way.
+/// A walk in progress.
 pub(crate) struct Walk(JoinHandle<Output>);
 
-/// `STATUS PATH` of each URL that is to be asked for.
-pub(crate) type Found = BTreeSet<String>;
+/// `STATUS PATH` of each URL to be fetched.
+pub(crate) type UrlStatuses = BTreeSet<String>;
 
 impl Walk {
     pub(crate) fn start(root: &Path, path: &str) -> Walk {
@@ -20,7 +20,7 @@ impl Walk {
         Walk(thread::spawn(move || python.output().unwrap()))
     }
 
-    pub(crate) fn end(self) -> Found {
+    pub(crate) fn end(self) -> UrlStatuses {
         let output = self.0.join().unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{complaint}");
@@ -29,8 +29,8 @@ impl Walk {
     }
 }
 
-/// The finds that should not be, and what should be found and is not.
-pub(crate) fn differences(crawled: &Found, walked: &Found) -> Vec<String> {
+/// Returns the URLs that only one of the two found.
+pub(crate) fn differences(crawled: &UrlStatuses, walked: &UrlStatuses) -> Vec<String> {
     let surplus = crawled
         .difference(walked)
         .map(|line| format!("crawl only: {line}"));

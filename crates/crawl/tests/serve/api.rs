@@ -1,4 +1,4 @@
-//! The JSON API: answers and refusals.
+//! The JSON API: answers and errors.
 
 use expect_test::expect;
 use serde_json::json;
@@ -43,8 +43,8 @@ fn limit_and_offset_are_kept_and_the_last_word_may_be_a_beginning() {
         (&whole["total"], whole.get("did_you_mean")),
         (&json!(30), None)
     );
-    let meant = server.get("/api/search?q=lantenr").json();
-    assert_eq!(meant["did_you_mean"], "lantern");
+    let correction = server.get("/api/search?q=lantenr").json();
+    assert_eq!(correction["did_you_mean"], "lantern");
     let without = server.get("/api/search?q=zzzz+lantern").json();
     assert_eq!(
         (&without["total"], &without["unknown"]),
@@ -61,7 +61,7 @@ fn pages_are_counted_and_narrowed_by_facets() {
     let server = Server::start(site.path(), &[]);
     let plain = server.get("/api/search?q=boat").json();
     assert_eq!(plain.get("facets"), None);
-    // Of two versions the newest alone.
+    // Of two versions, only the newest is counted.
     assert_eq!(plain["total"], 3, "{plain}");
     let counted = server.get("/api/search?q=boat&facets=true").json();
     let count =
@@ -98,7 +98,7 @@ fn pages_are_counted_and_narrowed_by_facets() {
 }
 
 #[test]
-fn a_page_is_given_as_far_as_it_allows() {
+fn a_page_is_shown_as_far_as_it_allows() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);
     let page = server
@@ -126,7 +126,7 @@ fn stats_count_the_index() {
 }
 
 #[test]
-fn a_commit_is_seen_by_the_server_that_runs() {
+fn a_commit_is_seen_by_a_running_server() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);
     assert_eq!(server.get("/api/search?q=zeppelin").json()["total"], 0);
@@ -142,27 +142,27 @@ fn a_commit_is_seen_by_the_server_that_runs() {
 }
 
 #[test]
-fn ours_an_index_that_is_built_anew_costs_answers_for_as_long_as_that_takes() {
+fn searches_fail_only_while_the_index_is_rebuilt() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);
-    let ask = || server.get("/api/search?q=lantern");
-    assert_eq!(ask().status, 200);
+    let search = || server.get("/api/search?q=lantern");
+    assert_eq!(search().status, 200);
     crawl_index::remove(&site.file("index")).unwrap();
-    let without = ask();
-    let said = without.json();
-    // What is open may still be read; what is not is no crash.
-    assert!(without.status == 200 || said["error"] == "the search index can't be read");
+    let without = search();
+    let answer = without.json();
+    // Open files may still be readable. Otherwise the server must not crash.
+    assert!(without.status == 200 || answer["error"] == "the search index can't be read");
     assert!(!without.body.contains(&site.path().display().to_string()));
     site.index(ORIGIN);
-    assert_eq!(ask().json()["total"], 30);
+    assert_eq!(search().json()["total"], 30);
     site.write("index/meta.json", "{");
-    let damaged = ask();
+    let damaged = search();
     assert!(matches!(damaged.status, 200 | 500), "{damaged:?}");
     assert_eq!(server.get("/robots.txt").status, 200);
 }
 
 #[test]
-fn ours_refusals_are_json_with_a_hint() {
+fn refusals_are_json_with_a_hint() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);
     let long = format!("/api/search?q={}", "a".repeat(4097));
@@ -201,11 +201,11 @@ fn ours_refusals_are_json_with_a_hint() {
 }
 
 #[test]
-fn rfc9110_15_5_6_a_method_that_is_not_allowed_names_those_that_are() {
+fn rfc9110_15_5_6_a_405_response_lists_the_allowed_methods() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);
     let check = |method: &str, path: &str, allowed: &str| {
-        let reply = server.ask(method, path, &[], "");
+        let reply = server.request(method, path, &[], "");
         assert_eq!(
             (reply.status, reply.field("allow")),
             (405, Some(allowed)),
@@ -220,6 +220,6 @@ fn rfc9110_15_5_6_a_method_that_is_not_allowed_names_those_that_are() {
     check("POST", "/api/search?q=a", "GET,HEAD");
     check("DELETE", "/", "GET,HEAD");
     check("GET", "/api/crawl/pause", "POST");
-    let head = server.ask("HEAD", "/api/stats", &[], "");
+    let head = server.request("HEAD", "/api/stats", &[], "");
     assert_eq!((head.status, head.body.as_str()), (200, ""));
 }

@@ -1,4 +1,4 @@
-//! Commands: who may send them, and what becomes of them.
+//! Control commands: who may send them, and their effects.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Child;
@@ -17,14 +17,14 @@ const PAUSE: &str = "/api/crawl/pause";
 
 const BEARER: (&str, &str) = ("authorization", "Bearer 0123456789abcdef");
 
-/// A server that takes commands from who has the token.
+/// Starts a server that accepts commands with the token.
 fn guarded(site: &Site) -> Server {
     site.write("token", &format!("{TOKEN}\n"));
     Server::start(site.path(), &["--token-file", "token"])
 }
 
 #[test]
-fn ours_without_a_token_nobody_commands() {
+fn without_a_token_commands_are_refused() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);
     let refused = "403 controlling the crawl needs a token, and this server has none | start `crawl serve` with --token-file FILE, or use `crawl control` on the machine\n";
@@ -33,7 +33,7 @@ fn ours_without_a_token_nobody_commands() {
 }
 
 #[test]
-fn ours_commands_are_refused_by_name() {
+fn refusals_name_their_reason() {
     let site = Site::new(ORIGIN);
     let server = guarded(&site);
     let own = format!("http://{}", server.address);
@@ -43,7 +43,7 @@ fn ours_commands_are_refused_by_name() {
             .refusal()
     };
     let post = |fields: &[(&str, &str)]| send(PAUSE, fields, "{}");
-    // Nobody is there to be paused: the command came through.
+    // No crawl is running, so this error means that the command was accepted.
     let through =
         "409 no crawl runs here | start it with `crawl --output DIR`; it goes on where it ended\n";
     assert_eq!(post(&[]), through);
@@ -56,9 +56,9 @@ fn ours_commands_are_refused_by_name() {
         post(&[("origin", "null")]),
         post(&[("sec-fetch-site", "cross-site")]),
         post(&[("host", "rebound.example")]),
-        server.ask("POST", PAUSE, &[BEARER], "{}").refusal(),
+        server.request("POST", PAUSE, &[BEARER], "{}").refusal(),
         server
-            .ask(
+            .request(
                 "POST",
                 PAUSE,
                 &[BEARER, ("content-type", "text/plain")],
@@ -91,7 +91,7 @@ fn ours_commands_are_refused_by_name() {
 }
 
 #[test]
-fn ours_a_body_without_a_length_is_bounded_too() {
+fn a_body_without_a_length_is_bounded_too() {
     let site = Site::new(ORIGIN);
     let server = guarded(&site);
     let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000)).repeat(6);
@@ -107,7 +107,7 @@ fn ours_a_body_without_a_length_is_bounded_too() {
 }
 
 #[test]
-fn ours_with_a_token_every_command_shows_it() {
+fn with_a_token_every_command_needs_it() {
     let site = Site::new(ORIGIN);
     site.write("token", &format!("{TOKEN}\n"));
     let server = Server::start(site.path(), &["--token-file", "token", "--behind-proxy"]);
@@ -141,7 +141,7 @@ fn ours_with_a_token_every_command_shows_it() {
 }
 
 #[test]
-fn ours_behind_a_proxy_without_a_token_nobody_commands() {
+fn behind_a_proxy_without_a_token_commands_are_refused() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &["--behind-proxy"]);
     let reply = server.post(PAUSE, &[], "{}").refusal();
@@ -158,7 +158,7 @@ fn ours_behind_a_proxy_without_a_token_nobody_commands() {
     );
 }
 
-/// A crawl that runs in the site's directory until it is told otherwise: so slow that this takes minutes.
+/// A running crawl in the site's directory, slow enough to take minutes.
 struct Running(Child);
 
 impl Running {
@@ -190,7 +190,7 @@ impl Drop for Running {
     }
 }
 
-/// The moments that a client is sent.
+/// The event stream of a client.
 struct Events(BufReader<std::net::TcpStream>);
 
 impl Events {
@@ -204,7 +204,7 @@ impl Events {
         line
     }
 
-    /// The next moment for which this holds.
+    /// Waits for the next moment for which `holds` is true.
     fn until(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
         let began = Instant::now();
         loop {
@@ -221,7 +221,7 @@ impl Events {
 }
 
 #[test]
-fn a_crawl_that_runs_is_followed_and_controlled() {
+fn a_running_crawl_is_followed_and_controlled() {
     let web = TestWeb::builder().seed(5).hosts(1).pages(60).start();
     let site = Site::empty();
     let mut crawl = Running::start(&site, &web);

@@ -1,4 +1,4 @@
-//! The snippet, and who may read results.
+//! The embedded snippet, and which sites may read results.
 
 use crate::server::Server;
 use crate::site::Site;
@@ -63,7 +63,7 @@ fn a_preflight_allows_no_command() {
         ("access-control-request-method", "POST"),
         ("access-control-request-headers", "content-type"),
     ];
-    let reply = server.ask("OPTIONS", "/api/crawl/pause", &fields, "");
+    let reply = server.request("OPTIONS", "/api/crawl/pause", &fields, "");
     assert_eq!(reply.field("access-control-allow-origin"), None);
 }
 

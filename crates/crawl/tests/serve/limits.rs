@@ -9,10 +9,10 @@ use crate::site::Site;
 const ORIGIN: &str = "http://site.example";
 
 #[test]
-fn rfc6585_4_too_many_requests_are_told_when_to_come_back() {
+fn rfc6585_4_a_429_response_has_retry_after() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &["--rate", "1"]);
-    // More than a second apart there would be none.
+    // Requests more than a second apart would never be refused.
     let mut replies = (0..1000).map(|_| server.get("/api/stats"));
     let refused = replies.find(|reply| reply.status == 429).unwrap();
     let seconds: u64 = refused.field("retry-after").unwrap().parse().unwrap();
@@ -27,7 +27,7 @@ fn rfc6585_4_too_many_requests_are_told_when_to_come_back() {
 }
 
 #[test]
-fn ours_behind_a_proxy_clients_are_told_apart_by_its_word() {
+fn behind_a_proxy_clients_are_distinguished_by_the_forwarded_address() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &["--rate", "1", "--behind-proxy"]);
     let status = |client: &str| {
@@ -43,7 +43,7 @@ fn ours_behind_a_proxy_clients_are_told_apart_by_its_word() {
 }
 
 #[test]
-fn ours_on_loopback_no_other_name_leads_here() {
+fn on_loopback_other_names_are_refused() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);
     for path in ["/", "/api/search?q=robots", "/embed.js"] {
@@ -73,13 +73,13 @@ fn ours_on_loopback_no_other_name_leads_here() {
 }
 
 #[test]
-fn ours_heads_and_connections_are_bounded() {
+fn heads_and_connections_are_bounded() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &["--rate", "1000"]);
     let head = format!("GET / HTTP/1.1\r\nhost: {}\r\n", server.address);
     let many = "x: y\r\n".repeat(100);
     assert_eq!(server.send(&format!("{head}{many}\r\n")).status, 431);
-    // As many bytes as are allowed, and one more.
+    // Exactly as many bytes as allowed, and one more.
     let head = format!("{head}connection: close\r\n");
     let of_bytes = |bytes: usize| {
         let rest = bytes - head.len() - "x: \r\n\r\n".len();
@@ -98,7 +98,7 @@ fn ours_heads_and_connections_are_bounded() {
         server.send(&format!("{head}{}\r\n", fields(65))).status,
         431
     );
-    // As many as one client may have, which send nothing.
+    // As many connections as one client may have, all of them silent.
     let silent: Vec<_> = (0..64).map(|_| server.connect()).collect();
     let mut one_more = server.connect();
     let _ = one_more.write_all(b"GET / HTTP/1.1\r\n");
@@ -106,28 +106,28 @@ fn ours_heads_and_connections_are_bounded() {
     let _ = one_more.read_to_end(&mut bytes);
     assert!(bytes.is_empty(), "it is closed without an answer");
     drop(silent);
-    // Their places are free again as soon as the server has seen them go.
+    // The seats are free again as soon as the server notices the disconnects.
     let began = Instant::now();
     while try_get(&server) != Some(200) {
         assert!(began.elapsed() < PATIENCE, "they are not free");
     }
 }
 
-/// The status of a request, or none where the connection was closed.
+/// Returns the status of a request. `None` if the connection was closed.
 fn try_get(server: &Server) -> Option<u16> {
     let mut stream = server.connect();
-    let ask = format!(
+    let request = format!(
         "GET /robots.txt HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n",
         server.address
     );
-    stream.write_all(ask.as_bytes()).ok()?;
+    stream.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     answer.split(' ').nth(1)?.parse().ok()
 }
 
 #[test]
-fn ours_only_so_many_follow_the_crawl() {
+fn the_number_of_followers_is_limited() {
     let site = Site::new(ORIGIN);
     // Behind a proxy all connections come from one address.
     let server = Server::start(site.path(), &["--rate", "1000", "--behind-proxy"]);

@@ -1,4 +1,4 @@
-//! `crawl serve` as its clients meet it: each route, refusal and header field, over loopback.
+//! `crawl serve` as seen by its clients: every route, error and header field, over loopback.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod api;

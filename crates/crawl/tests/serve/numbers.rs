@@ -1,4 +1,4 @@
-//! One crawl, told in five places: the numbers are the same in each.
+//! The numbers of one crawl, which are the same in all five places that show them.
 
 use crawl_testweb::{Answer, LinkMix, TestWeb};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::server::{Server, program};
 use crate::site::Site;
 
-/// A site with redirects, failures and pages that may not be asked for.
+/// A site with redirects, failures and disallowed pages.
 fn web() -> TestWeb {
     let links = [
         "/a",
@@ -38,10 +38,10 @@ fn web() -> TestWeb {
         .start()
 }
 
-/// The numbers of pages, bytes, failed, excluded and requests that a place shows.
-type Told = [String; 5];
+/// The numbers of pages, bytes, failed, excluded and requests shown in one place.
+type Numbers = [String; 5];
 
-/// Runs a command: stdout and stderr.
+/// Runs a command and returns its stdout and stderr.
 fn run(site: &Site, args: &[&str]) -> (String, String) {
     let ran = program(site.path(), args).output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
@@ -49,7 +49,7 @@ fn run(site: &Site, args: &[&str]) -> (String, String) {
     (text(ran.stdout), text(ran.stderr))
 }
 
-/// The text between two others.
+/// Returns the text between `before` and `after`.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     let (_, rest) = text.split_once(before).expect(before);
     rest.split_once(after).expect(after).0
@@ -59,8 +59,8 @@ fn first_word(text: &str) -> String {
     text.split([' ', ';']).next().unwrap().to_owned()
 }
 
-fn by_summary(said: &str) -> Told {
-    let line = |name: &str| between(said, &format!("\n  {name}"), "\n").trim();
+fn by_summary(stderr: &str) -> Numbers {
+    let line = |name: &str| between(stderr, &format!("\n  {name}"), "\n").trim();
     let (pages, bytes) = line("fetched:").split_once(", ").unwrap();
     let requests = line("took:").split(", ").nth(1).unwrap();
     let first = [pages, line("failed:"), line("excluded:"), requests].map(first_word);
@@ -68,7 +68,7 @@ fn by_summary(said: &str) -> Told {
     [pages, bytes.to_owned(), failed, excluded, requests]
 }
 
-fn by_report(text: &str) -> Told {
+fn by_report(text: &str) -> Numbers {
     let line = |name: &str| {
         between(&format!("\n{text}"), &format!("\n{name}"), "\n")
             .trim()
@@ -85,7 +85,7 @@ fn by_report(text: &str) -> Told {
     ]
 }
 
-fn by_page(html: &str) -> Told {
+fn by_page(html: &str) -> Numbers {
     let line = between(html, "<p class=\"sums\">", " Gaps: ");
     let (pages, rest) = line.split_once(", ").unwrap();
     let parts: Vec<&str> = rest.split("; ").collect();
@@ -98,14 +98,14 @@ fn by_page(html: &str) -> Told {
     ]
 }
 
-fn by_tiles(html: &str) -> Told {
+fn by_tiles(html: &str) -> Numbers {
     let report = html.split_once("<h2>Report</h2>").unwrap().1;
     ["Pages", "Received", "Failed", "Excluded", "Requests"]
         .map(|name| between(report, &format!("<dt>{name}</dt><dd>"), "</dd>").to_owned())
 }
 
-/// Crawls, and gives the numbers that all places agree on.
-fn check(more: &[&str]) -> Told {
+/// Crawls, checks that all places agree, and returns the numbers.
+fn check(more: &[&str]) -> Numbers {
     let web = web();
     let site = Site::empty();
     let seed = web.url(0, "/");
@@ -119,26 +119,26 @@ fn check(more: &[&str]) -> Told {
         "--delay-factor",
         "0",
     ];
-    let (_, said) = run(
+    let (_, stderr) = run(
         &site,
         &[&args[..], &["--progress", "json", "--index", "on"], more].concat(),
     );
-    let told = by_summary(&said);
+    let numbers = by_summary(&stderr);
     let (text, _) = run(&site, &["report", "."]);
-    assert_eq!(by_report(&text), told, "{text}\n{said}");
+    assert_eq!(by_report(&text), numbers, "{text}\n{stderr}");
     let html = std::fs::read_to_string(site.file("report.html")).unwrap();
-    assert_eq!(by_page(&html), told);
+    assert_eq!(by_page(&html), numbers);
     let server = Server::start(site.path(), &[]);
     let page = server.get_with("/crawl", &[("accept", "text/html")]).body;
-    assert_eq!(by_tiles(&page), told);
+    assert_eq!(by_tiles(&page), numbers);
 
     let (json, _) = run(&site, &["report", ".", "--json"]);
     let report: Value = serde_json::from_str(&json).unwrap();
-    let last = said.lines().rfind(|line| line.starts_with('{'));
+    let last = stderr.lines().rfind(|line| line.starts_with('{'));
     let progress: Value = serde_json::from_str(last.unwrap()).unwrap();
     assert_eq!(progress["pages"], report["pages"]["total"]);
     assert_eq!(progress["bytes"], report["pages"]["bytes"]);
-    for (name, place) in [("pages", &told[0]), ("failed", &told[2])] {
+    for (name, place) in [("pages", &numbers[0]), ("failed", &numbers[2])] {
         assert_eq!(progress[name].to_string(), *place, "{name}");
     }
     let counts = [
@@ -147,22 +147,23 @@ fn check(more: &[&str]) -> Told {
         &report["excluded"]["total"],
         &report["requests"]["total"],
     ];
-    let plain = [0, 2, 3, 4].map(|at| told[at].replace(',', ""));
+    let plain = [0, 2, 3, 4].map(|at| numbers[at].replace(',', ""));
     assert_eq!(counts.map(ToString::to_string), plain);
     assert_eq!(progress["share_done"], 1.0, "{progress}");
-    told
+    numbers
 }
 
 #[test]
-fn ours_summary_report_and_pages_agree() {
-    let told = check(&[]);
-    // Seven of the site; two failures and a redirect to itself; two excluded by robots.txt and one out of scope.
-    assert_eq!([&told[0], &told[2], &told[3]], ["7", "3", "3"]);
-    assert_eq!(told[1], "12.5 kB");
+fn summary_report_and_pages_agree() {
+    let numbers = check(&[]);
+    // Seven pages of the site; two failures and a redirect to itself; two URLs excluded by
+    // robots.txt and one out of scope.
+    assert_eq!([&numbers[0], &numbers[2], &numbers[3]], ["7", "3", "3"]);
+    assert_eq!(numbers[1], "12.5 kB");
 }
 
 #[test]
-fn ours_what_a_budget_leaves_is_counted_in_the_same_way() {
-    let told = check(&["--max-pages", "1"]);
-    assert_eq!(told[0], "1");
+fn pages_left_by_a_budget_are_counted_in_the_same_way() {
+    let numbers = check(&["--max-pages", "1"]);
+    assert_eq!(numbers[0], "1");
 }

@@ -1,4 +1,4 @@
-//! `/api/openapi.json` against what is answered.
+//! Compares responses with `/api/openapi.json`.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ struct Api {
 }
 
 impl Api {
-    /// Checks whether an answer is what the description says, by its status.
+    /// Checks whether a response matches the description for its status.
     fn check(&self, method: &str, path: &str, reply: &Reply) {
         let plain = path.split('?').next().unwrap();
         let answers = &self.openapi["paths"][plain][method]["responses"];
@@ -39,8 +39,8 @@ impl Api {
         }
     }
 
-    /// The places at which a value is not what a schema says (JSON Schema 2020-12, as far as it is
-    /// used).
+    /// Returns the places where a value doesn't match a schema (the subset of JSON Schema 2020-12
+    /// in use).
     fn faults(&self, schema: &Value, value: &Value, at: &str) -> Vec<String> {
         let schema = self.resolved(schema);
         let mut faults = Vec::new();

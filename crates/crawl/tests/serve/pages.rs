@@ -1,4 +1,4 @@
-//! The pages: what stands in them, and the fields around them.
+//! The content of the pages, and their header fields.
 
 use expect_test::expect;
 
@@ -61,13 +61,13 @@ fn pages_of_results_follow_each_other() {
     }
     let beyond = page(&server, "/?q=lantern&page=9");
     assert_eq!(beyond.status, 200);
-    let said = "No further results for “lantern”";
-    assert!(beyond.body.contains(said), "{}", beyond.body);
+    let message = "No further results for “lantern”";
+    assert!(beyond.body.contains(message), "{}", beyond.body);
     assert_eq!(page(&server, "/?q=lantern&page=101").status, 400);
 }
 
 #[test]
-fn what_pages_and_queries_say_is_escaped() {
+fn text_of_pages_and_queries_is_escaped() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &["--title", "<b>Mine</b>"]);
     for path in [
@@ -87,7 +87,7 @@ fn what_pages_and_queries_say_is_escaped() {
 }
 
 #[test]
-fn nothing_found_says_what_to_try() {
+fn a_search_without_results_has_suggestions() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);
     let body = page(&server, "/?q=zeppelin").body;
@@ -138,7 +138,7 @@ fn the_crawl_s_page_is_its_report() {
 }
 
 #[test]
-fn each_answer_has_the_fields_that_keep_it_to_itself() {
+fn responses_have_security_headers() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);
     let names = [
@@ -196,7 +196,7 @@ fn each_answer_has_the_fields_that_keep_it_to_itself() {
 }
 
 #[test]
-fn files_are_kept_for_ever_under_the_name_of_their_content() {
+fn files_are_cached_forever_under_a_content_hash() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);
     let body = server.get("/").body + &server.get("/crawl").body;
@@ -224,7 +224,7 @@ fn files_are_kept_for_ever_under_the_name_of_their_content() {
 }
 
 #[test]
-fn crawlers_are_told_to_keep_to_the_pages_themselves() {
+fn robots_txt_keeps_crawlers_off_result_pages() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);
     let robots = server.get("/robots.txt").body;
@@ -238,7 +238,7 @@ fn crawlers_are_told_to_keep_to_the_pages_themselves() {
 }
 
 #[test]
-fn a_crawl_without_an_index_shows_how_it_goes() {
+fn a_crawl_without_an_index_shows_its_state() {
     let site = Site::without_index(ORIGIN);
     let server = Server::start(site.path(), &[]);
     let reply = server.get_with("/?q=tea", &[("accept", "text/html")]);

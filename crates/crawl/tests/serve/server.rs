@@ -1,4 +1,4 @@
-//! The program as a server: started, asked, ended.
+//! Runs the program as a server, sends it requests, and ends it.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The longest wait for an answer, a line, an end; what hangs fails.
+/// Maximum wait for a response, a line or an exit, so that a hang fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The program with nothing of this machine's environment that it reads.
+/// Returns the program without any environment of this machine that it would read.
 pub(crate) fn program(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crawl"));
     command
         .args(args)
         .current_dir(dir)
         .env_clear()
-        // Not in `dir`: the user's key is written there, and a crawl begins in an empty folder.
+        // Not `dir`: the user's key is written to HOME, and a crawl starts in an empty folder.
         .env("HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/home"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -33,19 +33,19 @@ pub(crate) fn program(dir: &Path, args: &[&str]) -> Command {
 pub(crate) struct Lines(Receiver<String>);
 
 impl Lines {
-    /// Reads all that it says, so that it never waits to say it.
+    /// Reads stderr continuously, so that the program never blocks on it.
     pub(crate) fn of(stderr: ChildStderr) -> Lines {
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                // It is read to its end also where nobody wants to know.
+                // Keep reading to the end, even without a receiver.
                 let _ = sender.send(line);
             }
         });
         Lines(lines)
     }
 
-    /// The next line; none where it has ended.
+    /// Waits for the next line. `None` at the end.
     pub(crate) fn next(&self) -> Option<String> {
         match self.0.recv_timeout(PATIENCE) {
             Ok(line) => Some(line),
@@ -54,7 +54,7 @@ impl Lines {
         }
     }
 
-    /// Waits for a line with these words.
+    /// Waits for a line that contains `words`.
     pub(crate) fn until(&self, words: &str) {
         while !self.next().expect("it goes on").contains(words) {}
     }
@@ -64,7 +64,7 @@ impl Lines {
     }
 }
 
-/// A server that ends with the test.
+/// A server that is killed when the test ends.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
@@ -72,7 +72,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -81,13 +81,13 @@ pub(crate) struct Reply {
 }
 
 impl Server {
-    /// Serves `dir` on a free port of loopback.
+    /// Serves `dir` on a free loopback port.
     pub(crate) fn start(dir: &Path, args: &[&str]) -> Server {
         let all = [&["serve", ".", "--listen", "127.0.0.1:0"], args].concat();
         Server::of(program(dir, &all))
     }
 
-    /// Runs a command that serves, and waits until it says where.
+    /// Runs a serving command, and waits until it prints its address.
     pub(crate) fn of(mut command: Command) -> Server {
         let mut child = command.spawn().unwrap();
         let stderr = Lines::of(child.stderr.take().unwrap());
@@ -120,16 +120,16 @@ impl Server {
     }
 
     pub(crate) fn get_with(&self, path: &str, fields: &[(&str, &str)]) -> Reply {
-        self.ask("GET", path, fields, "")
+        self.request("GET", path, fields, "")
     }
 
-    /// A command as a program sends it.
+    /// Sends a command as a program would.
     pub(crate) fn post(&self, path: &str, fields: &[(&str, &str)], body: &str) -> Reply {
         let json = ("content-type", "application/json");
-        self.ask("POST", path, &[&[json], fields].concat(), body)
+        self.request("POST", path, &[&[json], fields].concat(), body)
     }
 
-    pub(crate) fn ask(
+    pub(crate) fn request(
         &self,
         method: &str,
         path: &str,
@@ -149,7 +149,7 @@ impl Server {
         self.send(&format!("{head}\r\n{body}"))
     }
 
-    /// A connection that follows the crawl; its answer has begun.
+    /// Opens a connection that follows the crawl, and reads the head of the response.
     pub(crate) fn get_events(&self) -> BufReader<TcpStream> {
         let mut stream = self.connect();
         let head = format!(
@@ -164,10 +164,10 @@ impl Server {
         events
     }
 
-    /// Bytes, and what they are answered with.
+    /// Sends these bytes and returns the response.
     pub(crate) fn send(&self, bytes: &str) -> Reply {
         let mut stream = self.connect();
-        // It may answer before it has read everything.
+        // The server may respond before it has read everything.
         let _ = stream.write_all(bytes.as_bytes());
         let mut answer = Vec::new();
         let read = stream.read_to_end(&mut answer);
@@ -175,11 +175,11 @@ impl Server {
         Reply::read(&String::from_utf8_lossy(&answer))
     }
 
-    /// Sends a signal and waits for the end: the exit code and what it said.
+    /// Sends a signal and waits for the exit. Returns the exit code and stderr.
     pub(crate) fn end(mut self, signal: &str) -> (i32, String) {
         self.signal(signal);
-        let said = self.stderr.rest();
-        (self.child.wait().unwrap().code().unwrap_or(-1), said)
+        let stderr = self.stderr.rest();
+        (self.child.wait().unwrap().code().unwrap_or(-1), stderr)
     }
 
     pub(crate) fn signal(&self, signal: &str) {
@@ -192,7 +192,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // One that ended by itself is gone already.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -215,8 +215,11 @@ impl Reply {
     }
 
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
-        let found = self.fields.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.as_str())
+        let field = self
+            .fields
+            .iter()
+            .find(|(field_name, _)| field_name == name);
+        field.map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -228,7 +231,7 @@ impl Reply {
         serde_json::from_str(&self.body).expect(&self.body)
     }
 
-    /// Status and words of a refusal in JSON.
+    /// Returns the status and message of a JSON error.
     pub(crate) fn refusal(&self) -> String {
         let json = self.json();
         let hint = json["hint"].as_str().unwrap_or("-");

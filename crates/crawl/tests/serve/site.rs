@@ -1,4 +1,4 @@
-//! A crawl's directory with an index of pages that are written here.
+//! A crawl directory with an index of pages defined here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,19 @@ use tempfile::TempDir;
 /// Pages in the index of [`Site::new`].
 pub(crate) const PAGES: usize = 35;
 
-/// A directory as a crawl leaves it, which goes when the test ends.
+/// A directory as a crawl leaves it, removed when the test ends.
 #[derive(Debug)]
 pub(crate) struct Site(TempDir);
 
 impl Site {
-    /// A site of some pages at `origin`, with records and an index.
+    /// Creates a site with a few pages at `origin`, with records and an index.
     pub(crate) fn new(origin: &str) -> Site {
         let site = Site::without_index(origin);
         site.index(origin);
         site
     }
 
-    /// The same before its index was built.
+    /// Creates the site without its index.
     pub(crate) fn without_index(origin: &str) -> Site {
         let site = Site::empty();
         site.write("crawl.toml", &format!("seed = [\"{origin}/\"]\n"));
@@ -35,12 +35,12 @@ impl Site {
         site
     }
 
-    /// A directory for a crawl to begin in.
+    /// Creates a directory for a crawl to start in.
     pub(crate) fn empty() -> Site {
         Site(tempfile::Builder::new().prefix("serve").tempdir().unwrap())
     }
 
-    /// Adds two pages of a handbook in two versions each, and one of them as a PDF, to the index.
+    /// Adds two pages of a handbook to the index in two versions each, one of them as a PDF.
     pub(crate) fn index_versions(&self, origin: &str) {
         let mut writer = IndexWriter::open(&self.file("index")).unwrap();
         for version in ["v1.9", "v1.10"] {
@@ -72,7 +72,7 @@ impl Site {
         writer.close().unwrap();
     }
 
-    /// Puts an index beside what is there.
+    /// Adds an index to the directory.
     pub(crate) fn index(&self, origin: &str) {
         let mut writer = IndexWriter::open(&self.file("index")).unwrap();
         for page in pages(origin) {
@@ -101,8 +101,8 @@ fn row(origin: &str, path: &str, status: u16) -> String {
     )
 }
 
-/// The pages of the index: two chapters, a page that attacks, one that allows no excerpt, one
-/// that is over, and a manual of thirty pages.
+/// Returns the pages of the index: two chapters, a hostile page, one that allows no excerpt, an
+/// expired one, and a manual of thirty pages.
 fn pages(origin: &str) -> Vec<IndexedPage> {
     let page = |path: &str, title: &str, text: &str| IndexedPage {
         url: format!("{origin}{path}"),

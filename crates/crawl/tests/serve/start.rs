@@ -1,4 +1,4 @@
-//! Its start, what it refuses to start with, its end.
+//! How the server starts, what it refuses to start with, and how it ends.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use crate::site::Site;
 const ORIGIN: &str = "http://site.example";
 const TOKEN: &str = "0123456789abcdef";
 
-/// Exit code and stderr, with the directory left out.
+/// Returns the exit code and stderr, with the directory replaced.
 fn refused(dir: &Path, args: &[&str], token: Option<&str>) -> String {
     let mut command = program(dir, &[&["serve"], args].concat());
     if let Some(token) = token {
@@ -54,8 +54,8 @@ fn an_index_that_can_t_be_read_is_refused() {
         .find(|name| name.to_string_lossy().starts_with("format"))
         .unwrap();
     let name = format!("index/{}", name.to_string_lossy());
-    let ours = fs::read_to_string(site.file(&name)).unwrap();
-    site.write(&name, &ours.replace(char::is_numeric, "9"));
+    let metadata = fs::read_to_string(site.file(&name)).unwrap();
+    site.write(&name, &metadata.replace(char::is_numeric, "9"));
     check(
         site.path(),
         &["."],
@@ -65,16 +65,16 @@ fn an_index_that_can_t_be_read_is_refused() {
             hint: `crawl index .` builds it anew from the archive
         "#]],
     );
-    site.write(&name, &ours);
+    site.write(&name, &metadata);
     site.write("index/meta.json", "{");
-    let said = refused(site.path(), &["."], None);
+    let error = refused(site.path(), &["."], None);
     assert!(
-        said.starts_with("3\nerror: ") && said.contains("is damaged"),
-        "{said}"
+        error.starts_with("3\nerror: ") && error.contains("is damaged"),
+        "{error}"
     );
     assert!(
-        said.ends_with("hint: `crawl index .` builds it anew from the archive\n"),
-        "{said}"
+        error.ends_with("hint: `crawl index .` builds it anew from the archive\n"),
+        "{error}"
     );
 }
 
@@ -154,13 +154,13 @@ fn flags_that_don_t_fit_are_refused() {
         hint: leave --rate out for 20 requests a second; a large number is as good as no bound
     "#]],
     );
-    let said = refused(dir, &["."], Some("short"));
+    let error = refused(dir, &["."], Some("short"));
     expect![[r#"
         2
         error: `CRAWL_SERVE_TOKEN` has fewer than 16 characters
         hint: draw one: `head -c 24 /dev/urandom | base64`
     "#]]
-    .assert_eq(&said);
+    .assert_eq(&error);
     site.write("token", TOKEN);
     check(
         dir,
@@ -176,27 +176,27 @@ fn flags_that_don_t_fit_are_refused() {
 #[test]
 fn a_port_in_use_is_named() {
     let site = Site::new(ORIGIN);
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
-    let said = refused(site.path(), &[".", "--listen", &address], None);
-    let said = said.replace(&address, "ADDRESS");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let error = refused(site.path(), &[".", "--listen", &address], None);
+    let error = error.replace(&address, "ADDRESS");
     expect![[r#"
         3
         error: ADDRESS is in use
         hint: another server listens there; give --listen another port, or 0 for a free one
     "#]]
-    .assert_eq(&said);
+    .assert_eq(&error);
 }
 
 #[test]
-fn off_loopback_it_serves_with_a_token() {
+fn off_loopback_the_server_needs_a_token() {
     let site = Site::new(ORIGIN);
     let mut command = program(site.path(), &["serve", ".", "--listen", "0.0.0.0:0"]);
     let server = Server::of({
         command.env("CRAWL_SERVE_TOKEN", TOKEN);
         command
     });
-    // It may be called by any name there.
+    // Off loopback the server may be called by any name.
     assert_eq!(
         server.get_with("/", &[("host", "search.example")]).status,
         200
@@ -205,17 +205,17 @@ fn off_loopback_it_serves_with_a_token() {
 }
 
 #[test]
-fn a_signal_ends_it_once_what_is_under_way_has_ended() {
+fn a_signal_ends_the_server_after_in_flight_requests() {
     let site = Site::new(ORIGIN);
     for signal in ["-INT", "-TERM"] {
         let server = Server::start(site.path(), &[]);
-        // It would be answered without end.
+        // The response to this request never ends.
         let follower = server.get_events();
-        let (code, said) = server.end(signal);
+        let (code, stderr) = server.end(signal);
         drop(follower);
-        assert_eq!(code, 0, "{said}");
+        assert_eq!(code, 0, "{stderr}");
         assert_eq!(
-            said,
+            stderr,
             "stopping: ending what is under way; once more stops at once\n"
         );
     }

@@ -1,4 +1,4 @@
-//! A web, an engine, and the workers of one crawl, each a process with a directory of its own.
+//! A web, an engine, and the workers of one crawl, each a process with its own directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,52 +14,52 @@ use tempfile::TempDir;
 
 use crate::postgres::Served;
 
-/// The gap that every host is to be given.
+/// The gap between requests to every host.
 pub(crate) const DELAY: Duration = Duration::from_millis(30);
 
-/// Whatever is waited for is there within seconds.
+/// Maximum wait for anything. Most waits take only seconds.
 const MAX_WAIT: Duration = Duration::from_secs(240);
 
-/// So long that no machine is too busy for a heartbeat within it, and so short that workers look at
-/// each other several times a second.
+/// Long enough for a heartbeat on a busy machine, and short enough that workers check on each other
+/// several times a second.
 const LEASE: &str = "15s";
 
-/// Of a worker that is to die: so short that tests need not wait long for its hosts. Where its lease
-/// ends sooner, it has lost them all the same.
+/// The lease of a worker to be killed, short so that tests don't wait long for its hosts. If it
+/// expires early, the worker loses its hosts all the same.
 const SHORT_LEASE: &str = "3s";
 
 pub(crate) struct Crawl {
     pub(crate) web: TestWeb,
     pub(crate) served: Served,
-    /// Of a crawl of two groups.
+    /// The second engine of a crawl over two groups.
     second: Option<Served>,
     dir: TempDir,
     name: String,
 }
 
-/// The end of a worker.
+/// The result of a worker or a command.
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
-    pub(crate) printed: String,
-    pub(crate) said: String,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Ended {
     pub(crate) fn of(output: &Output) -> Ended {
         Ended {
             code: output.status.code(),
-            printed: String::from_utf8_lossy(&output.stdout).into_owned(),
-            said: String::from_utf8_lossy(&output.stderr).into_owned(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
     }
 
     pub(crate) fn expect(self, code: i32) -> String {
-        assert_eq!(self.code, Some(code), "{}", self.said);
-        self.said
+        assert_eq!(self.code, Some(code), "{}", self.stderr);
+        self.stderr
     }
 }
 
-/// A worker that runs. It is killed where a test fails.
+/// A running worker, killed if the test fails.
 pub(crate) struct Worker(Option<Child>);
 
 impl Worker {
@@ -79,10 +79,10 @@ impl Worker {
         Ended::of(&self.0.take().unwrap().wait_with_output().unwrap())
     }
 
-    /// Waits until it says a line with this text; gives that line.
+    /// Waits until the worker's stderr has a line with this text, and returns the line.
     pub(crate) fn wait_to_say(&mut self, text: &str) -> String {
-        let said = self.0.as_mut().unwrap().stderr.as_mut().unwrap();
-        let lines = BufReader::new(said).lines().map(Result::unwrap);
+        let pipe = self.0.as_mut().unwrap().stderr.as_mut().unwrap();
+        let lines = BufReader::new(pipe).lines().map(Result::unwrap);
         let mut lines = lines.skip_while(|line| !line.contains(text));
         lines.next().expect("it ended, and did not say so")
     }
@@ -114,7 +114,7 @@ impl Crawl {
         }
     }
 
-    /// A crawl that lies in two groups of engines.
+    /// Creates a crawl over two engine groups.
     pub(crate) fn in_two_groups(web: Spec) -> Crawl {
         Crawl {
             second: Some(Served::second()),
@@ -122,7 +122,7 @@ impl Crawl {
         }
     }
 
-    /// The connection string of each group.
+    /// Returns the connection string of each group.
     pub(crate) fn groups(&self) -> Vec<String> {
         let all = std::iter::once(&self.served).chain(&self.second);
         all.map(|served| served.url.clone()).collect()
@@ -143,15 +143,16 @@ impl Crawl {
         self.dir.path().join(worker)
     }
 
-    /// The command of a worker, with further flags.
+    /// Returns the command of a worker, with additional flags.
     pub(crate) fn command(&self, worker: &str, flags: &str) -> Command {
         self.command_in(worker, worker, flags)
     }
 
-    /// The same with another directory.
+    /// Returns the command of a worker with another directory.
     pub(crate) fn command_in(&self, output: &str, worker: &str, flags: &str) -> Command {
         let mut command = self.command_alone(output, flags);
-        // As on a machine of its own: on one machine a host waits for who asks it, frozen or not.
+        // Separate home folders simulate separate machines. On one machine, a host would wait for
+        // the worker that holds its lock, even a frozen one.
         command.env("HOME", self.dir.path().join(format!("home of {worker}")));
         self.name_groups(&mut command);
         command.args(["--worker", worker]);
@@ -161,7 +162,7 @@ impl Crawl {
         command
     }
 
-    /// The command of a crawl with a frontier of its own.
+    /// Returns the command of a crawl with its own frontier.
     pub(crate) fn command_alone(&self, output: &str, flags: &str) -> Command {
         let mut command = self.program();
         let delay = format!("{}ms", DELAY.as_millis());
@@ -172,7 +173,7 @@ impl Crawl {
         command
     }
 
-    /// The program, with nothing of this machine's environment that it reads.
+    /// Returns the program without any environment of this machine that it would read.
     pub(crate) fn program(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_crawl"));
         command
@@ -185,12 +186,12 @@ impl Crawl {
         command
     }
 
-    /// Starts a worker that follows links everywhere.
+    /// Starts a worker that follows links to every host.
     pub(crate) fn start(&self, worker: &str) -> Worker {
         self.start_with(worker, "--scope any --allow-private")
     }
 
-    /// The same for a worker that is to die, or to be frozen.
+    /// Starts a worker that is to be killed or frozen.
     pub(crate) fn start_mortal(&self, worker: &str) -> Worker {
         let flags = format!("--scope any --allow-private --frontier-lease {SHORT_LEASE}");
         self.start_with(worker, &flags)
@@ -209,8 +210,8 @@ impl Crawl {
         command.output().unwrap()
     }
 
-    /// Starts a worker beside another that has begun, and waits until it has hosts. That one is paused
-    /// meanwhile: it hands hosts over then too, and leaves something to do, however quick it is.
+    /// Starts a worker next to a running one, and waits until it has hosts. The running one is
+    /// paused meanwhile: it still hands over hosts, and leaves something to do however fast it is.
     pub(crate) fn start_beside(&self, other: &str, worker: &str) -> Worker {
         self.wait_for_requests(50);
         self.control(other, "pause");
@@ -220,11 +221,11 @@ impl Crawl {
         started
     }
 
-    /// Tells a worker that runs to do something.
+    /// Sends a control command to a running worker.
     fn control(&self, worker: &str, command: &str) {
         let mut control = self.program();
-        let told = control.args(["control", worker, command]).output().unwrap();
-        Ended::of(&told).expect(0);
+        let output = control.args(["control", worker, command]).output().unwrap();
+        Ended::of(&output).expect(0);
     }
 
     /// Waits until a worker owns some buckets.
@@ -236,11 +237,11 @@ impl Crawl {
         }
     }
 
-    /// The workers that live, by name, each with the number of its buckets.
+    /// Returns the live workers by name, with their numbers of buckets.
     pub(crate) fn buckets(&self) -> BTreeMap<String, u64> {
-        let told = self.frontier(&["status", "--json"]);
-        let told: Value = serde_json::from_slice(&told.stdout).unwrap_or_default();
-        let workers = told["crawls"][0]["workers"].as_array().cloned();
+        let output = self.frontier(&["status", "--json"]);
+        let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let workers = status["crawls"][0]["workers"].as_array().cloned();
         let living = workers.into_iter().flatten();
         let living = living.filter(|worker| worker["state"] != "gone");
         living
@@ -251,13 +252,13 @@ impl Crawl {
             .collect()
     }
 
-    /// Waits until so many requests came.
+    /// Waits until the web has received this many requests.
     pub(crate) fn wait_for_requests(&self, count: usize) {
-        let came = self.web.wait_for(MAX_WAIT, |log| log.len() >= count);
-        assert!(came, "{} requests, not {count}", self.web.log().len());
+        let has_come = self.web.wait_for(MAX_WAIT, |log| log.len() >= count);
+        assert!(has_come, "{} requests, not {count}", self.web.log().len());
     }
 
-    /// The rows of a file of all workers.
+    /// Returns the rows of a file of all workers.
     pub(crate) fn rows(&self, workers: &[&str], file: &str) -> Vec<Value> {
         let mut rows = Vec::new();
         for worker in workers {
@@ -267,7 +268,7 @@ impl Crawl {
         rows
     }
 
-    /// The URLs with a row of `pages.jsonl`, each once.
+    /// Returns the URLs in `pages.jsonl`, and fails on duplicates.
     pub(crate) fn pages(&self, workers: &[&str]) -> BTreeSet<String> {
         self.urls_of(workers, "pages.jsonl")
     }
@@ -281,13 +282,13 @@ impl Crawl {
         urls
     }
 
-    /// The URLs with a row of `excluded.jsonl`, each once.
+    /// Returns the URLs in `excluded.jsonl`, and fails on duplicates.
     pub(crate) fn excluded(&self, workers: &[&str]) -> BTreeSet<String> {
         self.urls_of(workers, "excluded.jsonl")
     }
 
-    /// Each page of the web has a row, once, and each host was given its gaps, by the log of the
-    /// web itself.
+    /// Checks that every page has exactly one row, and that every host got its gaps according to
+    /// the web's log.
     pub(crate) fn check_whole(&self, workers: &[&str]) {
         let pages = self.pages(workers);
         let truth = self.web.truth(CrawlReach::Any);
@@ -301,33 +302,38 @@ impl Crawl {
         let missing: Vec<_> = expected.difference(&pages).collect();
         let more: Vec<_> = pages.difference(&expected).take(3).collect();
         let excluded = self.rows(workers, "excluded.jsonl");
-        let why = excluded.iter().find(|row| {
+        let reason = excluded.iter().find(|row| {
             let url = row["url"].as_str();
             missing.iter().any(|missing| Some(missing.as_str()) == url)
         });
         assert!(
             missing.is_empty() && more.is_empty(),
-            "{} missing: {:?}, more {more:?}; {why:?}",
+            "{} missing: {:?}, more {more:?}; {reason:?}",
             missing.len(),
             missing.iter().take(30).collect::<Vec<_>>()
         );
         self.check_gaps();
     }
 
-    /// No host was asked sooner than a gap after its last answer, whoever asked.
+    /// Checks that no host got a request sooner than a gap after its last response, from any
+    /// worker.
     pub(crate) fn check_gaps(&self) {
-        let least = i64::try_from(DELAY.as_micros()).unwrap();
+        let min_gap = i64::try_from(DELAY.as_micros()).unwrap();
         for host in 0..self.web.hosts() {
             let log = self.web.log_of(host);
-            let short: Vec<i64> = gaps(&log).into_iter().filter(|gap| *gap < least).collect();
+            let short: Vec<i64> = gaps(&log)
+                .into_iter()
+                .filter(|gap| *gap < min_gap)
+                .collect();
             assert!(short.is_empty(), "host {host}: gaps of {short:?} us");
         }
     }
 }
 
-/// The paths that were asked for more than once, but for robots.txt: whoever takes a host over asks
-/// for it again where the answer was on its way to the one before.
-pub(crate) fn asked_again(log: &[LogEntry]) -> usize {
+/// Returns the number of paths that were requested more than once. robots.txt doesn't count: a
+/// worker that takes over a host fetches it again if the response was on its way to the previous
+/// one.
+pub(crate) fn repeated_paths(log: &[LogEntry]) -> usize {
     let mut times = BTreeMap::new();
     for entry in log.iter().filter(|entry| entry.path != "/robots.txt") {
         *times.entry((entry.host, &entry.path)).or_insert(0) += 1;

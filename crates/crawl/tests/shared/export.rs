@@ -1,4 +1,4 @@
-//! Crawls that workers shared, moved into a directory, where they go on by themselves.
+//! Shared crawls that are moved into a directory and continued there.
 
 use std::fs;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use crawl_testweb::TestWeb;
 use serde_json::Value;
 
-use crate::crawl::{Crawl, Ended, asked_again};
+use crate::crawl::{Crawl, Ended, repeated_paths};
 
 const EVERYWHERE: &str = "--scope any --allow-private";
 
-/// A web that takes some seconds.
+/// A web that takes some seconds to crawl.
 fn web(seed: u64) -> crawl_testweb::Spec {
     let web = TestWeb::builder().seed(seed).hosts(12).pages(144);
     web.latency(Duration::from_millis(10))
@@ -27,20 +27,21 @@ impl Crawl {
         Ended::of(&self.program().args(args).output().unwrap())
     }
 
-    /// The settings came from other machines, as far as the program knows: these are taken as ours.
+    /// Continues the exported crawl. `--config` accepts its settings, which count as another
+    /// machine's.
     fn go_on(&self, flags: &[&str]) -> Ended {
         let settings = ["--output", "back", "--config", "back/crawl.toml"];
         self.run(&[&settings, flags].concat())
     }
 
-    /// Lets two workers begin, and ends them where much is left to do.
+    /// Starts two workers, and ends them while much is left to do.
     fn begin_with_two(&self, flags: &str) {
         let workers = ["w1", "w2"].map(|worker| self.start_with(worker, flags));
         self.wait_for_requests(700);
-        let said = self.export(&["w1", "w2"], "back").expect(2);
+        let stderr = self.export(&["w1", "w2"], "back").expect(2);
         assert!(
-            said.contains("is at work on crawl") && said.contains("hint: "),
-            "{said}"
+            stderr.contains("is at work on crawl") && stderr.contains("hint: "),
+            "{stderr}"
         );
         for worker in workers {
             worker.signal("INT");
@@ -49,10 +50,10 @@ impl Crawl {
         assert!(!self.output("back").exists());
     }
 
-    /// The crawl in `back` is whole, by the web's own log and by its records.
+    /// Checks that the crawl in `back` is complete, according to the web's log and to its records.
     fn check_moved(&self) {
         self.check_whole(&["back"]);
-        assert_eq!(asked_again(&self.web.log()), 0, "nobody died");
+        assert_eq!(repeated_paths(&self.web.log()), 0, "nobody died");
         self.excluded(&["back"]);
         self.run(&["audit", "back"]).expect(0);
         self.run(&["verify", "back"]).expect(0);
@@ -61,40 +62,43 @@ impl Crawl {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_crawl_of_two_workers_goes_on_in_one_directory() {
+fn a_crawl_of_two_workers_goes_on_in_one_directory() {
     let crawl = Crawl::of(web(51));
     crawl.begin_with_two(EVERYWHERE);
     let before = crawl.pages(&["w1", "w2"]);
     let moved = crawl.export(&["w1", "w2"], "back");
-    let told: Value = serde_json::from_str(&moved.printed).unwrap();
-    let said = moved.expect(0);
-    assert!(said.contains("go on with `crawl --output back`"), "{said}");
-    let count = |name: &str| told[name].as_u64().unwrap();
+    let counts: Value = serde_json::from_str(&moved.stdout).unwrap();
+    let stderr = moved.expect(0);
+    assert!(
+        stderr.contains("go on with `crawl --output back`"),
+        "{stderr}"
+    );
+    let count = |name: &str| counts[name].as_u64().unwrap();
     let fetched = count("fetched") + count("failed");
-    assert_eq!(fetched, before.len() as u64, "{told}");
-    assert!(count("pending") > 0 && count("visits") > 0, "{told}");
-    assert!(count("hosts") > 0 && count("robots") > 0, "{told}");
+    assert_eq!(fetched, before.len() as u64, "{counts}");
+    assert!(count("pending") > 0 && count("visits") > 0, "{counts}");
+    assert!(count("hosts") > 0 && count("robots") > 0, "{counts}");
     assert_eq!(crawl.pages(&["back"]), before);
 
-    // No worker goes on with it, and it is moved to no other place.
-    let said = Ended::of(&crawl.command("w1", EVERYWHERE).output().unwrap()).expect(2);
+    // No worker continues the crawl, and it can't be exported to another directory.
+    let stderr = Ended::of(&crawl.command("w1", EVERYWHERE).output().unwrap()).expect(2);
     assert!(
-        said.contains("was moved to") && said.contains("back"),
-        "{said}"
+        stderr.contains("was moved to") && stderr.contains("back"),
+        "{stderr}"
     );
-    let said = Ended::of(&crawl.command("w3", EVERYWHERE).output().unwrap()).expect(2);
-    assert!(said.contains("was moved to"), "{said}");
-    let said = crawl.export(&["w1", "w2"], "elsewhere").expect(2);
-    assert!(said.contains("was moved to"), "{said}");
+    let stderr = Ended::of(&crawl.command("w3", EVERYWHERE).output().unwrap()).expect(2);
+    assert!(stderr.contains("was moved to"), "{stderr}");
+    let stderr = crawl.export(&["w1", "w2"], "elsewhere").expect(2);
+    assert!(stderr.contains("was moved to"), "{stderr}");
     let status = crawl.frontier(&["status"]);
     let status = String::from_utf8_lossy(&status.stdout).into_owned();
     assert!(status.contains("/back; no worker goes on"), "{status}");
-    // The same command makes the directory again, as where it was killed before the last step.
+    // The same command creates the directory again, as it would after a crash before the last step.
     fs::remove_dir_all(crawl.output("back")).unwrap();
     crawl.export(&["w1", "w2"], "back").expect(0);
 
-    let said = crawl.go_on(&[]).expect(0);
-    assert!(said.contains("finished"), "{said}");
+    let stderr = crawl.go_on(&[]).expect(0);
+    assert!(stderr.contains("finished"), "{stderr}");
     let after = crawl.pages(&["back"]);
     assert!(after.len() > before.len() && after.is_superset(&before));
     crawl.check_moved();
@@ -103,12 +107,12 @@ fn ours_a_crawl_of_two_workers_goes_on_in_one_directory() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_crawl_of_two_groups_goes_on_in_one_directory_and_again_with_workers() {
+fn a_crawl_of_two_groups_goes_on_in_one_directory_and_again_with_workers() {
     let crawl = Crawl::in_two_groups(web(52));
     crawl.begin_with_two(EVERYWHERE);
     crawl.export(&["w1", "w2"], "back").expect(0);
     crawl.go_on(&["--max-pages", "900"]).expect(0);
-    // And back again, under another name.
+    // Move the crawl back into a frontier, under another name.
     let url = &crawl.groups()[0];
     let place = ["--frontier", url, "--crawl", "again"];
     let import = [&["frontier", "import", "back"], &place[..]].concat();
@@ -120,46 +124,46 @@ fn ours_a_crawl_of_two_groups_goes_on_in_one_directory_and_again_with_workers() 
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_crawl_is_moved_with_the_records_of_all_workers_or_not_at_all() {
+fn a_crawl_is_moved_with_the_records_of_all_workers_or_not_at_all() {
     let crawl = Crawl::of(TestWeb::builder().seed(53).hosts(12).pages(60));
     for worker in [crawl.start("w1"), crawl.start("w2")] {
         worker.wait().expect(0);
     }
-    let said = crawl.export(&["w1"], "back").expect(2);
+    let stderr = crawl.export(&["w1"], "back").expect(2);
     assert!(
-        said.contains("the directory of worker `w2`") && said.contains("is not among"),
-        "{said}"
+        stderr.contains("the directory of worker `w2`") && stderr.contains("is not among"),
+        "{stderr}"
     );
     let another = Crawl::of(TestWeb::builder().seed(53).hosts(1).pages(2));
     another.start("w1").wait().expect(0);
     let foreign = another.output("w1");
-    let said = crawl
+    let stderr = crawl
         .export(&[foreign.to_str().unwrap(), "w2"], "back")
         .expect(2);
-    assert!(said.contains("not of one crawl"), "{said}");
-    // A row is lost.
+    assert!(stderr.contains("not of one crawl"), "{stderr}");
+    // Remove a row.
     let path = crawl.output("w1").join("pages.jsonl");
     let rows = fs::read_to_string(&path).unwrap();
     let (first, _) = rows.split_once('\n').unwrap();
     fs::write(&path, &rows[first.len() + 1..]).unwrap();
-    let said = crawl.export(&["w1", "w2"], "back").expect(2);
-    assert!(said.contains("pages.jsonl: "), "{said}");
+    let stderr = crawl.export(&["w1", "w2"], "back").expect(2);
+    assert!(stderr.contains("pages.jsonl: "), "{stderr}");
     fs::write(&path, rows).unwrap();
     assert!(!crawl.output("back").exists() && !crawl.output("back.new").exists());
-    // Workers go on with it as before.
-    let said = crawl.start("w1").wait().expect(0);
-    assert!(said.contains("nothing left to do"), "{said}");
+    // Workers continue the crawl as before.
+    let stderr = crawl.start("w1").wait().expect(0);
+    assert!(stderr.contains("nothing left to do"), "{stderr}");
     crawl.export(&["w1", "w2"], "back").expect(0);
-    let said = crawl.go_on(&[]).expect(0);
-    assert!(said.contains("nothing left to do"), "{said}");
+    let stderr = crawl.go_on(&[]).expect(0);
+    assert!(stderr.contains("nothing left to do"), "{stderr}");
     crawl.check_moved();
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_links_that_waited_are_admitted_and_have_their_rows() {
+fn links_that_waited_are_admitted_and_have_their_rows() {
     let crawl = Crawl::of(web(54));
-    // Links to such pages are excluded where they are met, on whatever host.
+    // Links to these pages are excluded on every host.
     let flags = format!("{EVERYWHERE} --exclude /d[2-4]/");
     crawl.begin_with_two(&flags);
     crawl.export(&["w1", "w2"], "back").expect(0);
@@ -173,7 +177,7 @@ fn ours_links_that_waited_are_admitted_and_have_their_rows() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_crawl_that_was_imported_and_left_alone_is_moved_back() {
+fn a_crawl_that_was_imported_and_left_alone_is_moved_back() {
     let crawl = Crawl::of(TestWeb::builder().seed(55).hosts(12).pages(60));
     let flags = format!("{EVERYWHERE} --max-pages 100");
     Ended::of(&crawl.command_alone("one", &flags).output().unwrap()).expect(0);

@@ -1,14 +1,14 @@
-//! Crawls of several workers over two groups of engines.
+//! Crawls of several workers over two engine groups.
 
 use std::time::Duration;
 
 use crawl_testweb::{Answer, TestWeb};
 use serde_json::Value;
 
-use crate::crawl::{Crawl, asked_again};
+use crate::crawl::{Crawl, repeated_paths};
 use crate::postgres::text;
 
-/// Some buckets with pending URLs that a group serves, as `crawl frontier move` takes them.
+/// Returns some buckets of a group that have pending URLs, as an argument of `crawl frontier move`.
 fn buckets_at_work(crawl: &Crawl, group: usize) -> String {
     let name = crawl.name();
     let sql = format!(
@@ -22,14 +22,14 @@ fn buckets_at_work(crawl: &Crawl, group: usize) -> String {
 }
 
 fn status(crawl: &Crawl) -> Value {
-    let told = crawl.frontier(&["status", "--json"]);
-    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
-    told["crawls"][0].clone()
+    let output = crawl.frontier(&["status", "--json"]);
+    let status: Value = serde_json::from_slice(&output.stdout).unwrap();
+    status["crawls"][0].clone()
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_workers_of_two_groups_fetch_each_page_once_while_buckets_are_moved() {
+fn workers_of_two_groups_fetch_each_page_once_while_buckets_are_moved() {
     let web = TestWeb::builder().seed(31).hosts(16).pages(150);
     let crawl = Crawl::in_two_groups(web.latency(Duration::from_millis(5)));
     let names = ["w1", "w2", "w3"];
@@ -39,21 +39,21 @@ fn ours_workers_of_two_groups_fetch_each_page_once_while_buckets_are_moved() {
     let mut moved = 0;
     for (from, to) in [(1, "0"), (0, "1")] {
         let buckets = buckets_at_work(&crawl, from);
-        let told = crawl.frontier(&["move", &buckets, "--to", to, "--json"]);
-        assert!(told.status.success(), "{buckets}: {told:?}");
-        let told: Value = serde_json::from_slice(&told.stdout).unwrap();
-        assert_eq!(told["group"].to_string(), to);
-        assert!(told["urls"].as_u64().unwrap() > 0, "{told}");
-        moved += told["buckets_moved"].as_u64().unwrap();
+        let output = crawl.frontier(&["move", &buckets, "--to", to, "--json"]);
+        assert!(output.status.success(), "{buckets}: {output:?}");
+        let counts: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(counts["group"].to_string(), to);
+        assert!(counts["urls"].as_u64().unwrap() > 0, "{counts}");
+        moved += counts["buckets_moved"].as_u64().unwrap();
     }
     assert!(moved >= 4, "{moved} buckets were moved");
     let requests = crawl.web.log().len();
     for worker in workers {
-        let said = worker.wait().expect(0);
-        assert!(said.contains("finished"), "{said}");
+        let stderr = worker.wait().expect(0);
+        assert!(stderr.contains("finished"), "{stderr}");
     }
     crawl.check_whole(&names);
-    assert_eq!(asked_again(&crawl.web.log()), 0, "nobody died");
+    assert_eq!(repeated_paths(&crawl.web.log()), 0, "nobody died");
     assert!(
         crawl.web.log().len() > requests + 100,
         "it ran on when they were moved"
@@ -73,7 +73,7 @@ fn ours_workers_of_two_groups_fetch_each_page_once_while_buckets_are_moved() {
         assert!(!crawl.pages(&[name]).is_empty(), "{name} had nothing to do");
     }
     assert!(!crawl.excluded(&names).is_empty());
-    // The records of all are gathered as those of one.
+    // The workers' records can be gathered into one crawl.
     let mut gather = crawl.program();
     gather
         .arg("gather")
@@ -85,14 +85,14 @@ fn ours_workers_of_two_groups_fetch_each_page_once_while_buckets_are_moved() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_pages_are_bounded_over_all_groups() {
+fn pages_are_bounded_over_all_groups() {
     let crawl = Crawl::in_two_groups(TestWeb::builder().seed(32).hosts(12).pages(120));
     let flags = "--scope any --allow-private --max-pages 357";
     let names = ["w1", "w2"];
     let workers = names.map(|name| crawl.start_with(name, flags));
     for worker in workers {
-        let said = worker.wait().expect(0);
-        assert!(said.contains("ended by --max-pages"), "{said}");
+        let stderr = worker.wait().expect(0);
+        assert!(stderr.contains("ended by --max-pages"), "{stderr}");
     }
     assert_eq!(crawl.pages(&names).len(), 357);
     crawl.check_gaps();
@@ -100,7 +100,7 @@ fn ours_pages_are_bounded_over_all_groups() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_where_a_seed_leads_joins_the_scope_in_all_groups() {
+fn a_seed_s_redirect_target_joins_the_scope_in_all_groups() {
     let crawl = Crawl::in_two_groups(TestWeb::builder().seed(33).hosts(2).pages(40));
     let target = crawl.web.url(1, "/");
     crawl.web.script(0, "/", Answer::redirect(301, &target));
@@ -117,10 +117,10 @@ fn ours_where_a_seed_leads_joins_the_scope_in_all_groups() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_group_without_a_worker_is_told_of_and_waited_for() {
+fn a_group_without_a_worker_is_reported_and_waited_for() {
     let crawl = Crawl::in_two_groups(TestWeb::builder().seed(34).hosts(12).pages(60));
     let mut first = crawl.start("w1");
-    // A worker takes what its own group serves, and the rest waits.
+    // A worker takes only what its own group serves. The rest waits.
     let served = |status: &Value, group: usize| status["groups"][group]["workers"].clone();
     while crawl.buckets().is_empty() {
         std::thread::sleep(Duration::from_millis(50));
@@ -130,13 +130,13 @@ fn ours_a_group_without_a_worker_is_told_of_and_waited_for() {
         (served(&waiting, 0), served(&waiting, 1)),
         (1.into(), 0.into())
     );
-    let said = first.wait_to_say("group 1 of the frontier has URLs to fetch and no worker");
-    assert!(said.contains("hint: start a worker"), "{said}");
+    let stderr = first.wait_to_say("group 1 of the frontier has URLs to fetch and no worker");
+    assert!(stderr.contains("hint: start a worker"), "{stderr}");
     let second = crawl.start("w2");
     first.wait().expect(0);
     second.wait().expect(0);
     crawl.check_whole(&["w1", "w2"]);
-    // One that is named for the other group alone is refused.
+    // A worker started for the other group only is refused.
     let mut alone = crawl.program();
     let seed = crawl.web.url(0, "/");
     alone.args([
@@ -153,10 +153,10 @@ fn ours_a_group_without_a_worker_is_told_of_and_waited_for() {
         .arg(crawl.output("w2"))
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(2), "{said}");
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{stderr}");
     assert!(
-        said.contains("group 0 is none of those") && said.contains("hint: "),
-        "{said}"
+        stderr.contains("group 0 is none of those") && stderr.contains("hint: "),
+        "{stderr}"
     );
 }

@@ -1,4 +1,4 @@
-//! Workers that die, freeze, are stopped or drained, and those that go on with their hosts.
+//! Workers that die, freeze, are stopped or drained, and workers that take over their hosts.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crawl_testweb::TestWeb;
 
 use crate::crawl::Crawl;
 
-/// A web that takes some seconds.
+/// A web that takes some seconds to crawl.
 fn crawl(seed: u64) -> Crawl {
     let web = TestWeb::builder().seed(seed).hosts(12).pages(144);
     Crawl::of(web.latency(Duration::from_millis(10)))
@@ -14,43 +14,44 @@ fn crawl(seed: u64) -> Crawl {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_the_hosts_of_a_worker_that_is_killed_are_taken_over() {
+fn the_hosts_of_a_worker_that_is_killed_are_taken_over() {
     let crawl = crawl(11);
     let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
     crawl.wait_for_requests(300);
     first.kill();
     second.wait().expect(0);
-    // The first begins again where nothing is left, and takes back what it had not committed.
+    // The first worker starts again with nothing left to do, and takes back what it had not
+    // committed.
     crawl.start("w1").wait().expect(0);
     crawl.check_whole(&["w1", "w2"]);
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_worker_that_is_killed_goes_on_at_once() {
+fn a_worker_that_is_killed_goes_on_at_once() {
     let crawl = crawl(12);
     let first = crawl.start("w1");
     crawl.wait_for_requests(200);
     first.kill();
-    // Its directory tells that the life before is over: no lease is waited for.
+    // The directory proves that the earlier process is gone, so its lease isn't waited for.
     crawl.start("w1").wait().expect(0);
     crawl.check_whole(&["w1"]);
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_worker_that_was_frozen_too_long_ends_and_goes_on_by_the_same_command() {
+fn a_worker_frozen_too_long_ends_and_can_be_restarted() {
     let crawl = crawl(13);
     let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
     crawl.wait_for_requests(300);
     first.signal("STOP");
-    // It ends when nothing is left to do: so it took over what the first had.
+    // The second worker ends when nothing is left to do, so it took over the first one's hosts.
     second.wait().expect(0);
     first.signal("CONT");
-    let said = first.wait().expect(3);
+    let stderr = first.wait().expect(3);
     assert!(
-        said.contains("no longer its own") && said.contains("hint: "),
-        "{said}"
+        stderr.contains("no longer its own") && stderr.contains("hint: "),
+        "{stderr}"
     );
     crawl.start("w1").wait().expect(0);
     crawl.check_whole(&["w1", "w2"]);
@@ -58,28 +59,28 @@ fn ours_a_worker_that_was_frozen_too_long_ends_and_goes_on_by_the_same_command()
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_worker_that_is_stopped_hands_its_hosts_over_at_once() {
+fn a_worker_that_is_stopped_hands_its_hosts_over_at_once() {
     let crawl = crawl(14);
     let (first, second) = (crawl.start("w1"), crawl.start("w2"));
     crawl.wait_for_requests(300);
     first.signal("INT");
-    let said = first.wait().expect(130);
-    assert!(said.contains("interrupted"), "{said}");
+    let stderr = first.wait().expect(130);
+    assert!(stderr.contains("interrupted"), "{stderr}");
     second.wait().expect(0);
     crawl.check_whole(&["w1", "w2"]);
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_worker_that_is_drained_ends_and_the_others_go_on() {
+fn a_worker_that_is_drained_ends_and_the_others_go_on() {
     let crawl = crawl(15);
     let (mut first, second) = (crawl.start("w1"), crawl.start("w2"));
     crawl.wait_for_requests(300);
     assert!(!first.has_ended());
     let drained = crawl.frontier(&["drain", "w1"]);
     assert!(drained.status.success(), "{drained:?}");
-    let said = first.wait().expect(0);
-    assert!(said.contains("handed its hosts over"), "{said}");
+    let stderr = first.wait().expect(0);
+    assert!(stderr.contains("handed its hosts over"), "{stderr}");
     second.wait().expect(0);
     crawl.check_whole(&["w1", "w2"]);
     let refused = crawl.frontier(&["drain", "w1"]);

@@ -1,4 +1,4 @@
-//! Crawls that are begun in a directory and moved into a PostgreSQL, where two workers end them.
+//! Crawls that are started in a directory, moved into PostgreSQL and finished there by two workers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,23 +33,23 @@ impl Crawl {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_crawl_goes_on_with_several_workers_where_it_was_left() {
+fn a_crawl_goes_on_with_several_workers_where_it_was_left() {
     let crawl = small();
     crawl.alone("one", "--max-pages 300").expect(0);
     let before = crawl.urls("one");
     assert_eq!(before.len(), 300);
 
     let imported = crawl.import("one");
-    let told: Value = serde_json::from_str(&imported.printed).unwrap();
-    let said = imported.expect(0);
-    let count = |name: &str| told[name].as_u64().unwrap();
-    assert_eq!(count("fetched") + count("failed"), 300, "{told}");
-    assert!(count("pending") + count("deferred") > 0, "{told}");
-    assert!(count("hosts") > 0 && count("robots") > 0, "{told}");
-    assert!(said.contains("the directory of worker `w1`"), "{said}");
-    // It is moved once, and crawled no more by itself.
-    let said = crawl.import("one").expect(2);
-    assert!(said.contains("whose frontier lies elsewhere"), "{said}");
+    let counts: Value = serde_json::from_str(&imported.stdout).unwrap();
+    let stderr = imported.expect(0);
+    let count = |name: &str| counts[name].as_u64().unwrap();
+    assert_eq!(count("fetched") + count("failed"), 300, "{counts}");
+    assert!(count("pending") + count("deferred") > 0, "{counts}");
+    assert!(count("hosts") > 0 && count("robots") > 0, "{counts}");
+    assert!(stderr.contains("the directory of worker `w1`"), "{stderr}");
+    // A crawl can be imported only once, and can't be continued without the frontier.
+    let stderr = crawl.import("one").expect(2);
+    assert!(stderr.contains("whose frontier lies elsewhere"), "{stderr}");
     crawl.alone("one", "").expect(2);
 
     let first = crawl.command_in("one", "w1", EVERYWHERE).spawn().unwrap();
@@ -62,7 +62,7 @@ fn ours_a_crawl_goes_on_with_several_workers_where_it_was_left() {
     assert!(!crawl.urls("two").is_empty(), "w2 had nothing to do");
     crawl.check_whole(&["one", "two"]);
 
-    // The records of both are one crawl.
+    // The records of both workers form one crawl.
     let mut gather = crawl.program();
     gather.args(["gather", "one", "two", "--output", "all"]);
     Ended::of(&gather.output().unwrap()).expect(0);
@@ -71,33 +71,33 @@ fn ours_a_crawl_goes_on_with_several_workers_where_it_was_left() {
     let run = |args: &str| {
         let args = args.split_whitespace();
         let ended = Ended::of(&crawl.program().args(args).output().unwrap());
-        let printed = ended.printed.clone();
+        let stdout = ended.stdout.clone();
         ended.expect(0);
-        printed
+        stdout
     };
     run("audit all");
-    // And are found together.
+    // Both are searched together.
     run("index all");
-    let found = |dirs: &str| {
-        let told = run(&format!("search {dirs} page --json"));
-        let told: Value = serde_json::from_str(&told).unwrap();
-        told["total"].as_u64().unwrap()
+    let total = |dirs: &str| {
+        let results = run(&format!("search {dirs} page --json"));
+        let results: Value = serde_json::from_str(&results).unwrap();
+        results["total"].as_u64().unwrap()
     };
-    assert!(found("all") > 300);
-    assert_eq!(found("one two"), found("all"));
+    assert!(total("all") > 300);
+    assert_eq!(total("one two"), total("all"));
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_what_can_not_be_moved_stays_as_it_is() {
+fn a_failed_import_changes_nothing() {
     let (crawl, another) = (small(), small());
     crawl.alone("one", "--max-pages 40").expect(0);
     crawl.alone("taken", "--max-pages 10").expect(0);
     crawl.import("taken").expect(0);
-    let said = crawl.import("one").expect(2);
+    let stderr = crawl.import("one").expect(2);
     let has_it = format!("has a crawl `{}` already\nhint: ", crawl.name());
-    assert!(said.contains(&has_it), "{said}");
-    // A row that names a settled URL is lost.
+    assert!(stderr.contains(&has_it), "{stderr}");
+    // Remove a row that names a settled URL.
     for file in ["pages.jsonl", "requests.jsonl"] {
         let path = crawl.output("one").join(file);
         let text = fs::read_to_string(&path).unwrap();
@@ -106,15 +106,18 @@ fn ours_what_can_not_be_moved_stays_as_it_is() {
         fs::write(&path, text.replace(&quoted, &format!("\"{lost}?not-it\""))).unwrap();
     }
     let one = crawl.output("one");
-    let said = another.import(one.to_str().unwrap()).expect(2);
-    assert!(said.contains("nothing was imported"), "{said}");
+    let stderr = another.import(one.to_str().unwrap()).expect(2);
+    assert!(stderr.contains("nothing was imported"), "{stderr}");
     let mut status = crawl.program();
     status.args(["frontier", "status", "--json", "--frontier"]);
     let status = Ended::of(&status.arg(&crawl.served.url).output().unwrap());
-    let (told, name) = (status.printed.clone(), format!("\"{}\"", another.name()));
+    let (status_text, name) = (status.stdout.clone(), format!("\"{}\"", another.name()));
     status.expect(0);
-    assert!(told.contains(&format!("\"{}\"", crawl.name())), "{told}");
-    assert!(!told.contains(&name), "{told}");
-    // The directory is still one with a frontier of its own.
+    assert!(
+        status_text.contains(&format!("\"{}\"", crawl.name())),
+        "{status_text}"
+    );
+    assert!(!status_text.contains(&name), "{status_text}");
+    // The directory still has its own frontier.
     crawl.alone("one", "--max-pages 41").expect(0);
 }

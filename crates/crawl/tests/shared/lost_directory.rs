@@ -1,4 +1,4 @@
-//! Workers whose directories are lost: what they fetched is fetched again.
+//! Workers whose directories are lost: their pages are fetched again.
 
 use std::fs;
 use std::thread::sleep;
@@ -9,90 +9,90 @@ use serde_json::Value;
 
 use crate::crawl::{Crawl, Ended};
 
-/// Longer than the lease of a worker that is to die, however busy the machine is.
+/// Longer than the lease of a killed worker, on any machine.
 const MAX_LEASE: Duration = Duration::from_secs(240);
 
-/// A web that takes some seconds.
+/// A web that takes some seconds to crawl.
 fn crawl(seed: u64) -> Crawl {
     let web = TestWeb::builder().seed(seed).hosts(12).pages(144);
     Crawl::of(web.latency(Duration::from_millis(10)))
 }
 
 impl Crawl {
-    /// Removes the directory of a worker that does not run.
+    /// Removes the directory of a stopped worker.
     fn lose(&self, worker: &str) {
         fs::remove_dir_all(self.output(worker)).unwrap();
     }
 
-    /// Reopens what a worker settled, once its lease has ended. Tells how many pages it had.
+    /// Reopens what a worker settled, once its lease has expired. Returns how many pages it had.
     fn reopen(&self, worker: &str) -> u64 {
         let begin = Instant::now();
         loop {
             let output = self.frontier(&["reopen", worker, "--json"]);
             let ended = Ended::of(&output);
             if ended.code == Some(0) {
-                let told: Value = serde_json::from_str(&ended.printed).unwrap();
-                return told["pages"].as_u64().unwrap();
+                let counts: Value = serde_json::from_str(&ended.stdout).unwrap();
+                return counts["pages"].as_u64().unwrap();
             }
-            let said = ended.expect(2);
-            assert!(said.contains("is at work on crawl"), "{said}");
-            assert!(begin.elapsed() < MAX_LEASE, "{said}");
+            let stderr = ended.expect(2);
+            assert!(stderr.contains("is at work on crawl"), "{stderr}");
+            assert!(begin.elapsed() < MAX_LEASE, "{stderr}");
             sleep(Duration::from_millis(200));
         }
     }
 
-    /// Nothing is listed twice, or left to be looked at.
+    /// Checks that no row is duplicated, and that no bucket is left to reopen.
     fn check_rows(&self, workers: &[&str]) {
         let count = self.excluded(workers).len();
-        let told = self.frontier(&["status", "--json"]);
-        let told: Value = serde_json::from_slice(&told.stdout).unwrap();
-        let told = &told["crawls"][0];
-        let number = |name: &str| told[name].as_u64().unwrap();
-        assert_eq!(number("buckets_to_reopen"), 0, "{told}");
+        let output = self.frontier(&["status", "--json"]);
+        let status: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let status = &status["crawls"][0];
+        let number = |name: &str| status[name].as_u64().unwrap();
+        assert_eq!(number("buckets_to_reopen"), 0, "{status}");
         assert_eq!(
             number("excluded") + number("deferred"),
             count as u64,
-            "{told}"
+            "{status}"
         );
         let pages = self.pages(workers).len() as u64;
-        assert_eq!(number("fetched") + number("failed"), pages, "{told}");
+        assert_eq!(number("fetched") + number("failed"), pages, "{status}");
     }
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_what_a_worker_fetched_whose_directory_is_lost_is_fetched_by_the_others() {
+fn pages_of_a_lost_directory_are_fetched_by_the_other_workers() {
     let crawl = crawl(41);
     let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
     crawl.wait_for_requests(600);
-    let said = Ended::of(&crawl.frontier(&["reopen", "w2"])).expect(2);
+    let stderr = Ended::of(&crawl.frontier(&["reopen", "w2"])).expect(2);
     assert!(
-        said.contains("is at work") && said.contains("hint: "),
-        "{said}"
+        stderr.contains("is at work") && stderr.contains("hint: "),
+        "{stderr}"
     );
     first.kill();
     assert!(crawl.pages(&["w1"]).len() > 20, "it had done something");
     crawl.lose("w1");
     assert!(crawl.reopen("w1") > 20);
     second.wait().expect(0);
-    // It may have ended before.
+    // The worker may have ended before.
     crawl.start("w2").wait().expect(0);
     crawl.check_whole(&["w2"]);
     crawl.check_rows(&["w2"]);
-    let said = Ended::of(&crawl.frontier(&["reopen", "w7"])).expect(2);
-    assert!(said.contains("has no worker `w7`"), "{said}");
+    let stderr = Ended::of(&crawl.frontier(&["reopen", "w7"])).expect(2);
+    assert!(stderr.contains("has no worker `w7`"), "{stderr}");
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_worker_begins_anew_in_an_empty_directory() {
+fn a_worker_starts_over_in_an_empty_directory() {
     let crawl = crawl(42);
     let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
     crawl.wait_for_requests(600);
     first.kill();
     crawl.lose("w1");
     crawl.reopen("w1");
-    // What was put aside is listed once by those who are there at the end.
+    // Excluded URLs are listed once, by the workers running at the end.
     crawl.start("w1").wait().expect(0);
     second.wait().expect(0);
     crawl.check_whole(&["w1", "w2"]);
@@ -101,43 +101,46 @@ fn ours_a_worker_begins_anew_in_an_empty_directory() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_crawl_that_had_ended_fetches_what_is_lost_and_nothing_else() {
+fn a_finished_crawl_fetches_only_the_lost_pages() {
     let crawl = Crawl::of(TestWeb::builder().seed(43).hosts(24).pages(96));
     for worker in [crawl.start("w1"), crawl.start("w2")] {
         worker.wait().expect(0);
     }
-    let kept = crawl.pages(&["w2"]);
-    let lost = crawl.pages(&["w1"]);
-    assert!(!kept.is_empty() && !lost.is_empty());
+    let kept_pages = crawl.pages(&["w2"]);
+    let lost_pages = crawl.pages(&["w1"]);
+    assert!(!kept_pages.is_empty() && !lost_pages.is_empty());
     crawl.lose("w1");
-    // Its name is not free before.
+    // The worker's name is not free until then.
     let flags = "--scope any --allow-private";
-    let said = Ended::of(&crawl.command("w1", flags).output().unwrap()).expect(2);
-    assert!(said.contains("frontier reopen"), "{said}");
+    let stderr = Ended::of(&crawl.command("w1", flags).output().unwrap()).expect(2);
+    assert!(stderr.contains("frontier reopen"), "{stderr}");
     crawl.lose("w1");
-    assert_eq!(crawl.reopen("w1"), lost.len() as u64);
+    assert_eq!(crawl.reopen("w1"), lost_pages.len() as u64);
     assert_eq!(crawl.reopen("w1"), 0, "once");
-    let asked = crawl.web.log().len();
+    let request_count = crawl.web.log().len();
     crawl.start("w2").wait().expect(0);
     crawl.check_whole(&["w2"]);
     crawl.check_rows(&["w2"]);
     let log = crawl.web.log();
-    for entry in &log[asked..] {
+    for entry in &log[request_count..] {
         let url = crawl.web.url(entry.host, &entry.path);
-        assert!(!kept.contains(&url), "{url} is fetched, and was not lost");
+        assert!(
+            !kept_pages.contains(&url),
+            "{url} is fetched, and was not lost"
+        );
     }
     let mut audit = crawl.program();
     let audited = audit.args(["audit", "w2", "--json"]).output().unwrap();
     let audited: Value = serde_json::from_slice(&audited.stdout).unwrap();
     let by_rule = audited["by_rule"].as_object().unwrap();
-    // Where hosts changed hands, the robots.txt by which it had fetched pages is lost.
-    let others = by_rule.keys().find(|rule| *rule != "robots-first");
-    assert_eq!(others, None, "{audited}");
+    // If hosts changed hands, the robots.txt behind earlier fetches is lost.
+    let other_rules = by_rule.keys().find(|rule| *rule != "robots-first");
+    assert_eq!(other_rules, None, "{audited}");
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_pages_that_are_lost_count_against_no_budget() {
+fn pages_that_are_lost_count_against_no_budget() {
     let crawl = Crawl::of(TestWeb::builder().seed(44).hosts(12).pages(120));
     let flags = "--scope any --allow-private --max-pages 57";
     crawl.start_with("w1", flags).wait().expect(0);
@@ -151,7 +154,7 @@ fn ours_pages_that_are_lost_count_against_no_budget() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_directory_that_was_imported_may_be_lost() {
+fn a_directory_that_was_imported_may_be_lost() {
     let crawl = Crawl::of(TestWeb::builder().seed(45).hosts(12).pages(120));
     let everywhere = "--scope any --allow-private --max-pages 300";
     Ended::of(&crawl.command_alone("w1", everywhere).output().unwrap()).expect(0);

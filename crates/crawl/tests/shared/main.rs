@@ -1,8 +1,8 @@
-//! Crawls that several processes share, on a PostgreSQL of their own, held against the log of the
-//! web server that they ask.
+//! Crawls shared by several processes through a private PostgreSQL server, compared with the log of
+//! the web server they fetch from.
 //!
-//! They are ignored where no PostgreSQL is fetched: `cargo xtask test --step debian-packages
-//! --step test-with-servers` runs them.
+//! All tests are ignored by default. `cargo xtask test --step debian-packages --step
+//! test-with-servers` fetches PostgreSQL and runs them.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod crawl;

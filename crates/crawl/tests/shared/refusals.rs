@@ -1,4 +1,4 @@
-//! Whatever stops a worker is named, with a hint.
+//! Everything that stops a worker is reported, with a hint.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -16,22 +16,22 @@ fn refused(command: &mut Command, code: i32) -> String {
 }
 
 fn refusal(output: &Output, code: i32) -> String {
-    let said = Ended::of(output).expect(code);
+    let stderr = Ended::of(output).expect(code);
     assert!(
-        said.contains("error: ") && said.contains("hint: "),
-        "{said}"
+        stderr.contains("error: ") && stderr.contains("hint: "),
+        "{stderr}"
     );
-    said
+    stderr
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_an_engine_that_is_down_is_named_without_a_password() {
+fn an_engine_that_is_down_is_named_without_a_password() {
     let crawl = crawl();
-    // Nobody listens there.
-    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = held.local_addr().unwrap().port();
-    drop(held);
+    // Nothing listens on this port.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
     let settings = crawl.output("study.toml");
     let url = |user: &str| format!("postgres://{user}@127.0.0.1:{port}/crawl");
     let seed = crawl.web.url(0, "/");
@@ -43,10 +43,10 @@ fn ours_an_engine_that_is_down_is_named_without_a_password() {
         command.arg(crawl.output("w1")).env("PGPASSWORD", "secret");
         command.output().unwrap()
     };
-    let said = refusal(&with_frontier(&url("me")), 3);
+    let stderr = refusal(&with_frontier(&url("me")), 3);
     assert!(
-        said.contains("can't connect") && !said.contains("secret"),
-        "{said}"
+        stderr.contains("can't connect") && !stderr.contains("secret"),
+        "{stderr}"
     );
     let written = refusal(&with_frontier(&url("me:secret")), 2);
     assert!(
@@ -71,23 +71,26 @@ fn ours_an_engine_that_is_down_is_named_without_a_password() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_name_is_used_once_and_all_workers_have_the_same_settings() {
+fn a_name_is_used_once_and_all_workers_have_the_same_settings() {
     let crawl = crawl();
     let flags = "--scope any --allow-private";
     let first = crawl.start("w1");
     crawl.wait_for_requests(20);
-    let said = refused(&mut crawl.command_in("other", "w1", flags), 2);
-    assert!(said.contains("a worker named `w1` is at work"), "{said}");
-    let said = refused(
+    let stderr = refused(&mut crawl.command_in("other", "w1", flags), 2);
+    assert!(
+        stderr.contains("a worker named `w1` is at work"),
+        "{stderr}"
+    );
+    let stderr = refused(
         &mut crawl.command("w2", "--scope any --allow-private --max-depth 7"),
         2,
     );
     assert!(
-        said.contains("+ scope.max-depth = ") && said.contains("- scope.max-depth"),
-        "{said}"
+        stderr.contains("+ scope.max-depth = ") && stderr.contains("- scope.max-depth"),
+        "{stderr}"
     );
     first.wait().expect(0);
-    // Once nobody is at work, the crawl goes on with other settings.
+    // Once no worker is running, the crawl continues with other settings.
     let ended = crawl
         .start_with("w2", "--scope any --allow-private --max-depth 7")
         .wait();
@@ -99,21 +102,27 @@ fn ours_a_name_is_used_once_and_all_workers_have_the_same_settings() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_directory_is_one_worker_s_alone() {
+fn a_directory_belongs_to_one_worker() {
     let crawl = crawl();
     crawl.start("w1").wait().expect(0);
     let flags = "--scope any --allow-private";
-    let said = refused(&mut crawl.command_in("w1", "w2", flags), 2);
-    assert!(said.contains("is the directory of worker `w1`"), "{said}");
-    let said = refused(&mut crawl.command_in("new", "w1", flags), 2);
-    assert!(said.contains("has records in another directory"), "{said}");
+    let stderr = refused(&mut crawl.command_in("w1", "w2", flags), 2);
+    assert!(
+        stderr.contains("is the directory of worker `w1`"),
+        "{stderr}"
+    );
+    let stderr = refused(&mut crawl.command_in("new", "w1", flags), 2);
+    assert!(
+        stderr.contains("has records in another directory"),
+        "{stderr}"
+    );
     let mut alone = crawl.program();
     let seed = crawl.web.url(0, "/");
     alone
         .args([seed.as_str(), "--output"])
         .arg(crawl.output("w1"));
-    let said = refused(&mut alone, 2);
-    assert!(said.contains("whose frontier lies elsewhere"), "{said}");
+    let stderr = refused(&mut alone, 2);
+    assert!(stderr.contains("whose frontier lies elsewhere"), "{stderr}");
     let mut begun = crawl.program();
     begun
         .args([
@@ -126,7 +135,7 @@ fn ours_a_directory_is_one_worker_s_alone() {
         ])
         .arg(crawl.output("own"));
     Ended::of(&begun.output().unwrap()).expect(0);
-    let said = refused(&mut crawl.command_in("own", "w3", flags), 2);
-    assert!(said.contains("a frontier of its own"), "{said}");
+    let stderr = refused(&mut crawl.command_in("own", "w3", flags), 2);
+    assert!(stderr.contains("a frontier of its own"), "{stderr}");
     crawl.check_whole(&["w1"]);
 }

@@ -1,28 +1,28 @@
-//! Workers that start together and end by themselves.
+//! Workers that start together and finish normally.
 
 use crawl_testweb::{Answer, TestWeb};
 
-use crate::crawl::{Crawl, asked_again};
+use crate::crawl::{Crawl, repeated_paths};
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_two_workers_fetch_each_page_once_and_share_no_host() {
+fn two_workers_fetch_each_page_once_and_share_no_host() {
     let crawl = Crawl::of(TestWeb::builder().seed(1).hosts(24).pages(96));
     let first = crawl.start("w1");
     let second = crawl.start_beside("w1", "w2");
     for worker in [first, second] {
-        let said = worker.wait().expect(0);
-        assert!(said.contains("finished"), "{said}");
+        let stderr = worker.wait().expect(0);
+        assert!(stderr.contains("finished"), "{stderr}");
     }
     crawl.check_whole(&["w1", "w2"]);
-    assert_eq!(asked_again(&crawl.web.log()), 0, "nobody died");
+    assert_eq!(repeated_paths(&crawl.web.log()), 0, "nobody died");
     for worker in ["w1", "w2"] {
         assert!(
             !crawl.pages(&[worker]).is_empty(),
             "{worker} had nothing to do"
         );
     }
-    // What was listed by one is not listed by the other.
+    // No URL is listed by both workers.
     let mut excluded: Vec<String> = crawl
         .rows(&["w1", "w2"], "excluded.jsonl")
         .iter()
@@ -32,17 +32,17 @@ fn ours_two_workers_fetch_each_page_once_and_share_no_host() {
     excluded.sort_unstable();
     excluded.dedup();
     assert_eq!((excluded.len(), count > 0), (count, true));
-    // The same commands find nothing more to do.
+    // The same commands have nothing left to do.
     for worker in ["w1", "w2"] {
-        let said = crawl.start(worker).wait().expect(0);
-        assert!(said.contains("nothing left to do"), "{said}");
+        let stderr = crawl.start(worker).wait().expect(0);
+        assert!(stderr.contains("nothing left to do"), "{stderr}");
     }
     crawl.check_whole(&["w1", "w2"]);
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_worker_that_comes_later_gets_its_share_of_the_hosts() {
+fn a_worker_that_comes_later_gets_its_share_of_the_hosts() {
     let crawl = Crawl::of(TestWeb::builder().seed(2).hosts(24).pages(240));
     let first = crawl.start("w1");
     crawl.wait_for_requests(200);
@@ -51,7 +51,7 @@ fn ours_a_worker_that_comes_later_gets_its_share_of_the_hosts() {
         [("w1".to_owned(), 1_024)]
     );
     let second = crawl.start_beside("w1", "w2");
-    // A third joins while the first two are at it.
+    // A third worker joins while the first two are running.
     let third = crawl.start_beside("w1", "w3");
     for worker in [first, second, third] {
         worker.wait().expect(0);
@@ -60,7 +60,7 @@ fn ours_a_worker_that_comes_later_gets_its_share_of_the_hosts() {
     crawl.check_whole(&workers);
     assert!(!crawl.pages(&["w2"]).is_empty());
     assert_eq!(
-        asked_again(&crawl.web.log()),
+        repeated_paths(&crawl.web.log()),
         0,
         "hosts were handed over, nobody died"
     );
@@ -68,13 +68,13 @@ fn ours_a_worker_that_comes_later_gets_its_share_of_the_hosts() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_pages_of_the_whole_crawl_are_bounded_over_all_workers() {
+fn pages_of_the_whole_crawl_are_bounded_over_all_workers() {
     let crawl = Crawl::of(TestWeb::builder().seed(3).hosts(12).pages(120));
     let flags = "--scope any --allow-private --max-pages 57";
     let workers = [crawl.start_with("w1", flags), crawl.start_with("w2", flags)];
     for worker in workers {
-        let said = worker.wait().expect(0);
-        assert!(said.contains("ended by --max-pages"), "{said}");
+        let stderr = worker.wait().expect(0);
+        assert!(stderr.contains("ended by --max-pages"), "{stderr}");
     }
     assert_eq!(crawl.pages(&["w1", "w2"]).len(), 57);
     crawl.check_gaps();
@@ -82,7 +82,7 @@ fn ours_pages_of_the_whole_crawl_are_bounded_over_all_workers() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_where_a_seed_leads_joins_the_scope_of_all_workers() {
+fn a_seed_s_redirect_target_joins_the_scope_of_all_workers() {
     let web = TestWeb::builder().seed(4).hosts(2).pages(40);
     let crawl = Crawl::of(web);
     let target = crawl.web.url(1, "/");
@@ -100,20 +100,20 @@ fn ours_where_a_seed_leads_joins_the_scope_of_all_workers() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_the_engine_is_checked_and_the_crawls_of_the_check_are_gone() {
+fn the_engine_is_checked_and_the_crawls_of_the_check_are_gone() {
     let crawl = Crawl::of(TestWeb::builder().hosts(1).pages(2));
     let mut check = crawl.program();
     let checked = check
         .args(["frontier", "check", &crawl.served.url])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert!(
-        checked.status.success() && said.contains("keeps all"),
+        checked.status.success() && stdout.contains("keeps all"),
         "{checked:?}"
     );
     let mut status = crawl.program();
     let status = status.args(["frontier", "status", "--frontier", &crawl.served.url]);
-    let said = String::from_utf8_lossy(&status.output().unwrap().stdout).into_owned();
-    assert!(!said.contains("crawl frontier check"), "{said}");
+    let stdout = String::from_utf8_lossy(&status.output().unwrap().stdout).into_owned();
+    assert!(!stdout.contains("crawl frontier check"), "{stdout}");
 }

@@ -1,6 +1,6 @@
-//! The program without any feature: a whole crawl, and what it says of commands that it lacks.
+//! The program without any feature: a whole crawl, and the errors of commands that are left out.
 //!
-//! `cargo test --package crawl --no-default-features --test smallest` runs it.
+//! Run it with `cargo test --package crawl --no-default-features --test smallest`.
 #![cfg(not(any(
     feature = "documents",
     feature = "jemalloc",
@@ -53,7 +53,7 @@ fn a_site_is_crawled_archived_and_audited() {
 }
 
 #[test]
-fn what_is_left_out_names_the_build_that_has_it() {
+fn commands_left_out_name_the_build_that_has_them() {
     let dir = TempDir::new().unwrap();
     let version = printed(&run(dir.path(), &["--version"]));
     assert!(

@@ -1,22 +1,22 @@
-//! Which styles of paragraphs are titles and headings: `word/styles.xml`.
+//! Which paragraph styles are titles and headings (`word/styles.xml`).
 
 use std::collections::HashMap;
 
 use super::xml::{Step, Xml};
 
-/// Styles that are followed from one to the next they are based on.
+/// Maximum number of `basedOn` links to follow from a style.
 const MAX_BASES: usize = 8;
 
-/// The role of a paragraph by its style.
+/// The role of a paragraph, by its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParagraphStyle {
     Body,
     Title,
-    /// A heading of a level from 1 on.
+    /// A heading of a level from 1.
     Heading(usize),
 }
 
-/// The styles of a document by their ids.
+/// The styles of a document by id.
 #[derive(Debug, Default)]
 pub(super) struct Styles {
     by_id: HashMap<String, Style>,
@@ -48,8 +48,8 @@ impl Styles {
                         let level = tag.value().and_then(|level| level.parse().ok());
                         let level = level.filter(|level: &usize| *level < 9);
                         let is_title = style.own == Some(ParagraphStyle::Title);
-                        let said = level.map(|level| ParagraphStyle::Heading(level + 1));
-                        style.own = said.filter(|_| !is_title).or(style.own);
+                        let heading = level.map(|level| ParagraphStyle::Heading(level + 1));
+                        style.own = heading.filter(|_| !is_title).or(style.own);
                     }
                     _ => {}
                 },
@@ -60,12 +60,12 @@ impl Styles {
         styles
     }
 
-    /// The role of paragraphs with a style.
+    /// Returns the role of paragraphs in a style.
     pub(super) fn of(&self, id: &str) -> ParagraphStyle {
         let mut id = id;
         for _ in 0..MAX_BASES {
             let Some(style) = self.by_id.get(id) else {
-                // Some writers name styles that they don't define.
+                // Some writers use styles that they don't define.
                 return by_name(id).unwrap_or(ParagraphStyle::Body);
             };
             if let Some(own) = style.own {
@@ -80,7 +80,7 @@ impl Styles {
     }
 }
 
-/// The role that the name of a style built into word processors says: they are the same in all
+/// Returns the role of a word processor's built-in style. Built-in names are the same in all
 /// languages.
 fn by_name(name: &str) -> Option<ParagraphStyle> {
     let name = name.to_ascii_lowercase();

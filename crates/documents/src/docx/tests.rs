@@ -1,4 +1,4 @@
-//! Packages that are written here, part by part.
+//! Tests with packages that are built here, part by part.
 
 use std::io::{Cursor, Write as _};
 
@@ -97,11 +97,11 @@ fn boxes_tables_and_lists_are_read_and_second_forms_are_not() {
 }
 
 #[test]
-fn what_is_no_document_says_so() {
+fn a_package_without_a_document_is_broken() {
     let limits = DocumentLimits::default();
-    let none = package(&[("a.txt", "a")]);
-    let why = Unreadable::Broken("it has no word/document.xml".to_owned());
-    assert_eq!(to_html(&none, &limits), Err(why));
+    let no_document = package(&[("a.txt", "a")]);
+    let error = Unreadable::Broken("it has no word/document.xml".to_owned());
+    assert_eq!(to_html(&no_document, &limits), Err(error));
     assert!(matches!(
         to_html(b"PK\x03\x04", &limits),
         Err(Unreadable::Broken(_))

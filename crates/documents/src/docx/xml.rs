@@ -1,4 +1,4 @@
-//! The steps of an XML part: start, end and text. What is broken ends it.
+//! The steps of an XML part: start tags, end tags and text. A syntax error ends the part.
 
 use std::borrow::Cow;
 
@@ -20,22 +20,22 @@ pub(super) enum Step<'a> {
 pub(super) struct Tag<'a>(BytesStart<'a>);
 
 impl Tag<'_> {
-    /// The name without its prefix.
+    /// Returns the name without its prefix.
     pub(super) fn name(&self) -> &str {
         self.0.local_name().into_inner()
     }
 
-    /// The value of the attribute `w:val`.
+    /// Returns the value of the attribute `w:val`.
     pub(super) fn value(&self) -> Option<String> {
         self.attribute("val")
     }
 
-    /// The value of an attribute, by its name without prefix.
+    /// Returns the value of an attribute, by its name without prefix.
     pub(super) fn attribute(&self, name: &str) -> Option<String> {
         let mut attributes = self.0.attributes();
-        let mut known = attributes.with_checks(false).filter_map(Result::ok);
-        let found = known.find(|known| known.key.local_name().into_inner() == name)?;
-        Some(found.value.into_owned())
+        let mut valid = attributes.with_checks(false).filter_map(Result::ok);
+        let attribute = valid.find(|attribute| attribute.key.local_name().into_inner() == name)?;
+        Some(attribute.value.into_owned())
     }
 }
 
@@ -55,7 +55,7 @@ impl<'a> Xml<'a> {
                 Event::End(tag) => Step::End(tag.local_name().into_inner().to_owned()),
                 Event::Text(text) => Step::Text(text.into_inner()),
                 Event::CData(text) => Step::Text(text.into_inner()),
-                // Entities of a DTD are not expanded: a few lines of them make gigabytes.
+                // Entities of a DTD are not expanded: a few lines can expand to gigabytes.
                 Event::GeneralRef(name) => match name.resolve_char_ref() {
                     Ok(Some(letter)) => Step::Text(Cow::Owned(letter.to_string())),
                     _ => Step::Text(Cow::Borrowed(

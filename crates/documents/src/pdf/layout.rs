@@ -1,40 +1,40 @@
-//! Paragraphs and headings, told from lines by their size and distance.
+//! Groups lines into paragraphs and headings by font size and spacing.
 
 use std::collections::{HashMap, HashSet};
 
 use super::lines::Line;
 
-/// Characters of a line that may be a heading.
+/// Maximum characters of a heading line.
 const MAX_HEADING_CHARS: usize = 200;
-/// The size of a heading's letters, as a multiple of those of running text.
+/// Minimum font size of a heading, as a multiple of the body font size.
 const HEADING_SIZE: f64 = 1.12;
-/// The distance of lines of one paragraph, as a multiple of the size of their letters.
+/// Maximum line spacing within a paragraph, as a multiple of the font size.
 const MAX_LEADING: f64 = 1.6;
-/// Pages from which on a line that a third of them and more begin or end with is told once.
+/// Minimum number of pages with the same first or last line for it to count as a running line.
 const MIN_PAGES_WITH_RUNNING_LINES: u32 = 3;
 
 /// A paragraph or heading.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Block {
     pub(super) text: String,
-    /// The level of a heading, from 1 on.
+    /// The level of a heading, from 1. `None` for a paragraph.
     pub(super) level: Option<usize>,
-    /// The page that it begins on.
+    /// The page that the block begins on.
     pub(super) page: u32,
 }
 
-/// A document by its blocks.
+/// The blocks of a document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Layout {
     pub(super) blocks: Vec<Block>,
-    /// Lines that many pages begin or end with, each once.
+    /// Running lines: lines that many pages begin or end with, each once.
     pub(super) beside: Vec<String>,
-    /// The first heading of the largest size on the first page.
+    /// The first heading in the largest font size on the first page.
     pub(super) title: Option<String>,
 }
 
 impl Layout {
-    /// The layout of lines; `outline` has the titles of sections with their levels.
+    /// Lays out lines. `outline` has the section titles with their levels.
     pub(super) fn of(lines: Vec<Line>, outline: &[(usize, String)]) -> Layout {
         let (lines, beside) = without_running_lines(lines);
         let headings = Headings::of(&lines, outline);
@@ -46,17 +46,17 @@ impl Layout {
         let mut last: Option<&Line> = None;
         for line in &lines {
             let level = headings.level(line);
-            let goes_on = last.is_some_and(|last| {
-                // A sentence may go on on the next page.
+            let continues = last.is_some_and(|last| {
+                // A sentence may continue on the next page.
                 let is_near = last.page != line.page && !last.text.ends_with(['.', '!', '?', ':'])
                     || last.page == line.page
                         && (0.0..=line.size * MAX_LEADING).contains(&(last.height - line.height));
                 is_near && (last.size - line.size).abs() < 0.5
             });
             match layout.blocks.last_mut() {
-                // A heading by its size may take two lines; one of the outline is whole.
+                // A heading detected by font size may take two lines; an outline heading is whole.
                 Some(block)
-                    if goes_on
+                    if continues
                         && block.level == level
                         && !(level.is_some() && headings.is_by_outline)
                         && block.text.len() < 64 * 1024 =>
@@ -75,25 +75,25 @@ impl Layout {
     }
 }
 
-/// Adds a line to a paragraph. A hyphen at the end of a line parts a word.
+/// Appends a line to a paragraph, rejoining a word hyphenated at the line end.
 fn join(text: &mut String, line: &str) {
     let mut ending = text.chars().rev();
-    let is_parted = ending.next() == Some('-')
+    let is_hyphenated = ending.next() == Some('-')
         && ending.next().is_some_and(char::is_lowercase)
         && line.starts_with(char::is_lowercase);
-    match is_parted {
+    match is_hyphenated {
         true => drop(text.pop()),
         false => text.push(' '),
     }
     text.push_str(line);
 }
 
-/// Which lines are headings.
+/// Decides which lines are headings.
 struct Headings {
-    /// The levels of an outline's titles.
+    /// The levels of the outline's titles, by [`key`].
     outline: HashMap<String, usize>,
     is_by_outline: bool,
-    /// The sizes of headings, the largest first, in quarters of a point.
+    /// The font sizes of headings, largest first, in quarters of a point.
     sizes: Vec<i64>,
     body: f64,
     title: Option<String>,
@@ -110,10 +110,10 @@ impl Headings {
         for line in lines {
             *letters.entry(quarters(line.size)).or_default() += line.text.len();
         }
-        let most = letters
+        let largest = letters
             .iter()
             .max_by_key(|(size, letters)| (**letters, **size));
-        let body = most.map_or(0.0, |(size, _)| *size as f64 / 4.0);
+        let body = largest.map_or(0.0, |(size, _)| *size as f64 / 4.0);
         let may_head = |line: &&Line| line.size >= body * HEADING_SIZE && is_name(&line.text);
         let mut sizes: Vec<i64> = lines
             .iter()
@@ -166,13 +166,14 @@ fn is_name(text: &str) -> bool {
         && text.chars().count() <= MAX_HEADING_CHARS
 }
 
-/// The letters and digits of a line, by which it is held against titles of the outline.
+/// Returns the letters and digits of a line, for comparing it with the outline's titles.
 fn key(text: &str) -> String {
     let letters = text.chars().filter(|c| c.is_alphanumeric());
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// The lines without those that many pages begin or end with, their digits aside; and these.
+/// Separates running lines from the others: lines that, digits aside, many pages begin or end with.
+/// Returns the other lines, then each running line once.
 fn without_running_lines(lines: Vec<Line>) -> (Vec<Line>, Vec<String>) {
     let is_edge: Vec<bool> = (0..lines.len())
         .map(|at| {
@@ -199,12 +200,12 @@ fn without_running_lines(lines: Vec<Line>) -> (Vec<Line>, Vec<String>) {
         on >= MIN_PAGES_WITH_RUNNING_LINES as usize && on * 3 > pages
     };
     let mut beside: Vec<String> = Vec::new();
-    let mut told = HashSet::new();
+    let mut seen = HashSet::new();
     let mut rest = Vec::with_capacity(lines.len());
     for (line, is_edge) in lines.into_iter().zip(is_edge) {
         if is_edge && is_running(&line) {
             let words = without_digits(&line);
-            if told.insert(words) {
+            if seen.insert(words) {
                 beside.push(line.text);
             }
         } else {

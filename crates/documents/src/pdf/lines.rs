@@ -1,40 +1,40 @@
-//! Lines of text, put together from glyphs in the order in which a page draws them.
+//! Joins glyphs into lines, in the order in which a page draws them.
 
 use pdf_extract::{MediaBox, OutputDev, OutputError, Transform};
 
-/// The part of the size of a letter by which a glyph stands further right where a space is meant.
+/// Minimum horizontal gap that counts as a space, as a fraction of the font size.
 const SPACE_GAP: f64 = 0.15;
-/// The part of its size by which it stands higher or lower where a line begins. An index or a
-/// power stays on its line.
+/// Minimum vertical shift that begins a new line, as a fraction of the font size. Subscripts and
+/// superscripts stay on their line.
 const LINE_GAP: f64 = 0.6;
 
 /// A line of a page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Line {
     pub(super) text: String,
-    /// The page, from 1 on.
+    /// The page number, from 1.
     pub(super) page: u32,
-    /// The size of its largest letters, in points.
+    /// The size of the largest letters, in points.
     pub(super) size: f64,
-    /// The height of its first letter on the page, in points from below.
+    /// The height of the first letter above the bottom of the page, in points.
     pub(super) height: f64,
 }
 
-/// Collects lines of pages.
+/// Collects the lines of pages.
 pub(super) struct LineReader {
     lines: Vec<Line>,
     line: Line,
     page: u32,
-    /// Where the last glyph ended, and how high it stood; none where a page begins.
+    /// The end and the height of the last glyph. `None` at the start of a page.
     last: Option<(f64, f64)>,
     is_first_of_word: bool,
     bytes: usize,
-    most: usize,
+    max_bytes: usize,
 }
 
 impl LineReader {
-    /// Reads about `most` bytes of text.
-    pub(super) fn new(most: usize) -> LineReader {
+    /// Creates a reader that stops after about `max_bytes` bytes of text.
+    pub(super) fn new(max_bytes: usize) -> LineReader {
         LineReader {
             lines: Vec::new(),
             line: Line::default(),
@@ -42,12 +42,12 @@ impl LineReader {
             last: None,
             is_first_of_word: false,
             bytes: 0,
-            most,
+            max_bytes,
         }
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.bytes >= self.most
+        self.bytes >= self.max_bytes
     }
 
     pub(super) fn finish(mut self) -> Vec<Line> {

@@ -1,10 +1,10 @@
-//! Documents that are written here, object by object.
+//! Tests with documents that are built here, object by object.
 
 use super::{iso_date, titled, to_html};
 use crate::limits::{DocumentLimits, Unreadable};
 
-/// A document of objects, the first of which is its catalogue. `{n}` is no template: objects name
-/// each other as `4 0 R`.
+/// Builds a document from objects, the first of which is its catalogue. Objects refer to each other
+/// as in `4 0 R`.
 fn document(objects: &[String], trailer: &str) -> Vec<u8> {
     let mut text = String::from("%PDF-1.4\n");
     let mut places = Vec::new();
@@ -30,7 +30,7 @@ fn document(objects: &[String], trailer: &str) -> Vec<u8> {
 /// Lines of a page: size, height, text.
 type Lines<'a> = &'a [(u32, u32, &'a str)];
 
-/// A document of pages, with an outline of these titles and levels, and an information dictionary.
+/// Builds a document from pages, an outline (levels and titles), and an information dictionary.
 fn pages(pages: &[Lines<'_>], outline: &[(usize, &str)], info: &str) -> Vec<u8> {
     let first_page = 4;
     let first_entry = first_page + 2 * pages.len();
@@ -63,7 +63,7 @@ fn pages(pages: &[Lines<'_>], outline: &[(usize, &str)], info: &str) -> Vec<u8> 
             content.len()
         ));
     }
-    // Each entry is followed by the next of its level, and holds those that are deeper.
+    // Each entry links to the next of its level and contains the deeper ones.
     for (at, (level, title)) in outline.iter().enumerate() {
         let rest = &outline[at + 1..];
         let under = rest.first().is_some_and(|(next, _)| next > level);
@@ -140,7 +140,7 @@ fn sizes_make_headings_and_distances_make_paragraphs() {
 }
 
 #[test]
-fn an_outline_says_what_the_headings_are() {
+fn an_outline_decides_the_headings() {
     let bytes = pages(
         &[&[
             (11, 760, "1 Pots"),
@@ -168,7 +168,7 @@ fn an_outline_says_what_the_headings_are() {
 }
 
 #[test]
-fn lines_that_pages_begin_and_end_with_stand_beside_once() {
+fn running_lines_are_beside_the_main_text_once() {
     let page = |words: &'static str, foot: &'static str| {
         [
             (11, 800, "Tea house handbook"),
@@ -193,7 +193,7 @@ fn lines_that_pages_begin_and_end_with_stand_beside_once() {
 }
 
 #[test]
-fn what_is_no_document_says_so() {
+fn a_damaged_document_is_broken() {
     let limits = DocumentLimits::default();
     assert!(matches!(
         to_html(b"%PDF-1.4 and no more", &limits),
@@ -204,7 +204,7 @@ fn what_is_no_document_says_so() {
 }
 
 #[test]
-fn an_outline_that_leads_to_itself_ends() {
+fn a_cyclic_outline_ends() {
     let whole = pages(
         &[&[(11, 700, "Pots")]],
         &[(1, "Pots"), (1, "Cups")],

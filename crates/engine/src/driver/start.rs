@@ -1,4 +1,4 @@
-//! The start of a run: what an earlier one left is taken up, and the threads begin.
+//! Starts a run: restores what earlier runs left, and starts the threads.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -41,22 +41,22 @@ use crate::state::order_log::OrderLog;
 use crate::state::parked_hosts::parked;
 use crate::trace_events::TraceEvents;
 use crate::write::Writer;
-/// Rows at the end of `requests.jsonl` that are taken up at a start. More than can
-/// have been in flight or uncommitted when the last run ended.
+/// Rows at the end of `requests.jsonl` to read at a start. More than can have been in flight or
+/// uncommitted when the last run ended.
 const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
-/// The contents of the crawl's directory, as a run finds them.
+/// The crawl directory as a run finds it.
 pub(super) struct Opened {
     pub(super) directory: Directory,
-    /// The search index, where one is built.
+    /// The search index, if one is built.
     indexing: Option<Indexing>,
-    /// The round that this run works in.
+    /// The round of this run.
     visits: RevisitSchedule,
 }
 
 impl Opened {
-    /// Opens the directory and the log of its index, and makes pending what a round that begins is
-    /// to visit, unless the user stops that.
+    /// Opens the directory and its index log. If a new round begins, makes the URLs due in it
+    /// pending, unless the user stops the run first.
     pub(super) fn open(
         config: &Config,
         clock: Clock,
@@ -94,13 +94,13 @@ impl Driver {
         let traps = directory.frontier.meta(META_TRAPS)?;
         let traps = SharedTraps::new(&config.traps, traps.as_deref());
         let mut coordinator = coordinator(config, now, &mut directory, visits, traps.clone())?;
-        // The first look comes before the first request.
+        // Measure the free space before the first request.
         if let Some(free) = free_space.of(&config.output) {
             coordinator.note_free_space(free);
         }
         let delays = DelayLog::open(&config.output, now)?;
         let order = OrderLog::open(&config.output, began(&directory, visits, now))?;
-        take_up_earlier_run(&mut coordinator, config, &fetcher, &mut directory, now)?;
+        restore_earlier_run(&mut coordinator, config, &fetcher, &mut directory, now)?;
         let resumed = directory.resumed;
         let abandon = Arc::new(AtomicBool::new(false));
         let last_work = Arc::new(OnceLock::new());
@@ -114,7 +114,7 @@ impl Driver {
             abandon: &abandon,
             free_space,
         };
-        // Unbounded, as what is in it is bounded: the coordinator hands out no more than it counts.
+        // Unbounded, since the coordinator limits how much it hands out.
         let (event_sender, events) = async_mpsc::unbounded_channel();
         let Started {
             requests,
@@ -149,7 +149,7 @@ impl Driver {
     }
 }
 
-/// Inputs of the threads of a run.
+/// Inputs for starting the threads of a run.
 struct ThreadStart<'r> {
     config: &'r Arc<Config>,
     visits: RevisitSchedule,
@@ -206,16 +206,16 @@ impl ThreadStart<'_> {
             }
         };
         let reader = PageReader::new(self.config, &self.visits);
-        let reader = reader.asking(Arc::clone(&frontier), self.traps.clone());
+        let reader = reader.with_crawl_state(Arc::clone(&frontier), self.traps.clone());
         let writer = Writer::new(frontier, files, totals, self.visits, scope_seeds)
-            .watching(self.traps)
-            .sampling(sampling)
-            .sharing(shared.clone())
-            .leaving_out(tombstones)
-            .noting(self.order)
-            .telling(TraceEvents::new(self.config))
+            .with_traps(self.traps)
+            .with_sampling(sampling)
+            .with_shared_frontier(shared.clone())
+            .with_tombstones(tombstones)
+            .with_order_log(self.order)
+            .with_events(TraceEvents::new(self.config))
             .keeping_rows(self.has_consumer)
-            .followed_by(indexer.as_ref().map(Indexer::lengths));
+            .with_indexer(indexer.as_ref().map(Indexer::lengths));
         let disk = watch_disk(self.config, self.free_space, &events).map_err(failed)?;
         let workers = shared.map(|frontier| Workers::start(frontier, lock, self.config, &events));
         let workers = workers.transpose().map_err(failed)?;
@@ -242,9 +242,13 @@ impl Workers {
         config: &Config,
         events: &async_mpsc::UnboundedSender<Event>,
     ) -> io::Result<Workers> {
-        let told = events.downgrade();
-        let tell = move |event| told.upgrade().is_some_and(|it| it.send(event).is_ok());
-        let thread = WorkerThread::start(Arc::clone(&frontier), config, tell)?;
+        let events = events.downgrade();
+        let send = move |event| {
+            events
+                .upgrade()
+                .is_some_and(|events| events.send(event).is_ok())
+        };
+        let thread = WorkerThread::start(Arc::clone(&frontier), config, send)?;
         Ok(Workers {
             frontier,
             thread,
@@ -260,12 +264,12 @@ fn watch_disk(
 ) -> io::Result<DiskWatch> {
     let events = events.downgrade();
     DiskWatch::start(free_space.clone(), config.output.clone(), move |bytes| {
-        let told = events.upgrade();
-        told.is_some_and(|events| events.send(Event::FreeSpace { bytes }).is_ok())
+        let events = events.upgrade();
+        events.is_some_and(|events| events.send(Event::FreeSpace { bytes }).is_ok())
     })
 }
 
-/// The loop of a run that begins, as the crawl's directory has it.
+/// Creates the coordinator of a run from the state in the crawl directory.
 fn coordinator(
     config: &Arc<Config>,
     now: Tick,
@@ -294,7 +298,7 @@ fn coordinator(
     Ok(coordinator)
 }
 
-/// The first row of a run in the log of its order.
+/// Returns the first row of a run in its order log.
 fn began(directory: &Directory, visits: RevisitSchedule, now: Tick) -> RunBegan {
     RunBegan {
         at: now.as_millis(),
@@ -306,8 +310,8 @@ fn began(directory: &Directory, visits: RevisitSchedule, now: Tick) -> RunBegan 
     }
 }
 
-/// Takes up what an earlier run asked, and what it owed to hosts.
-fn take_up_earlier_run(
+/// Restores an earlier run's requests, and the gaps and back-offs that its hosts still have.
+fn restore_earlier_run(
     coordinator: &mut Coordinator,
     config: &Config,
     fetcher: &Fetcher,
@@ -317,7 +321,7 @@ fn take_up_earlier_run(
     if let Some(shared) = &directory.shared {
         coordinator.share_crawl(Arc::new(OwnedHosts::new(Arc::clone(shared))));
     }
-    // Workers that share a crawl judge again what others found.
+    // Workers of a shared crawl judge again what others found.
     if directory.resumed || directory.shared.is_some() {
         coordinator.restore(match directory.cut_off {
             true => RestartKind::AfterPowerLoss,
@@ -325,17 +329,17 @@ fn take_up_earlier_run(
         })?;
     }
     let (typed, requests) = (&config.fetch.typed, &mut directory.requests);
-    take_up_requests(coordinator, typed, fetcher, requests, now)?;
+    restore_requests(coordinator, typed, fetcher, requests, now)?;
     if directory.cut_off {
         coordinator.note_unknown_requests(now)?;
     }
     Ok(())
 }
 
-/// Returns the check whether readers need the processors, for the indexer of a run.
+/// Returns a check for the indexer: whether readers need the processors.
 fn is_busy(config: &Config, load: &ReaderLoad) -> IsBusy {
     let (load, has_time) = (load.clone(), config.budgets.max_time.is_none());
-    // A run whose time is bounded may have none left for what waited.
+    // A run with a time limit may not have time to index later.
     Arc::new(move || has_time && load.is_busy())
 }
 
@@ -378,8 +382,8 @@ fn halt(
     Halt::when(move || abandon.load(Ordering::Relaxed) || last_work.get().is_some_and(&is_over))
 }
 
-/// Takes up what earlier runs asked: the gaps behind it, and where each seed was found.
-fn take_up_requests(
+/// Restores the requests of earlier runs: the gaps after them, and where each seed was found.
+fn restore_requests(
     coordinator: &mut Coordinator,
     typed: &[CanonicalUrl],
     fetcher: &Fetcher,
@@ -393,7 +397,7 @@ fn take_up_requests(
     }
     for row in requests.tail::<RequestRow>(MAX_LOG_TAIL_ROWS)?.rows {
         coordinator.note_past_request(now, &row)?;
-        // The state may lack what was under way when the last run ended.
+        // The state may lack requests that were in flight when the last run ended.
         if let Some(Ok(address)) = row.address.as_deref().map(str::parse) {
             fetcher.note_past_address(&row.host, address);
         }

@@ -1,8 +1,8 @@
-//! Taking pages and hosts out of a crawl that does not run: out of archive, rows, index and state.
+//! Erases pages and hosts from a crawl that is not running: from archive, rows, index and state.
 //!
-//! Everything that changes is made anew beside what is there, in the folder of
-//! [`swap`](crate::state::swap), and takes its place together with the rest: a death leaves the
-//! crawl as it was, or without what is forgotten.
+//! Every change is written to new files in the folder of [`swap`](crate::state::swap), which then
+//! replaces all files at once. After a crash the crawl is either unchanged or fully rid of what is
+//! forgotten.
 
 mod rows;
 
@@ -37,9 +37,9 @@ use crate::tombstones::{
     HOST, PAGE, TOMBSTONES, TombstoneKey, Tombstones, host_digest, page_digest, tombstone_of,
 };
 
-/// The number of records that went, by kind.
+/// The number of erased records, by kind.
 ///
-/// Field names stay; a later version of the program may add fields.
+/// Field names are stable. Later versions may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forgotten {
     /// Rows of `pages.jsonl`.
@@ -52,16 +52,16 @@ pub struct Forgotten {
     pub links: u64,
     /// Records of the archive.
     pub records: u64,
-    /// URLs that waited, were leased or deferred.
+    /// URLs that were pending, leased or deferred.
     pub waiting: u64,
-    /// Rows and records of other pages from which its name was taken.
+    /// Rows and records of other pages that lost mentions of it.
     pub changed: u64,
-    /// Tombstones that were set.
+    /// Tombstones that were written.
     pub tombstones: u64,
 }
 
 impl Forgotten {
-    /// Returns whether the crawl had nothing of it.
+    /// Whether the crawl had nothing to forget.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         let Forgotten {
@@ -78,14 +78,14 @@ impl Forgotten {
     }
 }
 
-/// An order to forget.
+/// A request to forget.
 #[derive(Clone)]
 pub struct Forget<'a> {
     /// The pages and hosts to forget.
     pub removal: &'a Removal,
     /// The time of the tombstones.
     pub at: Timestamp,
-    /// The reason of the tombstones. It names nothing that is forgotten.
+    /// The reason in the tombstones. Must not name anything that is forgotten.
     pub reason: &'a str,
     /// The text of `crawl.toml` without what is forgotten. `None` if the file names none of it.
     pub config_text: Option<&'a str>,
@@ -112,14 +112,14 @@ pub fn finish_forget(
     dir: &Path,
     is_ours: &dyn Fn(&[u8], Option<&str>) -> bool,
 ) -> Result<bool, EngineError> {
-    // Refuses links in the way of the files.
+    // Also refuses links in place of the files.
     if dir.join(LIST).symlink_metadata().is_ok() {
         examine(dir)?;
     }
     swap::resume(dir, is_ours, &may_change)
 }
 
-/// Returns whether [`forget`] replaces or removes the file or folder of this name.
+/// Whether [`forget`] replaces or removes the file or folder of this name.
 fn may_change(name: &str) -> bool {
     if let Some(file) = name.strip_prefix("archive/") {
         return !file.contains('/') && crawl_archive::is_of_archive(file);
@@ -139,10 +139,10 @@ const STORE: &str = "state/store";
 /// The crash journal of the readers, in `state/`.
 const JOURNALS: [&str; 2] = ["reading", "reading.new"];
 
-/// Counts what would go, and changes nothing.
+/// Counts what [`forget`] would erase, and changes nothing.
 ///
 /// # Errors
-/// As for [`forget`].
+/// The same as for [`forget`].
 pub fn count_forgotten(dir: &Path, removal: &Removal) -> Result<Forgotten, EngineError> {
     let frontier = open_at_rest(dir)?;
     let marks = frontier.marks()?;
@@ -168,10 +168,11 @@ pub fn count_forgotten(dir: &Path, removal: &Removal) -> Result<Forgotten, Engin
     })
 }
 
-/// The tombstone of a page that the crawl in `dir` was made to forget, or of its host: when, and why.
+/// Returns the tombstone of a forgotten page, or of its host, in the crawl in `dir`. The tombstone
+/// states when and why.
 ///
 /// # Errors
-/// [`EngineError`]: no crawl there, in use, or tombstones that can't be read.
+/// [`EngineError`] if there is no crawl, it is in use, or the tombstones can't be read.
 pub fn find_tombstone(dir: &Path, url: &CanonicalUrl) -> Result<Option<TombstoneRow>, EngineError> {
     if !dir.join(TOMBSTONES).is_file() {
         return Ok(None);
@@ -180,12 +181,12 @@ pub fn find_tombstone(dir: &Path, url: &CanonicalUrl) -> Result<Option<Tombstone
     tombstone_of(dir, frontier.meta(META_TOMBSTONE_KEY)?, url)
 }
 
-/// Takes pages and hosts out of the crawl in `dir`. Its index, `report.json`, `report.html` and
-/// `hosts.jsonl` go, as they are derived: who calls makes them anew.
+/// Erases pages and hosts from the crawl in `dir`. Also removes the derived files: its index,
+/// `report.json`, `report.html` and `hosts.jsonl`. The caller creates them again.
 ///
 /// # Errors
-/// [`EngineError`]: no crawl there, in use, records that can't be read, or the disk. The crawl is
-/// as it was then, or the next start finishes it.
+/// [`EngineError`] if there is no crawl, it is in use, records can't be read, or writing fails. The
+/// crawl is then unchanged, or the next start finishes the erasure.
 pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> {
     if !examine(dir)? {
         return Err(EngineError::NothingToDo {
@@ -219,7 +220,7 @@ pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> 
     if follows.is_some() {
         more.insert(META_INDEX.to_owned(), Vec::new());
     }
-    // Rows of what waits are written once it is known how much of it goes.
+    // Rows of pending URLs are written last, once it is known how many of them are erased.
     let (waiting, others) = ROW_FILES.split_last().unwrap_or((&ROW_FILES[0], &[]));
     for file in others {
         let to = Some(staging.as_path());
@@ -255,7 +256,7 @@ pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> 
     Ok(counts.done)
 }
 
-/// The files that are derived from rows and archive, and may name what is forgotten.
+/// Files that are derived from rows and archive, and may name what is forgotten.
 const DERIVED: [&str; 11] = [
     INDEX_FOLDER,
     OLD_FOLDER,
@@ -270,11 +271,11 @@ const DERIVED: [&str; 11] = [
     DIGESTS_BESIDE,
 ];
 
-/// The counts so far, and what takes which place.
+/// The counts so far, and the files to replace.
 struct Counts {
     done: Forgotten,
     swap: Swap,
-    /// URLs that waited and are forgotten, by origin.
+    /// The number of forgotten pending URLs, by origin.
     pending: BTreeMap<String, u64>,
 }
 
@@ -297,7 +298,7 @@ fn is_of_archive(mark: &str) -> bool {
         .is_some_and(|name| name.starts_with('/'))
 }
 
-/// Notes which files of the archive take a place, and writes its index anew.
+/// Adds the rewritten archive files to the changes, and rewrites the index of the archive.
 fn of_archive(
     dir: &Path,
     staging: &Path,
@@ -321,7 +322,7 @@ fn of_archive(
     Ok(())
 }
 
-/// Writes the tombstones with the new ones among them; how many are new.
+/// Writes the old and the new tombstones. Returns how many are new.
 fn write_tombstones(
     dir: &Path,
     staging: &Path,
@@ -350,7 +351,7 @@ fn write_tombstones(
     Ok(set)
 }
 
-/// The kinds and digests of what has no tombstone yet.
+/// Returns the kinds and digests of everything that has no tombstone yet.
 fn new_digests(
     removal: &Removal,
     key: &TombstoneKey,
@@ -378,7 +379,7 @@ fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), EngineError> {
     write().map_err(EngineError::disk(path))
 }
 
-/// The part of the state that goes.
+/// Selects the part of the state to erase.
 struct StateRemoval<'r>(&'r Removal);
 
 impl StoreRemoval for StateRemoval<'_> {

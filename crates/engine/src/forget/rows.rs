@@ -1,4 +1,4 @@
-//! The row files of a crawl without what is forgotten.
+//! Rewrites the row files of a crawl without what is forgotten.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::error::EngineError;
 use crate::state::directory::WALK;
 use crate::state::order_log::ORDER;
 
-/// A row file of a crawl's directory.
+/// A row file in the crawl directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowFileKind {
     Pages,
@@ -29,7 +29,7 @@ pub(super) enum RowFileKind {
     Waiting,
 }
 
-/// All of them. What waits comes last: its counts follow from the state.
+/// All row files. Pending URLs come last, since their counts depend on the state.
 pub(super) const ROW_FILES: [RowFileKind; 9] = [
     RowFileKind::Pages,
     RowFileKind::Requests,
@@ -43,7 +43,7 @@ pub(super) const ROW_FILES: [RowFileKind; 9] = [
 ];
 
 impl RowFileKind {
-    /// Its name, as seen from the crawl's directory.
+    /// Returns its path within the crawl directory.
     pub(super) fn name(self) -> &'static str {
         match self {
             RowFileKind::Pages => "pages.jsonl",
@@ -59,7 +59,8 @@ impl RowFileKind {
     }
 }
 
-/// Writes a row file into `to` where anything in it changes, and counts; its committed length.
+/// Writes a row file into `to` if anything in it changes, and counts the changes. Returns its
+/// committed length.
 pub(super) fn rewrite_file(
     kind: RowFileKind,
     dir: &Path,
@@ -88,13 +89,14 @@ pub(super) fn rewrite_file(
             let is_out = removal.holds_text(&row.from) || removal.holds_text(&row.to);
             keep_unless(is_out || !is_committed)
         }),
-        // A step from or to what is forgotten goes; the others keep their numbers.
+        // Steps from or to a forgotten page are dropped. The others keep their numbers.
         RowFileKind::Walk => rewrite_rows(&from, to, mark, |row: &mut WalkRow, is_committed| {
             let mut names = std::iter::once(&row.url).chain(&row.from);
             keep_unless(names.any(|name| removal.holds_text(name)) || !is_committed)
         }),
         RowFileKind::Delays => rewrite_rows(&from, to, None, |row, _| delay(row, removal)),
-        // It counts rows of which some are gone, and names hosts: no replay could follow it.
+        // The order refers to dropped rows by number, and names hosts, so no replay could follow
+        // it.
         RowFileKind::Order => rewrite_rows(&from, to, None, |_: &mut OrderRow, _| RowEdit::Drop),
         RowFileKind::Recheck => rewrite_rows(&from, to, None, |row: &mut RecheckRow, _| {
             let mut names = [&row.url, &row.origin].into_iter().flatten();
@@ -170,7 +172,7 @@ fn page(
     removal: &Removal,
     archive: &RewrittenArchive,
 ) -> RowEdit {
-    // What was not committed is fetched again.
+    // Uncommitted pages are fetched again.
     if !is_committed || removal.holds_text(&row.url) {
         return RowEdit::Drop;
     }
@@ -178,7 +180,7 @@ fn page(
     for url in [&mut row.via, &mut row.redirect, &mut row.canonical] {
         is_cleared |= removal.clear(url);
     }
-    // The word before the URL stays: `canonical`.
+    // Keep the word before the URL: `canonical`.
     for text in [&mut row.indexed, &mut row.error].into_iter().flatten() {
         if removal.is_named_in(text) {
             text.truncate(text.find(':').unwrap_or_default());
@@ -210,17 +212,17 @@ fn excluded(row: &mut ExcludedRow, removal: &Removal) -> RowEdit {
     }
 }
 
-/// Rows of what waits, without the URLs that waited and are forgotten.
+/// Adjusts a row about pending URLs for the forgotten ones.
 fn waiting(row: &mut WaitingRow, removal: &Removal, pending: &BTreeMap<String, u64>) -> RowEdit {
-    let gone = match &row.origin {
+    let erased = match &row.origin {
         None => pending.values().sum(),
         Some(origin) if removal.holds_text(origin) => return RowEdit::Drop,
         Some(origin) => pending.get(origin).copied().unwrap_or_default(),
     };
-    match gone {
+    match erased {
         0 => RowEdit::Keep,
         _ => {
-            row.urls = row.urls.saturating_sub(gone);
+            row.urls = row.urls.saturating_sub(erased);
             match row.urls == 0 && row.origin.is_some() {
                 true => RowEdit::Drop,
                 false => RowEdit::Clear,

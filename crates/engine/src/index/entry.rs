@@ -1,4 +1,4 @@
-//! The index's entry of an exchange. Runs on reader threads.
+//! Creates the index entry of an exchange. Runs on reader threads.
 
 use crawl_extractor::{
     Content, ContentLimits, Limits, Meta, Page, PageContext, PageObserver, PageText, link_header,
@@ -12,7 +12,7 @@ use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_weburl::CanonicalUrl;
 use http::HeaderMap;
 
-/// Reads links and text of a page in one pass, of which `observer` learns too.
+/// Reads links and text of a page in one pass, which `observer` also sees.
 pub(crate) fn read_both(
     text: &PageText<'_>,
     headers: &HeaderMap,
@@ -22,15 +22,15 @@ pub(crate) fn read_both(
 ) -> (Page, Content) {
     let language = headers.get(http::header::CONTENT_LANGUAGE);
     let language = language.map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let given = PageContext {
+    let context = PageContext {
         content_language: language.as_deref(),
         fetched_at: Some(at),
         ..PageContext::default()
     };
-    read_page_text(text, &given, limits, &ContentLimits::default(), observer)
+    read_page_text(text, &context, limits, &ContentLimits::default(), observer)
 }
 
-/// The kind of interstitial that a page is, if it is one.
+/// Returns the kind of interstitial if the page is one.
 pub(crate) fn interstitial_of(
     status: u16,
     headers: &HeaderMap,
@@ -48,7 +48,7 @@ pub(crate) fn interstitial_of(
     interstitial(status, headers, &outline)
 }
 
-/// The directives for robots of a page and its headers, as far as they bind this agent.
+/// Returns the robots directives of a page and its headers that apply to this agent.
 pub(crate) fn directives(
     headers: &HeaderMap,
     metas: &[Meta],
@@ -66,8 +66,8 @@ pub(crate) fn directives(
 /// Resolves a link of a page against its base.
 type ResolveLink<'a> = dyn FnMut(&CanonicalUrl, &str) -> Option<CanonicalUrl> + 'a;
 
-/// The index's entry of a page that was read. `refused` is the statement by which its site
-/// refuses the use; `is_in_crawl` tells whether the crawl asks the host of a URL.
+/// Creates the index entry of a page. `refused` is the site's statement that refuses indexing.
+/// `is_in_crawl` returns whether the crawl covers the host of a URL.
 #[cfg(feature = "search")]
 pub(crate) fn entry(
     url: &CanonicalUrl,
@@ -81,7 +81,7 @@ pub(crate) fn entry(
     let canonical = linked_canonical(headers);
     let content_type = headers.get(http::header::CONTENT_TYPE);
     let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let came = FetchedDocument {
+    let document = FetchedDocument {
         content_type: content_type.as_deref(),
         url,
         at,
@@ -92,13 +92,13 @@ pub(crate) fn entry(
         linked_canonical: canonical.as_deref(),
         is_in_crawl,
     };
-    judge(&came, resolve).map_or_else(
+    judge(&document, resolve).map_or_else(
         |why| left_out(url, why.to_string()),
         |page| IndexEntry::Put(Box::new(page)),
     )
 }
 
-/// The entry of a page in a build that has no index: it stays out.
+/// Creates the entry of a page in a build without an index: the page is left out.
 #[cfg(not(feature = "search"))]
 pub(crate) fn entry(
     url: &CanonicalUrl,
@@ -112,7 +112,7 @@ pub(crate) fn entry(
     left_out(url, "search_not_in_build")
 }
 
-/// That a URL stays out.
+/// Creates an entry that keeps a URL out of the index.
 pub(crate) fn left_out(url: &CanonicalUrl, why: impl Into<String>) -> IndexEntry {
     IndexEntry::Drop {
         url: url.to_string(),
@@ -120,7 +120,7 @@ pub(crate) fn left_out(url: &CanonicalUrl, why: impl Into<String>) -> IndexEntry
     }
 }
 
-/// The target of a `Link` header with `rel=canonical` (RFC 6596 section 3).
+/// Returns the target of a `Link` header with `rel=canonical` (RFC 6596 section 3).
 pub(crate) fn linked_canonical(headers: &HeaderMap) -> Option<String> {
     let limits = Limits::default();
     headers
@@ -134,7 +134,7 @@ pub(crate) fn linked_canonical(headers: &HeaderMap) -> Option<String> {
         })
 }
 
-/// The METAs of a page, as name and content.
+/// Returns the METAs of a page as pairs of name and content.
 pub(crate) fn pairs(metas: &[Meta]) -> impl Iterator<Item = (&str, &str)> {
     metas
         .iter()

@@ -1,14 +1,13 @@
-//! The search index of a crawl, behind the settling: it follows a log, and loses nothing.
+//! Keeps a crawl's search index up to date from a log, without delaying commits.
 //!
-//! The index's entry of a URL is a line of `state/indexing.jsonl`, written in the same
-//! group as the page's row and committed by the same transaction. A thread reads the log up to
-//! what is committed, and each commit of the index holds how far it came. So the index knows no
-//! page that the crawl does not, and after any death it goes on where it was; a slow index slows
-//! nothing down, and a log that the index has read to its end is begun anew.
+//! The index entry of a URL is a line of `state/indexing.jsonl`, written in the same group as the
+//! page's row and committed by the same transaction. A thread reads the log up to its committed
+//! length, and each commit of the index records how far it has read. So the index never has a page
+//! that the crawl lacks, and continues where it was after any crash. A slow index delays nothing. A
+//! log that was read to the end is replaced by a new one.
 //!
-//! While readers are with pages for much of the time, the index waits. What it
-//! has not read when the run ends is put into it once, as the last pass over all pages would have
-//! it, and not twice.
+//! While readers are busy much of the time, the index waits. The entries left at the end of the run
+//! are indexed once, in their final form after the pass over all pages.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,22 +35,23 @@ use crate::index::redirects::redirects_of;
 use crate::index::{INDEX_FOLDER, LOG};
 use crate::summary::{HasArchive, IndexFault, Indexed};
 
-/// Pages become visible to a search after so long, while a crawl runs.
+/// The delay until new pages become searchable during a crawl.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(2);
-/// So much of the log at most waits for readers to be idle. Bytes.
+/// Maximum bytes of the log that wait for idle readers.
+/// Beyond the limit: indexed during the crawl.
 const MAX_WAITING_BYTES: u64 = 512 << 20;
-/// From so much on, the rest of a log is taken by all processors. Bytes.
+/// If the rest of a log has at least this many bytes, it is indexed with all processors.
 const MANY_BYTES: u64 = 8 << 20;
 
-/// Asks whether the crawl is as fast as the processors are.
+/// Returns whether the crawl keeps the processors busy.
 pub(crate) type IsBusy = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Tells indexing when to end before its work is done: between two pages, never within one.
+/// Returns when indexing must stop early: between two pages, never within one.
 #[derive(Clone)]
 pub(crate) struct Halt(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Halt {
-    /// As soon as `is_due` says so.
+    /// Stops as soon as `is_due` returns true.
     pub(crate) fn when(is_due: impl Fn() -> bool + Send + Sync + 'static) -> Halt {
         Halt(Arc::new(is_due))
     }
@@ -60,31 +60,31 @@ impl Halt {
         (self.0)()
     }
 
-    fn question(&self) -> Arc<dyn Fn() -> bool + Send + Sync> {
+    fn predicate(&self) -> Arc<dyn Fn() -> bool + Send + Sync> {
         Arc::clone(&self.0)
     }
 }
 
-/// The log and the index behind it, before a run begins.
+/// The log and the index that follows it, before a run begins.
 pub(crate) struct Indexing {
     pub(crate) log: RowFile,
     start: Start,
-    /// The lengths to which the log and `pages.jsonl` are committed.
+    /// How far the log is committed. `pages_committed` is the committed length of `pages.jsonl`.
     read: Read,
     pages_committed: Option<u64>,
     has_archive: HasArchive,
 }
 
-/// The index as the run finds it.
+/// The state of the index when the run begins.
 enum Start {
-    /// An index that has read the log so far, and whose files are still to be looked at.
+    /// An index that has read the log up to here. The files are not checked yet.
     At(Read),
-    /// None that holds what was settled before. Why.
+    /// No index with the pages settled before, for this reason.
     Without(IndexFault),
 }
 
 impl Indexing {
-    /// Opens the log of a crawl, and finds out how far its index has read it.
+    /// Opens the log of a crawl, and determines how far its index has read it.
     pub(crate) fn open(
         dir: &Path,
         frontier: &dyn Frontier,
@@ -99,7 +99,7 @@ impl Indexing {
             Err(IndexError::Damaged { what, .. }) => Err(what),
             other => Ok(other?),
         };
-        let known = match (&note, number) {
+        let position = match (&note, number) {
             _ if number.is_none() && has_pages => Err(IndexFault::NotBuilt),
             (Err(damage), _) => Err(IndexFault::Damaged(damage.clone())),
             (Ok(None), Some(number)) if number > 1 => Err(IndexFault::NotBuilt),
@@ -112,7 +112,7 @@ impl Indexing {
             true => HasArchive::Yes,
             false => HasArchive::No,
         };
-        let is_lost = known.is_err() && note.is_ok();
+        let is_lost = position.is_err() && note.is_ok();
         if is_lost && has_archive == HasArchive::No {
             return Err(EngineError::NoArchive {
                 dir: dir.to_path_buf(),
@@ -120,8 +120,8 @@ impl Indexing {
         }
         let (number, committed) = match number {
             Some(number) if !is_lost => (number, committed),
-            // Until it is built anew, no index follows the log.
-            _ if known.is_err() => {
+            // No index follows the log until it is rebuilt.
+            _ if position.is_err() => {
                 forget(frontier)?;
                 (
                     begin_log_unfollowed(dir, frontier, number.unwrap_or(1) + 1)?,
@@ -131,8 +131,8 @@ impl Indexing {
             _ => (begin_log(dir, frontier, 1)?, 0),
         };
         let log = RowFile::open(&log_path(dir), Some(committed))?;
-        if known.is_ok() && matches!(note, Ok(None)) {
-            // So that a search finds an index from the first moment on.
+        if position.is_ok() && matches!(note, Ok(None)) {
+            // So that searches find an index from the beginning.
             let mut writer = IndexWriter::open(&folder)?;
             writer.commit(&note_of(number))?;
             writer.close()?;
@@ -140,7 +140,7 @@ impl Indexing {
         let bytes = committed;
         Ok(Indexing {
             log,
-            start: known.map_or_else(Start::Without, Start::At),
+            start: position.map_or_else(Start::Without, Start::At),
             read: Read { log: number, bytes },
             pages_committed: marks.get("pages.jsonl").copied(),
             has_archive,
@@ -148,7 +148,7 @@ impl Indexing {
     }
 }
 
-/// Opens the log of the search index, where one is built.
+/// Opens the log of the search index, if one is built.
 pub(crate) fn open_log(
     config: &Config,
     frontier: &dyn Frontier,
@@ -170,15 +170,15 @@ pub(crate) struct Indexer {
 
 /// The result of the thread.
 pub(crate) enum Outcome {
-    /// It read the log to its end, or as far as there was time.
+    /// The thread read the log to its end, or until the time was over.
     Read(Box<Follower>),
-    /// There is no index that it could read it into.
+    /// There is no index to read it into.
     Without(Indexed),
 }
 
 impl Outcome {
-    /// Finishes the index if the run is whole. Otherwise leaves the rest of the log to the next run.
-    /// `now` is in seconds since 1970 UTC.
+    /// Finishes the index if the run is complete. Otherwise leaves the rest of the log to the next
+    /// run. `now` is in seconds since 1970 UTC.
     pub(crate) fn end(
         self,
         is_whole: bool,
@@ -187,13 +187,13 @@ impl Outcome {
     ) -> Result<Indexed, EngineError> {
         match self {
             Outcome::Read(index) if is_whole => index.finish(frontier, now),
-            Outcome::Read(index) => Ok(index.leave()),
+            Outcome::Read(index) => Ok(index.stop_here()),
             Outcome::Without(indexed) => Ok(indexed),
         }
     }
 }
 
-/// The thread's settings.
+/// The settings of the thread.
 struct Setting {
     dir: PathBuf,
     frontier: Arc<dyn Frontier>,
@@ -203,8 +203,8 @@ struct Setting {
 }
 
 impl Indexer {
-    /// Starts to follow: first the index is looked at, and built anew where it is damaged or not
-    /// there. The log stays with the writer.
+    /// Starts the thread. The thread first checks the index, and rebuilds a damaged or missing one.
+    /// The log stays with the writer.
     pub(crate) fn start(
         config: &Config,
         frontier: Arc<dyn Frontier>,
@@ -228,7 +228,7 @@ impl Indexer {
         } = indexing;
         let dir = setting.dir.clone();
         let (committed, lengths) = channel();
-        // What an earlier run left unread.
+        // The part that an earlier run left unread.
         let _ = committed.send(log.len());
         let leaves_rest = Arc::new(AtomicBool::new(false));
         let opening = Opening {
@@ -238,7 +238,7 @@ impl Indexer {
             has_archive,
             leaves_rest: Arc::clone(&leaves_rest),
         };
-        // What is wrong with the index ends no crawl.
+        // Problems of the index never end a crawl.
         let work = move || {
             let caught = catch_unwind(AssertUnwindSafe(|| opening.run(start, &lengths)));
             match caught {
@@ -253,8 +253,8 @@ impl Indexer {
                 }
                 Ok(ended) => ended,
                 Err(_) => {
-                    let why = "its thread panicked".to_owned();
-                    Ok(opening.without(IndexFault::Damaged(why)))
+                    let reason = "its thread panicked".to_owned();
+                    Ok(opening.without(IndexFault::Damaged(reason)))
                 }
             }
         };
@@ -268,13 +268,13 @@ impl Indexer {
         Ok((indexer, log))
     }
 
-    /// A sender of the log's committed length.
+    /// Returns a sender for the committed length of the log.
     pub(crate) fn lengths(&self) -> Sender<u64> {
         self.committed.clone()
     }
 
-    /// Waits until the index has read the log to its end, once all senders are gone; or until it
-    /// knows its end, where the run is whole and [`Follower::finish`] takes the rest.
+    /// Waits for the thread. Once all senders are dropped, the thread reads the log to its end and
+    /// ends. In a complete run it leaves the rest of the log to [`Follower::finish`].
     pub(crate) fn join(self, is_whole: bool) -> Result<Outcome, EngineError> {
         self.leaves_rest.store(is_whole, Ordering::Release);
         drop(self.committed);
@@ -288,7 +288,7 @@ impl Indexer {
 /// The thread before it has an index.
 struct Opening {
     setting: Setting,
-    /// The length to which the log is committed: where one that is built anew begins to read it.
+    /// The committed length of the log, from where a rebuilt index starts to read.
     read: Read,
     pages_committed: Option<u64>,
     has_archive: HasArchive,
@@ -299,22 +299,22 @@ impl Opening {
     fn run(&self, start: Start, lengths: &Receiver<u64>) -> Result<Outcome, EngineError> {
         let halt = &self.setting.halt;
         let folder = self.setting.dir.join(INDEX_FOLDER);
-        let why = match start {
-            Start::At(read) => match IndexWriter::open_unless(&folder, halt.question()) {
+        let fault = match start {
+            Start::At(read) => match IndexWriter::open_unless(&folder, halt.predicate()) {
                 Ok(Some(writer)) => return self.follow(writer, read, lengths),
                 Ok(None) => return Ok(waiting(read, lengths)),
                 Err(IndexError::Damaged { what, .. }) => IndexFault::Damaged(what),
                 Err(other) => return Err(other.into()),
             },
-            Start::Without(why) => why,
+            Start::Without(fault) => fault,
         };
         let dir = self.setting.dir.display();
         if self.has_archive == HasArchive::No {
-            tracing::warn!("the search index is {why}: there is no archive to build it from");
-            return Ok(self.without(why));
+            tracing::warn!("the search index is {fault}: there is no archive to build it from");
+            return Ok(self.without(fault));
         }
         tracing::warn!(
-            "the search index is {why}: it is built from the archive, as `crawl index {dir}` would do"
+            "the search index is {fault}: it is built from the archive, as `crawl index {dir}` would do"
         );
         let Setting {
             dir,
@@ -331,11 +331,11 @@ impl Opening {
             &note,
             &|| halt.is_due(),
         )? {
-            return Ok(self.without(why));
+            return Ok(self.without(fault));
         }
         follow_log(&**frontier, self.read.log)?;
         tracing::info!("the search index is built");
-        match IndexWriter::open_unless(&folder, halt.question())? {
+        match IndexWriter::open_unless(&folder, halt.predicate())? {
             Some(writer) => self.follow(writer, self.read, lengths),
             None => Ok(waiting(self.read, lengths)),
         }
@@ -362,8 +362,8 @@ impl Opening {
     }
 }
 
-/// The outcome where the run ended before the index was looked at: all that the run settled
-/// waits in the log. Waits until the writer has ended.
+/// The outcome if the run ended before the index was checked: everything that the run settled stays
+/// in the log. Waits until the writer has ended.
 fn waiting(read: Read, lengths: &Receiver<u64>) -> Outcome {
     let length = lengths.iter().last().unwrap_or(read.bytes);
     Outcome::Without(Indexed {
@@ -378,21 +378,23 @@ pub(crate) struct Follower {
     has_archive: HasArchive,
     log: LogReader,
     read: Read,
-    /// As of the index's last commit, and when that was.
+    /// The value at the last commit of the index, and the time of that commit.
     kept: Read,
     kept_at: Instant,
     writer: IndexWriter,
-    /// Pages that are not indexed, by the reason; the second as of the index's last commit.
+    /// Pages that are not indexed, by reason. `kept_left_out` is the value at the last commit of
+    /// the index.
     left_out: BTreeMap<String, u64>,
     kept_left_out: BTreeMap<String, u64>,
-    /// The committed length of the log, as far as it was told.
+    /// The committed length of the log, as last received.
     length: u64,
     halt: Halt,
     is_busy: IsBusy,
 }
 
 impl Follower {
-    /// Goes on in the log of the crawl in `dir` from where the index of the writer has `read` it.
+    /// Continues in the log of the crawl in `dir` at the position that the writer's index has
+    /// `read`.
     fn at(
         dir: &Path,
         writer: IndexWriter,
@@ -439,12 +441,12 @@ impl Follower {
         self.keep()
     }
 
-    /// Returns whether the crawl needs the processors more.
+    /// Whether the crawl needs the processors more.
     fn waits(&self) -> bool {
         self.length - self.read.bytes < MAX_WAITING_BYTES && (self.is_busy)()
     }
 
-    /// Reads what is committed until it `waits`, and commits the index as often as it is due.
+    /// Reads committed entries until `waits` returns true, and commits the index when that is due.
     fn read_on(&mut self, waits: impl Fn(&Follower) -> bool) -> Result<(), EngineError> {
         while self.read.bytes < self.length && !self.halt.is_due() && !waits(self) {
             let entry = self.log.next_entry()?;
@@ -465,7 +467,7 @@ impl Follower {
                     self.kept = self.read;
                     self.kept_left_out.clone_from(&self.left_out);
                 }
-                // The next run reads it again; this one reads no more.
+                // The next run reads it again. This one stops reading.
                 Commit::Stopped => {
                     self.read = self.kept;
                     self.left_out.clone_from(&self.kept_left_out);
@@ -477,8 +479,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Takes the rest of the log, settles what only all pages together tell, begins the log anew,
-    /// and ends; or leaves that to the next run, where the time for it is over.
+    /// Indexes the rest of the log, decides what depends on all pages together, starts a new log,
+    /// and ends. Leaves this to the next run if there is no time.
     pub(crate) fn finish(
         mut self,
         frontier: &dyn Frontier,
@@ -487,7 +489,7 @@ impl Follower {
         let halt = self.halt.clone();
         let is_stopped = || halt.is_due();
         if is_stopped() {
-            return Ok(self.leave());
+            return Ok(self.stop_here());
         }
         let rest = RestOfLog {
             dir: self.dir.clone(),
@@ -498,7 +500,7 @@ impl Follower {
         if rest.end - rest.from >= MANY_BYTES {
             match self.writer.with_all_processors(&note(self.read))? {
                 Some(writer) => self.writer = writer,
-                None => return Ok(left(self.left_out, rest.end - rest.from)),
+                None => return Ok(unfinished(self.left_out, rest.end - rest.from)),
             }
         }
         let whole = Read {
@@ -506,18 +508,18 @@ impl Follower {
             ..self.read
         };
         let dir = self.dir.clone();
-        // What the run committed is all there, and nothing else is written any more.
+        // All commits of the run are complete, and nothing else is being written.
         let redirects = |urls: &BTreeSet<String>| redirects_of(&dir, None, urls);
         let done = self
             .writer
             .reconcile_with(&rest, &redirects, &note(whole), now, &is_stopped);
         let done = match done {
             Ok(Some(done)) => done,
-            Ok(None) => return Ok(self.leave()),
+            Ok(None) => return Ok(self.stop_here()),
             Err(IndexError::Damaged { what, .. }) => {
                 return Ok(Indexed {
                     fault: Some((IndexFault::Damaged(what), self.has_archive)),
-                    ..self.leave()
+                    ..self.stop_here()
                 });
             }
             Err(other) => return Err(other.into()),
@@ -529,7 +531,7 @@ impl Follower {
         for (why, count) in rest.left_out.take() {
             *self.left_out.entry(why).or_default() += count;
         }
-        // Pages that stay in the index after all are not left out of it.
+        // Pages that stay in the index after all are not counted as left out.
         for (why, stay) in done.kept_anew {
             if let Some(count) = self.left_out.get_mut(&why) {
                 *count = count.saturating_sub(stay);
@@ -550,14 +552,14 @@ impl Follower {
     }
 
     /// Ends, and leaves the rest to the next run.
-    fn leave(self) -> Indexed {
+    fn stop_here(self) -> Indexed {
         let waiting = self.length.saturating_sub(self.read.bytes);
-        left(self.left_out, waiting)
+        unfinished(self.left_out, waiting)
     }
 }
 
-/// The outcome where a part of the log waits for the next run.
-fn left(left_out: BTreeMap<String, u64>, waiting_bytes: u64) -> Indexed {
+/// Returns the outcome if part of the log is left to the next run.
+fn unfinished(left_out: BTreeMap<String, u64>, waiting_bytes: u64) -> Indexed {
     Indexed {
         left_out,
         waiting_bytes,

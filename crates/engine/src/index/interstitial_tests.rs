@@ -1,4 +1,4 @@
-//! The pages that are taken for interstitials, from their bytes on.
+//! Which pages are recognized as interstitials, from their bytes on.
 
 use crawl_extractor::{Limits, PageText, read_text};
 use crawl_fetcher::{Interstitial, PageOutline, interstitial};
@@ -12,16 +12,16 @@ fn of_page(status: u16, headers: &HeaderMap, html: &str) -> Option<Interstitial>
     interstitial_of(status, headers, &page, &text)
 }
 
-fn told(status: u16, fields: &[(&'static str, &'static str)], html: &str) -> &'static str {
+fn kind_of(status: u16, fields: &[(&'static str, &'static str)], html: &str) -> &'static str {
     let mut headers = HeaderMap::new();
     for (name, value) in fields {
         headers.insert(*name, HeaderValue::from_static(value));
     }
-    let found = of_page(status, &headers, html);
-    if let Some(found) = found {
-        assert_eq!(Interstitial::named(found.name()), Some(found));
+    let kind = of_page(status, &headers, html);
+    if let Some(kind) = kind {
+        assert_eq!(Interstitial::named(kind.name()), Some(kind));
     }
-    found.map_or("none", Interstitial::name)
+    kind.map_or("none", Interstitial::name)
 }
 
 fn form(title: &str) -> String {
@@ -33,7 +33,7 @@ fn form(title: &str) -> String {
 }
 
 #[test]
-fn guards_say_in_headers_what_they_did() {
+fn guards_are_recognized_by_their_headers() {
     for (status, field, expect) in [
         (403, ("cf-mitigated", "challenge"), "challenge"),
         (202, ("x-amzn-waf-action", "challenge"), "challenge"),
@@ -43,13 +43,13 @@ fn guards_say_in_headers_what_they_did() {
         (200, ("cf-cache-status", "challenge"), "none"),
         (200, ("cf-mitigated", "no"), "none"),
     ] {
-        assert_eq!(told(status, &[field], ""), expect, "{field:?}");
+        assert_eq!(kind_of(status, &[field], ""), expect, "{field:?}");
     }
-    assert_eq!(told(511, &[], ""), "login_page");
+    assert_eq!(kind_of(511, &[], ""), "login_page");
 }
 
 #[test]
-fn guards_are_known_by_their_pages() {
+fn guards_are_recognized_by_their_pages() {
     let block = "<title>Attention Required! | Cloudflare</title><div id=\"cf-error-details\">\
         <h1>Sorry, you have been blocked</h1></div>";
     let akamai = "<HTML><HEAD>\n<TITLE>Access Denied</TITLE>\n</HEAD><BODY>\n<H1>Access Denied</H1>\n\
@@ -80,17 +80,20 @@ fn guards_are_known_by_their_pages() {
         (403, human, "challenge"),
         (503, wordfence, "block_page"),
         (406, modsecurity, "block_page"),
-        // The same words where they can't be a guard's.
+        // The same words on pages that can't come from a guard.
         (200, block, "none"),
         (200, moment, "none"),
         (200, datadome, "none"),
         (404, akamai, "none"),
     ] {
-        assert_eq!(told(status, &[], html), expect, "{status} {html}");
+        assert_eq!(kind_of(status, &[], html), expect, "{status} {html}");
     }
     let guard = [("server", "ddos-guard")];
-    assert_eq!(told(403, &guard, "<title>DDoS-Guard</title>"), "challenge");
-    assert_eq!(told(403, &guard, "<title>Forbidden</title>"), "none");
+    assert_eq!(
+        kind_of(403, &guard, "<title>DDoS-Guard</title>"),
+        "challenge"
+    );
+    assert_eq!(kind_of(403, &guard, "<title>Forbidden</title>"), "none");
 }
 
 #[test]
@@ -107,23 +110,23 @@ fn a_login_form_and_little_else_is_a_login_page() {
         "\u{30ed}\u{30b0}\u{30a4}\u{30f3}",
         "Login required",
     ] {
-        assert_eq!(told(200, &[], &form(title)), "login_page", "{title}");
+        assert_eq!(kind_of(200, &[], &form(title)), "login_page", "{title}");
     }
     let by_heading = form("Example").replace("Welcome", "Log in");
-    assert_eq!(told(200, &[], &by_heading), "login_page");
-    assert_eq!(told(401, &[], &form("Login")), "login_page");
+    assert_eq!(kind_of(200, &[], &by_heading), "login_page");
+    assert_eq!(kind_of(401, &[], &form("Login")), "login_page");
 }
 
 #[test]
-fn ordinary_pages_are_none() {
+fn ordinary_pages_are_not_interstitials() {
     let long = "A sentence of an article about it. ".repeat(200);
     let login_box = "<form action=/login><input name=u><input type=password name=p></form>";
     let pages = [
-        // A login box in the head of a page.
+        // A login box in the header of a page.
         format!("<title>News of the day</title>{login_box}<h1>News</h1><p>Short."),
-        // The same on a page of much text with a name like that.
+        // The same on a page with much text and a similar title.
         format!("<title>Login</title>{login_box}<p>{long}"),
-        // Articles about it.
+        // Articles about login forms.
         format!("<title>Login form examples</title><h1>Login forms</h1>{login_box}"),
         "<title>Sign in sheet template</title><p>Print it.".to_owned(),
         "<title>Login</title><p>Go to the <a href=/login>login</a>.".to_owned(),
@@ -137,7 +140,7 @@ fn ordinary_pages_are_none() {
             .to_owned(),
         // Choosing a password, and changing it.
         "<title>Sign in</title><input type=password><input type=password>".to_owned(),
-        // Forms in comments and scripts are none.
+        // Forms in comments and scripts do not count.
         "<title>Login</title><!--<input type=password>--><script>'<input type=password>'</script>"
             .to_owned(),
         format!("<title>Cloudflare blocks</title><p>Attention Required! | Cloudflare {long}"),
@@ -148,27 +151,27 @@ fn ordinary_pages_are_none() {
     ];
     for page in &pages {
         for status in [200, 404] {
-            assert_eq!(told(status, &[], page), "none", "{status} {page}");
+            assert_eq!(kind_of(status, &[], page), "none", "{status} {page}");
         }
     }
     let contents = "<a href=/x>x</a> ".repeat(200);
     let index = format!("<title>Login</title>{login_box}{contents}");
-    assert_eq!(told(200, &[], &index), "none", "a page of links");
-    assert_eq!(told(404, &[], &form("Login")), "none");
+    assert_eq!(kind_of(200, &[], &index), "none", "a page of links");
+    assert_eq!(kind_of(404, &[], &form("Login")), "none");
 }
 
 #[test]
-fn an_answer_without_a_page_is_told_by_its_headers() {
+fn an_answer_without_a_page_is_recognized_by_its_headers() {
     let none = PageOutline::default();
     assert_eq!(interstitial(503, &HeaderMap::new(), &none), None);
 }
 
 #[test]
-fn a_page_in_any_charset_is_told_by_its_text() {
+fn a_page_in_any_charset_is_recognized_by_its_text() {
     let html = form("\u{412}\u{445}\u{43e}\u{434}");
     let encoded: Vec<u8> = html.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let text = PageText::decode(&encoded, Some("text/html; charset=utf-16le"));
     let page = read_text(&text, &Limits::default(), &mut ());
-    let found = interstitial_of(200, &HeaderMap::new(), &page, &text);
-    assert_eq!(found, Some(Interstitial::LoginPage));
+    let kind = interstitial_of(200, &HeaderMap::new(), &page, &text);
+    assert_eq!(kind, Some(Interstitial::LoginPage));
 }

@@ -1,4 +1,4 @@
-//! Replaces the search index in a build without the feature `search`: no crawl has one.
+//! Replaces the search index in a build without the feature `search`.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -11,10 +11,10 @@ use crate::config::Config;
 use crate::error::EngineError;
 use crate::summary::Indexed;
 
-/// Asks whether the crawl is as fast as the processors are.
+/// Returns whether the crawl keeps the processors busy.
 pub(crate) type IsBusy = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Ends nothing, as nothing is indexed.
+/// Does nothing, since nothing is indexed.
 #[derive(Clone)]
 pub(crate) struct Halt;
 
@@ -24,7 +24,7 @@ impl Halt {
     }
 }
 
-/// Refuses to index, and notes that an index which is there doesn't follow the crawl any more.
+/// Refuses to index, and records that an existing index no longer follows the crawl.
 pub(crate) fn open_log(
     config: &Config,
     frontier: &dyn Frontier,
@@ -36,13 +36,13 @@ pub(crate) fn open_log(
     }
 }
 
-/// A log and the index behind it: there is none.
+/// The log and its index, which do not exist in this build.
 pub(crate) enum Indexing {}
 
-/// The thread that follows a log: there is none.
+/// The thread that follows a log, which does not exist in this build.
 pub(crate) enum Indexer {}
 
-/// The result of the thread: there is none.
+/// The result of the thread, which does not exist in this build.
 pub(crate) enum Outcome {}
 
 impl Indexer {

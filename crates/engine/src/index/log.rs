@@ -1,4 +1,4 @@
-//! The log that the search index of a crawl follows, and how far an index has read it.
+//! The log that a crawl's search index follows, and how far the index has read it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,11 +17,12 @@ use super::{INDEX_FOLDER, LOG, OLD_FOLDER};
 use crate::error::EngineError;
 use crate::meta_keys::META_INDEX;
 
-/// A longer line of the log is no entry: what is indexed of a page has bounds that together stay
-/// below. Bytes.
+/// A longer line of the log is not an entry. The limits on a page's indexed parts add up to less.
+/// Bytes.
+/// Beyond the limit: the index stops until `crawl index DIR`.
 const MAX_ENTRY_BYTES: usize = 64 * 1024 * 1024;
 
-/// The place that an index has read to: stored with each of its commits.
+/// How far an index has read a log. Stored with each commit of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Read {
     pub(crate) log: u64,
@@ -29,7 +30,7 @@ pub(crate) struct Read {
     pub(crate) bytes: u64,
 }
 
-/// From where on an index with this note has to read a log; or why it can't.
+/// Returns where an index with this note must start to read a log, or why it can't.
 pub(crate) fn place(note: Option<&str>, number: u64, committed: u64) -> Result<Read, String> {
     let begin = Read {
         log: number,
@@ -39,14 +40,14 @@ pub(crate) fn place(note: Option<&str>, number: u64, committed: u64) -> Result<R
         None if number == 1 => Ok(begin),
         None => Err("it is not there".to_owned()),
         Some(Ok(read)) if read.log == number && read.bytes <= committed => Ok(read),
-        // The log was begun anew as the index had come to its end.
+        // The index had read the previous log to its end, so a new one was started.
         Some(Ok(read)) if read.log < number => Ok(begin),
         Some(_) => Err("it is not of this crawl's log".to_owned()),
     }
 }
 
-/// Ends what a kill cut short as one index took the place of another: the older one stays where
-/// the newer did not come to stand.
+/// Finishes replacing the index after a kill interrupted it. The old index stays if the new one was
+/// not in place.
 pub(crate) fn mend_swap(dir: &Path) -> Result<(), EngineError> {
     let (folder, old) = (dir.join(INDEX_FOLDER), dir.join(OLD_FOLDER));
     match (folder.exists(), old.exists()) {
@@ -55,7 +56,7 @@ pub(crate) fn mend_swap(dir: &Path) -> Result<(), EngineError> {
     }
 }
 
-/// Begins the log anew where no index follows it yet: that is committed by [`follow_log`].
+/// Starts a new log that no index follows yet. [`follow_log`] commits to following it.
 pub(crate) fn begin_log_unfollowed(
     dir: &Path,
     frontier: &dyn Frontier,
@@ -68,15 +69,15 @@ pub(crate) fn begin_log_unfollowed(
     Ok(number)
 }
 
-/// That the index follows the log of that number.
+/// Records that the index follows the log with this number.
 pub(crate) fn follow_log(frontier: &dyn Frontier, number: u64) -> Result<(), FrontierError> {
     let mut transaction = frontier.begin()?;
     transaction.keep_meta(META_INDEX, &number.to_be_bytes());
     transaction.commit().map(drop)
 }
 
-/// Begins the log anew: the index has read all of it, or was built without it. The number of the
-/// one that begins.
+/// Starts a new log, because the index has read the old one or was built without it. Returns the
+/// new log's number.
 pub(crate) fn begin_log(
     dir: &Path,
     frontier: &dyn Frontier,
@@ -90,7 +91,7 @@ pub(crate) fn begin_log(
     Ok(number)
 }
 
-/// The note of an index that has all of the logs before `number`.
+/// Returns the note of an index that has read all logs before `number`.
 pub(crate) fn note_of(number: u64) -> String {
     note(Read {
         log: number,
@@ -106,17 +107,17 @@ pub(crate) fn log_path(dir: &Path) -> PathBuf {
     dir.join("state").join(LOG)
 }
 
-/// Reads the log from some entry on.
+/// Reads the log from a given entry on.
 pub(crate) struct LogReader {
     dir: PathBuf,
     path: PathBuf,
     lines: LineReader<BufReader<File>>,
-    /// The place of the next entry. Bytes.
+    /// The byte offset of the next entry.
     at: u64,
 }
 
 impl LogReader {
-    /// Reads that of the crawl in `dir`.
+    /// Opens the log of the crawl in `dir`.
     pub(crate) fn open(dir: &Path, at: u64) -> Result<LogReader, IndexError> {
         let path = log_path(dir);
         let file = File::open(&path).and_then(|mut file| {
@@ -135,7 +136,7 @@ impl LogReader {
         self.at
     }
 
-    /// The next entry: there must be one.
+    /// Returns the next entry, which must exist.
     pub(crate) fn next_entry(&mut self) -> Result<IndexEntry, IndexError> {
         let at = self.at;
         let bad = |why: &dyn std::fmt::Display| IndexError::Damaged {
@@ -164,13 +165,13 @@ fn disk(path: &Path) -> impl FnOnce(io::Error) -> IndexError {
     }
 }
 
-/// What an index has not read of the log when a run ends.
+/// The part of the log that an index has not read when a run ends.
 pub(crate) struct RestOfLog {
     pub(crate) dir: PathBuf,
-    /// The place that the index has read to, and the end of the log. Bytes.
+    /// The read position of the index, and the end of the log. Bytes.
     pub(crate) from: u64,
     pub(crate) end: u64,
-    /// Pages in it that are not indexed, by the reason, as they were read last.
+    /// Pages in it that are not indexed, by reason, as of the last pass.
     pub(crate) left_out: RefCell<BTreeMap<String, u64>>,
 }
 
@@ -192,7 +193,7 @@ impl PendingEntries for RestOfLog {
     }
 }
 
-/// Counts an entry that keeps its page out.
+/// Counts an entry that keeps its page out of the index.
 pub(crate) fn count_left_out(left_out: &mut BTreeMap<String, u64>, entry: &IndexEntry) {
     if let Some(why) = entry.left_out() {
         *left_out.entry(why.to_owned()).or_default() += 1;

@@ -1,17 +1,17 @@
-//! Which log the search index of a crawl follows, as the frontier keeps it.
+//! Which log the search index of a crawl follows, as stored in the frontier.
 
 use crawl_frontier::{Frontier, FrontierError};
 
 use crate::meta_keys::META_INDEX;
 
-/// The number of the log that the index follows. `None` if it follows none.
+/// Returns the number of the log that the index follows. `None` if it follows none.
 pub(crate) fn number(frontier: &dyn Frontier) -> Result<Option<u64>, FrontierError> {
     let stored = frontier.meta(META_INDEX)?;
     let stored = stored.and_then(|bytes| bytes.try_into().ok());
     Ok(stored.map(u64::from_be_bytes))
 }
 
-/// Notes that from now on the index doesn't follow what is settled.
+/// Records that the index no longer follows what is settled.
 pub(crate) fn forget(frontier: &dyn Frontier) -> Result<(), FrontierError> {
     if number(frontier)?.is_none() {
         return Ok(());

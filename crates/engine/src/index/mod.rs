@@ -1,5 +1,5 @@
-//! The search index of a crawl: the entries of its pages, the log that it follows, and how it is built
-//! from the archive. Without the feature `search` a crawl has none.
+//! The search index of a crawl: the entries of its pages, the log that it follows, and building it
+//! from the archive. Without the feature `search` a crawl has no index.
 
 pub(crate) mod entry;
 #[cfg(all(test, feature = "search"))]
@@ -15,7 +15,7 @@ pub(crate) mod rebuild;
 #[cfg(feature = "search")]
 mod redirects;
 
-/// The folder of the index in a crawl's directory.
+/// The folder of the index in the crawl directory.
 pub(crate) const INDEX_FOLDER: &str = "index";
 /// The folder of the old index while a new one replaces it.
 pub(crate) const OLD_FOLDER: &str = "index.old";

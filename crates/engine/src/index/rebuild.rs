@@ -1,4 +1,4 @@
-//! Building the search index anew, from pages.jsonl and the archive.
+//! Rebuilds the search index from pages.jsonl and the archive.
 
 mod kept_pages;
 
@@ -35,27 +35,27 @@ use crate::index::{INDEX_FOLDER, NEW_FOLDER, OLD_FOLDER};
 use crate::secrets::redacted_entry;
 use crate::state::directory::{examine, hold_gathered, open_frontier};
 
-/// Pages between two words about how far it is.
-const TELL_INTERVAL_PAGES: u64 = 100;
-/// So much of what is read waits on disk to be written once, with its names. Bytes: what comes
-/// behind is written at once, and anew by the pass over all pages.
+/// The number of pages between two progress reports.
+const REPORT_INTERVAL_PAGES: u64 = 100;
+/// Maximum bytes of pages to hold on disk, which are then written once, with their names. Further
+/// pages are written at once, and rewritten by the pass over all pages.
 const MAX_PENDING_BYTES: u64 = 512 << 20;
 
-/// By which rules pages are read.
+/// The rules for reading pages.
 #[derive(Clone, Debug)]
 pub struct Reindex {
-    /// The name that METAs and headers know us by.
+    /// The name of this crawler in METAs and headers.
     pub agent: ProductToken,
-    /// The rules by which they are read.
+    /// The rules for reading METAs and headers.
     pub profile: Profile,
-    /// The secrets that are taken out of pages: the archive has them as they were sent.
+    /// Secrets to remove from pages, since the archive has them as they were sent.
     pub secrets: Secrets,
-    /// The documents that go into the index.
+    /// The documents to index.
     pub documents: DocumentRules,
 }
 
 impl Reindex {
-    /// The rules of a crawl.
+    /// Returns the rules of a crawl.
     #[must_use]
     pub fn of(config: &Config) -> Reindex {
         Reindex {
@@ -72,30 +72,29 @@ impl Reindex {
 pub struct Reindexed {
     /// Pages that a search can find.
     pub pages: u64,
-    /// Pages that are left out since others have the same text.
+    /// Pages that are left out because others have the same text.
     pub duplicates: u64,
     /// Pages that are left out, by reason.
     pub left_out: BTreeMap<String, u64>,
-    /// Pages that call an address outside of the crawl their own.
+    /// Pages with a canonical URL outside of the crawl.
     pub canonical_elsewhere: u64,
-    /// True if it was stopped: then the index is as it was.
+    /// Whether the build was stopped, leaving the old index unchanged.
     pub is_stopped: bool,
 }
 
-/// Builds the search index of the crawl in `dir` anew, beside the one that is there, which
-/// answers queries until the other takes its place. `told` is called with the number of pages
-/// that were read.
+/// Rebuilds the search index of the crawl in `dir`. The old index answers queries until the new one
+/// replaces it. Calls `report` with the number of pages read so far.
 ///
 /// # Errors
-/// [`EngineError`]: no crawl there, in use, no archive, or the disk.
+/// [`EngineError`] if there is no crawl or no archive, the crawl is in use, or writing fails.
 pub fn reindex(
     dir: &Path,
     rules: &Reindex,
     is_stopped: &dyn Fn() -> bool,
-    told: &mut dyn FnMut(u64),
+    report: &mut dyn FnMut(u64),
 ) -> Result<Reindexed, EngineError> {
     if let Some(_held) = hold_gathered(dir)? {
-        return build(dir, None, rules, is_stopped, told);
+        return build(dir, None, rules, is_stopped, report);
     }
     if !examine(dir)? {
         return Err(EngineError::NothingToDo {
@@ -103,19 +102,20 @@ pub fn reindex(
         });
     }
     let frontier = open_frontier(dir, &dir.join("state"))?;
-    build(dir, Some(&frontier), rules, is_stopped, told)
+    build(dir, Some(&frontier), rules, is_stopped, report)
 }
 
-/// Without a frontier nothing follows the index, and rows alone say which pages are in it.
+/// Builds the index. Without a frontier the rows alone decide which pages are in it, and nothing
+/// keeps it up to date.
 fn build(
     dir: &Path,
     frontier: Option<&dyn Frontier>,
     rules: &Reindex,
     is_stopped: &dyn Fn() -> bool,
-    told: &mut dyn FnMut(u64),
+    report: &mut dyn FnMut(u64),
 ) -> Result<Reindexed, EngineError> {
     mend_swap(dir)?;
-    // The first log is that of a crawl that was indexed from its beginning.
+    // A crawl indexed from its beginning has log number 1.
     let next = frontier.map(number).transpose()?.flatten().unwrap_or(1) + 1;
     let marks = frontier.map(Frontier::marks).transpose()?;
     let committed = marks.and_then(|marks| marks.get("pages.jsonl").copied());
@@ -124,7 +124,8 @@ fn build(
         ..Reindexed::default()
     };
     let once = PageWrites::Once;
-    let Some((build, latest)) = beside(dir, frontier, rules, committed, once, is_stopped, told)?
+    let Some((build, latest)) =
+        build_new(dir, frontier, rules, committed, once, is_stopped, report)?
     else {
         return Ok(stopped);
     };
@@ -135,7 +136,7 @@ fn build(
         ..
     } = build;
     let note = note_of(next);
-    // No clock is asked: what was over when the last page came is over.
+    // Uses no clock: what had expired when the last page was fetched has expired.
     let redirects = |urls: &BTreeSet<String>| redirects_of(dir, committed, urls);
     let settled = settle(writer, pending, &redirects, &note, latest, is_stopped)?;
     let Some((writer, reconciled)) = settled else {
@@ -162,7 +163,7 @@ fn build(
     Ok(done)
 }
 
-/// Settles what all pages together tell, those that wait among them. None where it `is_stopped`.
+/// Decides what depends on all pages together, including those not written yet. `None` if stopped.
 fn settle(
     writer: IndexWriter,
     pending: Option<PendingFile>,
@@ -184,9 +185,9 @@ fn settle(
     Ok(done.map(|done| (writer, done)))
 }
 
-/// Builds it behind a crawl that goes on: of the pages that were `committed` when it began, with
-/// a note of what it has read. What all pages together tell is settled when the run ends. False
-/// where it `is_stopped`: then the index is as it was.
+/// Builds the index during a crawl, from the pages that were `committed` when it began, with a note
+/// of how far it has read. The end of the run decides what depends on all pages together. Returns
+/// false if it was stopped, leaving the old index unchanged.
 pub(crate) fn build_behind(
     dir: &Path,
     frontier: &dyn Frontier,
@@ -196,7 +197,7 @@ pub(crate) fn build_behind(
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<bool, EngineError> {
     let now = PageWrites::Now;
-    let built = beside(
+    let built = build_new(
         dir,
         Some(frontier),
         rules,
@@ -214,37 +215,37 @@ pub(crate) fn build_behind(
     Ok(true)
 }
 
-/// When a page that is read is written into the index.
+/// When a page is written into the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PageWrites {
-    /// At once, so that it can be committed without the pass over all pages.
+    /// At once, so that the index can be committed without the pass over all pages.
     Now,
-    /// By that pass.
+    /// During that pass.
     Once,
 }
 
-/// Reads all pages for an index in `index.new`; and when the latest came. None where it
-/// `is_stopped`.
-fn beside<'a>(
+/// Reads all pages into an index in `index.new`. Also returns when the latest page was fetched.
+/// `None` if stopped.
+fn build_new<'a>(
     dir: &'a Path,
     frontier: Option<&dyn Frontier>,
     rules: &'a Reindex,
     committed: Option<u64>,
     writes: PageWrites,
     is_stopped: &dyn Fn() -> bool,
-    told: &mut dyn FnMut(u64),
+    report: &mut dyn FnMut(u64),
 ) -> Result<Option<(Build<'a>, i64)>, EngineError> {
     if !dir.join(FOLDER).is_dir() {
         return Err(EngineError::NoArchive {
             dir: dir.to_path_buf(),
         });
     }
-    let beside = dir.join(NEW_FOLDER);
-    crawl_index::remove(&beside)?;
-    let writer = IndexWriter::open(&beside)?;
+    let folder = dir.join(NEW_FOLDER);
+    crawl_index::remove(&folder)?;
+    let writer = IndexWriter::open(&folder)?;
     let pending = match writes {
         PageWrites::Now => None,
-        PageWrites::Once => Some(PendingFile::new(&beside)?),
+        PageWrites::Once => Some(PendingFile::new(&folder)?),
     };
     let mut build = Build {
         dir,
@@ -274,17 +275,17 @@ fn beside<'a>(
             build.remove()?;
             return Ok(None);
         }
-        if (read as u64).is_multiple_of(TELL_INTERVAL_PAGES) {
-            told(read as u64);
+        if (read as u64).is_multiple_of(REPORT_INTERVAL_PAGES) {
+            report(read as u64);
         }
         latest = latest.max(kept.at);
         build.page(kept)?;
     }
-    told(kept.len() as u64);
+    report(kept.len() as u64);
     Ok(Some((build, latest)))
 }
 
-/// Puts `index.new` where `index` is.
+/// Renames `index.new` to `index`.
 fn take_place(dir: &Path) -> Result<(), EngineError> {
     let (folder, old) = (dir.join(INDEX_FOLDER), dir.join(OLD_FOLDER));
     if folder.exists() {
@@ -304,16 +305,16 @@ struct Build<'a> {
     /// Pages that are not in the writer yet.
     pending: Option<PendingFile>,
     done: Reindexed,
-    /// The hosts that pages are of.
+    /// The hosts of the pages.
     hosts: HashSet<HostKey>,
 }
 
 impl Build<'_> {
-    /// Leaves the index as it was.
+    /// Discards the new index.
     fn remove(self) -> Result<(), EngineError> {
-        let beside = self.dir.join(NEW_FOLDER);
+        let folder = self.dir.join(NEW_FOLDER);
         drop(self);
-        Ok(crawl_index::remove(&beside)?)
+        Ok(crawl_index::remove(&folder)?)
     }
 
     fn page(&mut self, kept: &Kept) -> Result<(), EngineError> {
@@ -321,10 +322,11 @@ impl Build<'_> {
             return Ok(());
         };
         let entry = match &kept.place {
-            // A parser that panics costs its page alone.
+            // A panic in a parser costs only its page.
             Some(place) => catch_unwind(AssertUnwindSafe(|| self.archived(&url, kept, place)))
                 .unwrap_or_else(|_| Ok(left_out(&url, READER_PANICKED)))?,
-            // The archive has no body of a page that wants no copy kept; the index may have it.
+            // The archive lacks the body of a page that refuses to be archived, but the old index
+            // may have it.
             None => match self.known(kept) {
                 Some(page) => IndexEntry::Put(Box::new(page)),
                 None => left_out(&url, "not_archived"),
@@ -349,7 +351,7 @@ impl Build<'_> {
             leaving: None,
             ..page
         };
-        // An older one is not what the rows speak of.
+        // An older entry is not the page in the rows.
         let is_it = kept.refused.is_none() && page.fetched_at >= kept.in_full_at;
         Some(page).filter(|_| is_it)
     }
@@ -430,7 +432,7 @@ impl Build<'_> {
     }
 }
 
-/// The fields of an archived answer, as far as they are any.
+/// Returns the valid header fields of an archived answer.
 fn headers(http: &HttpMessage<'_>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in &http.fields {

@@ -1,4 +1,4 @@
-//! Where URLs redirect to, by the rows of a crawl.
+//! The redirects of URLs according to the rows of a crawl.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -9,15 +9,15 @@ use crawl_archive::{ReadError, RowReader};
 use crawl_index::IndexError;
 use serde::Deserialize;
 
-/// The fields of a row of `pages.jsonl` that say where a URL leads.
+/// The fields of a `pages.jsonl` row that contain a redirect.
 #[derive(Deserialize)]
 struct RedirectRow {
     url: String,
     redirect: Option<String>,
 }
 
-/// Returns the redirects of `urls` by their last visits, among the first `committed` bytes of
-/// `pages.jsonl`. Lines that are no rows are skipped.
+/// Returns the redirects of `urls` at their last visits, within the first `committed` bytes of
+/// `pages.jsonl`. Skips lines that are not rows.
 pub(crate) fn redirects_of(
     dir: &Path,
     committed: Option<u64>,

@@ -1,5 +1,5 @@
-//! The names of messages to the writer: by what in the crawl loop they follow from, so that a
-//! replay, which comes by the same messages, knows them again.
+//! Keys of writer messages, derived from what caused each message in the crawl loop. A replay
+//! produces the same messages and recognizes them by these keys.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,29 +9,29 @@ use super::{Effect, WriterMessage};
 /// The cause of a message. Requests and turns are counted from 1 in each run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Cause {
-    /// The end of that request.
+    /// A request ended, the one with this number.
     Ended(u64),
-    /// That turn of a host.
+    /// A host's turn, the one with this number.
     Turn(u64),
-    /// The begin of the run.
+    /// The start of the run.
     Seeds,
-    /// Another look at what was put aside.
+    /// A re-examination of deferred URLs.
     TakeBack,
-    /// The sample is drawn.
+    /// The sample was drawn.
     Draw,
-    /// A person's command.
+    /// An operator's command.
     Command,
 }
 
-/// The name of a message.
+/// The key of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MessageKey {
     pub(crate) cause: Cause,
-    /// Its place among those of one cause, from 0.
+    /// Index of the message among those with the same cause, from 0.
     place: u32,
 }
 
-/// A message to the writer, and its name; a host's state has none, since no order depends on it.
+/// A writer message with its key. Host states have no key, since their order does not matter.
 #[derive(Debug)]
 pub(crate) struct Keyed {
     pub(crate) key: Option<MessageKey>,
@@ -39,7 +39,7 @@ pub(crate) struct Keyed {
 }
 
 impl Keyed {
-    /// A message whose order nobody notes.
+    /// Wraps a message whose order is not recorded.
     pub(crate) fn unnamed(message: WriterMessage) -> Keyed {
         Keyed { key: None, message }
     }
@@ -62,13 +62,14 @@ impl fmt::Display for MessageKey {
     }
 }
 
-/// The facts that are noted of a message as it is settled.
+/// The order log's record of a settled message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageFact {
     pub(crate) key: MessageKey,
-    /// The messages that were committed when links of a page were left out, as they were known.
+    /// For a page whose known links were dropped: how many messages were committed when they were
+    /// looked up.
     pub(crate) looked_at: Option<u64>,
-    /// Words of a page that were new on its host, where it was compared.
+    /// Words of the page that were new on its host, if the page was compared.
     pub(crate) new_words: Option<u32>,
 }
 
@@ -105,7 +106,7 @@ impl FromStr for MessageFact {
     }
 }
 
-/// A text that names no message.
+/// The error for text that is not a message key.
 #[derive(Debug)]
 pub(crate) struct NoKey;
 
@@ -131,7 +132,7 @@ impl FromStr for MessageKey {
     }
 }
 
-/// Names the messages of a run, as its effects come.
+/// Assigns keys to a run's messages, given its effects in order.
 #[derive(Debug)]
 pub(crate) struct MessageKeys {
     cause: Cause,
@@ -150,7 +151,8 @@ impl MessageKeys {
         }
     }
 
-    /// The name of the message in an effect, if there is one. Each effect is shown once, in order.
+    /// Returns the key of the message in an effect, if it has one. Call it once per effect, in
+    /// order.
     pub(crate) fn of(&mut self, effect: &Effect) -> Option<MessageKey> {
         let cause = match effect {
             Effect::Log(_) => {
@@ -187,12 +189,12 @@ impl MessageKeys {
         Some(key)
     }
 
-    /// Requests that ended so far.
+    /// The number of requests that have ended.
     pub(crate) fn ended(&self) -> u64 {
         self.ended
     }
 
-    /// Turns so far.
+    /// The number of turns so far.
     pub(crate) fn turns(&self) -> u64 {
         self.turns
     }
@@ -203,7 +205,7 @@ mod tests {
     use super::{Cause, MessageKey};
 
     #[test]
-    fn ours_a_message_has_one_name() {
+    fn each_message_has_a_unique_key() {
         for (cause, place, text) in [
             (Cause::Ended(7), 0, "e7"),
             (Cause::Turn(12), 3, "t12.3"),

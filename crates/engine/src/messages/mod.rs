@@ -1,5 +1,5 @@
-//! The messages between the engine's parts: jobs, events, effects, and the items that the
-//! writer makes durable.
+//! The messages between the parts of the engine: jobs, events, effects, and the items that the
+//! writer commits.
 
 pub(crate) mod key;
 pub(crate) mod page;
@@ -35,12 +35,12 @@ pub(crate) enum Job {
     Page {
         /// The frontier's lease.
         lease: Lease,
-        /// Its context before.
+        /// The context of the URL before the fetch.
         context: FetchContext,
     },
-    /// A request for an origin's robots.txt, or a hop of one.
+    /// A request for an origin's robots.txt, or one redirect hop of it.
     Robots {
-        /// The origin whose rules are asked for.
+        /// The origin whose rules are fetched.
         of: Origin,
         /// The request of this hop.
         request: FetchRequest,
@@ -53,20 +53,21 @@ pub(crate) enum Job {
         of: Origin,
         /// The request.
         request: FetchRequest,
-        /// The number of times that it was sent before.
+        /// How often the request was sent before.
         tries: u32,
     },
 }
 
 impl Job {
-    /// The request that is sent.
+    /// Returns the request to send.
     #[must_use]
     pub(crate) fn request(&self) -> FetchRequest {
         match self {
             Job::Page { lease, context } => FetchRequest {
                 validators: context.validators(),
                 found_on: found_on(lease).cloned(),
-                // A sitemap is no page: it says where pages are.
+                // A sitemap is not a page: it only lists pages, so the content filter does not
+                // apply.
                 is_filtered: lease.kind != UrlKind::Sitemap,
                 ..FetchRequest::page(lease.url.clone())
             },
@@ -74,7 +75,7 @@ impl Job {
         }
     }
 
-    /// The URL that is asked for.
+    /// Returns the URL to fetch.
     #[must_use]
     pub(crate) fn url(&self) -> &CanonicalUrl {
         match self {
@@ -84,126 +85,126 @@ impl Job {
     }
 }
 
-/// The document with the link that led here. Nobody followed a link to a seed or a sitemap, and
-/// of a redirect's target the page before the redirect is not known.
+/// Returns the document that linked here. `None` for seeds and sitemaps, which no link led to, and
+/// for redirect targets, since the page before the redirect is not known.
 fn found_on(lease: &Lease) -> Option<&CanonicalUrl> {
     let is_linked = !lease.is_seed && lease.redirects == 0 && lease.kind != UrlKind::Sitemap;
     lease.via.as_ref().filter(|_| is_linked)
 }
 
-/// Something that happened. The coordinator knows no other cause.
+/// An input of the coordinator. Nothing else makes it act.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// An exchange ended, well or not.
+    /// An exchange ended, successfully or not.
     Fetched(Box<EndedExchange>),
-    /// It is known where a request would go, or that nobody can tell.
+    /// The address of a request was looked up.
     AddressFound {
-        /// The permit, unused.
+        /// The permit, still unused.
         permit: Permit,
-        /// The address.
+        /// The address. `None` if it can't be determined.
         address: Option<IpAddr>,
     },
-    /// A reader began to read a page.
+    /// A reader started on a page.
     ReadingBegan {
-        /// Bytes of its body.
+        /// Length of the page's body.
         bytes: u64,
     },
-    /// A page is a document that waits for a process of its own.
+    /// A page is a document that waits for a reading process.
     DocumentWaits {
-        /// The host that it is from.
+        /// The host of the document.
         host: HostKey,
-        /// Bytes of its body.
+        /// Length of its body.
         bytes: u64,
     },
-    /// A document no longer waits: its page goes to the writer next, or comes back.
+    /// A document no longer waits: its page goes to the writer next, or is given back.
     DocumentEnded {
-        /// The host that it is from.
+        /// The host of the document.
         host: HostKey,
-        /// Bytes of its body.
+        /// Length of its body.
         bytes: u64,
     },
-    /// A page that no reader had begun to read came back.
+    /// A page that no reader had started on was given back.
     GivenBackUnread(Box<FetchedPage>),
-    /// A page that a reader had begun to read came back.
+    /// A page that a reader had started on was given back.
     ReadingStopped(Box<FetchedPage>),
     /// The writer committed a group.
     Committed(Box<Committed>),
-    /// It was looked how much is free on the disk.
+    /// The free disk space was measured.
     FreeSpace {
         /// Bytes.
         bytes: u64,
     },
-    /// The world outside asks to end.
+    /// The run was requested to stop.
     Stop(Stop),
-    /// The world outside tells us something, or asks.
+    /// An operator's command or query.
     Command(PostedCommand),
-    /// It is told of the other workers of the crawl, or of what this one shares with them.
+    /// News about the crawl's other workers, or about state shared with them.
     Shared(SharedNews),
-    /// A part of the engine failed; the crawl ends.
+    /// A part of the engine failed, so the crawl ends.
     Broken(EngineError),
 }
 
-/// An exchange that ended. What follows from it alone is made by the task that had it, as the loop
-/// has one thread.
+/// An exchange that ended. The fetching task computes everything that follows from the exchange
+/// alone, to spare the single thread of the crawl loop.
 #[derive(Debug)]
 pub(crate) struct EndedExchange {
-    /// The job that it was for.
+    /// The job that it was sent for.
     pub(crate) job: Job,
-    /// Its permit, spent.
+    /// The spent permit.
     pub(crate) spent: Spent,
     /// The result.
     pub(crate) result: Result<Box<Exchange>, Failure>,
-    /// The span of the exchange, for what is learned from it.
+    /// The span of the exchange.
     pub(crate) span: Span,
-    /// The signal that it gives of its host.
+    /// The scheduler's signal about the host.
     pub(crate) signal: RequestOutcome,
-    /// Its line of `requests.jsonl`.
+    /// The row for `requests.jsonl`.
     pub(crate) line: Box<RequestLine>,
 }
 
-/// An action that the driver takes for the coordinator.
+/// An action that the driver performs for the coordinator.
 #[derive(Debug)]
 pub(crate) enum Effect {
-    /// Find out to which address a request for a URL would go.
+    /// Look up the address that a request for a URL would go to.
     FindAddress {
-        /// Leave to send that request.
+        /// The permit to send that request.
         permit: Permit,
         /// The URL.
         url: CanonicalUrl,
     },
     /// Send a request.
     Fetch {
-        /// Leave to send it.
+        /// The permit to send it.
         permit: Permit,
-        /// The job that it is for.
+        /// The job that the request is for.
         job: Job,
-        /// The span that it is sent in.
+        /// The span to send it in.
         span: Span,
     },
-    /// Note a request in `requests.jsonl`, before its host gets another permit.
+    /// Write a request to `requests.jsonl` before its host gets another permit.
     Log(Box<RequestLine>),
-    /// Note the turn of a host in `state/order.jsonl`, before the row of its request and before what
-    /// comes of it is committed.
+    /// Write a host's turn to `state/order.jsonl` before the row of its request is written and
+    /// before its results are committed.
     NoteTurn(HostTurn),
     /// Append an operator's command to `state/order.jsonl`, before its results are committed.
     NoteCommand(CommandTaken),
-    /// Note in `state/delays.jsonl` that a delay is another, before it holds.
+    /// Write a changed delay to `state/delays.jsonl` before it takes effect.
     NoteDelay(DelayRow),
-    /// Note in `state/delays.jsonl` and `crawl.toml` that other rules hold, before they do.
+    /// Write changed rules to `state/delays.jsonl` and `crawl.toml` before they take effect.
     NoteRules(NewRules),
-    /// Read an exchange and hand the result to the writer.
+    /// Read the page of an exchange and hand the result to the writer.
     Read(Box<FetchedPage>),
-    /// End the requests under way, and have the readers give back what they have not read.
+    /// Abort in-flight requests, and have the readers give back pages they have not read.
     GiveUp,
-    /// Have the documents given back that wait for a process of their own.
+    /// Have documents that wait for a reading process given back.
     GiveUpDocuments,
-    /// Hand this to the writer.
+    /// Hand a message to the writer.
     Write(WriterMessage),
-    /// Ask this of the frontier that workers share.
+    /// Send a request to the shared frontier.
     Share(SharedRequest),
 }
 
-/// The lines of requests that are to be noted.
+/// Returns the request rows in `effects` that must be written.
 pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &RequestLine> {
     effects.iter().filter_map(|effect| match effect {
         Effect::Log(line) => Some(&**line),
@@ -211,110 +212,110 @@ pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &RequestL
     })
 }
 
-/// Rules that were taken over, and the place for the answer to who asked for it.
+/// Changed rules, and where to send the answer to the command that changed them.
 #[derive(Debug)]
 pub(crate) struct NewRules {
-    /// The rules that held until now.
+    /// The rules in force before.
     pub(crate) row: DelayRow,
-    /// The text of `crawl.toml`.
+    /// The new text of `crawl.toml`.
     pub(crate) config_text: String,
     pub(crate) answer: AnswerSender,
 }
 
-/// The durable form of what a host's budget has spent: the round, pages, bytes, microseconds, eight
+/// The durable form of what a host's budget has spent: round, pages, bytes and microseconds, eight
 /// bytes each.
 pub(crate) type StoredBudget = [u8; 32];
 
-/// A host's durable state. Of those in one transaction the newest alone is put into bytes.
+/// A host's durable state. Only the newest state in a transaction is encoded.
 #[derive(Clone, Debug)]
 pub(crate) struct HostState {
     /// The host.
     pub(crate) host: HostKey,
-    /// When it may next be asked, in microseconds UTC.
+    /// The earliest time of its next request, in microseconds UTC.
     pub(crate) wake: u64,
     pub(crate) budget: StoredBudget,
-    /// None where nothing is known.
+    /// `None` if nothing is known yet.
     pub(crate) politeness: Option<HostSnapshot>,
-    /// Grows with each state of a run: items overtake each other on their way to the
-    /// writer, and an older state must not outlive a newer one.
+    /// Increases with each state in a run. Messages overtake each other on their way to the writer,
+    /// and an older state must not replace a newer one.
     pub(crate) sequence: u64,
 }
 
 impl HostState {
-    /// Budget and politeness, as the store keeps them.
+    /// Encodes budget and politeness as the store keeps them.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let politeness = self.politeness.as_ref().map(HostSnapshot::encode);
         [&self.budget[..], &politeness.unwrap_or_default()].concat()
     }
 }
 
-/// An item that the writer makes durable. Everything in it stands in one transaction.
+/// A message to the writer. Everything in it is committed in one transaction.
 #[derive(Debug)]
 pub(crate) enum WriterMessage {
-    /// A URL that was asked for is settled, with its links.
+    /// Settle a fetched URL, with its links.
     Page(Box<EncodedPage>),
-    /// Links that are admitted ahead of their sitemap.
+    /// Admit links of a sitemap before the sitemap itself is settled.
     Links(LinkBatch),
-    /// A URL that did not answer is settled.
+    /// Settle a URL that did not answer.
     Unanswered(Box<UnansweredVisit>),
-    /// A URL goes back to the queue behind the others, one attempt older.
+    /// Requeue a URL behind the others of its origin, with one more attempt counted.
     Retry {
         /// The lease of the URL.
         lease: Lease,
         /// The host's state.
         host: Box<HostState>,
     },
-    /// A URL is settled without having been asked for.
+    /// Settle a URL without fetching it.
     Excluded {
         /// The lease of the URL.
         lease: Lease,
-        /// Why.
+        /// Why it is excluded.
         exclusion: Exclusion,
-        /// The state that its last visit left.
+        /// The state from the previous visit.
         past: Option<Box<PreviousVisit>>,
     },
-    /// A URL is put aside without having been asked for.
+    /// Defer a URL without fetching it.
     PutAside {
         /// The lease of the URL.
         lease: Lease,
-        /// Why.
+        /// Why it is deferred.
         exclusion: Exclusion,
     },
-    /// URLs go back to other places in their queue, in this order: each lease, and its priority.
+    /// Requeue these leases in this order, each at the given priority.
     Later(Vec<(Lease, Priority)>),
-    /// A URL is settled, and its page asked for under another.
+    /// Settle a URL, and admit the same page under another URL.
     SameAs {
         /// The lease of the URL.
         lease: Lease,
-        /// The other.
+        /// The URL to fetch instead.
         url: CanonicalUrl,
-        /// Why.
+        /// Why it is excluded.
         exclusion: Exclusion,
     },
-    /// A robots.txt exchange.
+    /// Store a robots.txt exchange.
     Robots(Box<RobotsExchange>),
-    /// URLs to start from.
+    /// Admit the URLs to start from.
     Seeds(Vec<Admission>),
-    /// URLs that were put aside are admitted again, where they may be asked for now.
+    /// Admit deferred URLs again if they may be fetched now.
     TakeBack {
-        /// By which those are judged again that lay too deep; none: they are left as they are.
+        /// Judges again the URLs that were too deep. If `None`, they stay deferred.
         scope: Option<Arc<Scope>>,
     },
-    /// The frame is complete: the sample is drawn from what was put aside for it.
+    /// The frame is complete: draw the sample from the URLs deferred for it.
     DrawSample,
-    /// Links of other workers to hosts of this one are admitted.
+    /// Admit other workers' links to hosts of this worker.
     TakeLinks,
-    /// An item was lost on its way; what happened.
+    /// A message was lost on its way. The text describes what happened.
     Broken(String),
-    /// A host's state, changed by a request that settled nothing.
+    /// Store a host's state after a request that settled nothing.
     Host(Box<HostState>),
-    /// A person's command, to be answered when it is durable.
+    /// Carry out an operator's command, which is answered once it is durable.
     Order(Ordered),
 }
 
 impl WriterMessage {
-    /// Returns whether it changes queues and is no page: a replay of a crawl whose order was not
-    /// noted counts these.
+    /// Whether the message changes queues without being a page. Replays of a crawl without an order
+    /// log count these.
     pub(crate) fn is_other_change(&self) -> bool {
         match self {
             WriterMessage::Links(_)
@@ -336,7 +337,7 @@ impl WriterMessage {
         }
     }
 
-    /// The number of URLs or decisions in it that wait for the disk.
+    /// The number of URLs or decisions in the message that wait for the commit.
     pub(crate) fn weight(&self) -> u64 {
         match self {
             WriterMessage::Later(leases) => leases.len() as u64,
@@ -346,28 +347,28 @@ impl WriterMessage {
     }
 }
 
-/// The durable part of a command, and the place for its answer.
+/// The durable part of a command, and where to send the answer.
 #[derive(Debug)]
 pub(crate) struct Ordered {
     pub(crate) order: Order,
     pub(crate) answer: AnswerSender,
 }
 
-/// The part of a command that is written before it is answered.
+/// The part of a command that is committed before the answer.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// A URL is asked for as a seed.
+    /// Admit a URL as a seed.
     Add {
         /// The URL.
         seed: Box<Admission>,
-        /// It was settled; what is said where it was so in this round.
+        /// The answer if the URL was already settled in this round.
         refused: Option<Refused>,
     },
-    /// These hosts are parked.
+    /// Replace the list of parked hosts.
     Parked {
-        /// Grows with each list of a run.
+        /// Increases with each list in a run.
         number: u64,
-        /// All that are parked.
+        /// All parked hosts.
         hosts: Vec<HostKey>,
     },
 }
@@ -375,59 +376,59 @@ pub(crate) enum Order {
 /// A robots.txt exchange, or a decision about an origin's rules.
 #[derive(Debug, Default)]
 pub(crate) struct RobotsExchange {
-    /// Whose rules were asked for: a hop may have led elsewhere.
+    /// The origin whose rules were fetched. A redirect hop may have led to another one.
     pub(crate) of: Option<Origin>,
-    /// The origin and its copy as bytes, where the copy changed.
+    /// The origin and the encoded copy of its robots.txt, if the copy changed.
     pub(crate) copy: Option<(Origin, Vec<u8>)>,
-    /// The exchange, encoded for the archive by the driver's reader threads.
+    /// The exchange, which a reader thread encodes for the archive.
     pub(crate) exchange: Option<Exchange>,
-    /// The purpose of the exchange, as the archive has it.
+    /// The purpose of the exchange as the archive names it.
     pub(crate) purpose: &'static str,
-    /// Bytes of its body.
+    /// Length of its body.
     pub(crate) bytes: u64,
     /// Records for the archive.
     pub(crate) capture: Option<EncodedCapture>,
-    /// Sitemaps that the file names.
+    /// Sitemaps listed in the file.
     pub(crate) sitemaps: Vec<Admission>,
     /// The host's state.
     pub(crate) host: Option<HostState>,
 }
 
-/// The outcome of a commit.
+/// The result of a commit.
 #[derive(Debug, Default)]
 pub(crate) struct Committed {
-    /// Items in the group.
+    /// Messages in the group.
     pub(crate) items: u64,
-    /// The parts of it that are counted.
+    /// Statistics of the commit.
     pub(crate) counts: Commit,
-    /// The parts of its pages that nobody needs any more.
+    /// Parts of its pages that are no longer needed.
     pub(crate) used: Vec<UsedPage>,
-    /// Rows that `pages.jsonl` got.
+    /// Rows added to `pages.jsonl`.
     pub(crate) rows: Vec<PageRow>,
-    /// Origins whose queues changed, with what now waits in them.
+    /// Origins whose queues changed, with their number of pending URLs.
     pub(crate) origins: Vec<(Origin, u64)>,
-    /// Bytes of the bodies of its pages and robots.txt files.
+    /// Total body length of its pages and robots.txt files.
     pub(crate) bytes: u64,
-    /// The host of each state in it.
+    /// The host of each host state in the group.
     pub(crate) hosts: Vec<HostKey>,
-    /// The origin of each lease among the items that was asked for.
+    /// The origins of the leases that ended.
     pub(crate) ended: Vec<Origin>,
-    /// True if URLs that were put aside as a trap are to be judged again.
+    /// Whether URLs deferred as traps must be judged again.
     pub(crate) has_turned: bool,
-    /// Leases among the items that each might have become a row of `pages.jsonl`.
+    /// The number of ended leases that might have become a row of `pages.jsonl`.
     pub(crate) leases: u64,
-    /// The crawl's totals as committed.
+    /// The crawl's totals after the commit.
     pub(crate) totals: Totals,
-    /// Seeds that were settled without having been fetched.
+    /// Seeds settled without a fetched page.
     pub(crate) seeds_failed: Vec<SeedFailure>,
-    /// Links that name nothing a crawler can ask for, by reason.
+    /// Counts of links that are not fetchable URLs, by reason.
     pub(crate) unusable: HashMap<&'static str, u64>,
-    /// Whether links of other workers are left that were not admitted yet, or URLs that are to be
-    /// reopened; none where they were not asked for.
+    /// Whether other workers' links remain to be admitted, or URLs to be reopened. `None` if the
+    /// group did not check.
     pub(crate) leaves_links: Option<bool>,
-    /// Origins of which no copy of robots.txt is kept any more: it is to be asked for again.
+    /// Origins whose copy of robots.txt was removed, so it must be fetched again.
     pub(crate) without_robots: Vec<Origin>,
-    /// Redirects of seeds that other workers met: their targets join the scope.
+    /// Redirects of seeds found by other workers. Their targets join the scope.
     pub(crate) targets: Vec<(CanonicalUrl, CanonicalUrl)>,
     /// The results of commands that are durable now.
     pub(crate) answers: Vec<(AnswerSender, Result<CommandAnswer, Refused>)>,

@@ -1,4 +1,4 @@
-//! A page on its way from the fetcher to the disk: one type for each stage.
+//! A page on its way from the fetcher to the disk, with one type for each stage.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,33 +20,33 @@ use crate::revisit::visit::{PreviousVisit, RevisitSchedule, VisitResult};
 use crate::time::{millis, seconds};
 use crate::totals::Change;
 
-/// The context of a URL before it is asked for.
+/// The context of a URL before the fetch.
 #[derive(Clone, Debug)]
 pub(crate) struct FetchContext {
     /// The verdict of robots.txt.
     pub(crate) robots: RobotsVerdict,
-    /// The rules of its origin then.
+    /// The rules of its origin at that time.
     pub(crate) rules: Arc<CompiledRobots>,
-    /// The state that its last visit left.
+    /// The state from the previous visit.
     pub(crate) past: Option<Box<PreviousVisit>>,
-    /// The label of the seed in whose area it lies.
+    /// The label of the seed whose area contains the URL.
     pub(crate) label: Option<Arc<str>>,
 }
 
 impl FetchContext {
-    /// The validators of the copy that is held, so that the server may answer 304.
+    /// Returns the validators of the stored copy, so that the server may answer 304.
     pub(super) fn validators(&self) -> Validators {
         let past = self.past.as_deref();
         past.map_or_else(Validators::default, PreviousVisit::validators)
     }
 }
 
-/// A page that was fetched: its exchange is to be read.
+/// A fetched page that is not read yet.
 #[derive(Debug)]
 pub(crate) struct FetchedPage {
     /// The lease of the URL.
     pub(crate) lease: Lease,
-    /// Its context before it was asked for.
+    /// The context of the URL before the fetch.
     pub(crate) context: FetchContext,
     /// The exchange.
     pub(crate) exchange: Box<Exchange>,
@@ -56,26 +56,25 @@ pub(crate) struct FetchedPage {
     pub(crate) host: HostState,
 }
 
-/// The visit of a URL, as it is settled.
+/// The visit that settles a URL.
 #[derive(Debug)]
 pub(crate) struct PageVisit {
-    /// The lease of the URL.
     pub(crate) lease: Lease,
-    /// The outcome that it is settled with.
+    /// The outcome to settle the URL with.
     pub(crate) outcome: Outcome,
-    /// The row for `pages.jsonl`; the writer adds the archive's place.
+    /// The row for `pages.jsonl`. The writer adds the archive position.
     pub(crate) row: Box<PageRow>,
-    /// False where no row is written: what was a guess is not there, and was not before.
+    /// Whether to write a row. False for a guessed URL that was absent before and still is.
     pub(crate) is_listed: bool,
-    /// The difference to what its last visit found.
+    /// How the page differs from its previous visit.
     pub(crate) change: Option<Change>,
-    /// The state that it leaves for the next.
+    /// The state kept for the next visit.
     pub(crate) next: Visit,
     /// The host's state.
     pub(crate) host: HostState,
 }
 
-/// A URL that never answered, settled for good.
+/// A URL that did not answer and is settled without a page.
 #[derive(Debug)]
 pub(crate) struct UnansweredVisit {
     /// The lease of the URL.
@@ -88,7 +87,7 @@ pub(crate) struct UnansweredVisit {
 }
 
 impl UnansweredVisit {
-    /// A page that was asked for in vain.
+    /// Creates the visit for a page whose request failed.
     pub(crate) fn failed(
         lease: Lease,
         context: FetchContext,
@@ -96,12 +95,18 @@ impl UnansweredVisit {
         host: HostState,
     ) -> UnansweredVisit {
         let took = failure.ended.since(failure.started);
-        let why = failure.name().to_owned();
-        let error = format!("{why}: {}", failure.detail);
-        UnansweredVisit::new(lease, context, (failure.started, took), (why, error), host)
+        let reason = failure.name().to_owned();
+        let error = format!("{reason}: {}", failure.detail);
+        UnansweredVisit::new(
+            lease,
+            context,
+            (failure.started, took),
+            (reason, error),
+            host,
+        )
     }
 
-    /// A page that is not asked for any more, since the process died of it time and again.
+    /// Creates the visit for a page that is given up because it crashed the process repeatedly.
     pub(crate) fn given_up(
         lease: Lease,
         context: FetchContext,
@@ -109,10 +114,10 @@ impl UnansweredVisit {
         why: &str,
         host: HostState,
     ) -> UnansweredVisit {
-        let why = (why.to_owned(), why.to_owned());
+        let reason = (why.to_owned(), why.to_owned());
         UnansweredVisit {
             result: VisitResult::Deadly,
-            ..UnansweredVisit::new(lease, context, (now, Duration::ZERO), why, host)
+            ..UnansweredVisit::new(lease, context, (now, Duration::ZERO), reason, host)
         }
     }
 
@@ -137,7 +142,7 @@ impl UnansweredVisit {
         }
     }
 
-    /// Its visit, with what it leaves for the next.
+    /// Converts to the visit, with the state for the next one.
     pub(crate) fn settled(self, visits: &RevisitSchedule) -> PageVisit {
         let past = self.past.map(|past| *past);
         let at = visited_at(&self.row);
@@ -153,103 +158,103 @@ impl UnansweredVisit {
     }
 }
 
-/// When a page was visited, by its row, in seconds since the Unix epoch.
+/// Returns when the page in `row` was visited, in seconds since the Unix epoch.
 pub(crate) fn visited_at(row: &PageRow) -> u32 {
     seconds(Tick::from_micros(row.fetched_at.as_micros()))
 }
 
-/// The findings in a document, for the writer.
+/// The findings of a reader in a document.
 #[derive(Debug, Default)]
 pub(crate) struct PageFindings {
-    /// When URLs that it names changed, by its own word, in seconds since the Unix epoch.
+    /// URLs with the time of their last change according to this document, in seconds since the
+    /// Unix epoch.
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
-    /// The evidence for traps.
+    /// Evidence for trap detection.
     pub(crate) signal: TrapSignal,
-    /// Its entry for the search index.
+    /// The page's entry for the search index.
     pub(crate) entry: Option<IndexEntry>,
-    /// Its links, named and judged by scope.
+    /// The page's links, canonical and judged by the scope.
     pub(crate) links: Vec<Admission>,
-    /// Links that are not among them, since their targets are settled.
+    /// The number of links dropped from `links` because their targets are settled.
     pub(crate) settled_links: usize,
-    /// The number of the last commit by which links were left out that are known.
+    /// The number of the last commit when known links were dropped.
     pub(crate) looked_at: Option<u64>,
     /// Rows for `links.jsonl`.
     pub(crate) link_rows: Vec<LinkRow>,
-    /// Its links that name nothing a crawler can ask for, by reason.
+    /// Counts of links that are not fetchable URLs, by reason.
     pub(crate) unusable: HashMap<&'static str, u64>,
-    /// The target of a seed's redirect, whose host joins the scope.
+    /// The target of a seed's redirect. The target's host joins the scope.
     pub(crate) joins_scope: Option<CanonicalUrl>,
 }
 
-/// The parts of a page that nobody needs once it is committed. The readers free them: to free what
-/// another thread allocated takes long, and there is one writer.
+/// The parts of a page that are no longer needed once it is committed. Reader threads free them:
+/// freeing memory that another thread allocated is slow, and there is only one writer.
 #[expect(dead_code, reason = "it is let go of, and not read")]
 #[derive(Debug, Default)]
 pub(crate) struct UsedPage {
-    /// The row, where nobody takes it.
+    /// The row, unless a consumer takes it.
     pub(crate) row: Option<Box<PageRow>>,
-    /// Its line.
+    /// The encoded row.
     pub(crate) line: Option<PageLine>,
-    /// The evidence for traps.
+    /// Evidence for trap detection.
     pub(crate) signal: TrapSignal,
-    /// The links that were admitted.
+    /// The admitted links.
     pub(crate) links: Vec<Admission>,
 }
 
-/// Links of a long sitemap, which go to the writer ahead of it: they are admitted, and the sitemap
-/// is settled with the last of them.
+/// Links of a long sitemap that are admitted before the sitemap itself. The sitemap is settled with
+/// the last batch.
 #[derive(Debug, Default)]
 pub(crate) struct LinkBatch {
-    /// Named and judged by scope.
+    /// The links, canonical and judged by the scope.
     pub(crate) links: Vec<Admission>,
-    /// When some of them changed, as in [`PageFindings`].
+    /// The times of changes, as in [`PageFindings`].
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
-    /// Of the memory for links, until they are committed.
+    /// The links' share of the memory for links, held until they are committed.
     pub(crate) held: Option<BytePass>,
 }
 
-/// A page that was read and encoded: the writer makes it durable.
+/// A page that was read and encoded, ready for the writer.
 #[derive(Debug)]
 pub(crate) struct EncodedPage {
-    /// Its visit.
     pub(crate) visit: PageVisit,
-    /// Its row, for a page that the writer adds nothing to but the archive's place.
+    /// The encoded row, if the writer adds nothing but the archive position.
     pub(crate) line: Option<PageLine>,
-    /// The findings in it.
+    /// The findings of the reader.
     pub(crate) findings: PageFindings,
-    /// Records for the archive, where there is one.
+    /// The archive records, if the crawl has an archive.
     pub(crate) capture: Option<EncodedCapture>,
-    /// Bounds on memory, held until the page is written.
+    /// Memory reserved for the page, held until the page is written.
     pub(crate) held: HeldMemory,
 }
 
-/// The memory that a page on its way to the disk counts against. Dropping it gives it back.
+/// The memory reserved for a page on its way to the disk. Dropping it releases the memory.
 #[derive(Debug, Default)]
 pub(crate) struct HeldMemory {
-    /// Of a long body, until its records are written.
+    /// For a long body, until its records are written.
     #[expect(dead_code, reason = "held for its drop alone")]
     pub(crate) body: BodyMemory,
-    /// Of what the index is told, until that is written.
+    /// For the index entry, until the entry is written.
     pub(crate) entry: Option<BytePass>,
-    /// Of its links, until they are committed.
+    /// For its links, until they are committed.
     pub(crate) links: Option<BytePass>,
 }
 
-/// The evidence of a page for traps.
+/// The evidence of a page for the trap detection.
 #[derive(Debug, Default)]
 pub(crate) enum TrapSignal {
-    /// A page of text.
+    /// A page with text.
     Text(Box<PageFingerprint>),
     /// A redirect.
     Redirect(CanonicalUrl),
-    /// Something else that was kept.
+    /// Another kept answer.
     Other,
-    /// An error, nothing, or no page that counts.
+    /// An error, an empty answer, or a page that does not count.
     #[default]
     Nothing,
 }
 
-/// A row before anything is known of the answer.
+/// Returns the row of a page with no answer filled in.
 pub(crate) fn row_without_answer(
     lease: &Lease,
     context: FetchContext,

@@ -5,82 +5,82 @@ use std::time::Duration;
 
 use crawl_weburl::{HostKey, Origin};
 
-/// Links of other workers that are admitted in one transaction, at most.
+/// Maximum links of other workers to admit in one transaction.
 pub(crate) const MAX_TAKEN_LINKS: usize = 4096;
 
-/// URLs that are reopened in one transaction, at most.
+/// Maximum URLs to reopen in one transaction.
 pub(crate) const MAX_REOPENED_URLS: usize = 4096;
 
-/// Which hosts are this worker's, among those of all.
+/// Which hosts this worker owns.
 pub(crate) trait HostOwnership: Send + Sync {
-    /// The number of the bucket that a host lies in. Buckets come and go as a whole.
+    /// Returns the bucket of a host. Buckets change owner as a whole.
     fn bucket_of(&self, host: &HostKey) -> i32;
 
-    /// Returns whether this worker owns a host.
+    /// Whether this worker owns a host.
     fn owns(&self, host: &HostKey) -> bool;
 
-    /// How long ago this worker took a host over from another, which may have asked it until then.
-    /// None where nobody owned it before.
+    /// Returns how long ago this worker took a host over from another worker, which may have sent
+    /// it requests until then. `None` if the host had no owner before.
     fn taken_over_for(&self, host: &HostKey) -> Option<Duration>;
 
-    /// The buckets of URLs that are leased.
+    /// Returns the buckets that contain leased URLs.
     fn leased_buckets(&self) -> BTreeSet<i32>;
 
-    /// Returns whether requests may be sent now: not where its leases are about to end.
+    /// Whether requests may be sent now. False if this worker's leases are about to expire.
     fn may_send(&self) -> bool;
 }
 
-/// Something about the other workers, or about what this one shares with them.
+/// News about other workers, or about state shared with them.
 #[derive(Debug)]
 pub(crate) enum SharedNews {
-    /// Hosts were taken over that nobody owned: the origins among them with pending URLs, and how
-    /// many each has.
+    /// This worker took over hosts without an owner. Lists their origins with pending URLs, and the
+    /// number of these URLs.
     Taken(Vec<(Origin, u64)>),
-    /// The hosts in these buckets are to be handed over to other workers.
+    /// The hosts in these buckets must be handed over to other workers.
     Leave(Vec<i32>),
-    /// These were handed over.
+    /// The given buckets were handed over.
     HandedOver(Vec<i32>),
-    /// Links to hosts of this worker wait, URLs are to be reopened, or seeds turned out to lead
+    /// Links to hosts of this worker are waiting, URLs must be reopened, or seeds redirected
     /// elsewhere.
     LinksWait,
-    /// So many pages may be had by this worker in all, unless a rest began since it asked.
+    /// The total number of pages this worker may fetch. Void if a rest began since it asked.
     Allowed {
         /// Rows of `pages.jsonl`.
         pages: u64,
         /// See [`SharedRequest::MorePages`].
         rests: u64,
     },
-    /// Bytes of bodies of all other workers.
+    /// Total body bytes of all other workers.
     OthersBytes(u64),
-    /// No worker may have any more pages.
+    /// The page budget of all workers is spent.
     PagesSpent,
-    /// Nothing is left to do for any worker, as far as could be seen in this worker's rest of that
-    /// number. It tells nothing of a later one.
+    /// No worker has anything left to do, as observed during this worker's rest with this number.
+    /// Not valid for later rests.
     Over {
         /// See [`SharedRequest::Rest`].
         rest: u64,
     },
-    /// This worker is to hand its hosts over, and to end.
+    /// This worker must hand its hosts over and end.
     Drain,
 }
 
-/// Something that is asked of the frontier that workers share.
+/// A request to the shared frontier.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SharedRequest {
     /// Hand these buckets over.
     HandOver(Vec<i32>),
-    /// This worker has nothing to do until something comes, or has so again; and so many pages.
+    /// This worker became idle, or has work again.
     Rest {
-        /// The number of the rest that begins; none where it has something to do.
+        /// The number of the rest that begins. `None` if the worker has work.
         rest: Option<u64>,
-        /// The rows of `pages.jsonl` that it has.
+        /// The worker's number of rows in `pages.jsonl`.
         pages: u64,
     },
-    /// This worker has so many pages, and wants leave for more.
+    /// This worker's page count, and a request for a larger allowance.
     MorePages {
-        /// Rows of `pages.jsonl`, and leases that may become some.
+        /// Rows of `pages.jsonl`, plus leases that may become one.
         pages: u64,
-        /// The rests that it began before. What it is allowed, the next one gives back.
+        /// The number of rests that began before. The next rest gives the allowance back.
         rests: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! From an exchange to archive records. Runs on reader threads.
+//! Encodes exchanges as archive records. Runs on reader threads.
 
 use crawl_archive::{
     Capture, CaptureMetadata, CapturedRequest, EncodedCapture, Encoder, RecordIds, Revisit,
@@ -14,7 +14,7 @@ use crate::revisit::change_detection::Repeat;
 use crate::revisit::visit::KnownPage;
 use crate::time::millis;
 
-/// Encodes exchanges for the archive; encodes nothing if the crawl has none.
+/// Encodes exchanges for the archive, or nothing if the crawl has none.
 pub(super) struct ArchiveEncoder {
     encoder: Option<Encoder>,
 }
@@ -26,8 +26,8 @@ impl ArchiveEncoder {
         }
     }
 
-    /// Returns the revisit record's reference to the page that an exchange repeats; `None` if the
-    /// archive does not hold that.
+    /// Returns the reference to the page that an exchange repeats, for a revisit record. `None` if
+    /// the archive does not hold that page.
     pub(super) fn revisit<'a>(
         &self,
         exchange: &'a Exchange,
@@ -50,7 +50,7 @@ impl ArchiveEncoder {
         })
     }
 
-    /// Encodes a page's exchange, without its body if that is left out of the archive.
+    /// Encodes a page's exchange. Omits the body if it must not be archived.
     pub(super) fn page(
         &mut self,
         page: &ReadPage,
@@ -77,7 +77,7 @@ impl ArchiveEncoder {
     /// Encodes a request for robots.txt.
     pub(super) fn robots(&mut self, mut item: Box<RobotsExchange>) -> Box<RobotsExchange> {
         if let Some(exchange) = item.exchange.take() {
-            // A hop's own URL does not tell whose rules it was sent for.
+            // A hop's own URL does not show which origin's rules were fetched.
             let of = item.of.as_ref().map(|of| ("of", of.as_str()));
             let more: Vec<_> = [("purpose", item.purpose)].into_iter().chain(of).collect();
             let about = CaptureMetadata {
@@ -89,7 +89,7 @@ impl ArchiveEncoder {
         item
     }
 
-    /// `kept` is the body, or nothing where it is withheld.
+    /// `kept` is the body, or empty if it is withheld.
     fn encode(
         &mut self,
         exchange: &Exchange,

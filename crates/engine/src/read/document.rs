@@ -1,4 +1,4 @@
-//! A document that was read: what the reader knows of it until its exchange is encoded.
+//! A document between reading and the encoding of its exchange.
 
 use crawl_archive::rows::{PageRow, READER_PANICKED, TOO_MANY_REDIRECTS};
 use crawl_coding::{DecodeEnd, DecodeLimit};
@@ -18,52 +18,52 @@ use crate::secrets::REDIRECT_SECRET;
 /// The result of reading a document.
 #[derive(Debug, Default)]
 pub(crate) struct ReadDocument {
-    /// True if its reading was stopped or is left to other threads: nothing of it is to be used.
+    /// Whether the reading was stopped or is left to other threads. Nothing in it may be used then.
     pub(crate) is_given_up: bool,
     pub(crate) title: Option<String>,
-    /// The canonical URL that the page names, where that is another.
+    /// The page's canonical URL, if it differs from the page's own.
     pub(crate) canonical: Option<CanonicalUrl>,
-    /// The media type that its bytes look like.
+    /// The media type detected from its bytes.
     pub(crate) detected_type: Option<&'static str>,
     pub(crate) charset: Option<&'static str>,
-    /// The tag of its language, where that was asked for.
+    /// The tag of its language, if it was detected.
     pub(crate) language: Option<String>,
-    /// The site's preferences about the page's use, METAs included; for a page that has them.
+    /// The site's preferences about the page's use, including its METAs, if it has any.
     pub(crate) usage: Option<UsageStatements>,
-    /// The reason why none of its links is followed.
+    /// Why none of its links are followed.
     pub(crate) bar: Option<Exclusion>,
     pub(crate) error: Option<DocumentError>,
-    /// True if a secret of the operator's is in the body or in the text that it shows.
+    /// Whether one of the operator's secrets is in the body or in its visible text.
     pub(crate) echoes_secret: bool,
-    /// The reason why it is not kept.
+    /// Why the document is not kept.
     pub(crate) unwanted: Option<Unwanted>,
-    /// The labelled digest of the body without its content coding; nothing where it has none, or
-    /// where that can't be undone.
+    /// The labelled digest of the body without its content coding. `None` if the body has none, or
+    /// if decoding failed.
     pub(crate) decoded_digest: Option<String>,
-    /// The digest of its body, where that was needed to tell whether it is another.
+    /// The digest of the body, if change detection needed it.
     pub(crate) body_digest: Option<String>,
-    /// The digest of its main text, where that was read.
+    /// The digest of the main text, if it was computed.
     pub(crate) text_digest: Option<String>,
-    /// The digest of the main text that it had at the last visit, where that was read again.
+    /// The digest of the main text at the last visit, if it was recomputed.
     pub(crate) past_text_digest: Option<String>,
-    /// The page's word on how often it changes.
-    pub(crate) said: Option<DocumentState>,
-    /// True if it is a list of other pages and their changes: a sitemap, a feed.
+    /// The page's own statement of how often it changes.
+    pub(crate) declared_state: Option<DocumentState>,
+    /// Whether it lists other pages and their changes, as sitemaps and feeds do.
     pub(crate) is_list: bool,
-    /// The part that the writer needs.
+    /// The part for the writer.
     pub(crate) findings: PageFindings,
 }
 
 impl ReadDocument {
-    /// Nothing, and why.
-    pub(crate) fn with_error(why: DocumentError) -> ReadDocument {
+    /// Returns an empty document with its error.
+    pub(crate) fn with_error(error: DocumentError) -> ReadDocument {
         ReadDocument {
-            error: Some(why),
+            error: Some(error),
             ..ReadDocument::default()
         }
     }
 
-    /// A document whose reading was stopped.
+    /// Returns a document whose reading was stopped.
     pub(crate) fn given_up() -> ReadDocument {
         ReadDocument {
             is_given_up: true,
@@ -71,7 +71,7 @@ impl ReadDocument {
         }
     }
 
-    /// Drops the title and the link texts, which are the page's own words.
+    /// Drops the title and the link texts, which quote the page.
     pub(crate) fn drop_own_words(&mut self) {
         self.title = None;
         let rows = &mut self.findings.link_rows;
@@ -79,14 +79,14 @@ impl ReadDocument {
     }
 }
 
-/// A page that was read; its exchange is to be encoded for the archive.
+/// A page that was read and is not encoded yet.
 #[derive(Debug)]
 pub(crate) struct ReadPage {
     pub(crate) lease: Lease,
     pub(crate) past: Option<Box<PreviousVisit>>,
     pub(crate) host: HostState,
     pub(crate) exchange: Box<Exchange>,
-    /// The row for `pages.jsonl`, without digest and place in the archive.
+    /// The row for `pages.jsonl`, still without digest and archive position.
     pub(crate) row: PageRow,
     pub(crate) error: Option<DocumentError>,
     pub(crate) charset: Option<&'static str>,
@@ -97,38 +97,38 @@ pub(crate) struct ReadPage {
     /// As in [`ReadDocument`].
     pub(crate) text_digest: Option<String>,
     /// As in [`ReadDocument`].
-    pub(crate) said: Option<DocumentState>,
+    pub(crate) declared_state: Option<DocumentState>,
     /// As in [`ReadDocument`].
     pub(crate) is_list: bool,
     pub(crate) findings: PageFindings,
 }
 
-/// The fault of a document.
+/// The error of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DocumentError {
-    /// A parser panicked over it.
+    /// A parser panicked on it.
     Panicked,
-    /// Something stands in the page's place.
+    /// An interstitial was served instead.
     InPlace(Interstitial),
-    /// Its content coding was not undone to the end.
+    /// The content coding could not be decoded completely.
     Coding(DecodeEnd),
-    /// Not all URLs of a sitemap were taken in.
+    /// Some URLs of a sitemap were dropped.
     SitemapLimit,
     /// A redirect beyond `--max-redirects`.
     TooManyRedirects,
-    /// A redirect to a URL with a secret in it.
+    /// A redirect to a URL that contains a secret.
     RedirectSecret,
-    /// A redirect to nothing that can be asked for.
+    /// A redirect to something that is not a fetchable URL.
     RedirectUnusable(Unusable),
 }
 
 impl DocumentError {
-    /// Returns whether it says nothing of the page: another time it may be there.
+    /// Whether the error is temporary and reveals nothing about the page.
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self, DocumentError::Panicked | DocumentError::InPlace(_))
     }
 
-    /// Returns whether the content coding could not be undone, so that what came out is not the page.
+    /// Whether decoding failed, so that the result is not the page.
     pub(crate) fn is_undecoded(&self) -> bool {
         use DecodeEnd::{Broken, Short, UnknownCoding};
         let DocumentError::Coding(end) = self else {
@@ -137,13 +137,12 @@ impl DocumentError {
         matches!(end, Short | Broken { .. } | UnknownCoding { .. })
     }
 
-    /// Returns whether the body ended before its coding did. That is no fault of its own where the
-    /// body was cut.
+    /// Whether the body ended before its coding did. Not a separate error if the body was cut.
     pub(crate) fn is_cut_short(&self) -> bool {
         *self == DocumentError::Coding(DecodeEnd::Short)
     }
 
-    /// As rows name it.
+    /// Returns its name in rows.
     pub(crate) fn name(&self) -> String {
         let name = match self {
             DocumentError::Panicked => READER_PANICKED,

@@ -1,14 +1,14 @@
-//! The documents that wait for a process of their own to read them, shared fairly among hosts.
+//! A queue of documents that wait for a reading process, shared fairly among hosts.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crawl_weburl::HostKey;
 
-/// A queue of documents for the threads that read them. Clones are the same queue.
+/// A queue of documents for the threads that read them. Clones share one queue.
 ///
-/// A host has at most `per_host` of its documents read at a time. Among hosts that may have another
-/// one read, those with the fewest are served first, in turn.
+/// At most `per_host` documents of a host are read at a time. Of the hosts below that limit, those
+/// with the fewest running are served first, in turn.
 #[derive(Debug)]
 pub(super) struct DocumentQueue<T> {
     shared: Arc<(Mutex<State<T>>, Condvar)>,
@@ -17,9 +17,9 @@ pub(super) struct DocumentQueue<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    /// Hosts with documents that wait, in the order in which they are served.
+    /// Hosts with waiting documents, in serving order.
     hosts: VecDeque<(HostKey, VecDeque<T>)>,
-    /// Documents that are being read, by host.
+    /// The number of documents being read, by host.
     running: HashMap<HostKey, usize>,
     is_closed: bool,
 }
@@ -55,8 +55,8 @@ impl<T> DocumentQueue<T> {
         self.shared.1.notify_one();
     }
 
-    /// Waits for a document that may be read, and takes it out. `None` once the queue is closed and
-    /// empty. [`DocumentQueue::end`] must follow.
+    /// Blocks until a document may be read, and removes it from the queue. `None` once the queue is
+    /// closed and empty. Call [`DocumentQueue::end`] afterwards.
     pub(super) fn pop(&self) -> Option<(HostKey, T)> {
         let mut state = self.lock();
         loop {
@@ -71,7 +71,7 @@ impl<T> DocumentQueue<T> {
         }
     }
 
-    /// Notes that a document of `host` is no longer being read.
+    /// Records that a document of `host` is no longer being read.
     pub(super) fn end(&self, host: &HostKey) {
         let mut state = self.lock();
         if let Some(count) = state.running.get_mut(host) {
@@ -83,7 +83,7 @@ impl<T> DocumentQueue<T> {
         self.shared.1.notify_all();
     }
 
-    /// Lets threads that wait end once the queue is empty.
+    /// Lets waiting threads end once the queue is empty.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.shared.1.notify_all();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_host_with_many_documents_leaves_a_thread_to_others() {
+    fn a_host_with_many_documents_does_not_occupy_all_threads() {
         let queue = DocumentQueue::new(2);
         for number in 0..9 {
             queue.push(host("a"), number);
@@ -135,7 +135,7 @@ mod tests {
         queue.push(host("b"), 20);
         queue.push(host("b"), 21);
         queue.push(host("c"), 30);
-        // Each host in turn, those with the fewest first.
+        // Hosts take turns, those with the fewest running first.
         assert_eq!([next(), next(), next()], [Some(20), Some(30), Some(21)]);
         assert_eq!(next(), None);
         queue.end(&host("a"));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_closed_queue_hands_out_what_waits_and_then_nothing() {
+    fn a_closed_queue_is_drained_first() {
         let queue = DocumentQueue::new(1);
         queue.push(host("a"), 1);
         queue.push(host("a"), 2);

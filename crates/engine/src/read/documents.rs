@@ -1,4 +1,4 @@
-//! The reading of each kind of document. Runs on reader threads.
+//! Reads each kind of document. Runs on reader threads.
 
 use std::sync::{Arc, PoisonError};
 
@@ -32,8 +32,9 @@ use crate::revisit::document_state::DocumentState;
 use crate::secrets::redacted_entry;
 use crate::time::seconds_of;
 
-/// Bytes of a sitemap from which on its entries, which take several times as much memory, are not
-/// read beside those of another.
+/// Sitemaps longer than this are parsed one at a time, since their entries take several times as
+/// much memory.
+/// Beyond the limit: read one at a time.
 const LONG_SITEMAP_BYTES: usize = 1 << 20;
 
 /// An HTML page after its one parsing pass.
@@ -46,7 +47,7 @@ struct ParsedPage {
 }
 
 impl PageReader {
-    /// Reads a page. The error is a page of a guard, which says nothing of the site.
+    /// Reads a page. The error is an interstitial, which reveals nothing about the site.
     pub(super) fn html(
         &self,
         links: &mut Links<'_>,
@@ -64,7 +65,8 @@ impl PageReader {
             gives_back: &self.gives_back,
         };
         let text = PageText::decode(bytes, content_type(exchange).as_deref());
-        // The language of a seed is not judged: its links are followed, and each is judged itself.
+        // The language of a seed is not checked: its links are followed, and each is checked
+        // itself.
         let is_judged = is_page && lease.kind == UrlKind::Page && !links.is_of_scope_seed();
         let is_judged = is_judged && !self.wanted.languages.is_empty();
         let is_content_wanted = may_index || is_judged || compared.is_wanted;
@@ -88,7 +90,7 @@ impl PageReader {
         let judged = language.as_ref().filter(|_| is_judged);
         let unwanted = judged.and_then(|tag| self.wanted.of_language(tag));
         let text_digest = content.as_ref().and_then(text_digest);
-        // An interstitial does not go into the index.
+        // Interstitials are not indexed.
         let content = content.filter(|_| may_index && in_place.is_none());
         let entry = content.map(|content| {
             self.page_entry(links, exchange, (&page, &content), &directives, &usage)
@@ -98,7 +100,7 @@ impl PageReader {
                 canonical: page.stands_elsewhere(&lease.url, linked_canonical(headers).as_deref()),
                 ..self.page(links, &directives, page)
             },
-            // An error page names nothing to follow.
+            // No links of an error page are followed.
             false => ReadDocument {
                 title: page.title,
                 ..ReadDocument::default()
@@ -121,7 +123,7 @@ impl PageReader {
         Ok(document)
     }
 
-    /// Parses a page in one pass. Extracts its content if that `is_content_wanted`, or to search it for
+    /// Parses a page in one pass. Extracts its content if `is_content_wanted`, or to search it for
     /// the operator's secrets.
     fn parse(
         &self,
@@ -151,7 +153,7 @@ impl PageReader {
         }
     }
 
-    /// The index entry of a page that was read.
+    /// Creates the index entry of a page.
     pub(super) fn page_entry(
         &self,
         links: &mut Links<'_>,
@@ -186,13 +188,13 @@ impl PageReader {
         ReadDocument {
             title: page.title,
             charset: Some(page.charset),
-            said: DocumentState::of(pairs(&page.metas)),
+            declared_state: DocumentState::of(pairs(&page.metas)),
             bar,
             ..ReadDocument::default()
         }
     }
 
-    /// The entries of a feed are no further away than the feed itself.
+    /// Entries of a feed have the same depth as the feed.
     pub(crate) fn feed(
         &self,
         links: &mut Links<'_>,
@@ -223,8 +225,8 @@ impl PageReader {
         }
         ReadDocument {
             title: feed.title,
-            // It tells what is new: it is read in each round.
-            said: Some(DocumentState::Dynamic),
+            // A feed lists news, so it is fetched in each round.
+            declared_state: Some(DocumentState::Dynamic),
             is_list: true,
             findings: PageFindings {
                 modified,
@@ -234,8 +236,8 @@ impl PageReader {
         }
     }
 
-    /// The sitemap that a body is; nothing where it is none, such as a page that
-    /// robots.txt calls one.
+    /// Parses a body as a sitemap. `None` if it is not one, such as a page that robots.txt lists as
+    /// a sitemap.
     pub(crate) fn sitemap(
         &self,
         links: &mut Links<'_>,
@@ -244,7 +246,7 @@ impl PageReader {
         early: &mut dyn FnMut(LinkBatch),
     ) -> Option<ReadDocument> {
         let unpacked = decode_gzip(body, &self.decode);
-        // Nothing that a panic could leave broken is guarded by it.
+        // The lock guards no data that a panic could corrupt.
         let lock = || {
             self.long_sitemap_lock
                 .lock()
@@ -263,19 +265,19 @@ impl PageReader {
         early: &mut dyn FnMut(LinkBatch),
     ) -> ReadDocument {
         let from = links.from();
-        // A sitemap stands beside its site's root, however deep the index that named it. What one
-        // lists that is a seed are seeds.
-        let mut way = Discovery {
+        // A sitemap has the depth of its site's root, however many indexes led to it. Entries of a
+        // seed's sitemap are seeds.
+        let mut discovery = Discovery {
             depth: u32::from(!from.is_seed),
             is_seed: from.is_seed,
             ..Discovery::link(from)
         };
         let mut too_deep = None;
         if sitemap.kind == SitemapKind::Index {
-            way.kind = UrlKind::Sitemap;
-            // The priority tells how many indexes led here.
+            discovery.kind = UrlKind::Sitemap;
+            // The priority encodes how many indexes led here.
             let (priority, is_too_deep) = Priority::of(from).of_named_sitemaps();
-            way.priority = priority;
+            discovery.priority = priority;
             too_deep = (is_too_deep == IsTooDeep::Yes).then(|| Exclusion {
                 rule: Some(format!(
                     "more than {MAX_SITEMAP_LEVELS} levels of sitemap indexes"
@@ -287,12 +289,12 @@ impl PageReader {
         let weights = sitemap.entries.iter().map(|entry| urls_of(links, entry));
         let wanted = weights.sum();
         let granted = self.sitemaps.take(&from.url.host_key(), wanted);
-        let mut left = granted;
+        let mut remaining = granted;
         for entry in sitemap.entries {
-            let Some(rest) = left.checked_sub(urls_of(links, &entry)) else {
+            let Some(rest) = remaining.checked_sub(urls_of(links, &entry)) else {
                 break;
             };
-            left = rest;
+            remaining = rest;
             if let Some(links) = links.take_batch() {
                 let modified = std::mem::take(&mut modified);
                 early(LinkBatch {
@@ -306,20 +308,20 @@ impl PageReader {
                 (None, Some(often)) => self.note_frequency(&mut modified, &url, often),
                 (lastmod, _) => self.note_modified(&mut modified, &url, lastmod.as_deref()),
             }
-            let way = match way.kind {
-                UrlKind::Sitemap => way,
+            let discovery = match discovery.kind {
+                UrlKind::Sitemap => discovery,
                 _ => Discovery {
                     priority: Priority::of_sitemap_entry(entry.priority),
-                    ..way
+                    ..discovery
                 },
             };
-            links.add(way, url, too_deep.clone());
-            if way.kind == UrlKind::Page {
-                beside(links, way, &entry);
+            links.add(discovery, url, too_deep.clone());
+            if discovery.kind == UrlKind::Page {
+                add_alternates(links, discovery, &entry);
             }
         }
-        let left_out = wanted - granted + left;
-        links.leave_out(SITEMAP_LIMIT, left_out);
+        let left_out = wanted - granted + remaining;
+        links.count_dropped(SITEMAP_LIMIT, left_out);
         ReadDocument {
             error: (left_out > 0).then_some(DocumentError::SitemapLimit),
             is_list: true,
@@ -337,14 +339,14 @@ impl PageReader {
         target: Result<CanonicalUrl, Unusable>,
         scope: &Arc<Scope>,
     ) -> ReadDocument {
-        let way = Discovery {
+        let discovery = Discovery {
             kind: lease.kind,
             depth: lease.depth,
             redirects: lease.redirects.saturating_add(1),
             priority: Priority::of(lease),
             is_seed: lease.is_seed,
         };
-        let too_many = (way.redirects > self.max_redirects).then(|| Exclusion {
+        let too_many = (discovery.redirects > self.max_redirects).then(|| Exclusion {
             reason: Reason::Redirects,
             rule: Some(format!("max-redirects {}", self.max_redirects)),
             line: None,
@@ -365,7 +367,7 @@ impl PageReader {
             }
         };
         let mut links = Links::new(lease, scope, &self.policy, None, (&self.known_links, None));
-        links.add(way, target, too_many);
+        links.add(discovery, target, too_many);
         links.finish(ReadDocument {
             error,
             findings: PageFindings {
@@ -376,13 +378,14 @@ impl PageReader {
         })
     }
 
-    /// A reader of a page's fingerprint, where pages are compared with others of their host.
+    /// Returns a fingerprint reader if the page is compared with others of its host.
     fn fingerprint(&self, lease: &Lease) -> Option<FingerprintReader> {
         let is_wanted = self.traps.watches() && lease.kind == UrlKind::Page;
         is_wanted.then(|| FingerprintReader::new(&lease.url))
     }
 
-    /// Notes when another document changed, as this one says; of use where that was visited before.
+    /// Records when another document changed according to this one. Needed only if URLs are
+    /// revisited.
     fn note_modified(
         &self,
         modified: &mut Vec<(CanonicalUrl, u32)>,
@@ -394,8 +397,8 @@ impl PageReader {
         }
     }
 
-    /// Notes how often a page changes, as a sitemap says: as if it said that the page changed so
-    /// long ago.
+    /// Records how often a page changes according to a sitemap, as if it last changed one interval
+    /// ago.
     fn note_frequency(
         &self,
         modified: &mut Vec<(CanonicalUrl, u32)>,
@@ -408,7 +411,7 @@ impl PageReader {
     }
 }
 
-/// None where it never changes.
+/// Returns the interval in seconds. `None` if the page never changes.
 fn interval_of(often: ChangeFreq) -> Option<u32> {
     const DAY: u32 = 24 * 60 * 60;
     match often {
@@ -422,7 +425,7 @@ fn interval_of(often: ChangeFreq) -> Option<u32> {
     }
 }
 
-/// The number of URLs of a sitemap's entry that count, with its own.
+/// Returns the number of URLs in a sitemap entry that count, including the page itself.
 fn urls_of(links: &Links<'_>, entry: &SitemapEntry) -> u64 {
     let players = entry.videos.iter().filter(|video| video.player.is_some());
     let resources = match links.wants_resources() {
@@ -432,16 +435,19 @@ fn urls_of(links: &Links<'_>, entry: &SitemapEntry) -> u64 {
     (1 + entry.alternates.len() + players.count() + resources) as u64
 }
 
-/// The URLs that an entry of a sitemap names beside its page.
-fn beside(links: &mut Links<'_>, page: Discovery, entry: &SitemapEntry) {
+/// Adds the URLs that a sitemap entry lists besides its page.
+fn add_alternates(links: &mut Links<'_>, page: Discovery, entry: &SitemapEntry) {
     let from = links.from();
     let named = |raw: &str| canonicalize(Some(&from.url), raw);
     let players = entry
         .videos
         .iter()
         .filter_map(|video| video.player.as_deref());
-    let others = entry.alternates.iter().map(|other| other.href.as_str());
-    for raw in others.chain(players) {
+    let alternates = entry
+        .alternates
+        .iter()
+        .map(|alternate| alternate.href.as_str());
+    for raw in alternates.chain(players) {
         links.add(page, named(raw), None);
     }
     if links.wants_resources() {
@@ -453,8 +459,8 @@ fn beside(links: &mut Links<'_>, page: Discovery, entry: &SitemapEntry) {
     }
 }
 
-/// A sitemap's `lastmod`, in seconds since the Unix epoch. A day, a month or a year alone means its
-/// end: the page may have changed until then.
+/// Parses a sitemap's `lastmod` to seconds since the Unix epoch. A day, month or year alone means
+/// its end, since the page may have changed until then.
 fn modified_at(lastmod: &str) -> Option<u32> {
     let at = Moment::parse(lastmod)?.latest();
     Some(u32::try_from(at.max(0)).unwrap_or(u32::MAX))
@@ -476,7 +482,7 @@ mod tests {
     use crate::revisit::visit::{RevisitSchedule, Round};
 
     #[test]
-    fn ours_links_of_a_long_sitemap_go_ahead_in_batches() {
+    fn links_of_a_long_sitemap_are_sent_ahead_in_batches() {
         let map = canonicalize(None, "http://e.example/sitemap.xml").unwrap();
         let frontier = MemoryFrontier::new();
         let mut transaction = frontier.begin().unwrap();

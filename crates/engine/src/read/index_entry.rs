@@ -1,4 +1,4 @@
-//! The index entry of an answer: the page that was read, or why the URL is left out.
+//! The index entry of an answer: the page, or why its URL is left out.
 
 use crawl_fetcher::{Exchange, Truncation};
 use crawl_frontier::{Lease, UrlKind};
@@ -12,8 +12,8 @@ use crate::time::seconds_of;
 use crate::usage;
 
 impl PageReader {
-    /// Chooses the index entry of an answer. `entry` is the one that reading its document made.
-    /// `None` if the index keeps its entry of the URL, as the answer is transient or incomplete.
+    /// Chooses the index entry of an answer. `entry` is the one created when the document was read.
+    /// `None` if the index keeps its existing entry, because the answer is transient or incomplete.
     pub(crate) fn index_entry(
         &self,
         lease: &Lease,
@@ -38,45 +38,45 @@ impl PageReader {
         })
     }
 
-    /// The index's entry for an answer that is no page to read: that the URL leads elsewhere,
-    /// or to nothing any more. An answer that may pass (503, a login form) says nothing of the
-    /// page.
+    /// Returns the entry for an answer without a page to read: the URL redirects, or is gone. A
+    /// temporary answer (503, a login form) reveals nothing about the page.
     fn without_page(
         &self,
         lease: &Lease,
         exchange: &Exchange,
-        said: &UsageStatements,
+        statements: &UsageStatements,
     ) -> Option<IndexEntry> {
         if !self.index || lease.kind != UrlKind::Page {
             return None;
         }
         if let Some(target) = exchange.redirect_target() {
-            let why = target.map_or_else(|_| "redirect".to_owned(), |to| format!("redirect: {to}"));
-            return Some(left_out(&lease.url, why));
+            let reason =
+                target.map_or_else(|_| "redirect".to_owned(), |to| format!("redirect: {to}"));
+            return Some(left_out(&lease.url, reason));
         }
         match exchange.status {
             404 => Some(left_out(&lease.url, "not_found")),
             410 => Some(left_out(&lease.url, "gone")),
-            // What a 304 says of the page holds, RFC 9110 section 15.4.5.
+            // Directives in a 304 apply to the stored page, RFC 9110 section 15.4.5.
             304 => {
                 let directives = self.directives(exchange, &[]);
                 let at = seconds_of(exchange.started);
-                let over = directives.unavailable_after;
-                let over = over.filter(|over| over.value <= at);
-                let why = directives.noindex.map(|by| format!("noindex: {by}"));
-                let why = why.or(over.map(|by| format!("unavailable_after: {}", by.source)));
-                let usage = || Some(format!("usage: {}", self.search_refused(said)?));
-                Some(left_out(&lease.url, why.or_else(usage)?))
+                let expiry = directives.unavailable_after;
+                let expiry = expiry.filter(|expiry| expiry.value <= at);
+                let reason = directives.noindex.map(|by| format!("noindex: {by}"));
+                let reason =
+                    reason.or(expiry.map(|by| format!("unavailable_after: {}", by.source)));
+                let usage = || Some(format!("usage: {}", self.search_refused(statements)?));
+                Some(left_out(&lease.url, reason.or_else(usage)?))
             }
             200..=299 => Some(left_out(&lease.url, "no_page")),
             _ => None,
         }
     }
 
-    /// The statement by which a page's site refuses it to a search index, or to what the crawl
-    /// is for.
-    pub(crate) fn search_refused(&self, said: &UsageStatements) -> Option<String> {
-        let of = |purpose| usage::refused(said, purpose).map(usage::words);
+    /// Returns the site's statement that refuses indexing of the page, or the purpose of the crawl.
+    pub(crate) fn search_refused(&self, statements: &UsageStatements) -> Option<String> {
+        let of = |purpose| usage::refused(statements, purpose).map(usage::words);
         of(UsagePurpose::Search).or_else(|| of(self.purpose?))
     }
 }

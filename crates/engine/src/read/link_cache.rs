@@ -1,5 +1,5 @@
-//! The links that a reader thread met before, resolved and judged: most links of a page stand on
-//! its siblings too.
+//! A reader thread's cache of resolved and judged links: most links of a page are on its sibling
+//! pages too.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
@@ -14,55 +14,58 @@ use memchr::{memchr, memrchr};
 
 use crate::config::TrapRules;
 
-/// Memory of the links that a reader thread remembers, about. Bytes. When it is used up, all are
-/// forgotten before the next document, whose links are remembered anew.
+/// Approximate memory limit of the cache, in bytes. Once it is reached, the cache is cleared before
+/// the next document.
+/// Beyond the limit: all links are forgotten before the next page.
 const MAX_CACHE_BYTES: usize = 4 << 20;
-/// Bytes of an address, as written, that is remembered.
+/// Longest address, as written, to cache. Bytes.
 const MAX_HREF_BYTES: usize = 256;
-/// The memory of an address beside its text, about; of a target beside its URL; of a base.
+/// Approximate overhead of an address besides its text, of a target besides its URL, and of a base.
 const HREF_BYTES: usize = 100;
 const TARGET_BYTES: usize = 400;
 const BASE_BYTES: usize = 300;
 
-/// Remembers links by the part of their base that resolving them depends on and by their address
-/// as written, and by their URL, with what can be said of a link without its page.
+/// Caches links by address as written, together with the part of their base that resolving depends
+/// on, and by URL. Stores what is known about a link independently of the page.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkCache {
-    /// The scope that the targets were judged by.
+    /// The scope that judged the targets.
     scope: Option<Arc<Scope>>,
-    /// Addresses by their base: nothing for absolute ones, which come first, a folder, or an origin.
+    /// Addresses by their base: first the absolute ones without a base, then one entry for each
+    /// folder or origin.
     addresses: Vec<Addresses>,
     hasher: RandomState,
-    /// Places in `addresses`.
+    /// Indexes into `addresses`.
     bases: HashMap<Box<str>, usize, RandomState>,
     links: Vec<Link>,
     targets: Vec<Target>,
-    /// Of each target.
+    /// The state of each target.
     states: Vec<TargetState>,
-    /// Places in `targets`.
+    /// Indexes into `targets`.
     by_url: HashMap<CanonicalUrl, usize, RandomState>,
-    /// The base of the links that are asked for now.
+    /// The base of the current lookups.
     current: Option<CurrentBase>,
-    /// Room for a URL.
+    /// Buffer for a resolved URL.
     resolved: String,
-    /// The number of the document that is read now.
+    /// The number of the current document.
     document: u64,
-    /// The frontier's number of reopenings, where targets that are settled need not be named.
+    /// The frontier's number of reopenings, if settled targets may be dropped.
     settled_at: Option<u64>,
-    /// The place in `addresses` of its origin.
+    /// Index into `addresses` of the document's origin.
     origin: usize,
     bytes: usize,
     max_bytes: usize,
 }
 
-/// Addresses as written, with one base. What a link to a page asks for may be another spelling.
+/// Addresses as written, with a common base. Pages and resources are separate, since a link to a
+/// page may be fetched under another spelling.
 #[derive(Clone, Debug, Default)]
 struct Addresses {
     pages: HashTable<Address>,
     resources: HashTable<Address>,
 }
 
-/// An address as written. Its hash is kept, since a table that grows asks for all of them.
+/// An address as written. Stores its hash, since a growing table needs the hashes of all entries.
 #[derive(Clone, Debug)]
 struct Address {
     hash: u64,
@@ -79,26 +82,26 @@ impl Addresses {
     }
 
     fn get(&mut self, kind: UrlKind, text: &str, hash: u64) -> Option<KnownLink> {
-        let found = self.of(kind).find(hash, |known| *known.text == *text)?;
-        Some(found.link)
+        let address = self.of(kind).find(hash, |cached| *cached.text == *text)?;
+        Some(address.link)
     }
 
-    /// Adds an address that is not among them.
+    /// Adds an address that is not in the table.
     fn add(&mut self, kind: UrlKind, text: &str, hash: u64, link: KnownLink) {
         let text = text.into();
         let address = Address { hash, text, link };
         self.of(kind)
-            .insert_unique(hash, address, |known| known.hash);
+            .insert_unique(hash, address, |cached| cached.hash);
     }
 
-    /// Forgets all, and keeps the room.
+    /// Removes all addresses and keeps the capacity.
     fn clear(&mut self) {
         self.pages.clear();
         self.resources.clear();
     }
 }
 
-/// The place of absolute addresses.
+/// Index into `addresses` of the absolute ones.
 const ABSOLUTE: usize = 0;
 
 #[derive(Clone, Debug)]
@@ -106,51 +109,51 @@ struct CurrentBase {
     url: CanonicalUrl,
     folder: usize,
     origin: usize,
-    /// The number of a link to the base itself.
+    /// The number of the link to the base itself.
     own: Option<usize>,
 }
 
-/// A link that was met before.
+/// A cached link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum KnownLink {
-    /// It names nothing that a crawler can ask for, for that reason.
+    /// The link is not a fetchable URL, for this reason.
     Unusable(&'static str),
-    /// It leads to a target. The number of the link.
+    /// The number of a link that has a target.
     Usable(usize),
 }
 
 #[derive(Clone, Debug)]
 struct Link {
-    /// As resolved.
+    /// The resolved URL.
     url: CanonicalUrl,
     /// The number of its target.
     target: usize,
 }
 
-/// A URL that links ask for.
+/// A URL to fetch for links.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    /// The URL.
     pub(crate) url: CanonicalUrl,
-    /// What bars it where it looks like an action.
+    /// Set if the URL looks like an action, with the exclusion if such links are barred.
     pub(crate) action: Option<Option<Exclusion>>,
-    /// The scope's verdict, depth aside.
+    /// The scope's verdict, ignoring depth.
     pub(crate) verdict: ScopeVerdict,
-    /// The depth up to which that holds.
+    /// The verdict holds up to this depth.
     pub(crate) max_depth: Option<u32>,
 }
 
-/// The state of a target, which changes with each document. Apart from it, so that those of a page
-/// are near each other in memory.
+/// The state of a target, which changes with each document. Stored separately, so that the states
+/// of one page's targets are close in memory.
 #[derive(Clone, Copy, Debug)]
 struct TargetState {
-    /// The document that the target was found in last, and its place among the links of that.
+    /// The last document that linked to the target, and the target's index among that document's
+    /// links.
     found: (u64, usize),
-    /// The frontier's number of reopenings when it was found settled.
+    /// The frontier's number of reopenings when the target was found settled.
     settled_at: Option<u64>,
-    /// The document that named it last while it was settled.
+    /// The last document that linked to the target while it was settled.
     named_in: u64,
-    /// The place in `addresses` of its origin.
+    /// Index into `addresses` of the target's origin.
     origin: usize,
 }
 
@@ -161,7 +164,7 @@ impl Default for LinkCache {
 }
 
 impl LinkCache {
-    /// A cache of that many bytes; of none, it remembers nothing.
+    /// Creates a cache with a limit in bytes. With 0 it caches nothing.
     pub(super) fn of_size(max_bytes: usize) -> LinkCache {
         LinkCache {
             scope: None,
@@ -182,9 +185,8 @@ impl LinkCache {
         }
     }
 
-    /// Begins a document. `settled_at` is the frontier's number of reopenings, where targets that
-    /// are settled need not be named. What was judged by another scope is forgotten, and all where
-    /// there is no more room.
+    /// Begins a document. `settled_at` is the frontier's number of reopenings, if settled targets
+    /// may be dropped. Clears the cache if it was filled under another scope, or if it is full.
     pub(super) fn begin(
         &mut self,
         from: &CanonicalUrl,
@@ -197,7 +199,7 @@ impl LinkCache {
             .is_some_and(|known| Arc::ptr_eq(known, scope));
         if !is_same || self.is_full() {
             self.forget_all();
-            // Held, so that no other scope can have its address.
+            // Held, so that no other scope can be allocated at the same address.
             self.scope = Some(Arc::clone(scope));
         }
         self.settled_at = settled_at;
@@ -205,7 +207,7 @@ impl LinkCache {
         self.forget_places();
     }
 
-    /// Forgets all links, and keeps the room of the tables that all documents share.
+    /// Removes all links, but keeps the capacity of the tables shared by all documents.
     fn forget_all(&mut self) {
         self.addresses.truncate(1);
         self.addresses[ABSOLUTE].clear();
@@ -218,12 +220,12 @@ impl LinkCache {
         self.bytes = 0;
     }
 
-    /// No target has a place among the links of the document from now on.
+    /// Detaches all targets from the links of the current document.
     pub(super) fn forget_places(&mut self) {
         self.document += 1;
     }
 
-    /// The link with that address on a page with that base, if it is known.
+    /// Returns the cached link for an address on a page with this base.
     pub(super) fn get(
         &mut self,
         base: &CanonicalUrl,
@@ -241,22 +243,22 @@ impl LinkCache {
             return own.map(KnownLink::Usable);
         }
         let (place, hash) = (current.place(address), self.hasher.hash_one(address));
-        if let Some(known) = self.addresses[place].get(kind, address, hash) {
-            return Some(known);
+        if let Some(link) = self.addresses[place].get(kind, address, hash) {
+            return Some(link);
         }
-        // Most that are new in a folder lead to URLs that other folders lead to.
+        // Most addresses that are new in a folder lead to URLs that other folders link to.
         current.resolve(address, &mut self.resolved)?;
         let url = self.resolved.as_str();
-        let known = self.addresses[ABSOLUTE].get(kind, url, self.hasher.hash_one(url))?;
+        let link = self.addresses[ABSOLUTE].get(kind, url, self.hasher.hash_one(url))?;
         if !self.is_full() {
             self.bytes += HREF_BYTES + address.len();
-            self.addresses[place].add(kind, address, hash, known);
+            self.addresses[place].add(kind, address, hash, link);
         }
-        Some(known)
+        Some(link)
     }
 
-    /// Remembers the link with that address on a page with that base, where all links with the same
-    /// address there are the same, and gives its number, where it leads to a target.
+    /// Caches the link for an address on a page with this base, unless the address depends on more
+    /// than the cached part of the base. Returns the link's number if it has a target.
     pub(super) fn keep(
         &mut self,
         (base, href, kind): (&CanonicalUrl, &str, UrlKind),
@@ -272,7 +274,7 @@ impl LinkCache {
         {
             return None;
         }
-        let known = match resolved {
+        let link = match resolved {
             Ok(url) => {
                 let target = self.target(url, kind, rules)?;
                 let url = url.clone();
@@ -281,7 +283,7 @@ impl LinkCache {
             }
             Err(why) => KnownLink::Unusable(why),
         };
-        let number = match known {
+        let number = match link {
             KnownLink::Usable(number) => Some(number),
             KnownLink::Unusable(_) => None,
         };
@@ -291,31 +293,31 @@ impl LinkCache {
             return number;
         }
         let place = current.place(address);
-        self.add(place, kind, address, known);
-        // By its URL it is found from other folders.
+        self.add(place, kind, address, link);
+        // Other folders find the link by its URL.
         if let Some(number) = number {
             let url = self.links[number].url.clone();
-            self.add(ABSOLUTE, kind, url.as_str(), known);
+            self.add(ABSOLUTE, kind, url.as_str(), link);
         }
         number
     }
 
-    /// Adds an address, unless it is known.
-    fn add(&mut self, place: usize, kind: UrlKind, address: &str, known: KnownLink) {
+    /// Adds an address, unless it is cached.
+    fn add(&mut self, place: usize, kind: UrlKind, address: &str, link: KnownLink) {
         let hash = self.hasher.hash_one(address);
         let addresses = &mut self.addresses[place];
         if addresses.get(kind, address, hash).is_none() {
             self.bytes += HREF_BYTES + address.len();
-            addresses.add(kind, address, hash, known);
+            addresses.add(kind, address, hash, link);
         }
     }
 
-    /// The URL of a link, as resolved.
+    /// Returns the resolved URL of a link.
     pub(super) fn url(&self, link: usize) -> &CanonicalUrl {
         &self.links[link].url
     }
 
-    /// The number of a link's target.
+    /// Returns the number of a link's target.
     pub(super) fn target_of(&self, link: usize) -> usize {
         self.links[link].target
     }
@@ -324,14 +326,13 @@ impl LinkCache {
         &self.targets[number]
     }
 
-    /// The place of a target among the links of the document.
+    /// Returns the index of a target among the current document's links.
     pub(super) fn place(&self, number: usize) -> Option<usize> {
         let (document, place) = self.states[number].found;
         (document == self.document).then_some(place)
     }
 
-    /// The place of a URL among the links of the document, if it was found by a link that is
-    /// remembered.
+    /// Returns the index of a URL among the current document's links, if a cached link led to it.
     pub(super) fn place_of(&self, url: &CanonicalUrl) -> Option<usize> {
         self.place(*self.by_url.get(url)?)
     }
@@ -340,8 +341,8 @@ impl LinkCache {
         self.states[number].found = (self.document, place);
     }
 
-    /// Where a target of the document's own origin was found settled, and stays so, returns whether
-    /// the document names it for the first time.
+    /// If a target on the document's own origin is settled, returns whether this is the document's
+    /// first link to it. `None` otherwise.
     pub(super) fn settled(&mut self, number: usize) -> Option<bool> {
         let state = &mut self.states[number];
         let is_settled = state.settled_at.is_some() && state.settled_at == self.settled_at;
@@ -351,7 +352,7 @@ impl LinkCache {
         Some(std::mem::replace(&mut state.named_in, self.document) != self.document)
     }
 
-    /// Remembers that a URL is settled.
+    /// Records that a URL is settled.
     pub(super) fn note_settled(&mut self, url: &CanonicalUrl) {
         if let Some(&number) = self.by_url.get(url) {
             self.states[number].settled_at = self.settled_at;
@@ -372,7 +373,7 @@ impl LinkCache {
         self.by_url.insert(url.clone(), number);
         self.targets.push(Target {
             action: rules.action(&url),
-            // A seed is the one whose depth is nothing.
+            // A depth of 0 is never too deep.
             verdict: scope.judge(&url, 0),
             max_depth: scope.max_depth(&url),
             url,
@@ -390,7 +391,7 @@ impl LinkCache {
         self.bytes >= self.max_bytes
     }
 
-    /// Makes `base` the current one, if there is room for another.
+    /// Makes `base` the current base, if there is room for another one.
     fn begin_base(&mut self, base: &CanonicalUrl) {
         if self.current.as_ref().is_some_and(|now| now.url == *base) {
             return;
@@ -422,7 +423,7 @@ impl LinkCache {
 }
 
 impl CurrentBase {
-    /// The place of the addresses that an address stands among.
+    /// Returns the index into `addresses` under which an address is cached.
     fn place(&self, address: &str) -> usize {
         match address.as_bytes() {
             [b'/', ..] => self.origin,
@@ -435,8 +436,8 @@ impl CurrentBase {
         }
     }
 
-    /// Writes the URL of an address that is an ordinary path: most are, and need no parser. None
-    /// where it is something else.
+    /// Writes the URL of an address that is an ordinary path, as most are, without a parser. `None`
+    /// for anything else.
     fn resolve(&self, address: &str, url: &mut String) -> Option<()> {
         let is_ordinary = |byte: u8| IS_ORDINARY[usize::from(byte)];
         if address.starts_with("//") || !address.bytes().all(is_ordinary) {
@@ -472,7 +473,7 @@ impl CurrentBase {
     }
 }
 
-/// True for the bytes that a path has as they are written.
+/// True for bytes that a path contains literally.
 static IS_ORDINARY: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -485,22 +486,23 @@ static IS_ORDINARY: [bool; 256] = {
     table
 };
 
-/// Bytes of a URL up to the last slash among its first `end` bytes, or all of those.
+/// Returns the length of a URL up to the last slash within its first `end` bytes. `end` if there is
+/// none.
 fn folder_bytes(url: &str, end: usize) -> usize {
     memrchr(b'/', &url.as_bytes()[..end]).map_or(end, |slash| slash + 1)
 }
 
-/// No URL that is asked for has a fragment.
+/// URLs are fetched without a fragment.
 fn without_fragment(href: &str) -> &str {
     &href[..memchr(b'#', href.as_bytes()).unwrap_or(href.len())]
 }
 
-/// Returns whether an address leads to the same URL from each document of a folder. Not so where
-/// it is a query alone, or has a scheme and no host, such as `http:?a`.
+/// Whether an address leads to the same URL from every document of a folder. False for a mere
+/// query, and for a scheme without a host, such as `http:?a`.
 fn is_same_for_siblings(address: &str) -> bool {
     let begins_a_path = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-~%".contains(byte);
     let head = address.split(['/', '?']).next().unwrap_or_default();
-    // A blank before a fragment is a part of the path, and one at the end is none.
+    // A blank before a fragment belongs to the path, but trailing blanks are stripped.
     !address.ends_with(|last: char| last <= ' ')
         && address.as_bytes().first().is_some_and(begins_a_path)
         && (!head.contains(':') || address[head.len()..].starts_with("//"))

@@ -1,4 +1,4 @@
-//! The name of a link: the spelling that is asked for, and whether it looks like an action.
+//! The URL to fetch for a link, and whether the link looks like an action.
 
 use crawl_frontier::{Exclusion, Reason};
 use crawl_policy::AgentRules;
@@ -8,7 +8,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use crate::config::TrapRules;
 
 impl TrapRules {
-    /// The URL that a link to `url` asks for; `robots` are the rules of its origin, where they are
+    /// Returns the URL to fetch for a link to `url`. `robots` are the rules of its origin, if
     /// known.
     pub(crate) fn named(&self, url: CanonicalUrl, robots: Option<&AgentRules>) -> CanonicalUrl {
         let named = self.naming.apply(&url).unwrap_or(url);
@@ -18,12 +18,12 @@ impl TrapRules {
         cleaned.unwrap_or(named)
     }
 
-    /// Returns whether anything is learned from what pages say.
+    /// Whether anything is learned from the text of pages.
     pub(crate) fn watches(&self) -> bool {
         self.traps || self.naming.learns()
     }
 
-    /// The exclusion of a link that looks like an action, besides its priority.
+    /// Returns `Some` if a link looks like an action, with its exclusion if actions are skipped.
     pub(crate) fn action(&self, url: &CanonicalUrl) -> Option<Option<Exclusion>> {
         let action = action(url)?;
         let exclusion = Exclusion {

@@ -1,4 +1,4 @@
-//! The links of a document: each URL once, judged by scope, ready to be admitted.
+//! The links of a document: each URL once, judged by the scope, ready to be admitted.
 
 use std::cell::{RefCell, RefMut};
 use std::collections::HashMap;
@@ -22,18 +22,19 @@ use crate::messages::page::PageFindings;
 use crate::priority::Priority;
 use crate::secrets::{SECRET_IN_URL, redacted_url};
 
-/// Links of a sitemap that are admitted in one transaction.
+/// Number of sitemap links to admit in one transaction.
+/// Beyond the limit: the next transaction.
 const MAX_BATCH_LINKS: usize = 4_096;
 
-/// Which links are followed, beside those that a person could follow.
+/// Which links are followed in addition to those that a person can click.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkPolicy {
     resources: Resources,
     feeds: bool,
     forms: bool,
-    /// True if `links.jsonl` is written.
+    /// Whether `links.jsonl` is written.
     rows: bool,
-    /// A link with one of these in it is not followed: it would carry the secret on.
+    /// Links that contain one of these are not followed, since they would pass on the secret.
     pub(crate) secrets: Secrets,
     traps: TrapRules,
 }
@@ -50,7 +51,7 @@ impl LinkPolicy {
         }
     }
 
-    /// The kind of document that a link's answer is read as; none where the link is not followed.
+    /// Returns the kind of URL that a link leads to. `None` if the link is not followed.
     fn kind(&self, link: LinkKind) -> Option<UrlKind> {
         match link {
             LinkKind::Page => Some(UrlKind::Page),
@@ -62,7 +63,7 @@ impl LinkPolicy {
     }
 }
 
-/// The way in which a document leads to what it names.
+/// How a document leads to a URL.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Discovery {
     pub(crate) kind: UrlKind,
@@ -84,7 +85,7 @@ impl Discovery {
         }
     }
 
-    /// As a part of a page: no further away than it.
+    /// As a part of a page, at the page's own depth.
     pub(crate) fn resource(from: &Lease) -> Discovery {
         Discovery {
             kind: UrlKind::Resource,
@@ -95,31 +96,31 @@ impl Discovery {
     }
 }
 
-/// What a link leads to.
+/// The target of a link.
 enum LinkTarget {
-    /// A link that is remembered, by its number.
+    /// The number of a cached link.
     Known(usize),
-    /// A URL of which nothing is remembered.
+    /// The URL of a link that is not cached.
     Url(CanonicalUrl),
 }
 
 /// The links of one document, each URL once.
 pub(crate) struct Links<'a> {
     from: &'a Lease,
-    /// Links that were followed to it since the scope was left.
+    /// The number of links followed since the scope was left.
     hops_off: u8,
     scope: &'a Scope,
     policy: &'a LinkPolicy,
     /// The rules of the document's own origin.
     robots: Option<&'a AgentRules>,
-    /// The links of documents that were read before.
+    /// Links of documents read before.
     known: RefMut<'a, LinkCache>,
-    /// Place in `found` of each URL that is not in `known`.
+    /// Index into `found` of each URL that is not in `known`.
     places: HashMap<CanonicalUrl, usize, RandomState>,
     found: Vec<Admission>,
     rows: Vec<LinkRow>,
     unusable: HashMap<&'static str, u64>,
-    /// Links that were left out since their targets are settled.
+    /// Number of links dropped because their targets are settled.
     settled: usize,
 }
 
@@ -129,11 +130,11 @@ impl<'a> Links<'a> {
         scope: &'a Arc<Scope>,
         policy: &'a LinkPolicy,
         robots: Option<&'a AgentRules>,
-        (known, settled_at): (&'a RefCell<LinkCache>, Option<u64>),
+        (cache, settled_at): (&'a RefCell<LinkCache>, Option<u64>),
     ) -> Links<'a> {
-        let mut known = known.borrow_mut();
-        known.begin(&from.url, scope, settled_at);
-        // The scope may have grown since it was met.
+        let mut cache = cache.borrow_mut();
+        cache.begin(&from.url, scope, settled_at);
+        // The scope may have grown since the lease was admitted.
         let hops_off = match from.hops_off {
             hops if hops > 0 && !scope.holds(&from.url) => hops,
             _ => 0,
@@ -143,9 +144,9 @@ impl<'a> Links<'a> {
             hops_off,
             scope,
             policy,
-            // Most files have none of the lines by which a URL gets another name.
+            // Most robots.txt files have no lines that clean parameters.
             robots: robots.filter(|robots| !robots.clean_params().is_empty()),
-            known,
+            known: cache,
             places: HashMap::default(),
             found: Vec::new(),
             rows: Vec::new(),
@@ -154,12 +155,12 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// The scope that its links are judged by.
+    /// Returns the scope that judges the links.
     pub(crate) fn scope(&self) -> &'a Scope {
         self.scope
     }
 
-    /// Returns whether the document is a seed that the user named, or where such a one leads.
+    /// Whether the document is one of the user's seeds, or the redirect target of one.
     pub(crate) fn is_of_scope_seed(&self) -> bool {
         self.scope.is_seed(&self.from.url)
     }
@@ -172,21 +173,20 @@ impl<'a> Links<'a> {
         self.policy.resources != Resources::Off
     }
 
-    /// Returns whether nothing is followed in such a way: from the last page off the scope nothing
-    /// but a redirect, and from no page off it the parts that it is shown with, unless those of
-    /// all pages are wanted.
-    fn ends_here(&self, way: Discovery) -> bool {
-        let is_last = self.hops_off >= self.scope.hops_off() && way.redirects == 0;
+    /// Whether nothing is followed in this way. The last allowed page off scope is followed only if
+    /// it redirects. Parts of off-scope pages are skipped unless resources of all pages are wanted.
+    fn ends_here(&self, discovery: Discovery) -> bool {
+        let is_last = self.hops_off >= self.scope.hops_off() && discovery.redirects == 0;
         self.hops_off > 0
-            && match way.kind {
+            && match discovery.kind {
                 UrlKind::Page => is_last,
                 UrlKind::Resource => self.policy.resources != Resources::All,
                 UrlKind::Sitemap => true,
             }
     }
 
-    /// The links to a URL since the scope was left.
-    fn hops_to(&self, way: Discovery, url: &CanonicalUrl, verdict: &ScopeVerdict) -> u8 {
+    /// Returns the number of links to a URL since the scope was left.
+    fn hops_to(&self, discovery: Discovery, url: &CanonicalUrl, verdict: &ScopeVerdict) -> u8 {
         let is_off = match verdict {
             ScopeVerdict::Out {
                 reason: OutReason::Beyond,
@@ -198,30 +198,30 @@ impl<'a> Links<'a> {
             } => self.scope.hops_off() > 0 && !self.scope.holds(url),
             _ => false,
         };
-        match (is_off, way.kind) {
+        match (is_off, discovery.kind) {
             (false, _) => 0,
-            // A redirect is no link of its own, but where it leaves the scope.
-            (true, UrlKind::Page) if way.redirects > 0 => self.hops_off.max(1),
+            // A redirect counts as a link only if it leaves the scope.
+            (true, UrlKind::Page) if discovery.redirects > 0 => self.hops_off.max(1),
             (true, UrlKind::Page) => self.hops_off.saturating_add(1),
             (true, _) => self.hops_off,
         }
     }
 
-    /// Takes in a link of a page, or of a header. `page_bar` is what the page says of all.
+    /// Adds a link of a page or a header. `page_bar` applies to all links of the page.
     pub(crate) fn link(&mut self, base: &CanonicalUrl, link: &Link, page_bar: Option<&Exclusion>) {
         let Some(kind) = self.policy.kind(link.kind) else {
             return;
         };
         let href = match link.kind {
-            // What is filled in takes the place of the query (HTML Standard 4.10.21.3).
+            // The form's fields replace the query (HTML Standard 4.10.21.3).
             LinkKind::Form => without_query(&link.href),
             _ => &link.href,
         };
         let target = match self.resolve(base, href, kind) {
-            Ok(found) => found,
-            Err(why) => return self.leave_out(why, 1),
+            Ok(target) => target,
+            Err(why) => return self.count_dropped(why, 1),
         };
-        let (way, barred) = match kind {
+        let (discovery, barred) = match kind {
             UrlKind::Resource => (Discovery::resource(self.from), None),
             _ => {
                 if self.policy.rows {
@@ -235,46 +235,47 @@ impl<'a> Links<'a> {
             }
         };
         match target {
-            LinkTarget::Known(link) => self.add_known(way, self.known.target_of(link), barred),
-            LinkTarget::Url(url) => self.add(way, Ok(url), barred),
+            LinkTarget::Known(link) => {
+                self.add_known(discovery, self.known.target_of(link), barred);
+            }
+            LinkTarget::Url(url) => self.add(discovery, Ok(url), barred),
         }
     }
 
-    /// The target of a link. The error is the reason why it names nothing that a crawler can ask
-    /// for.
+    /// Resolves a link to its target. The error is the reason why it is not a fetchable URL.
     fn resolve(
         &mut self,
         base: &CanonicalUrl,
         href: &str,
         kind: UrlKind,
     ) -> Result<LinkTarget, &'static str> {
-        let found = match self.known.get(base, href, kind) {
+        let target = match self.known.get(base, href, kind) {
             Some(KnownLink::Unusable(why)) => return Err(why),
             Some(KnownLink::Usable(link)) => LinkTarget::Known(link),
             None => {
                 let url = canonicalize(Some(base), href).map_err(|why| why.name());
                 let is_secret = matches!(&url, Ok(url) if self.policy.secrets.are_in_url(url));
                 let link = (base, href, kind);
-                let known = match is_secret {
+                let cached = match is_secret {
                     true => None,
                     false => {
                         self.known
                             .keep(link, url.as_ref().map_err(|why| *why), &self.policy.traps)
                     }
                 };
-                known.map_or(LinkTarget::Url(url?), LinkTarget::Known)
+                cached.map_or(LinkTarget::Url(url?), LinkTarget::Known)
             }
         };
-        // What a robots.txt says of parameters may change from one page to the next.
+        // The rules of robots.txt for parameters may change from one page to the next.
         match self.robots {
-            Some(_) if self.url(&found).as_url().query().is_some() => {
-                Ok(LinkTarget::Url(self.url(&found).clone()))
+            Some(_) if self.url(&target).as_url().query().is_some() => {
+                Ok(LinkTarget::Url(self.url(&target).clone()))
             }
-            _ => Ok(found),
+            _ => Ok(target),
         }
     }
 
-    /// The URL that a link names.
+    /// Returns the URL of a link.
     fn url<'b>(&'b self, target: &'b LinkTarget) -> &'b CanonicalUrl {
         match target {
             LinkTarget::Known(link) => self.known.url(*link),
@@ -282,11 +283,11 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// The URL of a link to a page, if it names one. It is remembered for when the link is taken
-    /// in.
+    /// Returns the URL of a link to a page, if it is valid. The result is cached for when the link
+    /// is added.
     pub(crate) fn url_of(&mut self, base: &CanonicalUrl, href: &str) -> Option<CanonicalUrl> {
-        let found = self.resolve(base, href, UrlKind::Page).ok()?;
-        Some(self.url(&found).clone())
+        let target = self.resolve(base, href, UrlKind::Page).ok()?;
+        Some(self.url(&target).clone())
     }
 
     fn row(&mut self, to: &CanonicalUrl, link: &Link) {
@@ -297,13 +298,13 @@ impl<'a> Links<'a> {
             to: redacted_url(secrets, to),
             rel: (!link.rel.is_empty()).then(|| link.rel.to_string()),
             text: text.map(|text| secrets.redacted(text).into_owned()),
-            // The writer knows them.
+            // The writer fills these in.
             round: None,
             at: None,
         });
     }
 
-    /// Takes in the links that stand in headers, `Link` and `Refresh`.
+    /// Adds the links in the headers `Link` and `Refresh`.
     pub(crate) fn of_headers(
         &mut self,
         exchange: &Exchange,
@@ -316,17 +317,17 @@ impl<'a> Links<'a> {
         };
         let links = values("link").flat_map(|value| link_header(&value, limits));
         let refresh = values("refresh").filter_map(|value| refresh_header(&value, limits));
-        let found: Vec<_> = links.chain(refresh).collect();
-        if found.is_empty() {
+        let header_links: Vec<_> = links.chain(refresh).collect();
+        if header_links.is_empty() {
             return;
         }
         let bar = bar();
-        for link in &found {
+        for link in &header_links {
             self.link(&self.from.url, link, bar.as_ref());
         }
     }
 
-    /// Takes in what a style sheet loads.
+    /// Adds what a style sheet loads.
     pub(crate) fn of_style_sheet(
         &mut self,
         bytes: &[u8],
@@ -340,8 +341,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Counts what is not taken in.
-    pub(crate) fn leave_out(&mut self, why: &'static str, count: u64) {
+    /// Counts dropped links.
+    pub(crate) fn count_dropped(&mut self, why: &'static str, count: u64) {
         if count > 0 {
             *self.unusable.entry(why).or_default() += count;
         }
@@ -349,27 +350,27 @@ impl<'a> Links<'a> {
 
     pub(crate) fn add(
         &mut self,
-        way: Discovery,
+        discovery: Discovery,
         url: Result<CanonicalUrl, Unusable>,
         barred: Option<Exclusion>,
     ) {
-        if self.ends_here(way) {
+        if self.ends_here(discovery) {
             return;
         }
         let url = match url {
             Ok(url) => url,
-            Err(why) => return self.leave_out(why.name(), 1),
+            Err(why) => return self.count_dropped(why.name(), 1),
         };
         if self.policy.secrets.are_in_url(&url) {
-            return self.leave_out(SECRET_IN_URL, 1);
+            return self.count_dropped(SECRET_IN_URL, 1);
         }
-        let (way, url, barred) = self.named(way, url, barred);
+        let (discovery, url, barred) = self.named(discovery, url, barred);
         let place = self.places.get(&url).copied();
         match place.or_else(|| self.known.place_of(&url)) {
-            Some(place) if !self.outweighs(place, way, barred.as_ref()) => {}
+            Some(place) if !self.outweighs(place, discovery, barred.as_ref()) => {}
             place => {
-                let verdict = self.scope.judge(&url, way.depth);
-                let admission = self.admission(way, url, barred, verdict);
+                let verdict = self.scope.judge(&url, discovery.depth);
+                let admission = self.admission(discovery, url, barred, verdict);
                 match place {
                     Some(place) => self.found[place] = admission,
                     None => {
@@ -381,9 +382,14 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Adds a link whose target is known, as `add` does.
-    fn add_known(&mut self, mut way: Discovery, number: usize, mut barred: Option<Exclusion>) {
-        if self.ends_here(way) {
+    /// Adds a link with a cached target, with the same effect as `add`.
+    fn add_known(
+        &mut self,
+        mut discovery: Discovery,
+        number: usize,
+        mut barred: Option<Exclusion>,
+    ) {
+        if self.ends_here(discovery) {
             return;
         }
         if let Some(is_first) = self.known.settled(number) {
@@ -391,8 +397,8 @@ impl<'a> Links<'a> {
             return;
         }
         let target = self.known.target_at(number);
-        if let (UrlKind::Page, Some(refusal)) = (way.kind, &target.action) {
-            way.priority = Priority::ACTION;
+        if let (UrlKind::Page, Some(refusal)) = (discovery.kind, &target.action) {
+            discovery.priority = Priority::ACTION;
             barred = barred.or_else(|| refusal.clone());
         }
         let place = self
@@ -402,15 +408,15 @@ impl<'a> Links<'a> {
                 true => None,
                 false => self.places.get(&target.url).copied(),
             });
-        if place.is_some_and(|place| !self.outweighs(place, way, barred.as_ref())) {
+        if place.is_some_and(|place| !self.outweighs(place, discovery, barred.as_ref())) {
             return;
         }
         let url = target.url.clone();
-        let verdict = match target.max_depth.is_some_and(|max| way.depth > max) {
-            true => self.scope.judge(&url, way.depth),
+        let verdict = match target.max_depth.is_some_and(|max| discovery.depth > max) {
+            true => self.scope.judge(&url, discovery.depth),
             false => target.verdict.clone(),
         };
-        let admission = self.admission(way, url, barred, verdict);
+        let admission = self.admission(discovery, url, barred, verdict);
         match place {
             Some(place) => self.found[place] = admission,
             None => {
@@ -420,71 +426,78 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Returns whether a link counts instead of one that was found before. One that may be followed
-    /// outweighs others that may not, and a link what is only loaded.
-    fn outweighs(&self, place: usize, way: Discovery, barred: Option<&Exclusion>) -> bool {
+    /// Whether a link replaces an earlier one to the same URL. Allowed links replace barred ones,
+    /// and pages replace resources.
+    fn outweighs(&self, place: usize, discovery: Discovery, barred: Option<&Exclusion>) -> bool {
         let kind = self.found[place].kind;
-        way.kind > kind || barred.is_none() && way.kind == kind
+        discovery.kind > kind || barred.is_none() && discovery.kind == kind
     }
 
-    /// The URL that a link asks for, its place in the queue, and what bars it. A redirect insists
-    /// on its target as it is, and a sitemap is what its name says.
+    /// Returns how and under which URL a link is fetched, and what bars it. The target of a
+    /// redirect is kept as it is, and so is the URL of a sitemap.
     fn named(
         &self,
-        way: Discovery,
+        discovery: Discovery,
         url: CanonicalUrl,
         barred: Option<Exclusion>,
     ) -> (Discovery, CanonicalUrl, Option<Exclusion>) {
-        if way.kind != UrlKind::Page || way.redirects > 0 {
-            return (way, url, barred);
+        if discovery.kind != UrlKind::Page || discovery.redirects > 0 {
+            return (discovery, url, barred);
         }
         let rules = &self.policy.traps;
         let robots = self.robots.filter(|_| url.as_url().query().is_some());
         let robots = robots.filter(|_| url.origin() == self.from.origin);
         let url = rules.named(url, robots);
         match rules.action(&url) {
-            None => (way, url, barred),
+            None => (discovery, url, barred),
             Some(refusal) => {
                 let priority = Priority::ACTION;
-                (Discovery { priority, ..way }, url, barred.or(refusal))
+                (
+                    Discovery {
+                        priority,
+                        ..discovery
+                    },
+                    url,
+                    barred.or(refusal),
+                )
             }
         }
     }
 
     fn admission(
         &self,
-        way: Discovery,
+        discovery: Discovery,
         url: CanonicalUrl,
         barred: Option<Exclusion>,
         verdict: ScopeVerdict,
     ) -> Admission {
-        let hops_off = self.hops_to(way, &url, &verdict);
+        let hops_off = self.hops_to(discovery, &url, &verdict);
         Admission {
-            state: self.standing(way, &url, barred, verdict),
-            depth: way.depth,
+            state: self.standing(discovery, &url, barred, verdict),
+            depth: discovery.depth,
             hops_off,
-            redirects: way.redirects,
+            redirects: discovery.redirects,
             via: Some(self.from.url.clone()),
-            priority: way.priority.byte(),
-            is_seed: way.is_seed,
-            kind: way.kind,
+            priority: discovery.priority.byte(),
+            is_seed: discovery.is_seed,
+            kind: discovery.kind,
             url,
         }
     }
 
     fn standing(
         &self,
-        way: Discovery,
+        discovery: Discovery,
         url: &CanonicalUrl,
         barred: Option<Exclusion>,
         verdict: ScopeVerdict,
     ) -> NewState {
-        // A host's own sitemaps are read wherever they lie, and so are the parts of a page
-        // where all are wanted, and what the sitemap of a seed lists.
-        let is_exempt = match way.kind {
-            UrlKind::Sitemap => way.is_seed || url.host_key() == self.from.url.host_key(),
+        // Exempt from the scope are sitemaps of the same host, parts of pages if resources of all
+        // pages are wanted, and entries of a seed's sitemap.
+        let is_exempt = match discovery.kind {
+            UrlKind::Sitemap => discovery.is_seed || url.host_key() == self.from.url.host_key(),
             UrlKind::Resource => self.policy.resources == Resources::All,
-            UrlKind::Page => way.is_seed,
+            UrlKind::Page => discovery.is_seed,
         };
         match verdict {
             ScopeVerdict::Out { .. } if is_exempt && self.scope.excluded(url).is_none() => {
@@ -497,11 +510,14 @@ impl<'a> Links<'a> {
                 rule: Some(rule),
                 ..Exclusion::of(Reason::Depth)
             }),
-            // The last page off the scope has no links, so none leads further than it may.
+            // The last allowed page off scope adds no links, so nothing is admitted beyond the
+            // limit.
             ScopeVerdict::Out {
                 reason: OutReason::Beyond,
                 ..
-            } if way.kind == UrlKind::Page => barred.map_or(NewState::Pending, NewState::Deferred),
+            } if discovery.kind == UrlKind::Page => {
+                barred.map_or(NewState::Pending, NewState::Deferred)
+            }
             ScopeVerdict::Out { rule, .. } => NewState::Excluded(Exclusion {
                 rule: Some(rule),
                 ..Exclusion::of(Reason::Scope)
@@ -510,8 +526,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Takes out what was found, where that is enough for a transaction. A URL that comes again is
-    /// known then.
+    /// Removes and returns the links if they suffice for a transaction. A repeated URL is not
+    /// deduplicated against earlier batches.
     pub(crate) fn take_batch(&mut self) -> Option<Vec<Admission>> {
         if self.found.len() < MAX_BATCH_LINKS {
             return None;
@@ -521,7 +537,7 @@ impl<'a> Links<'a> {
         Some(std::mem::take(&mut self.found))
     }
 
-    /// Takes back what was found, and keeps the rows of it: nothing of it is followed.
+    /// Drops the links so that none is followed, but keeps their rows.
     pub(crate) fn forget_found(&mut self) {
         self.places.clear();
         self.known.forget_places();
@@ -529,7 +545,7 @@ impl<'a> Links<'a> {
         self.settled = 0;
     }
 
-    /// Gives a document its links.
+    /// Completes a document with its links.
     pub(crate) fn finish(self, document: ReadDocument) -> ReadDocument {
         let findings = PageFindings {
             links: self.found,
@@ -549,7 +565,7 @@ fn without_query(href: &str) -> &str {
     href.split(['?', '#']).next().unwrap_or_default()
 }
 
-/// A page's own word that its links are not to be followed.
+/// Returns the exclusion for a page's own `nofollow`.
 pub(crate) fn page_refusal(source: CitedText) -> Exclusion {
     let reason = match source.place {
         DirectivePlace::Header => Reason::Header,
@@ -561,8 +577,8 @@ pub(crate) fn page_refusal(source: CitedText) -> Exclusion {
     }
 }
 
-/// The `rel` of a link that says not to follow it, be it by `nofollow` itself or by what
-/// stands for it: `ugc`, `sponsored`. On a `link` element the words speak of something else.
+/// Returns the exclusion for a link's `rel` of `nofollow`, `ugc` or `sponsored`. On a `link`
+/// element these words mean something else.
 fn rel_refusal(rel: Rel, element: Element) -> Option<Exclusion> {
     let words = [Rel::NOFOLLOW, Rel::UGC, Rel::SPONSORED];
     let refused = element != Element::Link && words.iter().any(|&word| rel.contains(word));

@@ -1,8 +1,8 @@
-//! The main text of a page as a digest, by which a visit tells whether it says something else.
+//! The digest of a page's main text, which shows whether the text changed since the last visit.
 //!
-//! What differs between two answers with nothing new in them is left out: parts around the main
-//! text (the extractor tells which), and short lines with a number that no reader comes for, such as
-//! a counter of visitors or the time at which the page was made.
+//! The digest omits what differs between two answers without any news: text outside the main text
+//! (which the extractor identifies), and short lines with a number that readers ignore, such as a
+//! visitor counter or the time when the page was generated.
 
 use crawl_archive::{DigestAlgorithm, Timestamp, find_response};
 use crawl_coding::{Decoded, decode};
@@ -15,14 +15,14 @@ use super::PageReader;
 use crate::messages::page::FetchedPage;
 use crate::revisit::visit::{PreviousVisit, TEXT_RULES};
 
-/// Characters of a digest that are kept of each page, its rules apart: 80 bits.
+/// Characters stored of each page's digest, without its rules prefix: 80 bits.
 const MAX_DIGEST_CHARS: usize = 16;
 
-/// A longer line is running text, whatever words it has. Bytes.
+/// Longer lines are running text, whatever their words. Bytes.
 const MAX_LINE_BYTES: usize = 160;
 
-/// Words of a short line whose numbers say nothing of the page: when it was made and for whom, and
-/// how often it was asked for.
+/// Words of short lines with meaningless numbers: when the page was generated, for whom, and how
+/// often it was requested.
 const PASSING_WORDS: [&str; 15] = [
     "captcha",
     "copyright",
@@ -41,7 +41,7 @@ const PASSING_WORDS: [&str; 15] = [
     "©",
 ];
 
-/// Visitors, visits and views in other languages than English, where the word means little else.
+/// Visitors, visits and views in other languages, where these words are hardly used otherwise.
 const VISITOR_WORDS: [&str; 45] = [
     // German, Dutch.
     "besucher",
@@ -96,7 +96,7 @@ const VISITOR_WORDS: [&str; 45] = [
     "görüntülenme",
 ];
 
-/// The same, in two words or more, or in a script without spaces.
+/// The same as phrases, or in scripts without spaces.
 const PASSING_PHRASES: [&str; 17] = [
     "current time",
     "it is now",
@@ -117,21 +117,21 @@ const PASSING_PHRASES: [&str; 17] = [
     "조회수",
 ];
 
-/// The parts of a page that are compared with its last visit, told before it is read.
+/// The data to compare with the last visit, determined before the page is read.
 #[derive(Debug, Default)]
 pub(super) struct ComparedText {
-    /// True if the digest of the main text is needed.
+    /// Whether the digest of the main text is needed.
     pub(super) is_wanted: bool,
-    /// The digests of the body and of the body without its content coding, where they were taken.
+    /// The digests of the body and of the decoded body, if they were computed.
     pub(super) body_digest: Option<String>,
     pub(super) decoded_digest: Option<String>,
-    /// The digest of the main text that the page had then, where that was read from the archive.
+    /// The digest of the main text at the last visit, if it was read from the archive.
     pub(super) past_text_digest: Option<String>,
 }
 
 impl PageReader {
-    /// Finds out whether the main text of a page is to be compared: only where its body is another
-    /// than at the last visit.
+    /// Determines whether to compare the main text. Not needed if the body is the same as at the
+    /// last visit.
     pub(super) fn compared(&self, page: &FetchedPage, decoded: Option<&Decoded>) -> ComparedText {
         let exchange = &page.exchange;
         let is_page = (200..300).contains(&exchange.status) && page.lease.kind != UrlKind::Sitemap;
@@ -158,8 +158,8 @@ impl PageReader {
         }
     }
 
-    /// The digest of the main text of a page as it was archived then. None where it can't be read:
-    /// then its bytes are all that can be compared.
+    /// Returns the digest of the page's main text as archived at the time `at`. `None` if it can't
+    /// be read. Then only the bytes can be compared.
     fn archived_text(&self, page: &FetchedPage, at: Timestamp) -> Option<String> {
         let dir = self.archive.as_deref()?;
         let record = find_response(dir, &page.lease.url, at).ok()??;
@@ -187,8 +187,8 @@ impl PageReader {
     }
 }
 
-/// The digest of a page's title and main text; of all its text where none is the main text. None
-/// where it has no text: what it shows is not known then.
+/// Returns the digest of a page's title and main text, or of all its text if no part is the main
+/// text. `None` if it has no text, so that what it shows is unknown.
 pub(super) fn text_digest(content: &Content) -> Option<String> {
     let mut blocks: Vec<_> = content.main_blocks().collect();
     if blocks.is_empty() {
@@ -210,7 +210,7 @@ pub(super) fn text_digest(content: &Content) -> Option<String> {
     (text.len() > title_bytes).then(|| format!("{TEXT_RULES}{digits}"))
 }
 
-/// Returns whether a line says nothing of the page but a number that each answer has another of.
+/// Whether a line has no content but a number that changes with each answer.
 fn is_passing(line: &str) -> bool {
     if line.len() > MAX_LINE_BYTES || !line.contains(|c: char| c.is_ascii_digit()) {
         return false;
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_with_a_passing_number_are_told_from_text() {
+    fn lines_with_a_passing_number_are_distinguished_from_text() {
         for passing in [
             "You are visitor number 12,345.",
             "Page generated in 0.023 s",
@@ -272,8 +272,8 @@ mod tests {
         assert!(!is_passing(&long));
     }
 
-    /// Where this changes, [`TEXT_RULES`] has to change too: else a crawl that goes on with a new
-    /// version calls pages changed which are not.
+    /// If this changes, change [`TEXT_RULES`] too. Otherwise a crawl resumed with a new version
+    /// reports unchanged pages as changed.
     #[test]
     fn the_rules_of_a_digest_have_a_name_that_changes_with_them() {
         let teaser = "<div><h3><a href=/1>A title of another page</a></h3><p>A line on it.</div>";

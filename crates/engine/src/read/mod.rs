@@ -1,4 +1,4 @@
-//! From a fetched page to an encoded one: row, links, records. Runs on reader threads.
+//! Turns a fetched page into an encoded one: row, links and records. Runs on reader threads.
 
 mod archive_encoder;
 mod document;
@@ -53,7 +53,7 @@ use crate::shared_traps::SharedTraps;
 use crate::trace_events::TraceEvents;
 use crate::usage;
 
-/// The part of the configuration that reading needs.
+/// Reads pages. Holds the part of the configuration that this needs.
 #[derive(Clone)]
 pub(crate) struct PageReader {
     pub(crate) agent: ProductToken,
@@ -61,39 +61,38 @@ pub(crate) struct PageReader {
     pub(crate) limits: Limits,
     pub(crate) decode: DecodeLimits,
     pub(crate) policy: LinkPolicy,
-    /// The links of documents that were read; each reader thread has its own.
+    /// Links of documents read before. Each reader thread has its own cache.
     known_links: RefCell<LinkCache>,
     pub(crate) max_redirects: u8,
     pub(crate) purpose: Option<UsagePurpose>,
-    /// The documents that are kept.
+    /// Which documents are kept.
     pub(crate) wanted: Arc<ContentFilter>,
-    /// True if pages go into a search index.
+    /// Whether pages are indexed.
     pub(crate) index: bool,
-    /// The documents that go into it.
+    /// Which documents are indexed.
     pub(crate) documents: Arc<DocumentRules>,
     pub(crate) traps: TrapRules,
     pub(crate) sitemaps: SitemapBudget,
-    /// Held while a long sitemap is read: only one reader thread does so at a time.
+    /// Only one reader thread parses a long sitemap at a time.
     long_sitemap_lock: Arc<Mutex<()>>,
-    /// When this round began, in seconds since the Unix epoch, where pages may have been visited
-    /// in an earlier one: what a sitemap says of their changes counts.
+    /// When this round began, in seconds since the Unix epoch. `None` in a first round, since it
+    /// does not need the change times in sitemaps.
     pub(crate) revisit: Option<u32>,
-    /// The dates of this round, and the rules for the next visits.
+    /// The dates of this round, and the schedule of the next visits.
     pub(crate) visits: RevisitSchedule,
-    /// True once pages are given back as they are, the one that is being read too.
+    /// Set to have pages given back unread, including the one being read.
     pub(crate) gives_back: Arc<AtomicBool>,
-    /// True if PDF and DOCX are left to other threads: a process of their own may take long to read
-    /// them.
-    leaves_documents: bool,
-    /// True if the main text of a page that is new is to be compared with later: there is no archive
-    /// that it could be read back from.
+    /// Whether PDF and DOCX are left to other threads, since a reading process may take long.
+    hands_off_documents: bool,
+    /// Whether to compute the main text digest of new pages for later comparison, because no
+    /// archive holds the text.
     keeps_texts: bool,
-    /// The crawl's directory, where earlier rounds left an archive in it.
+    /// The crawl directory, if earlier rounds wrote an archive.
     archive: Option<PathBuf>,
-    /// True if the writer is to have all links of a page, those that are known too: a random walk
-    /// chooses among them.
+    /// Whether the writer gets all links of a page, known ones included: a random walk chooses
+    /// among all links.
     keeps_known_links: bool,
-    /// The URLs and traps that the crawl knows, where reading asks for them.
+    /// The crawl's frontier and trap detection, if reading looks them up.
     shared: Option<(Arc<dyn Frontier>, SharedTraps)>,
     events: TraceEvents,
 }
@@ -102,7 +101,7 @@ impl PageReader {
     pub(crate) fn new(config: &Config, visits: &RevisitSchedule) -> PageReader {
         let mut limits = Limits::default();
         if !config.links && !config.index {
-            // The texts of links stand in `links.jsonl` and in the index alone.
+            // Link texts are used only in `links.jsonl` and in the index.
             limits.text_bytes = 0;
         }
         PageReader {
@@ -123,7 +122,7 @@ impl PageReader {
             visits: *visits,
             revisit: (visits.round.number > 1).then_some(visits.round.began),
             gives_back: Arc::default(),
-            leaves_documents: false,
+            hands_off_documents: false,
             keeps_texts: config.recrawl && !config.warc,
             archive: (config.warc && visits.round.number > 1).then(|| config.output.clone()),
             keeps_known_links: matches!(config.sample, Some(SampleMethod::Walk(_))),
@@ -132,9 +131,9 @@ impl PageReader {
         }
     }
 
-    /// Leaves out the links that are known, where traps have a say in links of the page by now: a
-    /// reader to which they had none left them out before they could be named otherwise.
-    pub(crate) fn leave_out_before_traps(&self, lease: &Lease, findings: &mut PageFindings) {
+    /// Drops known links in a replay although the trap detection can affect the page's links at
+    /// this point: the crawl's reader dropped them before the traps could rename them.
+    pub(crate) fn drop_known_trap_links(&self, lease: &Lease, findings: &mut PageFindings) {
         if let Some((frontier, traps)) = &self.shared
             && traps.may_change(&lease.url, &findings.links)
         {
@@ -142,7 +141,7 @@ impl PageReader {
         }
     }
 
-    /// A reader that leaves no link out, whether it is known or not.
+    /// Keeps all links, known or not.
     pub(crate) fn keeping_known_links(self) -> PageReader {
         PageReader {
             keeps_known_links: true,
@@ -150,7 +149,7 @@ impl PageReader {
         }
     }
 
-    /// A reader that takes the digest of each page's main text, for a later round.
+    /// Computes the digest of each page's main text for a later round.
     pub(crate) fn keeping_texts(self) -> PageReader {
         PageReader {
             keeps_texts: true,
@@ -158,48 +157,53 @@ impl PageReader {
         }
     }
 
-    /// A reader that hands back documents which a process of their own reads.
-    fn leaving_documents(self) -> PageReader {
+    /// Hands back documents that need a reading process.
+    fn handing_off_documents(self) -> PageReader {
         PageReader {
-            leaves_documents: true,
+            hands_off_documents: true,
             ..self
         }
     }
 
-    /// A reader that asks these what is known already, and leaves the rest to the writer.
-    pub(crate) fn asking(self, frontier: Arc<dyn Frontier>, traps: SharedTraps) -> PageReader {
+    /// Looks up known URLs and traps here, so that less is left to the writer.
+    pub(crate) fn with_crawl_state(
+        self,
+        frontier: Arc<dyn Frontier>,
+        traps: SharedTraps,
+    ) -> PageReader {
         PageReader {
             shared: Some((frontier, traps)),
             ..self
         }
     }
 
-    /// The frontier's number of reopenings, by which links of a page to its own host are left out
-    /// where they are settled; none where traps may name them otherwise.
+    /// Returns the frontier's number of reopenings, if links to settled URLs of the page's own host
+    /// may be dropped. `None` if the trap detection may rename them.
     fn settled_at(&self, lease: &Lease) -> Option<u64> {
         let (frontier, traps) = self.shared.as_ref()?;
         let has_say = traps.lock().knows_of(&lease.url.host_key());
         (!has_say && !self.keeps_known_links).then(|| frontier.reopenings())
     }
 
-    /// Compares a page with others of its host, and leaves out its links that are known: most are.
-    fn leave_out_known(&self, lease: &Lease, findings: &mut PageFindings) {
+    /// Compares a page with others of its host, and drops its known links, which most are.
+    fn drop_known_links(&self, lease: &Lease, findings: &mut PageFindings) {
         let Some((frontier, traps)) = &self.shared else {
             return;
         };
         if let TrapSignal::Text(fingerprint) = &mut findings.signal {
             traps.compare(lease, fingerprint);
         }
-        // What a list says of changes is looked up among its links.
+        // Change times in a list are looked up among its links, so its links must stay.
         if findings.modified.is_empty()
             && !self.keeps_known_links
             && !traps.may_change(&lease.url, &findings.links)
         {
-            let mut known = self.known_links.borrow_mut();
-            let settled = &mut |url: &CanonicalUrl| known.note_settled(url);
+            let mut cache = self.known_links.borrow_mut();
+            let settled = &mut |url: &CanonicalUrl| cache.note_settled(url);
             findings.looked_at = frontier.leave_out_known(&mut findings.links, settled);
         }
-        // The loop asks for the shape of each that is new, and has one thread.
+        // Computes shapes here, in parallel: the single-threaded loop needs the shape of each new
+        // URL.
         if traps.rules().traps {
             for link in &findings.links {
                 link.url.shape();
@@ -209,11 +213,11 @@ impl PageReader {
 }
 
 impl PageReader {
-    /// Reads one exchange. A panic in a parser costs this page its links, no more. Links of a long
-    /// sitemap are handed to `early` in batches, all but the last ones.
+    /// Reads one exchange. A panic in a parser costs only this page's links. Links of a long
+    /// sitemap are passed to `early` in batches, except for the last ones.
     ///
     /// # Errors
-    /// The page as it came, if its reading was stopped or is left to other threads.
+    /// Returns the page unchanged if its reading was stopped or is left to other threads.
     pub(crate) fn read(
         &self,
         page: Box<FetchedPage>,
@@ -229,8 +233,8 @@ impl PageReader {
         }
     }
 
-    /// Completes a page whose document was read: withholds what its site does not let us keep,
-    /// chooses its index entry, makes its row and drops links that are known.
+    /// Completes a page after reading: withholds what the site does not let us keep, chooses the
+    /// index entry, creates the row and drops known links.
     fn finish(&self, page: FetchedPage, mut document: ReadDocument) -> ReadPage {
         let FetchedPage {
             lease,
@@ -273,7 +277,7 @@ impl PageReader {
         let mut findings = document.findings;
         let links = findings.links.len() + findings.settled_links;
         self.events.read(&row, links);
-        self.leave_out_known(&lease, &mut findings);
+        self.drop_known_links(&lease, &mut findings);
         ReadPage {
             lease,
             past,
@@ -285,7 +289,7 @@ impl PageReader {
             decoded_digest: document.decoded_digest,
             body_digest: document.body_digest,
             text_digest: document.text_digest,
-            said: document.said,
+            declared_state: document.declared_state,
             is_list: document.is_list,
             findings,
         }
@@ -298,8 +302,8 @@ impl PageReader {
         let (lease, exchange) = (&page.lease, &page.exchange);
         let body = self.body(lease, exchange);
         let robots = Some(&page.context.rules.robots);
-        let known = (&self.known_links, self.settled_at(lease));
-        let mut links = Links::new(lease, &page.scope, &self.policy, robots, known);
+        let cache = (&self.known_links, self.settled_at(lease));
+        let mut links = Links::new(lease, &page.scope, &self.policy, robots, cache);
         let mut document = match self.by_kind(page, &body, &mut links, early) {
             Ok(document) if document.is_given_up => return document,
             Ok(document) => document,
@@ -314,13 +318,13 @@ impl PageReader {
                 document.error = Some(DocumentError::Coding(broken.clone()));
             }
             let bar = document.bar.take();
-            let said = || self.directives(exchange, &[]).nofollow.map(page_refusal);
+            let nofollow = || self.directives(exchange, &[]).nofollow.map(page_refusal);
             if document.unwanted.is_none() {
-                links.of_headers(exchange, &self.limits, || bar.or_else(said));
+                links.of_headers(exchange, &self.limits, || bar.or_else(nofollow));
             }
             if lease.kind != UrlKind::Sitemap {
-                let why = || content_filter::after_reading(&self.wanted, exchange, body.kind);
-                document.unwanted = document.unwanted.or_else(why);
+                let unwanted = || content_filter::after_reading(&self.wanted, exchange, body.kind);
+                document.unwanted = document.unwanted.or_else(unwanted);
             }
         }
         document.detected_type = body.detected_type;
@@ -328,14 +332,14 @@ impl PageReader {
         links.finish(document)
     }
 
-    /// Returns the result for an answer whose headers already decide it: a redirect, an
-    /// interstitial, or a document that the content filter drops. `None` if the body must be read.
+    /// Returns the result if the headers alone decide it: a redirect, an interstitial, or a
+    /// document that the content filter drops. `None` if the body must be read.
     fn without_reading(&self, page: &FetchedPage) -> Option<ReadDocument> {
         let (lease, exchange) = (&page.lease, &page.exchange);
         if let Some(target) = exchange.redirect_target() {
             return Some(self.redirect(lease, target, &page.scope));
         }
-        // Guards say in a header what they answer, whatever the document is.
+        // Some guards announce themselves in a header, whatever the document is.
         let none = PageOutline::default();
         if let Some(found) = interstitial(exchange.status, &exchange.headers, &none) {
             return Some(ReadDocument::with_error(DocumentError::InPlace(found)));
@@ -375,7 +379,7 @@ impl PageReader {
         }
     }
 
-    /// Reads a body by its kind. The error is an interstitial in place of the page.
+    /// Reads a body by its kind. The error is an interstitial served instead of the page.
     fn by_kind(
         &self,
         page: &FetchedPage,
@@ -423,25 +427,25 @@ impl PageReader {
         Ok(document)
     }
 
-    /// Returns whether a document may go into the search index.
+    /// Whether a document may be indexed.
     fn may_index(&self, lease: &Lease, exchange: &Exchange) -> bool {
         self.index && is_successful(exchange) && lease.kind == UrlKind::Page
     }
 
-    /// Returns whether a secret is in the body, as it came or without its content codings.
+    /// Whether a secret is in the body, encoded or decoded.
     fn echoes_secret(&self, exchange: &Exchange, decoded: &[u8]) -> bool {
         let secrets = &self.policy.secrets;
         secrets.are_in(&exchange.body) || secrets.are_in(decoded)
     }
 
-    /// The body of an answer without its content codings.
+    /// Decodes the content codings of an answer.
     fn decoded(&self, exchange: &Exchange) -> Decoded {
         let codings = exchange.headers.get_all(CONTENT_ENCODING);
         decode(codings, &exchange.body, &self.decode)
     }
 
-    /// The digest of a body without its codings, which servers may write otherwise each time: a
-    /// gzip head holds a time, and some put random bytes into it.
+    /// Returns the digest of a decoded body. The encoded bytes may differ each time: a gzip header
+    /// contains a time, and some servers add random bytes.
     fn decoded_digest(&self, exchange: &Exchange, decoded: Option<&Decoded>) -> Option<String> {
         if !exchange.headers.contains_key(CONTENT_ENCODING) {
             return None;
@@ -452,7 +456,7 @@ impl PageReader {
         is_whole.then(|| DigestAlgorithm::default().of(&[&decoded.bytes]))
     }
 
-    /// The preferences about the use of an answer, by the site, the headers and the page.
+    /// Returns the usage preferences for an answer from the site, the headers and the page.
     fn usage(
         &self,
         rules: &CompiledRobots,
@@ -471,19 +475,19 @@ impl PageReader {
     }
 }
 
-/// The body of an answer, as it is read.
+/// The body of an answer while it is read.
 struct Body<'a> {
     /// The `Content-Type` header.
     content_type: Option<Cow<'a, str>>,
-    /// The body without its content codings; `None` if it is not read.
+    /// The decoded body. `None` if it is not read.
     decoded: Option<Decoded>,
     kind: Document,
-    /// The media type that its bytes look like.
+    /// The media type detected from its bytes.
     detected_type: Option<&'static str>,
 }
 
 impl Body<'_> {
-    /// Returns the decoded bytes; none of a body that is not read.
+    /// Returns the decoded bytes, empty if the body is not read.
     fn bytes(&self) -> &[u8] {
         self.decoded
             .as_ref()
@@ -491,7 +495,7 @@ impl Body<'_> {
     }
 }
 
-/// Returns whether an answer has a document: its status is 2xx.
+/// Whether an answer contains a document: its status is 2xx.
 fn is_successful(exchange: &Exchange) -> bool {
     (200..300).contains(&exchange.status)
 }

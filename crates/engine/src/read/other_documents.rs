@@ -1,4 +1,4 @@
-//! The reading of documents that are not HTML, for the index alone. Runs on reader threads.
+//! Reads documents that are not HTML, for the index alone. Runs on reader threads.
 
 use crawl_documents::DocumentKind;
 use crawl_extractor::PageText;
@@ -15,8 +15,8 @@ use crate::messages::page::{PageFindings, TrapSignal};
 use crate::time::seconds_of;
 
 impl PageReader {
-    /// Reads text, Markdown, a DOCX or a PDF. Its links are known to the index and are not
-    /// followed, so that what a crawl asks for is the same with an index and without.
+    /// Reads text, Markdown, a DOCX or a PDF. The links are indexed but not followed, so that a
+    /// crawl sends the same requests with and without an index.
     pub(super) fn other_document(
         &self,
         links: &mut Links<'_>,
@@ -25,7 +25,7 @@ impl PageReader {
         bytes: &[u8],
         kind: DocumentKind,
     ) -> ReadDocument {
-        if kind.needs_process(bytes.len()) && self.leaves_documents {
+        if kind.needs_process(bytes.len()) && self.hands_off_documents {
             return ReadDocument::given_up();
         }
         let lease = links.from();

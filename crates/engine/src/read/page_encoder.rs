@@ -1,4 +1,4 @@
-//! From a page that was read to the message for the writer. Runs on reader threads.
+//! Turns a read page into the message for the writer. Runs on reader threads.
 
 use crawl_archive::PageLine;
 use crawl_archive::rows::PageRow;
@@ -12,9 +12,9 @@ use crate::messages::RobotsExchange;
 use crate::messages::page::{EncodedPage, HeldMemory, PageVisit, visited_at};
 use crate::priority::is_guess;
 use crate::revisit::change_detection::{AnswerFault, AnswerRecord, ChangeDetector, VisitAnswer};
-use crate::revisit::visit::{RevisitSchedule, ask_in_full};
+use crate::revisit::visit::{RevisitSchedule, fetch_in_full_next_time};
 
-/// Encodes pages and requests for robots.txt for the writer.
+/// Encodes pages and robots.txt requests for the writer.
 pub(crate) struct PageEncoder {
     archive: ArchiveEncoder,
     visits: RevisitSchedule,
@@ -51,7 +51,7 @@ impl PageEncoder {
         };
         let is_out_of_index = matches!(page.findings.entry, Some(IndexEntry::Drop { .. }));
         if is_out_of_index || detected.is_unreadable {
-            ask_in_full(page.past.as_deref_mut(), &mut result);
+            fetch_in_full_next_time(page.past.as_deref_mut(), &mut result);
         }
         let (at, kind, past) = (visited_at(&row), page.lease.kind, page.past);
         let past = past.map(|past| *past);
@@ -69,7 +69,9 @@ impl PageEncoder {
                 lease: page.lease,
                 is_listed: !detected.is_absent || change.is_some(),
                 change,
-                next: self.visits.after(at, kind, past, result, page.said),
+                next: self
+                    .visits
+                    .after(at, kind, past, result, page.declared_state),
                 host: page.host,
             },
             findings: page.findings,
@@ -77,13 +79,13 @@ impl PageEncoder {
         }
     }
 
-    /// Encodes a request for robots.txt.
+    /// Encodes a robots.txt request.
     pub(crate) fn robots(&mut self, item: Box<RobotsExchange>) -> Box<RobotsExchange> {
         self.archive.robots(item)
     }
 }
 
-/// The answer of a page, for change detection.
+/// Returns the answer of a page for change detection.
 fn answer(page: &ReadPage) -> VisitAnswer<'_> {
     VisitAnswer {
         exchange: &page.exchange,

@@ -1,4 +1,4 @@
-//! The row of a page in `pages.jsonl`, before change detection and the archive complete it.
+//! The row of a page in `pages.jsonl`, completed later by change detection and the archive.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::content_type;
 use super::document::{DocumentError, ReadDocument};
 use crate::messages::page::{FetchContext, TrapSignal, row_without_answer};
 
-/// The row of a page that was read, without its usage statements and its digest.
+/// Returns the row of a page, without its usage statements and its digest.
 pub(super) fn page_row(
     lease: &Lease,
     context: FetchContext,
@@ -50,7 +50,7 @@ pub(super) fn page_row(
     }
 }
 
-/// The name of the error in a row.
+/// Returns the name of the error in a row.
 fn row_error(read: Option<&DocumentError>, cut: Option<Truncation>) -> Option<String> {
     let cut = cut.map(|cut| cut.name().to_owned());
     match read {

@@ -22,46 +22,45 @@ use crate::messages::page::{FetchedPage, LinkBatch, UsedPage};
 use crate::messages::{Event, WriterMessage};
 use crate::state::crash_journal::{CrashJournal, JournalSlot};
 
-/// Something on its way to the writer.
+/// A task for a reader thread. Most tasks end as a message to the writer.
 #[derive(Debug)]
 pub(crate) enum ReaderTask {
-    /// An exchange that is to be read, and the name of the message that it becomes.
+    /// Read an exchange. The key is that of the resulting message.
     Read(Box<FetchedPage>, Option<MessageKey>),
-    /// Pages that are committed.
+    /// Free the parts of committed pages.
     Drop(Vec<UsedPage>),
-    /// An item as it is; its exchange, if any, is encoded for the archive.
+    /// Pass on a message, after encoding its exchange, if any, for the archive.
     Pass(Box<Keyed>),
 }
 
-/// Bytes of pages that a reader began to read when it tells of them. Less than what may wait for
-/// it, or the loop would wait for a word that nobody says.
-const MAX_UNTOLD_BYTES: u64 = 1 << 20;
+/// A reader reports started pages once they have this many bytes. Less than the loop allows to be
+/// unread, or the loop would wait for a report that never comes.
+const MAX_UNREPORTED_BYTES: u64 = 1 << 20;
 
-/// Bytes of pages for the search index between readers and writer. A reader whose page is beyond
-/// it waits until the writer has written others.
+/// Bytes of index entries between readers and writer. A reader that exceeds it waits until the
+/// writer has written others.
 const MAX_ENTRY_BYTES: usize = 32 << 20;
 
-/// The memory of a link, about, with the URL that it was found on. Bytes.
+/// Approximate memory of a link, with the URL of its page. Bytes.
 const LINK_BYTES: usize = 500;
-/// Links of documents that were read and are not committed, or those of one document.
+/// Memory for links of read but uncommitted documents. A single document may exceed it.
 const MAX_LINK_BYTES: usize = 20_000 * LINK_BYTES;
 
-/// How often the load of the readers is measured, at most; and from which part of it on they are
-/// busy.
+/// The minimum interval between two measurements of the load, and the minimum load of busy readers.
 const LOAD_INTERVAL: Duration = Duration::from_millis(200);
 const BUSY_PERCENT: u64 = 40;
 
-/// The number of reader threads: one per processor.
+/// Returns the number of reader threads: one per processor.
 pub(crate) fn count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The number of threads that have documents read: a host may occupy all but one.
+/// Returns the number of threads that wait for reading processes. A host may occupy all but one.
 fn document_count() -> usize {
     count() + 1
 }
 
-/// The number of all threads that read.
+/// Returns the number of all threads that read.
 pub(crate) fn all_threads() -> usize {
     count() + document_count()
 }
@@ -69,35 +68,35 @@ pub(crate) fn all_threads() -> usize {
 /// The reader threads.
 #[derive(Debug)]
 pub(crate) struct ReaderPool {
-    /// Unbounded, as the coordinator bounds what it hands out.
+    /// Unbounded, since the coordinator limits what it hands out.
     work: channel::Sender<ReaderTask>,
-    /// True if pages are given back as they are: those that wait, and those that are being read.
+    /// Set to have waiting and current pages given back unread.
     gives_back: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     documents: DocumentQueue<WaitingDocument>,
-    /// True if documents are given back as they are.
+    /// Set to have documents given back unread.
     gives_documents_back: Arc<AtomicBool>,
     document_threads: Vec<JoinHandle<()>>,
     abandon: Arc<AtomicBool>,
 }
 
-/// A document, and the name of the message that it becomes.
+/// A document, and the key of the resulting message.
 type WaitingDocument = (Box<FetchedPage>, Option<MessageKey>);
 
-/// The part of the time that readers spend with pages. Clones are one measurement.
+/// Measures how much of their time readers spend on pages. Clones share one measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct ReaderLoad {
-    /// The time that all readers together have spent with pages. Nanoseconds.
+    /// Total time that all readers have spent on pages. Nanoseconds.
     spent: Arc<AtomicU64>,
     readers: u32,
     window: Arc<Mutex<LoadWindow>>,
 }
 
-/// What was measured last.
+/// The last measurement.
 #[derive(Debug)]
 struct LoadWindow {
     ended: Instant,
-    /// [`ReaderLoad::spent`] by then.
+    /// The value of [`ReaderLoad::spent`] at that time.
     spent: u64,
     is_busy: bool,
 }
@@ -115,8 +114,8 @@ impl ReaderLoad {
         }
     }
 
-    /// Returns whether readers were with pages for much of the time: then the crawl is as fast as
-    /// the processors are, since other threads need them too.
+    /// Whether readers are busy much of the time. The processors then limit the speed of the crawl,
+    /// since other threads need them too.
     pub(crate) fn is_busy(&self) -> bool {
         let window = self.window.lock();
         let mut window = window.unwrap_or_else(PoisonError::into_inner);
@@ -134,7 +133,7 @@ impl ReaderLoad {
         window.is_busy
     }
 
-    /// A reader was with a page for so long.
+    /// Adds the time that a reader spent on a page.
     fn add(&self, spent: Duration) {
         self.spent.fetch_add(nanos(spent), Ordering::Relaxed);
     }
@@ -153,11 +152,11 @@ impl ReaderPool {
         journal: &CrashJournal,
         load: &ReaderLoad,
     ) -> io::Result<ReaderPool> {
-        // One queue for all, so that one slow page holds up no other.
+        // All readers share a queue, so that a slow page does not delay others.
         let (work, receiver) = channel::unbounded();
         let entries = ByteGate::new(MAX_ENTRY_BYTES);
         let slots = journal.slots()?.into_iter().enumerate();
-        // What they count together is shared by clones.
+        // Clones share one count.
         let links = ByteGate::new(MAX_LINK_BYTES);
         let gives_back = Arc::clone(&reader.gives_back);
         let gives_documents_back = Arc::default();
@@ -165,7 +164,7 @@ impl ReaderPool {
             gives_back: Arc::clone(&gives_documents_back),
             ..reader.clone()
         };
-        let reader = reader.leaving_documents();
+        let reader = reader.handing_off_documents();
         let has_documents = reader.index && reader.documents.program.is_some();
         let documents = DocumentQueue::new(document_count() - 1);
         let (mut threads, mut document_threads) = (Vec::new(), Vec::new());
@@ -218,23 +217,23 @@ impl ReaderPool {
     }
 
     pub(crate) fn take(&self, work: ReaderTask) {
-        // Fails only when every reader is gone, and then so is the writer, whose end
-        // the driver learns by itself.
+        // Fails only if all readers are gone. The writer is gone too then, which the driver detects
+        // separately.
         let _ = self.work.send(work);
     }
 
-    /// Pages that are not read yet are given back from now on.
+    /// Has unread pages given back from now on.
     pub(crate) fn give_up_unread(&self) {
         self.gives_back.store(true, Ordering::Relaxed);
         self.give_up_documents();
     }
 
-    /// Gives back the documents that wait, and those that are being read.
+    /// Has documents given back, both waiting ones and those being read.
     pub(crate) fn give_up_documents(&self) {
         self.gives_documents_back.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until all work is with the writer.
+    /// Waits until the writer has everything.
     pub(crate) fn end(self) {
         if self.abandon.load(Ordering::Relaxed) {
             self.give_up_documents();
@@ -243,7 +242,7 @@ impl ReaderPool {
         for thread in self.threads {
             let _ = thread.join();
         }
-        // Only those threads add to it.
+        // Only the joined threads add to this queue.
         self.documents.close();
         for thread in self.document_threads {
             let _ = thread.join();
@@ -256,30 +255,30 @@ struct ReaderWorker {
     reader: PageReader,
     encoder: PageEncoder,
     slot: JournalSlot,
-    /// Bounds what the index is told, over all threads.
+    /// Limits the index entries of all threads.
     entries: ByteGate,
-    /// Bounds the links on their way to the disk, over all threads.
+    /// Limits the links of all threads until they are committed.
     links: ByteGate,
-    /// To the crawl loop. Weak, as the loop learns by its last sender's end that the writer's
-    /// thread is gone.
+    /// Sends events to the crawl loop. Weak, because the loop learns that the writer's thread is
+    /// gone when the last sender is dropped.
     events: WeakUnboundedSender<Event>,
     load: ReaderLoad,
     documents: DocumentQueue<WaitingDocument>,
-    /// Bytes of pages that it began to read and has not told of.
+    /// Bytes of started pages that are not reported yet.
     begun_bytes: u64,
 }
 
 impl ReaderWorker {
-    /// Tells of pages that it began to read, not of each: the loop would wake for it.
-    fn tell_begun(&mut self, bytes: u64) {
+    /// Reports started pages, but not each one, which would wake the loop every time.
+    fn report_begun(&mut self, bytes: u64) {
         self.begun_bytes += bytes;
-        if self.begun_bytes >= MAX_UNTOLD_BYTES {
+        if self.begun_bytes >= MAX_UNREPORTED_BYTES {
             let bytes = std::mem::take(&mut self.begun_bytes);
-            self.tell(Event::ReadingBegan { bytes });
+            self.send_event(Event::ReadingBegan { bytes });
         }
     }
 
-    /// Reads a page and encodes its records. The error is the page as it came.
+    /// Reads a page and encodes its records. The error is the unchanged page.
     fn read(
         &mut self,
         page: Box<FetchedPage>,
@@ -288,7 +287,7 @@ impl ReaderWorker {
     ) -> Result<Keyed, Box<FetchedPage>> {
         let url = page.lease.url.clone();
         self.slot.begin(&url);
-        // The writer is gone where nobody takes them, and the page ends this thread.
+        // Sending fails only if the writer is gone, and then sending the page ends this thread.
         let mut early = |mut batch: LinkBatch| {
             batch.held = Some(self.links.enter(batch.links.len() * LINK_BYTES));
             let message = WriterMessage::Links(batch);
@@ -306,8 +305,8 @@ impl ReaderWorker {
         Ok(Keyed { key, message })
     }
 
-    fn tell(&self, event: Event) {
-        // Where nobody listens, the run is over.
+    fn send_event(&self, event: Event) {
+        // Without a receiver the run is over.
         if let Some(events) = self.events.upgrade() {
             let _ = events.send(event);
         }
@@ -329,27 +328,27 @@ fn serve(
         let work = match next {
             Ok(_) if abandon.load(Ordering::Relaxed) => continue,
             Ok(ReaderTask::Read(page, _)) if tools.reader.gives_back.load(Ordering::Relaxed) => {
-                tools.tell(Event::GivenBackUnread(page));
+                tools.send_event(Event::GivenBackUnread(page));
                 continue;
             }
             Ok(work) => work,
             Err(channel::RecvError) => return,
         };
-        // Parsers are caught in the reader. What panics here would leave the coordinator waiting
-        // for an item that never comes, so it ends the crawl by name.
+        // The reader catches panics of parsers. Any other panic would leave the coordinator waiting
+        // for a message that never comes, so end the crawl with an error instead.
         let item = catch_unwind(AssertUnwindSafe(|| match work {
             ReaderTask::Read(page, key) => {
-                tools.tell_begun(page.exchange.body.len() as u64);
+                tools.report_begun(page.exchange.body.len() as u64);
                 match tools.read(page, key, items) {
                     Ok(message) => Some(message),
                     Err(page) if tools.reader.gives_back.load(Ordering::Relaxed) => {
-                        tools.tell(Event::ReadingStopped(page));
+                        tools.send_event(Event::ReadingStopped(page));
                         None
                     }
                     Err(page) => {
                         let host = page.lease.url.host_key();
                         let bytes = page.exchange.body.len() as u64;
-                        tools.tell(Event::DocumentWaits {
+                        tools.send_event(Event::DocumentWaits {
                             host: host.clone(),
                             bytes,
                         });
@@ -376,14 +375,15 @@ fn serve(
         let item = item.unwrap_or_else(|_| Some(reader_panicked()));
         tools.load.add(began.elapsed());
         if item.is_some_and(|item| items.send(item).is_err()) {
-            // What was read is no suspect, though it is not settled.
+            // The page did not crash the process, so it is not a suspect although it is not
+            // settled.
             tools.slot.rest();
             return;
         }
     }
 }
 
-/// Has documents read, each by a process of its own, which this thread waits for.
+/// Has documents read by reading processes, one at a time, and waits for each.
 fn serve_documents(items: &Sender<Keyed>, abandon: &AtomicBool, mut tools: ReaderWorker) {
     loop {
         tools.slot.rest();
@@ -399,11 +399,11 @@ fn serve_documents(items: &Sender<Keyed>, abandon: &AtomicBool, mut tools: Reade
         if abandon.load(Ordering::Relaxed) {
             continue;
         }
-        tools.tell(Event::DocumentEnded { host, bytes });
+        tools.send_event(Event::DocumentEnded { host, bytes });
         let item = match read {
             Ok(Ok(item)) => item,
             Ok(Err(page)) => {
-                tools.tell(Event::ReadingStopped(page));
+                tools.send_event(Event::ReadingStopped(page));
                 continue;
             }
             Err(_) => reader_panicked(),
@@ -424,7 +424,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_readers_are_busy_by_the_part_of_the_time_that_pages_take() {
+    fn readers_are_busy_if_pages_take_much_of_their_time() {
         let load = ReaderLoad::new();
         let measured = |spent: Duration| {
             load.add(spent);

@@ -1,15 +1,14 @@
-//! The number of URLs that sitemaps may bring.
+//! The number of URLs that sitemaps may add.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crawl_weburl::HostKey;
 
-/// The error of a sitemap whose URLs were not all taken in, and the name that those left out
-/// are counted under.
+/// The error of a sitemap with dropped URLs, and the name under which these URLs are counted.
 pub(crate) const SITEMAP_LIMIT: &str = "sitemap_limit";
 
-/// The number of URLs that the sitemaps of each host brought in this run, for all reader threads.
+/// How many URLs the sitemaps of each host have added in this run. Shared by all reader threads.
 #[derive(Clone, Debug)]
 pub(crate) struct SitemapBudget {
     max: Option<u64>,
@@ -17,7 +16,7 @@ pub(crate) struct SitemapBudget {
 }
 
 impl SitemapBudget {
-    /// At most `max` URLs from the sitemaps of one host.
+    /// Allows at most `max` URLs from the sitemaps of one host.
     pub(crate) fn new(max: Option<u64>) -> SitemapBudget {
         SitemapBudget {
             max,
@@ -25,16 +24,16 @@ impl SitemapBudget {
         }
     }
 
-    /// Takes as many of `wanted` as are left to the host of a sitemap, and says how many.
+    /// Takes up to `wanted` URLs from the budget of a sitemap's host, and returns how many.
     pub(crate) fn take(&self, host: &HostKey, wanted: u64) -> u64 {
         let Some(max) = self.max else {
             return wanted;
         };
-        // Counts are whole after any panic.
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = taken.entry(host.clone()).or_default();
-        let granted = wanted.min(max.saturating_sub(*taken));
-        *taken += granted;
+        // A panic can't leave the counts inconsistent.
+        let mut counts = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(host.clone()).or_default();
+        let granted = wanted.min(max.saturating_sub(*count));
+        *count += granted;
         granted
     }
 }
@@ -44,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_each_host_has_a_budget_of_its_own() {
+    fn each_host_has_its_own_budget() {
         let budget = SitemapBudget::new(Some(5));
         let host = |name| HostKey::parse(name).unwrap();
         let clone = budget.clone();

@@ -1,4 +1,4 @@
-//! The evidence of a page for traps, taken from the one pass over it.
+//! Evidence about traps, collected in the single pass over a page.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +8,10 @@ use crawl_traps::FingerprintReader;
 
 use crate::messages::page::TrapSignal;
 
-/// Makes the fingerprint of a page, where one is wanted.
+/// Computes the fingerprint of a page if it is wanted.
 pub(super) struct TrapEvidence<'a> {
     pub(super) reader: Option<FingerprintReader>,
-    /// True once the page is given back as it is.
+    /// Set once the page is given back unread.
     pub(super) gives_back: &'a AtomicBool,
 }
 

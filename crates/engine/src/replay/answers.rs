@@ -1,4 +1,4 @@
-//! The answers to the requests of a replay: what the archive has, when it came, and nothing else.
+//! Answers the requests of a replay from the archive alone, with the recorded timing.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -17,50 +17,50 @@ use super::recorded::{RecordedCrawl, RecordedRequest, tick};
 use crate::config::Config;
 use crate::content_filter::body_filter;
 
-/// The beginning of the names of fields that a record holds under another name, since they do not
-/// fit its block.
+/// The prefix of header fields that a record stores under another name, since they do not describe
+/// its block.
 const ORIGINAL: &[u8] = b"x-archive-orig-";
 
-/// Statuses after which a URL is asked for again: the archive has the last answer alone, and
-/// `requests.jsonl` the status of each.
+/// Statuses that cause a retry. The archive has only the last answer, but `requests.jsonl` has the
+/// status of each.
 const TRIED_AGAIN: [u16; 5] = [429, 500, 502, 503, 504];
 
-/// When answers come.
+/// When the answers of a replay arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayTiming {
-    /// As they came: each request is sent and answered when the records say so. For the policy
-    /// that the crawl had.
+    /// As recorded: each request is sent and answered at its recorded time. For a replay with the
+    /// crawl's own policy.
     AsRecorded,
-    /// As long after each request as they took then. For another policy.
+    /// As long after each request as the recorded answer took. For a replay with another policy.
     ByPolicy,
 }
 
-/// The part of what was asked for that the archive does not hold.
+/// Counts of what the archive of a replay lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayGaps {
-    /// Requests that it has no answer to: for them the usual time of the host was taken.
+    /// Requests without an archived answer. The replay assumes the usual response time of the host.
     pub not_archived: u64,
-    /// Those among them whose answers came and were withheld from it.
+    /// The subset of `not_archived` whose answers arrived but were withheld from the archive.
     pub withheld: u64,
-    /// Bodies that were cut at a smaller `--max-body` than that of the replay.
+    /// Bodies cut at a `--max-body` smaller than the replay's.
     pub cut_bodies: u64,
 }
 
-/// The first way in which a replay that is to follow the records does not.
+/// The first difference between a replay and the records that it should follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplayDifference {
-    /// It sends this request, where the records have another.
+    /// The replay sends this request, but the records have a different one next.
     Other(CanonicalUrl),
-    /// It sends this request when the records already have its end.
+    /// The replay sends this request after its recorded end.
     Later(CanonicalUrl),
-    /// It sends this request, where the records have no more.
+    /// The replay sends this request, but the records have no more.
     Beyond(CanonicalUrl),
-    /// It ends, and so many requests of the records were not sent.
+    /// The replay ended without sending this many recorded requests.
     Fewer(u64),
 }
 
 impl ReplayDifference {
-    /// Its name in JSON.
+    /// Returns its name in JSON.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ impl ReplayDifference {
         }
     }
 
-    /// The request from which on the replay differs.
+    /// Returns the first request that differs.
     #[must_use]
     pub fn url(&self) -> Option<&CanonicalUrl> {
         match self {
@@ -83,42 +83,42 @@ impl ReplayDifference {
     }
 }
 
-/// The web as the archive of a crawl has it.
+/// The web as archived by a crawl.
 pub(super) struct Answers {
     pub(super) crawl: RecordedCrawl,
     pub(super) gaps: ReplayGaps,
-    /// True as long as each request is the one that the records have next.
+    /// Whether each request so far is the next one in the records.
     pub(super) follows: bool,
-    /// Why it is not any more.
+    /// Why the replay stopped following.
     difference: Option<ReplayDifference>,
-    /// The recorded requests that were sent while it was.
+    /// The number of recorded requests sent while it followed.
     sent: usize,
-    /// True once all that was recorded was followed.
+    /// Whether the whole record was followed.
     is_over: bool,
     max_body: u64,
-    /// The bodies that are read at all.
+    /// Which bodies are read.
     filter: Option<BodyFilter>,
 }
 
-/// An exchange under way.
+/// An exchange in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     started: Tick,
     pub(super) ended: Tick,
-    /// Its place among the recorded requests, of which several may end within a millisecond; the
-    /// last one, where the replay does not follow them.
+    /// The index among the recorded requests. Several may end within a millisecond. `u32::MAX` if
+    /// the replay does not follow the records.
     pub(super) place: u32,
     recorded: Option<RecordedRequest>,
 }
 
-/// A body that is not in the archive.
+/// Why an answer is not in the archive.
 enum NoAnswer {
     NotArchived,
     Withheld,
 }
 
 impl Pending {
-    /// An exchange that ends as a recorded one did.
+    /// Creates an exchange with the times of a recorded one.
     pub(super) fn recorded(request: RecordedRequest) -> Pending {
         Pending {
             started: tick(request.start),
@@ -143,35 +143,36 @@ impl Answers {
         }
     }
 
-    /// The order of the crawl is not followed any more: from this request on, or as it is over.
-    pub(super) fn leave(&mut self, difference: Option<ReplayDifference>) {
+    /// Stops following the recorded order, because of a difference or at its end.
+    pub(super) fn stop_following(&mut self, difference: Option<ReplayDifference>) {
         self.follows = false;
         self.is_over = difference.is_none();
         self.difference = self.difference.take().or(difference);
     }
 
-    /// The recorded requests that were not sent in their order.
+    /// Returns the number of recorded requests that were not sent in order.
     pub(super) fn unsent(&self) -> u64 {
         self.crawl.request_count().saturating_sub(self.sent) as u64
     }
 
-    /// Notes that a URL is asked for in the order of the records.
+    /// Records that a URL was requested in the recorded order.
     pub(super) fn pass_over(&mut self, url: &CanonicalUrl) {
         let _ = self.crawl.next_request(url.as_str());
         self.sent += 1;
     }
 
-    /// Begins an exchange: when it is sent and when it ends. Its answer stays on the disk until then.
+    /// Begins an exchange, and determines when it is sent and ends. The answer stays on disk until
+    /// then.
     pub(super) fn begin(&mut self, request: &FetchRequest, now: Tick) -> Pending {
         let url = &request.url;
-        let known = self.crawl.next_request(url.as_str());
+        let next = self.crawl.next_request(url.as_str());
         if self.is_over && self.difference.is_none() {
             self.difference = Some(ReplayDifference::Beyond(url.clone()));
         }
         if self.follows {
-            self.difference = match &known {
-                Some(known) if known.is_next => {
-                    let is_over = tick(known.request.end) < now;
+            self.difference = match &next {
+                Some(next) if next.is_next => {
+                    let is_over = tick(next.request.end) < now;
                     is_over.then(|| ReplayDifference::Later(url.clone()))
                 }
                 _ if self.sent == self.crawl.request_count() => {
@@ -182,22 +183,22 @@ impl Answers {
             self.follows = self.difference.is_none();
             self.sent += usize::from(self.follows);
         }
-        let took = match &known {
-            Some(known) => known.request.end.saturating_sub(known.request.start),
+        let took = match &next {
+            Some(next) => next.request.end.saturating_sub(next.request.start),
             None => self.crawl.usual_time(url.host_key().as_str()),
         };
-        let followed = known.map(|known| known.request).filter(|_| self.follows);
+        let followed = next.map(|next| next.request).filter(|_| self.follows);
         Pending {
             started: followed.map_or(now, |recorded| tick(recorded.start)),
             ended: followed.map_or(now + Duration::from_millis(took), |recorded| {
                 tick(recorded.end)
             }),
             place: followed.map_or(u32::MAX, |recorded| recorded.place),
-            recorded: known.map(|known| known.request),
+            recorded: next.map(|next| next.request),
         }
     }
 
-    /// The first difference from the records of a replay that has ended.
+    /// Returns the first difference from the records once the replay has ended.
     pub(super) fn difference(&self) -> Option<ReplayDifference> {
         let unsent = self.unsent();
         match &self.difference {
@@ -255,7 +256,7 @@ impl Answers {
         }
     }
 
-    /// The answer to a request of the records, whenever it came.
+    /// Returns the answer to a recorded request, whenever it arrived.
     fn answer(
         &mut self,
         request: &FetchRequest,
@@ -271,49 +272,49 @@ impl Answers {
                 let wait = wait_of(recorded);
                 return Ok(exchange(url, address, status, wait, Bytes::new()));
             }
-            // The record of an answer that no commit followed is cut off after a kill, and the next
-            // run asks for the URL again.
+            // A kill cuts off the record of an answer that was not committed, and the next run
+            // fetches the URL again.
             (None, Some(_)) => {
                 let later = self.crawl.later_record_of(url.as_str(), recorded);
                 later.ok_or(NoAnswer::NotArchived)?
             }
             (None, None) => return Err(NoAnswer::NotArchived),
         };
-        let mut found = self
+        let mut exchange = self
             .read(&record, url, address)
             .ok_or(NoAnswer::NotArchived)?;
         if recorded.status == Some(304) && !request.validators.is_empty() {
-            found.status = 304;
-            (found.body, found.truncated) = (Bytes::new(), None);
+            exchange.status = 304;
+            (exchange.body, exchange.truncated) = (Bytes::new(), None);
         }
         let filter = self.filter.as_ref().filter(|_| request.is_filtered);
-        if filter.is_some_and(|filter| !filter.wants(found.status, &found.headers)) {
-            // Nobody reads the body, so it does not matter whether the archive has it.
-            found.body = Bytes::new();
-            found.truncated = Some(Truncation::Unwanted);
-            return Ok(found);
+        if filter.is_some_and(|filter| !filter.wants(exchange.status, &exchange.headers)) {
+            // The body is not read, so it does not matter whether the archive has it.
+            exchange.body = Bytes::new();
+            exchange.truncated = Some(Truncation::Unwanted);
+            return Ok(exchange);
         }
         if record.kind() == "response" && record.field("WARC-Truncated") == Some("unspecified") {
             return Err(NoAnswer::Withheld);
         }
         let max_body = request.max_body.unwrap_or(self.max_body);
         let max_body = filter.map_or(max_body, |filter| filter.at_most(max_body));
-        if found.status == 304 && request.validators.is_empty() {
+        if exchange.status == 304 && request.validators.is_empty() {
             return Err(NoAnswer::NotArchived);
         }
-        if found.body.len() as u64 > max_body {
-            let kept = usize::try_from(max_body).unwrap_or(usize::MAX);
-            found.body.truncate(kept);
-            found.truncated = Some(Truncation::Length);
-        } else if found.truncated == Some(Truncation::Length)
-            && (found.body.len() as u64) < max_body
+        if exchange.body.len() as u64 > max_body {
+            let length = usize::try_from(max_body).unwrap_or(usize::MAX);
+            exchange.body.truncate(length);
+            exchange.truncated = Some(Truncation::Length);
+        } else if exchange.truncated == Some(Truncation::Length)
+            && (exchange.body.len() as u64) < max_body
         {
             self.gaps.cut_bodies += 1;
         }
-        Ok(found)
+        Ok(exchange)
     }
 
-    /// The exchange in a record; that of a revisit has the payload that is referred to.
+    /// Returns the exchange in a record. A revisit gets the payload it refers to.
     fn read(
         &self,
         record: &WarcRecord,
@@ -340,7 +341,7 @@ impl Answers {
             return None;
         }
         let payload = self.read(&original, url, address)?;
-        // A record without a head is shown with that of the payload.
+        // A record without a head gets the head of the payload.
         Some(match record.http() {
             Some(http) => Exchange {
                 headers: headers(&http.fields),
@@ -352,7 +353,7 @@ impl Answers {
     }
 }
 
-/// An exchange whose times are not known yet.
+/// Returns an exchange without times.
 fn exchange(
     url: &CanonicalUrl,
     address: Option<IpAddr>,
@@ -377,10 +378,10 @@ fn exchange(
     }
 }
 
-/// The fields of an answer of which the records have the status alone.
+/// Returns the header fields of an answer with only its status on record.
 fn wait_of(recorded: &RecordedRequest) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    // A page that is tried again is read by nobody.
+    // The body of a page to retry is not read.
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     if let Some(wait) = recorded.wait_asked {
         headers.insert(RETRY_AFTER, HeaderValue::from(wait.div_ceil(1000)));
@@ -388,7 +389,7 @@ fn wait_of(recorded: &RecordedRequest) -> HeaderMap {
     headers
 }
 
-/// The fields of an answer as they came, from those of its record.
+/// Restores the header fields of an answer from its record.
 fn headers(fields: &[(&[u8], &[u8])]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let is_renamed = |name: &[u8]| {
@@ -399,9 +400,9 @@ fn headers(fields: &[(&[u8], &[u8])]) -> HeaderMap {
         is_renamed(name) && name[ORIGINAL.len()..].eq_ignore_ascii_case(b"content-length")
     });
     for (name, value) in fields {
-        let came = match is_renamed(name) {
+        let original = match is_renamed(name) {
             true => &name[ORIGINAL.len()..],
-            // The record's own, which says how long its block is.
+            // The record's own field, which describes the length of its block.
             false
                 if has_own_length
                     && name.eq_ignore_ascii_case(CONTENT_LENGTH.as_str().as_bytes()) =>
@@ -410,9 +411,10 @@ fn headers(fields: &[(&[u8], &[u8])]) -> HeaderMap {
             }
             false => name,
         };
-        if let (Ok(name), Ok(value)) =
-            (HeaderName::from_bytes(came), HeaderValue::from_bytes(value))
-        {
+        if let (Ok(name), Ok(value)) = (
+            HeaderName::from_bytes(original),
+            HeaderValue::from_bytes(value),
+        ) {
             headers.append(name, value);
         }
     }

@@ -1,5 +1,5 @@
-//! The order in which pages are committed: that of the rows of the crawl that is replayed, as
-//! several threads had read them there.
+//! Commits pages in the order of the replayed crawl's rows, which is the order in which its reader
+//! threads finished.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -9,14 +9,14 @@ use crawl_scheduler::Tick;
 use super::recorded::key;
 use crate::messages::WriterMessage;
 
-/// The longest that a page waits for one whose row stands before its own.
+/// The maximum time that a page waits for pages whose rows come before its own.
 const MAX_ORDER_WAIT: Duration = Duration::from_secs(1);
 
-/// Pages that wait for others, each with its place.
+/// Pages that wait for earlier ones, by index in the order.
 #[derive(Default)]
 pub(super) struct CommitOrder {
     places: HashMap<u64, usize>,
-    /// The place whose turn it is.
+    /// The index of the next page to commit.
     next: usize,
     waiting: BTreeMap<usize, WriterMessage>,
     since: Option<Tick>,
@@ -30,7 +30,7 @@ impl CommitOrder {
         }
     }
 
-    /// Takes a message, and hands on those whose turn has come.
+    /// Takes a message, and passes on those that may now be committed.
     pub(super) fn take(&mut self, now: Tick, message: WriterMessage, out: &mut Vec<WriterMessage>) {
         match self.place(&message) {
             Some(place) if place > self.next => {
@@ -47,7 +47,7 @@ impl CommitOrder {
         }
     }
 
-    /// The place of a page's row.
+    /// Returns the index of a page's row.
     pub(super) fn place(&self, message: &WriterMessage) -> Option<usize> {
         let url = match message {
             WriterMessage::Page(page) => &page.visit.lease.url,
@@ -65,12 +65,12 @@ impl CommitOrder {
         self.since = (!self.waiting.is_empty()).then_some(now);
     }
 
-    /// When what waits is handed on, whatever has come until then.
+    /// Returns when waiting pages are passed on even if earlier ones are missing.
     pub(super) fn ends(&self) -> Option<Tick> {
         self.since.map(|since| since + MAX_ORDER_WAIT)
     }
 
-    /// Hands on all that waits.
+    /// Passes on all waiting pages.
     pub(super) fn release(&mut self, out: &mut Vec<WriterMessage>) {
         while let Some((place, message)) = self.waiting.pop_first() {
             out.push(message);

@@ -1,5 +1,5 @@
-//! A replay that follows the noted order of a crawl: hosts have their turns, requests end and
-//! messages are committed as they did then. What is asked for in a turn is decided anew.
+//! Replays the logged order of a crawl: turns, ends of requests and commits happen as they did
+//! then. The URLs to request in a turn are chosen again.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -23,45 +23,44 @@ use crate::messages::key::{Cause, Keyed, MessageFact, MessageKey};
 use crate::messages::page::{EncodedPage, TrapSignal};
 use crate::messages::{Event, Job, WriterMessage};
 
-/// Attempts at a turn: a host has a few origins, whose permits come in turn.
+/// Maximum attempts to begin a turn. A host has a few origins, which get permits in turn.
 const MAX_ATTEMPTS: u32 = 64;
 
-/// The part of a replay that follows a noted order.
+/// The state of a replay that follows a logged order.
 pub(super) struct Following {
     pub(super) script: Script,
-    /// Messages whose commit has not come.
+    /// Messages whose commit is still to come.
     held: HashMap<MessageKey, VecDeque<WriterMessage>>,
-    /// Groups that are to be committed.
+    /// Groups to be committed.
     groups: VecDeque<Vec<MessageFact>>,
-    /// The URLs that went behind others or were put aside: each time the messages that were
-    /// committed before, and the place that it had until then.
+    /// URLs that were requeued or deferred. For each time, the number of messages committed before,
+    /// and the queue position until then.
     put_behind: HashMap<CanonicalUrl, Vec<(u64, QueuePlace)>>,
-    /// Requests under way, by URL. One that was under way when the run was killed never ends.
+    /// Requests in flight, by URL. A request in flight when the run was killed never ends.
     under_way: HashMap<String, VecDeque<UnderWay>>,
 }
 
-/// A request under way.
+/// A request in flight.
 pub(super) struct UnderWay {
     pub(super) job: Job,
     pub(super) spent: Spent,
     pub(super) span: Span,
 }
 
-/// The place to which a noted order led.
+/// How a logged order ended.
 pub(super) enum Followed {
-    /// To the begin of another run.
+    /// The next run begins.
     Run(RunBegan),
-    /// To its end.
+    /// The order is complete.
     End,
-    /// Nowhere: the replay comes by something else. The request from which on it does, where it is
-    /// known.
+    /// The replay diverged from the logged order, at this request if it is known.
     Lost(Option<String>),
 }
 
-/// The replay can't follow any more.
+/// The replay can't follow the order any longer.
 struct Lost(Option<String>);
 
-/// A step that may fail for the disk, or find that it can't be taken.
+/// The result of a step, which may fail with an error or because the replay diverged.
 type Step = Result<Result<(), Lost>, EngineError>;
 
 impl Following {
@@ -80,21 +79,21 @@ impl Following {
         self.held.entry(key).or_default().push_back(message);
     }
 
-    /// Notes that a request was sent.
+    /// Records that a request was sent.
     pub(super) fn sent(&mut self, under_way: UnderWay) {
         let url = under_way.job.url().to_string();
         self.under_way.entry(url).or_default().push_back(under_way);
     }
 
-    /// The requests under way and the messages that wait, in no order.
+    /// Returns the requests in flight and the held messages, in no particular order.
     pub(super) fn give_up(self) -> (Script, Vec<UnderWay>, Vec<WriterMessage>) {
         let under_way = self.under_way.into_values().flatten().collect();
         let held = self.held.into_values().flatten().collect();
         (self.script, under_way, held)
     }
 
-    /// Makes a message what it was when it was committed, behind so many messages: a reader knew
-    /// of links what was known when it looked.
+    /// Restores a message as it was when it was committed after `committed` other messages, when
+    /// the reader knew fewer links.
     fn take_in(&mut self, fact: &MessageFact, message: &mut WriterMessage, committed: u64) {
         match message {
             WriterMessage::Page(page) => {
@@ -105,7 +104,7 @@ impl Following {
                     fingerprint.set_new_words(words);
                 }
                 if let Some(looked_at) = fact.looked_at {
-                    // A link that leads to a known URL by a shorter way is none that was left out.
+                    // A link that makes a known URL nearer was not dropped.
                     let was_left_out = |link: &Admission| {
                         let behind = self.put_behind.get(&link.url).into_iter().flatten();
                         let mut behind = behind.filter(|(committed, _)| *committed >= looked_at);
@@ -157,7 +156,7 @@ impl Following {
 }
 
 impl Replay {
-    /// Follows the noted order until its run is over.
+    /// Follows the logged order until its run ends.
     pub(super) fn follow(&mut self) -> Result<Followed, EngineError> {
         match self.follow_run()? {
             Ok(Some(run)) => Ok(Followed::Run(run)),
@@ -181,7 +180,7 @@ impl Replay {
             } else if let Some(command) = row.command {
                 self.follow_command(&command)?
             } else if let Some(run) = row.run {
-                return self.leave_run(run);
+                return self.finish_run(run);
             } else {
                 Ok(())
             };
@@ -197,8 +196,11 @@ impl Replay {
         Ok(ended.map(|()| None))
     }
 
-    /// Ends the run that is followed: what ended then ends, and what was committed is.
-    fn leave_run(&mut self, next: RunBegan) -> Result<Result<Option<RunBegan>, Lost>, EngineError> {
+    /// Ends the followed run after completing the requests and commits that it completed.
+    fn finish_run(
+        &mut self,
+        next: RunBegan,
+    ) -> Result<Result<Option<RunBegan>, Lost>, EngineError> {
         let ended = self.end_requests(u64::MAX, next.requests)?;
         let ended = match ended {
             Ok(()) => self.commit_until(next.settled)?,
@@ -227,7 +229,7 @@ impl Replay {
             match attempt {
                 TurnAttempt::Used if self.keys.turns() > turns => return Ok(Ok(())),
                 TurnAttempt::Used | TurnAttempt::OtherPurpose => {}
-                // Rows have milliseconds, and a gap may end within one.
+                // Rows have millisecond precision, and a gap may end within one.
                 TurnAttempt::NotBefore(tick) => self.now = self.now.max(tick),
                 TurnAttempt::Nothing => break,
             }
@@ -235,7 +237,8 @@ impl Replay {
         Ok(Err(Lost(Some(turn.origin.clone()))))
     }
 
-    /// Repeats an operator's command. If the replay refuses it, the first differing request shows that.
+    /// Repeats an operator's command. If the replay refuses it, a later request differs and shows
+    /// that.
     fn follow_command(&mut self, taken: &CommandTaken) -> Step {
         if let Err(lost) = self.end_requests(taken.ended, u64::MAX)? {
             return Ok(Err(lost));
@@ -255,8 +258,8 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// Ends requests in the order of their rows until so many of this run have ended, among those
-    /// of the first so many bytes.
+    /// Ends requests in the order of their rows until this many have ended in this run, considering
+    /// only the first `bytes` bytes of rows.
     fn end_requests(&mut self, count: u64, bytes: u64) -> Step {
         while self.keys.ended() < count
             && let Some(following) = &mut self.following
@@ -272,17 +275,17 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// Commits the groups up to so many messages.
+    /// Commits groups until this many messages are committed.
     fn commit_until(&mut self, messages: u64) -> Step {
         while self.writer.totals.messages < messages
             && let Some(following) = &mut self.following
         {
             let Some(facts) = following.groups.pop_front() else {
-                // All of them were to be committed.
+                // `u64::MAX` means all groups.
                 let is_all = messages == u64::MAX;
                 return Ok(if is_all { Ok(()) } else { Err(Lost(None)) });
             };
-            // The records of what a kill cut off may end before their order does.
+            // The records of a killed run may end before its order log does.
             let is_cut_off = messages == u64::MAX && !facts.iter().all(|fact| following.has(fact));
             if is_cut_off {
                 return Ok(Ok(()));
@@ -290,9 +293,10 @@ impl Replay {
             let mut group = Vec::with_capacity(facts.len());
             for fact in facts {
                 let Some(mut message) = self.message(fact.key)? else {
-                    // What was taken for this group is committed all the same: the loop waits for it.
-                    let taken = group.into_iter().map(|keyed: Keyed| keyed.message);
-                    self.items.extend(taken);
+                    // Commit the messages taken for this group anyway, since the loop waits for
+                    // them.
+                    let messages = group.into_iter().map(|keyed: Keyed| keyed.message);
+                    self.items.extend(messages);
                     return Ok(Err(Lost(Some(fact.key.to_string()))));
                 };
                 if let Some(following) = &mut self.following {
@@ -303,7 +307,7 @@ impl Replay {
                     let EncodedPage {
                         visit, findings, ..
                     } = &mut **page;
-                    self.reader.leave_out_before_traps(&visit.lease, findings);
+                    self.reader.drop_known_trap_links(&visit.lease, findings);
                 }
                 let key = Some(fact.key);
                 group.push(Keyed { key, message });
@@ -314,8 +318,8 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// A message that is to be committed now. A sample is drawn once nothing else is left, which
-    /// the loop finds by itself.
+    /// Returns a message to commit now. The loop itself draws the sample, once nothing else is
+    /// left.
     fn message(&mut self, key: MessageKey) -> Result<Option<WriterMessage>, EngineError> {
         let is_held = |following: &Following| following.held.contains_key(&key);
         if key.cause == Cause::Draw && !self.following.as_ref().is_some_and(is_held) {
@@ -346,7 +350,7 @@ fn command_of(taken: &CommandTaken) -> Option<Command> {
     })
 }
 
-/// A request under way that ends as its row says.
+/// Creates the flight of a request in flight that ends as its row records.
 fn flight(under_way: UnderWay, row: &RequestRow, place: u32) -> Flight {
     let UnderWay { job, spent, span } = under_way;
     Flight {

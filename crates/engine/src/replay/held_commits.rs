@@ -1,5 +1,5 @@
-//! The commits that the crawl had not made yet when it chose a page: each waits until a request was
-//! chosen after its commit.
+//! Holds commits back that the crawl had not made when it chose a page, until a request is sent
+//! that was chosen after the commit.
 
 use std::collections::VecDeque;
 
@@ -7,14 +7,14 @@ use crawl_archive::rows::AfterCommits;
 
 use crate::messages::WriterMessage;
 
-/// Messages that wait for their commit, each with its number in the order of their coming.
+/// Messages that wait for their commit, numbered in the order of arrival.
 #[derive(Default)]
 pub(super) struct HeldCommits {
-    /// The commits that the requests to come were chosen after.
+    /// For each request to come, the commits before it was chosen.
     levels: VecDeque<AfterCommits>,
     pages: VecDeque<(u64, WriterMessage)>,
     others: VecDeque<(u64, WriterMessage)>,
-    /// The commits that were handed on.
+    /// The commits passed on so far.
     done: AfterCommits,
     came: u64,
 }
@@ -27,7 +27,7 @@ impl HeldCommits {
         }
     }
 
-    /// Returns whether what comes is to wait.
+    /// Whether messages must wait.
     pub(super) fn holds(&self) -> bool {
         !self.levels.is_empty()
     }
@@ -36,7 +36,7 @@ impl HeldCommits {
         self.pages.is_empty() && self.others.is_empty()
     }
 
-    /// Takes a message that changes a queue: a page with a row, or another.
+    /// Takes a message that changes a queue: a page with a row, or another message.
     pub(super) fn take(&mut self, is_page: bool, message: WriterMessage) {
         self.came += 1;
         let queue = match is_page {
@@ -46,18 +46,19 @@ impl HeldCommits {
         queue.push_back((self.came, message));
     }
 
-    /// A request for a page was chosen.
+    /// Records that a request for a page was chosen.
     pub(super) fn chosen(&mut self) {
         self.levels.pop_front();
     }
 
-    /// Returns whether the next request was chosen after a page that has not come.
+    /// Whether the next request was chosen after a page that has not arrived.
     pub(super) fn lacks_pages(&self) -> bool {
         let there = self.done.pages + self.pages.len() as u64;
         self.levels.front().is_some_and(|level| level.pages > there)
     }
 
-    /// Hands on what the next request was chosen after, and where no more was chosen, all.
+    /// Passes on the commits before the next request was chosen, or everything if none is left to
+    /// choose.
     pub(super) fn hand_on(&mut self, out: &mut Vec<WriterMessage>) {
         let level = self.levels.front().copied().unwrap_or(AfterCommits {
             pages: u64::MAX,
@@ -79,16 +80,16 @@ impl HeldCommits {
         out.extend(due.into_iter().map(|(_, message)| message));
     }
 
-    /// Hands on the next page. Says whether there is one.
+    /// Passes on the next page. Returns whether there was one.
     pub(super) fn hand_on_page(&mut self, out: &mut Vec<WriterMessage>) -> bool {
         let page = self.pages.pop_front();
         self.done.pages += u64::from(page.is_some());
-        let is_there = page.is_some();
+        let is_some = page.is_some();
         out.extend(page.map(|(_, message)| message));
-        is_there
+        is_some
     }
 
-    /// Hands on all, since the replay does not follow the records any more.
+    /// Passes on everything, since the replay stopped following the records.
     pub(super) fn give_up(&mut self, out: &mut Vec<WriterMessage>) {
         self.levels.clear();
         self.hand_on(out);

@@ -1,5 +1,5 @@
-//! A crawl once more, over the answers that another one archived: the same loop, readers and
-//! writer, in virtual time. There is no fetcher here, so nobody can be asked for anything.
+//! Crawls again over an archived crawl's answers: the same loop, readers and writer, in virtual
+//! time. There is no fetcher, so no request can be sent to a server.
 
 mod answers;
 mod commit_order;
@@ -48,26 +48,26 @@ use crate::summary::Summary;
 use crate::trace_events::TraceEvents;
 use crate::write::{Writer, run_end};
 
-/// The outcome of a replay.
+/// The result of a replay.
 #[derive(Clone, Debug)]
 pub struct Replayed {
     /// The summary of the run, in virtual time.
     pub summary: Summary,
     /// The requests that the archive could not answer.
     pub gaps: ReplayGaps,
-    /// The first difference from the records, where the replay was to follow them.
+    /// The first difference from the records, if the replay should follow them.
     pub difference: Option<ReplayDifference>,
 }
 
-/// Rows at the end of `requests.jsonl` that a run takes up that goes on.
+/// Rows at the end of `requests.jsonl` that a resumed run reads.
 const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
-/// Runs frontier, policy and scheduler over the answers of a crawl, and leaves the rows of what
-/// this configuration would have fetched in its own, new directory. Virtual time begins with the
-/// crawl's first request. Nothing is archived or indexed anew: `warc` and `index` are taken for off.
+/// Runs frontier, policy and scheduler over the answers of a crawl, and writes the rows of what
+/// this configuration would have fetched to its own, new directory. Virtual time begins with the
+/// crawl's first request. Nothing is archived or indexed: `warc` and `index` are ignored.
 ///
 /// # Errors
-/// [`EngineError::ReplayOutput`] where the output directory holds a crawl, and all others of
+/// [`EngineError::ReplayOutput`] if the output directory holds a crawl, and all errors of
 /// [`run`](crate::run()).
 pub fn replay(
     config: Config,
@@ -94,7 +94,7 @@ pub fn replay(
         let began = Tick::from_micros(crawl.began().as_micros());
         let mut replay = Replay::start(&config, crawl, timing, began)?;
         replay.begin();
-        replay.turn()?;
+        replay.run_to_end()?;
         return replay.end(&config, began);
     };
     let (began, crawl_dir) = (tick(run.at), crawl.dir().to_owned());
@@ -108,11 +108,11 @@ pub fn replay(
                 continue;
             }
             Followed::End => {
-                replay.leave(None);
+                replay.stop_following(None);
                 directory::last_end(&crawl_dir)
             }
             Followed::Lost(url) => {
-                replay.leave(Some(url));
+                replay.stop_following(Some(url));
                 None
             }
         };
@@ -121,7 +121,7 @@ pub fn replay(
     }
 }
 
-/// Marks a directory as that of a replay: no crawl goes on with it.
+/// Marks a directory as that of a replay, which no crawl may resume.
 fn mark(frontier: &dyn Frontier, of: &Path) -> Result<(), EngineError> {
     let mut transaction = frontier.begin()?;
     transaction.keep_meta(META_REPLAY, of.as_os_str().as_encoded_bytes());
@@ -129,11 +129,11 @@ fn mark(frontier: &dyn Frontier, of: &Path) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// An answer under way, the soonest first.
+/// An answer in flight, ordered by its end.
 struct Flight {
     pending: Pending,
     number: u64,
-    /// When it was given up, where it was.
+    /// When it was given up, if it was.
     given_up: Option<Tick>,
     job: Job,
     spent: Spent,
@@ -164,13 +164,13 @@ impl Ord for Flight {
     }
 }
 
-/// The loop's part in the moment that has come.
+/// The action allowed to the loop at the current moment.
 enum Step {
-    /// It may issue requests.
+    /// The loop may issue requests.
     Issue,
-    /// Something ended, and nothing is issued yet.
+    /// Nothing: something ended, but no request is sent yet.
     Hold,
-    /// There is no such moment: nothing is under way.
+    /// There is no such moment, since nothing is in flight.
     Nothing,
 }
 
@@ -184,11 +184,11 @@ struct Replay {
     writer: Writer,
     order: CommitOrder,
     held: HeldCommits,
-    /// A recorded request was sent now, and nothing was issued since.
+    /// A recorded request was due at this moment, and nothing was issued since.
     is_due: bool,
-    /// Requests begun when the loop was last let issue one.
+    /// The number of begun requests when the loop last was allowed to issue one.
     begun_before: Option<u64>,
-    /// The noted order, as long as it is followed.
+    /// The logged order, while it is followed.
     following: Option<Following>,
     keys: MessageKeys,
     requests: LogFile,
@@ -196,15 +196,15 @@ struct Replay {
     effects: Vec<Effect>,
     /// Messages for the next commit.
     items: Vec<WriterMessage>,
-    /// Messages that were not looked at yet.
+    /// Messages that were not examined yet.
     came: Vec<WriterMessage>,
     unread: VecDeque<(Box<FetchedPage>, Option<MessageKey>)>,
     flights: BinaryHeap<Flight>,
-    /// Requests begun.
+    /// The number of begun requests.
     begun: u64,
-    /// When the recorded requests were sent that are still to come.
+    /// The times of the recorded requests that are still to come.
     starts: Peekable<Box<dyn Iterator<Item = Tick>>>,
-    /// Recorded starts that have passed.
+    /// The number of recorded starts that have passed.
     passed: u64,
 }
 
@@ -274,12 +274,13 @@ impl Replay {
         if cut_off {
             coordinator.note_unknown_requests(now)?;
         }
-        let reader = PageReader::new(config, &visits).asking(Arc::clone(&frontier), traps.clone());
+        let reader =
+            PageReader::new(config, &visits).with_crawl_state(Arc::clone(&frontier), traps.clone());
         let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
-            .watching(traps)
-            .sampling(sampling)
-            .leaving_out(directory::tombstones_at_rest(answers.crawl.dir())?)
-            .telling(TraceEvents::new(config));
+            .with_traps(traps)
+            .with_sampling(sampling)
+            .with_tombstones(directory::tombstones_at_rest(answers.crawl.dir())?)
+            .with_events(TraceEvents::new(config));
         let no_starts: Box<dyn Iterator<Item = Tick>> = Box::new(std::iter::empty());
         Ok(Replay {
             now,
@@ -307,13 +308,13 @@ impl Replay {
         })
     }
 
-    /// Takes up what is there when a run begins.
+    /// Begins the run with the stored state.
     fn begin(&mut self) {
         self.coordinator.begin(self.now, &mut self.effects);
     }
 
-    /// Goes round until the run is over.
-    fn turn(&mut self) -> Result<(), EngineError> {
+    /// Loops until the run is over.
+    fn run_to_end(&mut self) -> Result<(), EngineError> {
         let mut wake = None;
         let mut may_issue = true;
         loop {
@@ -332,19 +333,19 @@ impl Replay {
                 Step::Issue => true,
                 Step::Hold => false,
                 Step::Nothing if may_issue => {
-                    let what = "the replay: nothing is under way".to_owned();
-                    return Err(EngineError::Thread { what });
+                    let reason = "the replay: nothing is under way".to_owned();
+                    return Err(EngineError::Thread { what: reason });
                 }
                 Step::Nothing => true,
             };
         }
     }
 
-    /// Goes on to the next thing that happens.
+    /// Advances to the next event.
     ///
-    /// A replay that follows the records issues nothing between two moments at which a request was
-    /// sent: whatever kept the crawl from asking sooner keeps the replay too. Where it is behind
-    /// the records it issues what it may.
+    /// A replay that follows the records issues nothing between two recorded starts: whatever kept
+    /// the crawl from sending sooner also keeps the replay. While the replay is behind, it issues
+    /// whatever it may.
     fn step(&mut self, wake: Option<Tick>) -> Step {
         while self.starts.next_if(|start| *start <= self.now).is_some() {
             self.passed += 1;
@@ -369,8 +370,8 @@ impl Replay {
             }
             return self.issue();
         }
-        // What is known of traps may hold a page back until a page before it is read: the crawl knew
-        // that sooner than the links.
+        // The trap detection may hold a page back until an earlier page is read, which the crawl
+        // knew before its links were committed.
         let is_issued = self.begun_before.take() != Some(self.begun);
         if follows
             && is_behind
@@ -390,7 +391,7 @@ impl Replay {
             if self.held.is_empty() {
                 return Step::Nothing;
             }
-            // The records have a request that is not sent: nothing waits for it.
+            // The records have a request that was not sent, so nothing waits for it.
             self.held.give_up(&mut self.items);
             return Step::Issue;
         };
@@ -412,7 +413,7 @@ impl Replay {
         }
         match follows && self.begun >= self.passed {
             true => Step::Hold,
-            // What came of it is read first: the next request may have been chosen after it.
+            // Read the page first: the next request may have been chosen after it.
             false if follows => {
                 self.is_due = true;
                 Step::Hold
@@ -430,16 +431,16 @@ impl Replay {
         Step::Issue
     }
 
-    /// Holds back what the crawl had not committed yet; the rest is to be committed now.
+    /// Holds back what the crawl had not committed yet, and releases the rest for the next commit.
     fn hold_back(&mut self) {
-        let came = std::mem::take(&mut self.came);
+        let messages = std::mem::take(&mut self.came);
         if !self.answers.follows || !self.held.holds() {
-            // What was held came before.
+            // Held messages arrived earlier.
             self.held.give_up(&mut self.items);
-            self.items.extend(came);
+            self.items.extend(messages);
             return;
         }
-        for message in came {
+        for message in messages {
             match self.order.place(&message) {
                 Some(_) => self.held.take(true, message),
                 None if message.is_other_change() => self.held.take(false, message),
@@ -448,7 +449,7 @@ impl Replay {
         }
     }
 
-    /// Tells the loop what came of a request.
+    /// Passes the result of a request to the loop.
     fn land(&mut self, flight: Flight) {
         let result = match flight.given_up {
             Some(now) => {
@@ -461,7 +462,7 @@ impl Replay {
         self.coordinator.handle(self.now, event, &mut self.effects);
     }
 
-    /// Does what the loop asked for, and tells it what came of it, until nothing is left.
+    /// Performs the loop's effects and passes the results back until none are left.
     fn settle_effects(&mut self) -> Result<(), EngineError> {
         loop {
             self.perform()?;
@@ -477,7 +478,7 @@ impl Replay {
         }
     }
 
-    /// Commits a group, and tells the loop.
+    /// Commits a group and reports it to the loop.
     fn commit(&mut self, group: Vec<Keyed>) -> Result<(), EngineError> {
         let committed = self.writer.commit(group, &AtomicBool::new(false))?;
         let event = Event::Committed(Box::new(committed));
@@ -485,11 +486,11 @@ impl Replay {
         Ok(())
     }
 
-    /// Hands on a message for the writer.
+    /// Passes on a message for the writer.
     fn deliver(&mut self, key: Option<MessageKey>, message: WriterMessage) {
         match (&mut self.following, key) {
             (Some(following), Some(key)) => following.hold(key, message),
-            // A host's state: no order depends on it.
+            // A host's state, whose order does not matter.
             (Some(_), None) => self.items.push(message),
             (None, _) => match message {
                 WriterMessage::Robots(_) | WriterMessage::Links(_) => self.came.push(message),
@@ -540,10 +541,10 @@ impl Replay {
                 }
                 Effect::Log(_) | Effect::NoteTurn(_) | Effect::NoteCommand(_) => {}
                 Effect::NoteDelay(row) => self.delays.note(&row)?,
-                // Nobody steers a replay, and no worker shares it.
+                // A replay is neither steered nor shared.
                 Effect::NoteRules(_) | Effect::Share(_) => {}
                 Effect::Read(page) => self.unread.push_back((page, key)),
-                // A replay has no document that waits.
+                // A replay has no waiting documents.
                 Effect::GiveUpDocuments => {}
                 Effect::GiveUp => self.give_up(),
                 Effect::Write(WriterMessage::Robots(item)) => {
@@ -556,7 +557,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Ends what is under way, since the time of the run is over.
+    /// Ends the requests in flight, because the run's time is over.
     fn give_up(&mut self) {
         self.reader.gives_back.store(true, Ordering::Relaxed);
         let given_up = Some(self.now);
@@ -590,7 +591,7 @@ impl Replay {
         }
     }
 
-    /// Writes what is derived.
+    /// Writes the derived files.
     fn write_derived(mut self, config: &Config) -> Result<(Summary, Answers), EngineError> {
         let ended = self.coordinator.outcome()?;
         let waiting = self.coordinator.waiting_urls(self.now, &ended)?;

@@ -1,5 +1,5 @@
-//! The records of a crawl as a source of answers: what it asked for and when, and the index of its
-//! archive. The answers themselves stay on the disk.
+//! The records of a crawl as a source of answers: what it requested and when, and the index of its
+//! archive. The answers themselves stay on disk.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -18,35 +18,35 @@ use serde::de::DeserializeOwned;
 
 use crate::error::EngineError;
 
-/// The requests of a crawl, and the places of the answers in its archive. Some 60 bytes for each
-/// request, and as many again for each page.
+/// The requests of a crawl, and the positions of their answers in its archive. Takes about 60 bytes
+/// for each request, and the same again for each page.
 #[derive(Debug)]
 pub struct RecordedCrawl {
     dir: PathBuf,
-    /// By URL, those of one in the order of their ends.
+    /// Sorted by URL, then by end.
     requests: Vec<RecordedRequest>,
-    /// By URL and second.
+    /// Sorted by URL and second.
     captures: Vec<CapturePlace>,
     files: Vec<Arc<str>>,
     hosts: HashMap<String, RecordedHost>,
-    /// When each request was sent, in order. Milliseconds.
+    /// When each request was sent, sorted. Milliseconds.
     starts: Vec<u64>,
-    /// The place of each URL in the order in which pages were committed.
+    /// The index of each URL in commit order.
     commit_places: HashMap<u64, usize>,
-    /// The commits that each request for a page was chosen after, in the order of choosing. None
-    /// where an older version left no such column.
+    /// The commits before each request for a page was chosen, in that order. Empty for crawls of an
+    /// older version without such a column.
     levels: Vec<AfterCommits>,
-    /// The number of times that each URL was asked for in the replay.
+    /// How often each URL was requested in the replay.
     asked: HashMap<u64, usize>,
-    /// Requests and their response times, summed up.
+    /// The response times of all requests, summed up.
     all: ResponseTimes,
 }
 
-/// A request that was sent. URLs are told apart by 64 bits, times are milliseconds.
+/// A request that was sent. URLs are identified by 64 bits, and times are milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedRequest {
     url: u64,
-    /// Its place among all, in the order of their ends.
+    /// The index among all requests, ordered by end.
     pub(super) place: u32,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -87,16 +87,16 @@ impl ResponseTimes {
     }
 }
 
-/// The next request for a URL, as the records know it.
+/// The next recorded request for a URL.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) request: RecordedRequest,
-    /// True if it is the answer to this very request, and not to one before.
+    /// Whether it answers this very request, not an earlier one.
     pub(super) is_next: bool,
 }
 
 impl RecordedRequest {
-    /// The request of a row, at its place among all.
+    /// Converts the request in a row, which has this index among all.
     pub(super) fn of(row: &RequestRow, place: u32) -> RecordedRequest {
         let failure = row.failure.as_deref().map(FailureKind::named);
         RecordedRequest {
@@ -115,8 +115,7 @@ impl RecordedCrawl {
     /// Reads the requests of the crawl in `dir`, and where its archive has the answers.
     ///
     /// # Errors
-    /// [`EngineError::NothingToReplay`] where it has no archive or sent no request; errors of the
-    /// file system.
+    /// [`EngineError::NothingToReplay`] if it has no archive or sent no request, or an I/O error.
     pub fn open(dir: &Path) -> Result<RecordedCrawl, EngineError> {
         let nothing = || EngineError::NothingToReplay {
             dir: dir.to_owned(),
@@ -159,7 +158,7 @@ impl RecordedCrawl {
         if crawl.requests.is_empty() {
             return Err(nothing());
         }
-        // Stable: what has one key stays in its order.
+        // Stable: entries with equal keys keep their order.
         crawl.requests.sort_by_key(|request| request.url);
         let place = |capture: &CapturePlace| (capture.url, capture.second);
         crawl.captures.sort_by_key(place);
@@ -181,12 +180,11 @@ impl RecordedCrawl {
         self.requests.push(RecordedRequest::of(row, place));
     }
 
-    /// Its directory.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// When its first request was sent.
+    /// Returns when its first request was sent.
     #[must_use]
     pub fn began(&self) -> Timestamp {
         let first = self.starts.first().copied().unwrap_or_default();
@@ -197,34 +195,34 @@ impl RecordedCrawl {
         self.requests.len()
     }
 
-    /// When each of its requests was sent, in order.
+    /// Returns when each of its requests was sent, in order.
     pub(super) fn starts(&self) -> impl Iterator<Item = Tick> + use<> {
         self.starts.clone().into_iter().map(tick)
     }
 
-    /// The address at which a host was asked last.
+    /// Returns the address of the last request to a host.
     pub(super) fn address(&self, host: &str) -> Option<IpAddr> {
         self.hosts.get(host)?.address
     }
 
-    /// How long a host took to answer, on average; where it was never asked, all hosts. In
+    /// Returns the mean response time of a host, or of all hosts if it got no request. In
     /// milliseconds.
     pub(super) fn usual_time(&self, host: &str) -> u64 {
         let of_host = self.hosts.get(host).and_then(|host| host.times.mean());
         of_host.or_else(|| self.all.mean()).unwrap_or_default()
     }
 
-    /// Takes the next request for a URL from the records; the last one where there are no more.
+    /// Takes the next recorded request for a URL, or the last one if there are no more.
     pub(super) fn next_request(&mut self, url: &str) -> Option<Known> {
         let url = key(url);
         let of_url = self.requests_of(url);
         let count = of_url.len();
-        let asked = self.asked.entry(url).or_default();
-        let place = *asked;
-        *asked += 1;
-        let known = self.requests[of_url].get(place.min(count.checked_sub(1)?))?;
+        let requested = self.asked.entry(url).or_default();
+        let place = *requested;
+        *requested += 1;
+        let request = self.requests[of_url].get(place.min(count.checked_sub(1)?))?;
         Some(Known {
-            request: *known,
+            request: *request,
             is_next: place < count,
         })
     }
@@ -235,33 +233,32 @@ impl RecordedCrawl {
         first..after
     }
 
-    /// The record of the answer to the request that was sent at this moment, in milliseconds.
+    /// Returns the record of the answer to the request sent at this time, in milliseconds.
     pub(super) fn record_of(&self, url: &str, start: u64) -> Option<WarcRecord> {
         self.record(url, start / 1000, |date| date.as_millis() == start)
     }
 
-    /// The record of the first answer to a later request for the same URL that has one.
+    /// Returns the first record of an answer to a later request for the same URL.
     pub(super) fn later_record_of(
         &self,
         url: &str,
         request: &RecordedRequest,
     ) -> Option<WarcRecord> {
         let of_url = &self.requests[self.requests_of(request.url)];
-        let later = of_url.iter().filter(|it| it.place > request.place);
+        let later = of_url.iter().filter(|other| other.place > request.place);
         later
-            .filter(|it| it.status.is_some())
-            .find_map(|it| self.record_of(url, it.start))
+            .filter(|other| other.status.is_some())
+            .find_map(|other| self.record_of(url, other.start))
     }
 
-    /// The record that a revisit refers to.
+    /// Returns the record that a revisit refers to.
     pub(super) fn original(&self, revisit: &WarcRecord) -> Option<WarcRecord> {
         let url = revisit.field("WARC-Refers-To-Target-URI")?;
         let date = Timestamp::parse(revisit.field("WARC-Refers-To-Date")?)?;
         self.record(url, date.as_millis() / 1000, |found| found == date)
     }
 
-    /// Rows that can't be read are as if they were not there: a crawl that was killed may have left a
-    /// record that is torn.
+    /// Returns the matching record. Skips unreadable ones: a killed crawl may leave a torn record.
     fn record(
         &self,
         url: &str,
@@ -291,18 +288,19 @@ impl RecordedCrawl {
         first..after
     }
 
-    /// Hands out the commits that each request for a page was chosen after, in their order.
+    /// Returns the commits before each request for a page was chosen, in that order, and removes
+    /// them.
     pub(super) fn take_levels(&mut self) -> Vec<AfterCommits> {
         std::mem::take(&mut self.levels)
     }
 
-    /// Hands out the place of each URL in the order in which pages were committed.
+    /// Returns the index of each URL in commit order, and removes the indexes.
     pub(super) fn take_commit_places(&mut self) -> HashMap<u64, usize> {
         std::mem::take(&mut self.commit_places)
     }
 }
 
-/// Goes through the rows of a file; what is no row is passed over.
+/// Passes each row of a file to `take`. Skips anything that is not a row.
 fn each_row<T: DeserializeOwned>(
     dir: &Path,
     file: &str,
@@ -318,12 +316,12 @@ fn each_row<T: DeserializeOwned>(
     Ok(())
 }
 
-/// A moment in milliseconds, as rows have it.
+/// Converts a time of a row, in milliseconds.
 pub(super) fn tick(millis: u64) -> Tick {
     Tick::from_micros(millis.saturating_mul(1000))
 }
 
-/// Two URLs of ten million share one once in three hundred thousand crawls.
+/// Hashes a URL. Two of ten million URLs collide once in three hundred thousand crawls.
 pub(super) fn key(url: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.hash(&mut hasher);

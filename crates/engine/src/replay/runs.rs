@@ -1,4 +1,4 @@
-//! The runs of a crawl whose order was noted: each is taken up as it was then, and left.
+//! Replays the runs of a crawl with a logged order, each resumed and ended as it was then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::revisit::round;
 use crate::state::directory;
 
 impl Replay {
-    /// Begins with the run of a crawl whose order was noted, or goes on with it.
+    /// Begins the replay with a run of the crawl, or resumes with it.
     pub(super) fn take_up(
         config: &Config,
         answers: Answers,
@@ -30,7 +30,7 @@ impl Replay {
         let is_first =
             run.settled == 0 && run.requests == 0 && !directory::examine(&config.output)?;
         let config = Config {
-            // The records say when.
+            // The records determine when to commit.
             commit_within: Duration::MAX,
             min_free: 0,
             ..config.clone()
@@ -55,13 +55,13 @@ impl Replay {
         let round_began = Tick::from_micros(u64::from(run.round_began) * 1_000_000);
         let mut replay = Replay::new(&config, answers, directory, tick(run.at), round_began)?;
         replay.following = Some(Following::new(script));
-        // There is no archive that a later round could read a text back from.
+        // A later round has no archive to read a text from.
         replay.reader = replay.reader.keeping_known_links().keeping_texts();
         Ok(replay)
     }
 
-    /// Begins the next run with what was committed. What was under way when the last one was killed is
-    /// lost, as it was then.
+    /// Begins the next run with the committed state. Requests in flight when the last run was
+    /// killed are lost, as they were then.
     pub(super) fn next_run(
         mut self,
         config: &Arc<Config>,
@@ -69,8 +69,8 @@ impl Replay {
     ) -> Result<Replay, EngineError> {
         let following = self.following.take();
         let Some((script, ..)) = following.map(Following::give_up) else {
-            let what = "the replay: no run is followed".to_owned();
-            return Err(EngineError::Thread { what });
+            let reason = "the replay: no run is followed".to_owned();
+            return Err(EngineError::Thread { what: reason });
         };
         if let Some(ended) = &next.before {
             let frontier = &*self.writer.frontier;
@@ -87,22 +87,22 @@ impl Replay {
         self.answers
     }
 
-    /// Leaves the noted order: it is over, or the replay comes by something else, at this request
-    /// where it is known.
-    pub(super) fn leave(&mut self, lost: Option<Option<String>>) {
+    /// Stops following the logged order, because it is complete or because the replay diverged, at
+    /// this request if it is known.
+    pub(super) fn stop_following(&mut self, lost: Option<Option<String>>) {
         let difference = lost.map(|url| {
             let url = url.and_then(|url| canonicalize(None, &url).ok());
             let unsent = self.answers.unsent();
             url.map_or(ReplayDifference::Fewer(unsent), ReplayDifference::Other)
         });
-        self.answers.leave(difference);
+        self.answers.stop_following(difference);
         if let Some(following) = self.following.take() {
             let (_, under_way, held) = following.give_up();
             self.go_free(under_way, held);
         }
     }
 
-    /// Goes on by the replay's own clock with what is under way.
+    /// Continues with the requests in flight by the replay's own clock.
     fn go_free(&mut self, under_way: Vec<UnderWay>, held: Vec<WriterMessage>) {
         self.coordinator.lead_no_more();
         self.items.extend(held);
@@ -111,7 +111,7 @@ impl Replay {
         }
     }
 
-    /// Goes on to the end of the run, which ended for this reason.
+    /// Runs to the end of the run, which ended for this reason.
     pub(super) fn go_on(&mut self, ended: Option<&str>) -> Result<(), EngineError> {
         if ended == Some("interrupted") {
             let stop = Event::Stop(Stop::Drain);
@@ -122,6 +122,6 @@ impl Replay {
         {
             self.now = self.now.max(deadline);
         }
-        self.turn()
+        self.run_to_end()
     }
 }

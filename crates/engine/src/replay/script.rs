@@ -1,5 +1,5 @@
-//! The noted order of a crawl, as a replay goes through it: whose turn it was, in which order
-//! messages were committed, and in which order requests ended.
+//! The logged order of a crawl as read by a replay: turns, the order of commits, and the order of
+//! ends.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -12,20 +12,20 @@ use crate::error::EngineError;
 use crate::state::order_log::ORDER;
 
 /// The rows of `state/order.jsonl`, and those of `requests.jsonl` in the order of their ends. Both
-/// stay on the disk.
+/// are streamed from disk.
 pub(super) struct Script {
     order: RowReader<OrderRow>,
     requests: BufReader<File>,
-    /// Bytes of `requests.jsonl` that were read.
+    /// Bytes of `requests.jsonl` read so far.
     read: u64,
-    /// Rows among them.
+    /// Rows read so far.
     rows: u32,
     line: Vec<u8>,
 }
 
 impl Script {
-    /// The noted order of the crawl in `dir`, and its first run; none where it was not noted from
-    /// the first request on.
+    /// Opens the logged order of the crawl in `dir`, and returns it with its first run. `None` if
+    /// the order was not logged from the first request on.
     pub(super) fn open(dir: &Path) -> Result<Option<(Script, RunBegan)>, EngineError> {
         let path = dir.join("requests.jsonl");
         let order = RowReader::open_if_any(&dir.join(ORDER))?;
@@ -42,7 +42,7 @@ impl Script {
         Ok(first.filter(is_whole).map(|run| (script, run)))
     }
 
-    /// The next row of the order. What is no row is passed over.
+    /// Returns the next row of the order. Skips anything that is not a row.
     pub(super) fn next(&mut self) -> Result<Option<OrderRow>, EngineError> {
         loop {
             match self.order.next() {
@@ -54,7 +54,8 @@ impl Script {
         }
     }
 
-    /// The next request that ended within the first so many bytes, and its place among all.
+    /// Returns the next request that ended within the first `bytes` bytes of rows, with its index
+    /// among all requests.
     pub(super) fn next_end(
         &mut self,
         bytes: u64,

@@ -13,34 +13,34 @@ use crawl_weburl::{CanonicalUrl, Unusable};
 use super::visit::{Difference, KnownPage, PreviousVisit, RevisitSchedule, VisitResult};
 use crate::totals::Change;
 
-/// An answer as it was read, with what the last visit left of its page.
+/// An answer after reading, with what is stored about the page's last visit.
 pub(crate) struct VisitAnswer<'a> {
     pub(crate) exchange: &'a Exchange,
-    /// The row of the answer, without what this module finds out.
+    /// The row of the answer, without the columns that this module determines.
     pub(crate) row: &'a PageRow,
     pub(crate) past: Option<&'a PreviousVisit>,
     /// The target of a redirect.
     pub(crate) redirect: Option<Result<CanonicalUrl, Unusable>>,
-    /// The digest of the body, if reading took it.
+    /// The digest of the body, if it was computed during reading.
     pub(crate) body_digest: Option<&'a str>,
-    /// The digest of the body without its content coding, if it has one that can be undone.
+    /// The digest of the decoded body, if it has a content coding that was decoded.
     pub(crate) decoded_digest: Option<&'a str>,
-    /// The digest of the main text, if reading took it.
+    /// The digest of the main text, if it was computed during reading.
     pub(crate) text_digest: Option<&'a str>,
     pub(crate) fault: AnswerFault,
-    /// The URL was guessed, such as `/sitemap.xml`.
+    /// Whether the URL was guessed, such as `/sitemap.xml`.
     pub(crate) is_guess: bool,
-    /// The document lists other pages and their changes: a sitemap, a feed.
+    /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
     pub(crate) is_list: bool,
 }
 
-/// The fault of an answer that keeps it from showing its page.
+/// Why an answer does not show its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerFault {
     None,
     /// The answer is an interstitial, such as a login form.
     InPlace,
-    /// The content coding could not be undone.
+    /// The content coding could not be decoded.
     Undecoded,
 }
 
@@ -49,9 +49,9 @@ pub(crate) enum AnswerFault {
 pub(crate) enum Repeat<'a> {
     /// The server answered 304.
     NotModified(&'a KnownPage),
-    /// The body came byte for byte.
+    /// The body is identical byte for byte.
     Payload(&'a KnownPage),
-    /// The same content came in another content coding.
+    /// The content is the same in another content coding.
     Content(&'a KnownPage),
 }
 
@@ -59,18 +59,18 @@ pub(crate) enum Repeat<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnswerRecord<'a> {
     pub(crate) digest: &'a str,
-    /// The record refers to an earlier one, by a [`Repeat`], and holds no body.
+    /// Whether the record holds no body and refers to an earlier one, because of a [`Repeat`].
     pub(crate) is_revisit: bool,
 }
 
 /// The change that an answer shows.
 #[derive(Debug)]
 pub(crate) struct Detected {
-    /// The status that the URL is settled with: for a 304, that of the page it confirms.
+    /// The status that the URL is settled with. For a 304, the status of the page it confirms.
     pub(crate) status: u16,
-    /// The digest of the payload; `None` if the body was not read.
+    /// The digest of the payload. `None` if the body was not read.
     pub(crate) digest: Option<String>,
-    /// The part that differs from the last visit's page, as rows name it.
+    /// The part that differs from the last visit's page, as named in rows.
     pub(crate) differs: Option<&'static str>,
     pub(crate) change: Option<Change>,
     /// Whether a guessed URL has no page.
@@ -88,7 +88,7 @@ pub(crate) struct ChangeDetector<'a> {
     answer: VisitAnswer<'a>,
     /// The page of the last visit.
     known: Option<&'a KnownPage>,
-    /// The body's digest, once it was needed.
+    /// The digest of the body, once it was needed.
     digest: Option<String>,
     repeat: Option<Repeat<'a>>,
 }
@@ -105,7 +105,7 @@ impl<'a> ChangeDetector<'a> {
         detector
     }
 
-    /// Returns how the answer repeats the known page; `None` if it does not.
+    /// Returns how the answer repeats the known page. `None` if it does not.
     pub(crate) fn repeat(&self) -> Option<Repeat<'a>> {
         self.repeat
     }
@@ -131,7 +131,8 @@ impl<'a> ChangeDetector<'a> {
         })
     }
 
-    /// Returns the change, given the answer's record; `record` is `None` if the crawl has no archive.
+    /// Returns the change, given the answer's record. `record` is `None` if the crawl has no
+    /// archive.
     pub(crate) fn finish(mut self, record: Option<AnswerRecord<'_>>) -> Detected {
         let is_unreadable = self.is_unreadable();
         let (status, digest, mut result) = match self.repeat {
@@ -155,7 +156,7 @@ impl<'a> ChangeDetector<'a> {
         let past = self.answer.past;
         let is_revisit = record.is_some_and(|record| record.is_revisit);
         let difference = match self.repeat {
-            // The record's digest is that of the original.
+            // The record contains the digest of the original.
             Some(Repeat::Content(_)) if is_revisit => Some(Difference::Coding),
             _ => RevisitSchedule::difference(past, &result),
         };
@@ -188,7 +189,7 @@ impl<'a> ChangeDetector<'a> {
         self.answer.fault == AnswerFault::Undecoded && self.known.is_some()
     }
 
-    /// Returns whether the answer leaves the state of the page unknown: it is an interstitial, the body
+    /// Whether the answer leaves the state of the page unknown: it is an interstitial, the body
     /// broke off, or it can't be decoded although an earlier visit read the page.
     fn is_inconclusive(&self) -> bool {
         let is_broken_off = (self.answer.exchange.truncated)
@@ -196,7 +197,7 @@ impl<'a> ChangeDetector<'a> {
         is_broken_off || self.answer.fault == AnswerFault::InPlace || self.is_unreadable()
     }
 
-    /// The state of the page by its answer, for the next visit.
+    /// Returns the state of the page according to the answer, for the next visit.
     fn result(&self, digest: &str, is_archived: bool) -> VisitResult {
         let VisitAnswer {
             exchange, redirect, ..
@@ -232,9 +233,9 @@ impl<'a> ChangeDetector<'a> {
         }
     }
 
-    /// Returns whether the next visit may send a conditional request. A page that could not be read or was
-    /// withheld is fetched in full again, and so is one that each round must read: a list of changes,
-    /// or a page that states its own usage preferences.
+    /// Whether the next visit may send a conditional request. A page that could not be read or was
+    /// withheld is fetched in full, and so is one that each round must read: a list of changes, or
+    /// a page with its own usage preferences.
     fn may_be_conditional(&self) -> bool {
         let row = self.answer.row;
         let usage = row.usage.iter().flat_map(|usage| &usage.said);

@@ -1,20 +1,20 @@
-//! META DOCUMENT-STATE, by which a page says how often it changes.
+//! META DOCUMENT-STATE, which states how often a page changes.
 
 use serde::{Deserialize, Serialize};
 
-/// A page's word on how often it changes: META DOCUMENT-STATE.
+/// How often a page changes according to its META DOCUMENT-STATE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum DocumentState {
-    /// `Static`: it never does.
+    /// `Static`: never.
     #[serde(rename = "s")]
     Static,
-    /// `Dynamic`: each visit may find another page.
+    /// `Dynamic`: at every visit.
     #[serde(rename = "d")]
     Dynamic,
 }
 
 impl DocumentState {
-    /// Reads the METAs of a page; the first that says something counts.
+    /// Reads the METAs of a page. The first valid one counts.
     pub(crate) fn of<'a>(
         metas: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Option<DocumentState> {

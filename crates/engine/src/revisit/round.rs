@@ -1,4 +1,4 @@
-//! The round that a run works in: the last one, or the next.
+//! Determines the round of a run: the last one, or a new one.
 
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_scheduler::Tick;
@@ -10,11 +10,11 @@ use crate::revisit::visit::{RevisitSchedule, Round};
 use crate::time::seconds;
 use crate::totals::Totals;
 
-/// URLs that one transaction makes pending.
+/// Maximum URLs that one transaction makes pending.
 const MAX_OPENED_AT_ONCE: usize = 10_000;
 
-/// Takes up the last round, or begins the next one where the configuration asks for it and
-/// the last is over; `totals` are then those that the next one begins with.
+/// Resumes the last round, or begins a new one if the configuration wants that and the last one is
+/// over. `totals` become those with which the new round begins.
 pub(crate) fn take_up(
     frontier: &dyn Frontier,
     config: &Config,
@@ -36,7 +36,8 @@ pub(crate) fn take_up(
             keep(frontier, &next, Some(totals))?;
             next
         }
-        // It is gone on with: whatever cuts this run off, it is finished before the next.
+        // Mark the round as resumed: whatever cuts this run off, the round is finished before the
+        // next one.
         Some(last) if last.is_over && has_work(frontier, config)? => {
             let again = Round {
                 is_over: false,
@@ -62,11 +63,11 @@ pub(crate) fn take_up(
     })
 }
 
-/// The round that the state has; none before the first.
+/// Returns the stored round. `None` before the first.
 pub(crate) fn stored(frontier: &dyn Frontier) -> Result<Option<Round>, EngineError> {
-    let known = frontier.meta(META_ROUND)?;
-    let known = known.map(|bytes| serde_json::from_slice::<Round>(&bytes));
-    known.transpose().map_err(|why| EngineError::Round { why })
+    let round = frontier.meta(META_ROUND)?;
+    let round = round.map(|bytes| serde_json::from_slice::<Round>(&bytes));
+    round.transpose().map_err(|why| EngineError::Round { why })
 }
 
 fn has_work(frontier: &dyn Frontier, config: &Config) -> Result<bool, FrontierError> {
@@ -81,8 +82,8 @@ fn has_work(frontier: &dyn Frontier, config: &Config) -> Result<bool, FrontierEr
     Ok(false)
 }
 
-/// Makes pending what is due, and says whether that is all. A death on the way leaves the rest
-/// due, as a stop does.
+/// Makes due URLs pending, and returns whether all are. After a crash or a stop the rest is still
+/// due.
 fn open(
     frontier: &dyn Frontier,
     round: &Round,
@@ -93,8 +94,8 @@ fn open(
     while !is_stopped() {
         let mut transaction = frontier.begin()?;
         let due = transaction.visit_due(round.began, MAX_OPENED_AT_ONCE)?;
-        let left = MAX_OPENED_AT_ONCE - due;
-        let count = due + transaction.visit_misdated(round.began, longest, left)?;
+        let remaining = MAX_OPENED_AT_ONCE - due;
+        let count = due + transaction.visit_misdated(round.began, longest, remaining)?;
         transaction.commit()?;
         opened += count;
         if count < MAX_OPENED_AT_ONCE {
@@ -106,7 +107,7 @@ fn open(
     Ok(false)
 }
 
-/// Notes that nothing more is to be done in a round.
+/// Records that nothing is left to do in a round.
 pub(crate) fn note_over(frontier: &dyn Frontier, round: &Round) -> Result<(), FrontierError> {
     let over = Round {
         is_over: true,

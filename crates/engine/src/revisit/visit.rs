@@ -1,8 +1,9 @@
-//! Visits and rounds: what a page's last visit left, what came of this one, and when the
-//! next is due. Knows no clock and no I/O.
+//! Visits and rounds: what is stored of a page's last visit, what changed since then, and when the
+//! next visit is due. Uses no clock and no I/O.
 //!
-//! A crawl's first round visits what it finds. `--recrawl` begins another one: what is due is
-//! pending again, and a URL is visited once in a round however many runs that takes.
+//! The first round of a crawl visits everything it finds. `--recrawl` begins another round, which
+//! makes due URLs pending again. A URL is visited once per round, however many runs the round
+//! takes.
 
 use crawl_fetcher::Validators;
 use crawl_frontier::{Exclusion, UrlKind, Visit};
@@ -14,27 +15,27 @@ use crate::revisit::document_state::DocumentState;
 use crate::time::whole_seconds;
 use crate::totals::{Change, Totals};
 
-/// A round that began so much later than now, in seconds, was begun by a clock that was ahead.
-/// Rounds that follow each other within seconds are numbered ahead of the clock a little.
+/// If a round began more than this many seconds in the future, its clock was ahead. Rounds that
+/// follow each other within seconds are numbered slightly ahead of the clock.
 const MAX_ROUND_AHEAD: u32 = 60 * 60;
 
-/// When something is due that is due in each round.
+/// The due time of something that is due in each round.
 pub(crate) const EACH_ROUND: u32 = 0;
 
-/// A passage through the crawl's pages; durable.
+/// A pass over the pages of the crawl. Durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Round {
-    /// From 1.
+    /// The number of the round, from 1.
     pub(crate) number: u32,
     /// When it began, in seconds since the Unix epoch.
     pub(crate) began: u32,
-    /// True if all that was due then is pending, or was visited.
+    /// Whether all URLs due at its beginning are pending or were visited.
     pub(crate) is_open: bool,
-    /// True if a run ended that had nothing more to do in it.
+    /// Whether a run ended with nothing left to do in this round.
     pub(crate) is_over: bool,
-    /// Sums as they were when it began.
+    /// The totals when it began.
     pub(crate) before: Totals,
-    /// When the first round began: no page was visited before.
+    /// When the first round began. No page was visited earlier.
     pub(crate) first_began: u32,
 }
 
@@ -50,11 +51,11 @@ impl Round {
         }
     }
 
-    /// The round behind this one.
+    /// Returns the next round.
     pub(crate) fn next(&self, now: u32, totals: Totals) -> Round {
         let began = match self.was_begun_ahead_of(now) {
             true => now,
-            // A clock that was set back a little makes no visit younger than it is.
+            // A clock set back slightly must not make visits look younger.
             false => now.max(self.began.saturating_add(1)),
         };
         Round {
@@ -67,43 +68,43 @@ impl Round {
         }
     }
 
-    /// Returns whether it was begun by a clock that was ahead of what is `now`.
+    /// Whether the round began with a clock that was ahead of `now`.
     pub(crate) fn was_begun_ahead_of(&self, now: u32) -> bool {
         self.began > now.saturating_add(MAX_ROUND_AHEAD)
     }
 }
 
-/// The state that a visit leaves for the next one.
+/// The state that a visit stores for the next one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PreviousVisit {
-    // Names are short: one is kept for each URL.
-    /// When the round began in which something was learnt of the page last, in seconds since the
-    /// Unix epoch.
+    // Short names, because a visit is stored for each URL.
+    /// When the last round began that revealed something about the page, in seconds since the Unix
+    /// epoch.
     #[serde(rename = "r")]
     round_began: u32,
-    /// The page that was there last.
+    /// The last known page.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     page: Option<KnownPage>,
-    /// That page's word on how often it changes.
+    /// That page's own statement of how often it changes.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
-    said: Option<DocumentState>,
-    /// Why the URL was not asked for, if it was not.
+    declared: Option<DocumentState>,
+    /// Why the URL was not fetched, if it was not.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     excluded: Option<String>,
 }
 
-/// A page as it was when it was fetched last.
+/// A page as last fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KnownPage {
     #[serde(rename = "s")]
     pub(crate) status: u16,
-    /// Of the payload; of the target for a redirect.
+    /// Digest of the payload, or of a redirect's target.
     #[serde(rename = "d")]
     pub(crate) digest: String,
-    /// Of its main text, where that was asked for; begins with the [`TEXT_RULES`] it was taken by.
+    /// Digest of the main text, if it was computed. Begins with the [`TEXT_RULES`] used for it.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub(crate) text_digest: Option<String>,
-    /// Of the payload without its content coding, where it had one.
+    /// Digest of the decoded payload, if it had a content coding.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub(crate) decoded_digest: Option<String>,
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
@@ -113,26 +114,26 @@ pub(crate) struct KnownPage {
     /// The target of a redirect.
     #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
     pub(crate) redirect: Option<String>,
-    /// The `WARC-Date` of the record that holds its payload, in microseconds since the Unix epoch.
+    /// The `WARC-Date` of the record with its payload, in microseconds since the Unix epoch.
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     pub(crate) archived: Option<u64>,
 }
 
-/// The beginning of each digest of a main text: a name for the rules by which a main text is told
-/// and put into a digest, to be changed with them. What another version kept can't be compared: the
+/// The prefix of main text digests. The prefix names the rules for finding and digesting a main
+/// text, and must change whenever the rules do. Digests of other versions can't be compared, so the
 /// text is read from the archive again.
 pub(crate) const TEXT_RULES: &str = "3:";
 
-/// A validator that is longer is not sent back.
+/// Longer validators are not sent back.
 const MAX_VALIDATOR_BYTES: usize = 512;
 
 impl KnownPage {
-    /// Returns whether a request for it asks only for what is not this.
+    /// Whether a request for the page can be conditional.
     pub(crate) fn is_conditional(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
     }
 
-    /// The difference between this page, as it is now, and the one that was there `before`.
+    /// Returns the difference between this page and the one `before`.
     pub(crate) fn difference(&self, before: &KnownPage) -> Difference {
         if self.status != before.status || self.redirect != before.redirect {
             return Difference::Answer;
@@ -150,13 +151,13 @@ impl KnownPage {
         }
     }
 
-    /// The digest of its main text, where that was taken by the rules of this version.
+    /// Returns the digest of its main text, if this version's rules were used.
     pub(crate) fn comparable_text(&self) -> Option<&str> {
         let digest = self.text_digest.as_deref();
         digest.filter(|digest| digest.starts_with(TEXT_RULES))
     }
 
-    /// Returns whether the page has this payload, or this content without its coding.
+    /// Whether the page has this payload, or this decoded content.
     pub(crate) fn has_content(&self, digest: &str, content_digest: &str) -> bool {
         self.digest == digest || self.content_digest() == content_digest
     }
@@ -180,25 +181,25 @@ impl KnownPage {
     }
 }
 
-/// The part of a page that is not as it was.
+/// The part of a page that changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
-    /// None: it came byte for byte.
+    /// Nothing: identical byte for byte.
     Nothing,
-    /// The content coding of its body: the same came packed otherwise.
+    /// The content coding of the body, but not the content.
     Coding,
-    /// The body, and not the main text: a token, a counter, a date at its end.
+    /// The body, but not the main text: a token, a counter, a date at the end.
     Markup,
     /// The main text.
     Text,
-    /// The body of what has no text that could be compared.
+    /// The body of a page without comparable text.
     Bytes,
-    /// The status, or where it redirects to.
+    /// The status or the target of a redirect.
     Answer,
 }
 
 impl Difference {
-    /// Returns whether the page is as it was for a reader.
+    /// Whether the page is the same for a reader.
     pub(crate) fn is_same(self) -> bool {
         matches!(
             self,
@@ -206,7 +207,7 @@ impl Difference {
         )
     }
 
-    /// As rows name it.
+    /// Returns its name in rows.
     pub(crate) fn name(self) -> Option<&'static str> {
         match self {
             Difference::Nothing | Difference::Answer => None,
@@ -218,8 +219,7 @@ impl Difference {
 }
 
 impl PreviousVisit {
-    /// Notes the digest of its page's main text, where that was not taken then, or by the rules of
-    /// another version.
+    /// Stores the digest of the page's main text if there was none, or only one of another version.
     pub(crate) fn note_text(&mut self, digest: Option<String>) {
         if let Some(page) = &mut self.page {
             page.text_digest = page.comparable_text().map(str::to_owned).or(digest);
@@ -238,18 +238,18 @@ impl PreviousVisit {
         self.page.as_ref()
     }
 
-    /// The target that the URL led to.
+    /// Returns the target that the URL redirected to.
     pub(crate) fn redirect(&self) -> Option<CanonicalUrl> {
         let target = self.page.as_ref()?.redirect.as_deref()?;
         canonicalize(None, target).ok()
     }
 
-    /// Returns whether the URL was excluded for the same reason then, by the same rule.
+    /// Whether the URL was excluded then for the same reason, by the same rule.
     pub(crate) fn was_excluded_by(&self, exclusion: &Exclusion) -> bool {
         self.excluded.as_deref() == Some(&reason_and_rule(exclusion))
     }
 
-    /// The validators that make a request conditional.
+    /// Returns the validators for a conditional request.
     pub(crate) fn validators(&self) -> Validators {
         self.page
             .as_ref()
@@ -260,7 +260,7 @@ impl PreviousVisit {
     }
 }
 
-/// The bytes of a visit without the target of its redirect, where that `is_forgotten`.
+/// Removes the redirect target from an encoded visit if the target `is_forgotten`.
 pub(crate) fn without_redirect_to(bytes: Vec<u8>, is_forgotten: &dyn Fn(&str) -> bool) -> Vec<u8> {
     let Ok(mut past) = serde_json::from_slice::<PreviousVisit>(&bytes) else {
         return bytes;
@@ -275,7 +275,7 @@ pub(crate) fn without_redirect_to(bytes: Vec<u8>, is_forgotten: &dyn Fn(&str) ->
     }
 }
 
-/// Lines move when others are put before them, and rules stay.
+/// Identifies an exclusion without its line, because lines move when others are inserted.
 fn reason_and_rule(exclusion: &Exclusion) -> String {
     match &exclusion.rule {
         Some(rule) => format!("{}: {rule}", exclusion.reason),
@@ -286,35 +286,35 @@ fn reason_and_rule(exclusion: &Exclusion) -> String {
 /// The result of a visit.
 #[derive(Clone, Debug)]
 pub(crate) enum VisitResult {
-    /// The page is as it was.
+    /// The page is unchanged.
     Same,
     /// A page, or a redirect.
     Page(KnownPage),
     /// 404 or 410.
     Nothing,
-    /// Something that says nothing of the page: a failure, a refusal.
+    /// The answer reveals nothing about the page: a failure, a refusal.
     Unknown,
-    /// The process died of it, time and again.
+    /// The page crashed the process repeatedly.
     Deadly,
-    /// It was not asked for.
+    /// The URL was not fetched.
     Excluded(Exclusion),
 }
 
-/// Has the next visit ask for the page in full: what an index left out because of an answer's
-/// fields may come back with others, and a 304 would not bring it.
-pub(crate) fn ask_in_full(past: Option<&mut PreviousVisit>, found: &mut VisitResult) {
-    let known = past.and_then(|past| past.page.as_mut());
-    let found = match found {
+/// Makes the next visit fetch the page in full. A page left out of the index because of its
+/// answer's header fields may be indexable with others, but a 304 would not deliver it.
+pub(crate) fn fetch_in_full_next_time(past: Option<&mut PreviousVisit>, result: &mut VisitResult) {
+    let previous = past.and_then(|past| past.page.as_mut());
+    let result = match result {
         VisitResult::Page(page) => Some(page),
         _ => None,
     };
-    for page in known.into_iter().chain(found) {
+    for page in previous.into_iter().chain(result) {
         page.etag = None;
         page.last_modified = None;
     }
 }
 
-/// The dates of a round, and the rules for the next visits.
+/// The dates of a round, and the schedule of the next visits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RevisitSchedule {
     pub(crate) round: Round,
@@ -322,10 +322,10 @@ pub(crate) struct RevisitSchedule {
 }
 
 impl RevisitSchedule {
-    /// The difference between what was found and what was there; none where nothing is known.
-    pub(crate) fn change(past: Option<&PreviousVisit>, found: &VisitResult) -> Option<Change> {
+    /// Returns the change from the last visit. `None` if nothing is known.
+    pub(crate) fn change(past: Option<&PreviousVisit>, result: &VisitResult) -> Option<Change> {
         let before = past.and_then(|past| past.page.as_ref());
-        match (found, before) {
+        match (result, before) {
             (VisitResult::Same, _) => Some(Change::Same),
             (VisitResult::Page(_), None) => Some(Change::New),
             (VisitResult::Page(page), Some(before)) => match page.difference(before).is_same() {
@@ -338,35 +338,35 @@ impl RevisitSchedule {
         }
     }
 
-    /// The part that differs between the page that was found and the one that was there.
+    /// Returns the part that differs from the page of the last visit.
     pub(crate) fn difference(
         past: Option<&PreviousVisit>,
-        found: &VisitResult,
+        result: &VisitResult,
     ) -> Option<Difference> {
-        match (found, past?.page.as_ref()?) {
+        match (result, past?.page.as_ref()?) {
             (VisitResult::Page(page), before) => Some(page.difference(before)),
             _ => None,
         }
     }
 
-    /// The visit at `at`, in seconds since the Unix epoch, as it is kept, with the time at which
-    /// the next is due.
+    /// Returns the visit to store, with the due time of the next one. `at` is in seconds since the
+    /// Unix epoch.
     pub(crate) fn after(
         &self,
         at: u32,
         kind: UrlKind,
         past: Option<PreviousVisit>,
-        found: VisitResult,
-        said: Option<DocumentState>,
+        result: VisitResult,
+        declared: Option<DocumentState>,
     ) -> Visit {
-        let change = RevisitSchedule::change(past.as_ref(), &found);
+        let change = RevisitSchedule::change(past.as_ref(), &result);
         let learnt = !matches!(
-            found,
+            result,
             VisitResult::Unknown | VisitResult::Deadly | VisitResult::Excluded(_)
         );
-        let said = match (&found, &past) {
-            (VisitResult::Page(_), _) | (_, None) => said,
-            (_, Some(past)) => past.said,
+        let declared = match (&result, &past) {
+            (VisitResult::Page(_), _) | (_, None) => declared,
+            (_, Some(past)) => past.declared,
         };
         let round_began = match &past {
             Some(past) if !learnt => past.round_began,
@@ -375,16 +375,15 @@ impl RevisitSchedule {
         let due = match kind {
             UrlKind::Sitemap => EACH_ROUND,
             UrlKind::Page | UrlKind::Resource => {
-                let interval = self.interval(past.as_ref(), change, &found, said);
+                let interval = self.interval(past.as_ref(), change, &result, declared);
                 self.round.began.saturating_add(interval)
             }
         };
         let before = past.and_then(|past| past.page);
         let mut excluded = None;
-        let page = match found {
+        let page = match result {
             VisitResult::Same | VisitResult::Unknown | VisitResult::Deadly => before,
-            // What is archived stays the original of what came as it was, and its digests those of
-            // the original.
+            // For repeated content the archived original stays on record, with its digests.
             VisitResult::Page(page) => {
                 let same = before.filter(|before| {
                     matches!(
@@ -411,47 +410,47 @@ impl RevisitSchedule {
         let past = PreviousVisit {
             round_began,
             page,
-            said,
+            declared,
             excluded,
         };
         Visit {
-            // A clock that was set back takes no visit out of its round.
+            // A clock that was set back must not move a visit out of its round.
             at: at.max(self.round.began),
             due,
             bytes: past.bytes(),
         }
     }
 
-    /// The time from this round's beginning to the next visit, in seconds.
+    /// Returns the time from the beginning of this round to the next visit, in seconds.
     ///
-    /// A page that is as it was is left alone for half as long again as it was just now, one that
-    /// changed for half as long. One that was visited once is due in the next round: nothing is
-    /// known of how often it changes. So is what could not be had. What names other URLs and their
-    /// changes (sitemaps) is due in each round.
+    /// The interval of an unchanged page grows by half, and that of a changed page is halved. A
+    /// page visited only once is due in the next round, since nothing is known about how often it
+    /// changes, and so is a page that failed. Sitemaps are due in each round.
     fn interval(
         &self,
         past: Option<&PreviousVisit>,
         change: Option<Change>,
-        found: &VisitResult,
-        said: Option<DocumentState>,
+        result: &VisitResult,
+        declared: Option<DocumentState>,
     ) -> u32 {
-        let least = whole_seconds(self.revisits.least);
-        let most = self.revisits.longest();
+        let min = whole_seconds(self.revisits.least);
+        let max = self.revisits.longest();
         let elapsed = past.map_or(0, |past| self.round.began.saturating_sub(past.round_began));
-        let was_as_it_is = change == Some(Change::Same) || matches!(found, VisitResult::Nothing);
-        let wanted = match (change, said) {
-            _ if matches!(found, VisitResult::Deadly) => most,
-            (Some(Change::Same), Some(DocumentState::Static)) => most,
+        let is_unchanged = change == Some(Change::Same) || matches!(result, VisitResult::Nothing);
+        let wanted = match (change, declared) {
+            _ if matches!(result, VisitResult::Deadly) => max,
+            (Some(Change::Same), Some(DocumentState::Static)) => max,
             (_, Some(DocumentState::Dynamic)) => 0,
-            _ if was_as_it_is => elapsed.saturating_add(elapsed / 2),
+            _ if is_unchanged => elapsed.saturating_add(elapsed / 2),
             (Some(Change::Changed), _) => elapsed / 2,
             _ => 0,
         };
-        wanted.clamp(least, most)
+        wanted.clamp(min, max)
     }
 
-    /// Before when a page must have been visited last to be visited again in this round, where
-    /// its site says that it changed at `modified`. None where no page was.
+    /// Returns the time before which a page must have been visited last to be visited again in this
+    /// round, if its site reports a change at `modified`. `None` if no page was visited before that
+    /// time.
     pub(crate) fn changed_since(&self, modified: u32) -> Option<u32> {
         let least = whole_seconds(self.revisits.least);
         let before = modified.min(self.round.began.saturating_sub(least));

@@ -1,8 +1,8 @@
-//! A sample that is drawn.
+//! A sample drawn from a frame.
 //!
-//! Until the draw, URLs of the frame are put aside as they are leased, so that what robots.txt
-//! excludes is not among them. The writer draws once nothing more is found, and what was drawn is
-//! pending from then on.
+//! Until the draw, URLs of the frame are deferred when they are leased, so that the frame has no
+//! URLs excluded by robots.txt. The writer draws once nothing new is found, and then the drawn
+//! pages become pending.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,23 +14,23 @@ use super::{REDIRECTED, SampleVerdict, deferred, out, row_without_stratum};
 use crate::error::EngineError;
 use crate::meta_keys::META_SAMPLE;
 
-/// The rule by which a URL is put aside that was found when the draw was over.
+/// The rule that defers URLs found after the draw.
 const FOUND_AFTER: &str = "found after the draw";
 
-/// The sample of a crawl: its design, and the draw once it was made.
+/// The sample of a crawl: its design and, once it exists, the draw.
 #[derive(Clone, Debug)]
 pub(crate) struct DrawnSample {
     design: SampleDesign,
     draw: Arc<OnceLock<Draw>>,
-    /// True if this run asked for the draw.
+    /// Whether this run requested the draw.
     is_asked: bool,
 }
 
 impl DrawnSample {
-    /// The sample by this design, with the draw of an earlier run.
+    /// Opens the sample with this design, and the draw of an earlier run.
     ///
     /// # Errors
-    /// The store failed, or that draw has another design.
+    /// The store failed, or the stored draw has another design.
     pub(super) fn open(
         design: &SampleDesign,
         frontier: &dyn Frontier,
@@ -61,7 +61,7 @@ impl DrawnSample {
         !is_asked && self.draw.get().is_none()
     }
 
-    /// The draw is durable.
+    /// Sets the draw, which must be durable.
     pub(crate) fn drawn(&self, draw: Draw) {
         let _ = self.draw.set(draw);
     }
@@ -70,15 +70,15 @@ impl DrawnSample {
         match self.draw.get() {
             None if lease.depth < self.design.frame_depth => SampleVerdict::Usual,
             None => SampleVerdict::Out(out(NOT_DRAWN)),
-            // A redirect is asked for by no page but one of the sample.
+            // Only pages of the sample are fetched, so every redirect comes from one.
             Some(_) if lease.redirects > 0 => SampleVerdict::In,
             Some(draw) if draw.stratum_of(&lease.url).is_some() => SampleVerdict::In,
             Some(_) => SampleVerdict::Out(out(FOUND_AFTER)),
         }
     }
 
-    /// The same admissions once the sample was drawn, when no link adds to the frame; none where
-    /// they are as they were.
+    /// Returns the admissions with links outside the frame deferred, once the sample was drawn.
+    /// `None` if nothing changes.
     pub(super) fn outside_the_frame(&self, admissions: &[Admission]) -> Option<Vec<Admission>> {
         let draw = self.draw.get()?;
         deferred(admissions, FOUND_AFTER, |link| {
@@ -95,7 +95,7 @@ impl DrawnSample {
                 of: Some(stratum.of),
                 ..row_without_stratum("drawn", Ok(stratum.drawn as f64 / stratum.of as f64))
             },
-            // One that is nearer was read to find the frame, and is visited again.
+            // A nearer page was read to find the frame, and is visited again.
             Some(None) if lease.redirects > 0 && lease.depth >= self.design.frame_depth => {
                 row_without_stratum("redirect", Err(REDIRECTED))
             }
@@ -104,7 +104,7 @@ impl DrawnSample {
     }
 }
 
-/// Returns whether a URL that was put aside is one of the frame.
+/// Whether a deferred URL belongs to the frame.
 pub(crate) fn is_in_frame(waiting: &WaitingUrl<'_>) -> bool {
     waiting
         .exclusion
@@ -121,9 +121,9 @@ mod tests {
 
     use super::DrawnSample;
 
-    /// In later rounds the draw is known, and the page was met by a redirect.
+    /// In later rounds the draw is known, and the page was found by a redirect.
     #[test]
-    fn ours_a_page_that_was_read_to_find_the_frame_stays_one() {
+    fn a_page_read_to_find_the_frame_stays_one() {
         let design = SampleDesign::default();
         assert_eq!(design.frame_depth, 1);
         let sample = DrawnSample {

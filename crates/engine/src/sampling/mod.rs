@@ -1,4 +1,4 @@
-//! The sample of a crawl, as the crawl loop and the writer share it.
+//! The sample of a crawl, shared by the crawl loop and the writer.
 
 pub(crate) mod drawn;
 pub(crate) mod walk;
@@ -12,36 +12,36 @@ use self::walk::Walk;
 use crate::config::Config;
 use crate::error::EngineError;
 
-/// Why a page that a walk came to has no inclusion probability.
+/// Why a page of a walk has no inclusion probability.
 const WALKED: &str = "a walk: pages that it never saw may lead there";
-/// Why the target of a redirect has none.
+/// Why the target of a redirect has no inclusion probability.
 const REDIRECTED: &str = "a redirect: other URLs of the frame may lead there";
 
 /// The sample of a crawl.
 #[derive(Clone, Debug)]
 pub(crate) enum Sampling {
-    /// It is drawn from a frame.
+    /// A sample drawn from a frame.
     Draw(DrawnSample),
-    /// It is what a random walk comes to.
+    /// The pages reached by a random walk.
     Walk(Walk),
 }
 
-/// The answer for a page that was leased: is it in the sample?
+/// Whether a leased page is in the sample.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SampleVerdict {
-    /// It is: it was drawn, one that was drawn leads to it, or a walker waits for it.
+    /// In the sample: it was drawn, a drawn page redirects to it, or a walker waits for it.
     In,
-    /// It is asked for as in any crawl: the frame is found by its links.
+    /// Fetched as in any crawl, because its links are needed to find the frame.
     Usual,
-    /// It is put aside.
+    /// To be deferred.
     Out(Exclusion),
 }
 
 impl Sampling {
-    /// The sample that the configuration asks for, with what earlier runs left of it.
+    /// Opens the configured sample with the state of earlier runs.
     ///
     /// # Errors
-    /// The store failed, or the sample that it holds has another design.
+    /// The store failed, or the stored sample has another design.
     pub(crate) fn open(
         config: &Config,
         frontier: &dyn Frontier,
@@ -57,7 +57,7 @@ impl Sampling {
         }
     }
 
-    /// The walk, if it is one.
+    /// Returns the walk, if the sample is one.
     pub(crate) fn walk(&self) -> Option<&Walk> {
         match self {
             Sampling::Draw(_) => None,
@@ -65,7 +65,7 @@ impl Sampling {
         }
     }
 
-    /// Returns whether the sample is to be drawn now that nothing more is found, once.
+    /// Whether to draw the sample, now that nothing new is found. True only once.
     pub(crate) fn is_to_draw(&mut self) -> bool {
         match self {
             Sampling::Draw(drawn) => drawn.is_to_draw(),
@@ -73,7 +73,7 @@ impl Sampling {
         }
     }
 
-    /// Judges a page that may be asked for.
+    /// Judges a page that may be fetched.
     pub(crate) fn judge(&self, lease: &Lease) -> SampleVerdict {
         match self {
             Sampling::Draw(drawn) => drawn.judge(lease),
@@ -82,7 +82,7 @@ impl Sampling {
         }
     }
 
-    /// The same admissions where no link adds to the sample; none where they are as they were.
+    /// Returns the admissions with links outside the sample deferred. `None` if nothing changes.
     pub(crate) fn outside(&self, admissions: &[Admission]) -> Option<Vec<Admission>> {
         match self {
             Sampling::Draw(drawn) => drawn.outside_the_frame(admissions),
@@ -92,7 +92,7 @@ impl Sampling {
         }
     }
 
-    /// The part that a page has in the sample, for its row; none for what is no page.
+    /// Returns the sample columns of a page's row. `None` for anything but pages.
     pub(crate) fn row(&self, lease: &Lease) -> Option<SampleRow> {
         if lease.kind != UrlKind::Page {
             return None;
@@ -104,7 +104,7 @@ impl Sampling {
     }
 }
 
-/// The row of a page that was drawn in no stratum, with its probability or why it has none.
+/// Returns the row of a page without a stratum, with its probability or the reason why it has none.
 fn row_without_stratum(how: &str, probability: Result<f64, &str>) -> SampleRow {
     SampleRow {
         how: how.to_owned(),
@@ -116,8 +116,8 @@ fn row_without_stratum(how: &str, probability: Result<f64, &str>) -> SampleRow {
     }
 }
 
-/// The same admissions, with those pages put aside that `is_outside` names; none where there are
-/// none.
+/// Returns the admissions with the pages that match `is_outside` deferred. `None` if no page
+/// matches.
 fn deferred(
     admissions: &[Admission],
     rule: &str,

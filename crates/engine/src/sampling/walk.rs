@@ -1,8 +1,9 @@
-//! The random walk of a crawl: where its walkers stand, as the crawl loop and the writer share it.
+//! The random walk of a crawl: the positions of its walkers, shared by the crawl loop and the
+//! writer.
 //!
-//! A step depends on the seed, the walker, the number of the step and the links of the page it
-//! leads from, as they were when that page was first read. So the walk is the same in whatever
-//! order servers answer and however often a run is cut off.
+//! A step depends on the seed, the walker, the number of the step, and the links of the current
+//! page when it was first read. So the walk depends neither on the order of answers nor on
+//! interruptions.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::EngineError;
 use crate::meta_keys::{META_WALK, META_WALKED, META_WALKER};
 
-/// Redirects in a row that a walker follows among pages that were asked for before.
+/// Maximum consecutive redirects that a walker follows among pages fetched before.
 const MAX_HOPS: u8 = 20;
 
 /// The walk of a crawl.
@@ -25,38 +26,38 @@ pub(crate) struct Walk {
     walkers: Arc<Mutex<Walkers>>,
 }
 
-/// The walkers of a walk, and the seeds that they start from.
+/// The walkers of a walk, and their seeds.
 #[derive(Debug, Default)]
 pub(crate) struct Walkers {
-    /// Ascending, each once.
+    /// Sorted and distinct.
     pub(crate) seeds: Arc<[CanonicalUrl]>,
-    /// In the order of their numbers.
+    /// Ordered by number.
     pub(crate) each: Vec<Walker>,
-    /// The URLs that they stand at.
+    /// The URLs that walkers wait for.
     awaited: HashSet<CanonicalUrl>,
 }
 
-/// A walker. It waits where it stands until what is there is settled.
+/// A walker, which waits at its URL until that is settled.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Walker {
-    /// The number of its last step; 0 before the first.
+    /// The number of its last step. 0 before the first.
     pub(crate) step: u64,
-    /// Redirects that this step went on by.
+    /// The number of redirects followed in this step.
     hops: u8,
-    /// The URL that it stands at; none before the first step, and where that page was forgotten.
+    /// The URL that it waits for. `None` before the first step, and if that page was forgotten.
     pub(crate) at: Option<String>,
-    /// True once it took all of its steps, and what it came to is settled.
+    /// Whether it has taken all steps, and its last URL is settled.
     pub(crate) is_done: bool,
 }
 
-/// The design of a walk and its seeds, as they are kept on disk.
+/// The stored design of a walk, with its seeds.
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredWalk {
     design: WalkDesign,
     seeds: Vec<String>,
 }
 
-/// The links or the redirect by which a walker goes on from a URL that is settled.
+/// The links or the redirect that lead on from a settled URL.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WalkedPage {
     depth: u32,
@@ -68,14 +69,14 @@ pub(crate) struct WalkedPage {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LeadsTo {
-    /// To these, ascending, each once.
+    /// To these links, sorted and distinct.
     Links(Vec<String>),
     Redirect(String),
-    /// To nothing; the reason, as rows have it.
+    /// To nothing. The reason as named in rows.
     Nothing(String),
 }
 
-/// A step of a walker, or the redirect that it goes on by.
+/// A step of a walker, or a redirect that it follows.
 #[derive(Debug)]
 pub(crate) struct Move {
     pub(crate) how: &'static str,
@@ -85,7 +86,7 @@ pub(crate) struct Move {
 }
 
 impl WalkedPage {
-    /// A page that was read, with the links that were found on it.
+    /// Creates the page from the links found on it.
     pub(crate) fn read(
         (depth, redirects, is_seed): (u32, u8, bool),
         status: Option<u16>,
@@ -116,7 +117,7 @@ impl WalkedPage {
         }
     }
 
-    /// A URL that leads nowhere, and why.
+    /// Creates a page that leads nowhere, with the reason.
     pub(crate) fn dead_end(why: &str) -> WalkedPage {
         WalkedPage {
             depth: 0,
@@ -126,7 +127,7 @@ impl WalkedPage {
         }
     }
 
-    /// Reads what was kept of a URL, if anything was.
+    /// Reads the stored page of a URL, if there is one.
     pub(crate) fn stored(
         frontier: &dyn Frontier,
         url: &str,
@@ -135,7 +136,7 @@ impl WalkedPage {
         Ok(stored.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
-    /// The same without links to what was forgotten.
+    /// Removes links to forgotten pages.
     fn without(self, is_gone: &dyn Fn(&str) -> bool) -> WalkedPage {
         let leads_to = match self.leads_to {
             LeadsTo::Links(mut links) => {
@@ -151,21 +152,21 @@ impl WalkedPage {
     }
 }
 
-/// The name under which the links of a page are kept.
+/// Returns the key under which the links of a page are stored.
 pub(crate) fn walked_key(url: &str) -> String {
     format!("{META_WALKED}{url}")
 }
 
-/// The name under which a walker is kept, by its number from 1.
+/// Returns the key under which a walker is stored, by its number from 1.
 pub(crate) fn walker_key(number: u32) -> String {
     format!("{META_WALKER}{number}")
 }
 
 impl Walk {
-    /// The walk by this design, where earlier runs left it.
+    /// Opens the walk with this design, in the state left by earlier runs.
     ///
     /// # Errors
-    /// The store failed, or that walk has another design.
+    /// The store failed, or the stored walk has another design.
     pub(super) fn open(design: &WalkDesign, frontier: &dyn Frontier) -> Result<Walk, EngineError> {
         let mut walkers = Walkers::default();
         if let Some(bytes) = frontier.meta(META_WALK)? {
@@ -186,17 +187,17 @@ impl Walk {
         })
     }
 
-    /// Returns whether a walker waits for a URL.
+    /// Whether a walker waits for a URL.
     pub(crate) fn awaits(&self, url: &CanonicalUrl) -> bool {
         self.lock().awaited.contains(url)
     }
 
-    /// The walkers, for the writer alone to move.
+    /// Locks the walkers. Only the writer may move them.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Walkers> {
         self.walkers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes these as the seeds of a walk that has none; its durable form, where it is new.
+    /// Sets the seeds of a walk that has none. Returns its stored form if the walk is new.
     pub(crate) fn begin(&self, mut seeds: Vec<CanonicalUrl>) -> Option<Vec<u8>> {
         let mut walkers = self.lock();
         if !walkers.seeds.is_empty() || seeds.is_empty() {
@@ -214,8 +215,8 @@ impl Walk {
         serde_json::to_vec(&stored).ok()
     }
 
-    /// Moves a walker on from the URL that it stands at, where what it goes on by is known; none
-    /// once it took all of its steps, or where no seed is left.
+    /// Moves a walker on from its URL, given the page there. `None` once it has taken all steps, or
+    /// if no seed is left.
     pub(crate) fn go_on(
         &self,
         number: u32,
@@ -252,8 +253,8 @@ impl Walk {
             },
             (from, ..) => {
                 let seed = self.design.start(number, walker.step, seeds.len());
-                let why = match page.map(|page| &page.leads_to) {
-                    Some(LeadsTo::Nothing(why)) => Some(why.clone()),
+                let reason = match page.map(|page| &page.leads_to) {
+                    Some(LeadsTo::Nothing(reason)) => Some(reason.clone()),
                     Some(LeadsTo::Redirect(_)) => Some("redirects".to_owned()),
                     Some(LeadsTo::Links(links)) if links.is_empty() => Some("no links".to_owned()),
                     Some(LeadsTo::Links(_)) => Some("chance".to_owned()),
@@ -265,7 +266,7 @@ impl Walk {
                         true => "restart",
                         false => "start",
                     },
-                    why,
+                    why: reason,
                     links: count,
                     to: Admission::seed(seeds.get(seed)?.clone()),
                 }
@@ -277,7 +278,7 @@ impl Walk {
 }
 
 impl Walkers {
-    /// Notes which URLs are waited for, once walkers have moved.
+    /// Updates the set of awaited URLs after walkers moved.
     pub(crate) fn note_awaited(&mut self) {
         let waiting = self.each.iter().filter(|walker| !walker.is_done);
         let waiting: Vec<_> = waiting.filter_map(|walker| walker.at.clone()).collect();
@@ -286,7 +287,7 @@ impl Walkers {
 }
 
 impl Walker {
-    /// The redirect that a walker goes on by, if it stands at one.
+    /// Returns the redirect to follow if the walker is at one.
     fn redirect(&mut self, page: Option<&WalkedPage>) -> Option<Move> {
         let page = page?;
         let LeadsTo::Redirect(target) = &page.leads_to else {
@@ -312,8 +313,7 @@ impl Walker {
     }
 }
 
-/// The value that the state keeps under a name, without what was forgotten; none where all of it
-/// goes.
+/// Removes what was forgotten from a stored value. `None` if nothing of the value remains.
 pub(crate) fn without_forgotten(
     name: &str,
     bytes: Vec<u8>,

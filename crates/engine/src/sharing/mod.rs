@@ -1,5 +1,5 @@
-//! The other workers of a crawl: buckets are balanced among them, links of theirs are taken, and the
-//! end of all is found.
+//! Cooperates with the other workers of a crawl: balances buckets, takes their links, and detects
+//! the end of the whole crawl.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,16 +16,17 @@ use crate::config::Config;
 use crate::messages::Event;
 use crate::messages::sharing::{HostOwnership, SharedNews, SharedRequest};
 
-/// Looks at the other workers for each lease, and the bounds of the time between two.
+/// How often the other workers are checked per lease, and the limits of the interval between two
+/// checks.
 const LOOKS_PER_LEASE: u32 = 60;
 const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Looks in a row that find a group without a worker, until that is warned of: workers that are
-/// started together don't begin at one moment.
+/// How many checks in a row must find a group without a worker before a warning is logged: workers
+/// started together don't begin at the same moment.
 const LOOKS_BEFORE_WARNING: u32 = 20;
 
-/// The most pages that a worker is given leave for at a time.
+/// Maximum additional pages granted to a worker at a time.
 const MAX_ALLOWED_AT_ONCE: u64 = 256;
 
 /// The hosts that this worker owns in a shared frontier, for the crawl loop.
@@ -63,7 +64,7 @@ impl HostOwnership for OwnedHosts {
     }
 }
 
-/// Ends the fetcher's requests before a worker's leases end.
+/// Aborts the fetcher's requests before a worker's leases expire.
 pub(crate) struct WorkersGuard(pub(crate) Arc<dyn SendGuard>);
 
 impl crawl_fetcher::SendGuard for WorkersGuard {
@@ -72,18 +73,19 @@ impl crawl_fetcher::SendGuard for WorkersGuard {
     }
 }
 
-/// The thread that speaks with the frontier of all workers, so that the crawl loop need not wait.
+/// The thread that talks to the shared frontier, so that the crawl loop never waits for it.
 pub(crate) struct WorkerThread {
     requests: Sender<SharedRequest>,
     thread: JoinHandle<()>,
 }
 
 impl WorkerThread {
-    /// Starts it. `tell` hands an event to the crawl loop, and says whether that is still there.
+    /// Starts the thread. `send_event` sends an event to the crawl loop, and returns whether the
+    /// loop still exists.
     pub(crate) fn start(
         frontier: Arc<dyn WorkerFrontier>,
         config: &Config,
-        tell: impl Fn(Event) -> bool + Send + 'static,
+        send_event: impl Fn(Event) -> bool + Send + 'static,
     ) -> io::Result<WorkerThread> {
         let lease = config
             .shared
@@ -93,7 +95,7 @@ impl WorkerThread {
         let (requests, received) = channel();
         let links = Links {
             frontier,
-            tell,
+            send_event,
             interval,
             max_pages: config.budgets.max_pages,
             counts_bytes: config.budgets.max_bytes.is_some(),
@@ -111,47 +113,47 @@ impl WorkerThread {
         Ok(WorkerThread { requests, thread })
     }
 
-    /// Asks something of it. It is gone only where the crawl ends.
-    pub(crate) fn ask(&self, request: SharedRequest) {
+    /// Sends a request to the thread, which is gone only if the crawl is ending.
+    pub(crate) fn send(&self, request: SharedRequest) {
         let _ = self.requests.send(request);
     }
 
-    /// Ends it.
+    /// Ends the thread.
     pub(crate) fn end(self) {
         drop(self.requests);
-        // A panic of it ended the crawl by itself.
+        // A panic of the thread has ended the crawl already.
         let _ = self.thread.join();
     }
 }
 
-/// The thread's state.
-struct Links<Tell> {
+/// The state of the thread.
+struct Links<SendEvent> {
     frontier: Arc<dyn WorkerFrontier>,
-    tell: Tell,
+    send_event: SendEvent,
     interval: Duration,
-    /// Pages that all workers together may have.
+    /// Maximum pages of all workers together.
     max_pages: Option<u64>,
     counts_bytes: bool,
-    /// The rest that the coordinator is in, as far as this thread knows: it has nothing to do.
+    /// The current rest of the coordinator, if this thread knows of one.
     rest: Option<u64>,
     is_drained: bool,
-    /// Buckets that are to be handed over, and are not yet.
+    /// Buckets that must be handed over and are not yet.
     leaving: BTreeSet<i32>,
-    /// How much was kept of the crawl when its links were taken last.
+    /// The version of the crawl's metadata when links were taken last.
     crawl_meta: u64,
-    /// The pages with which leave for more was asked for, and not given yet, and the rests before.
+    /// A pending request for more pages: the page count, and the rests before it.
     wanted: Option<(u64, u64)>,
     living: u64,
-    /// A group that has work and no worker, and in how many looks in a row it was seen so.
+    /// A group that has work but no worker, and the number of consecutive checks that found it so.
     unserved: Option<(i32, u32)>,
 }
 
-impl<Tell: Fn(Event) -> bool> Links<Tell> {
+impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
     fn run(mut self, requests: &Receiver<SharedRequest>) {
         let mut next_look = Instant::now();
         loop {
-            let left = next_look.saturating_duration_since(Instant::now());
-            let done = match requests.recv_timeout(left) {
+            let timeout = next_look.saturating_duration_since(Instant::now());
+            let done = match requests.recv_timeout(timeout) {
                 Ok(request) => self.perform(request),
                 Err(RecvTimeoutError::Timeout) => {
                     next_look = Instant::now() + self.interval;
@@ -160,7 +162,7 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             let Err(error) = done else { continue };
-            // While the leases hold, what failed is tried again.
+            // While the leases are valid, failed operations are retried.
             let error = match self.frontier.check() {
                 Ok(()) if matches!(error, FrontierError::Shared(SharedError::Engine { .. })) => {
                     tracing::warn!(%error, "the frontier did not answer");
@@ -169,21 +171,21 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
                 Ok(()) => error,
                 Err(lost) => lost,
             };
-            (self.tell)(Event::Broken(error.into()));
+            (self.send_event)(Event::Broken(error.into()));
             return;
         }
     }
 
     fn news(&self, news: SharedNews) {
-        // Where the loop is gone, this thread ends with the next request.
-        (self.tell)(Event::Shared(news));
+        // If the loop is gone, this thread ends with the next request.
+        (self.send_event)(Event::Shared(news));
     }
 
     fn perform(&mut self, request: SharedRequest) -> Result<(), FrontierError> {
         match request {
             SharedRequest::HandOver(buckets) => {
                 let handed_over = self.frontier.hand_over(&buckets);
-                self.leaving.retain(|b| !buckets.contains(b));
+                self.leaving.retain(|bucket| !buckets.contains(bucket));
                 self.news(SharedNews::HandedOver(buckets));
                 handed_over
             }
@@ -195,13 +197,13 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
             }
             SharedRequest::MorePages { pages, rests } => {
                 self.wanted = Some((pages, rests));
-                self.ask_for_pages()
+                self.request_pages()
             }
         }
     }
 
-    /// Asks for leave to have more pages; where there is none left, the next look asks again.
-    fn ask_for_pages(&mut self) -> Result<(), FrontierError> {
+    /// Requests more pages. If none are left, the next check tries again.
+    fn request_pages(&mut self) -> Result<(), FrontierError> {
         let (Some((pages, rests)), Some(max)) = (self.wanted, self.max_pages) else {
             return Ok(());
         };
@@ -216,7 +218,7 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
         Ok(())
     }
 
-    /// Looks at the other workers.
+    /// Checks the state of the other workers.
     fn look(&mut self) -> Result<(), FrontierError> {
         self.frontier.check()?;
         let survey = self.frontier.survey()?;
@@ -233,18 +235,19 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
         let is_more_kept = survey.crawl_meta > self.crawl_meta;
         if survey.own_links_wait || is_more_kept {
             self.crawl_meta = survey.crawl_meta;
-            // Before they are taken: until then they stand in the way of an end.
-            self.be_at_work()?;
+            // Must happen before the links are taken, which until then keep the crawl from ending.
+            self.note_work()?;
             self.news(SharedNews::LinksWait);
         }
-        self.ask_for_pages()?;
+        self.request_pages()?;
         for group in &survey.to_forward {
             self.frontier.forward_links(*group)?;
         }
         self.warn_of_unserved(survey.unserved_group);
         let rest = self.rest.filter(|_| is_over(&survey));
         if let Some(rest) = rest {
-            // Buckets of those that ended before stay without an owner: they list what was put aside.
+            // Buckets of workers that ended earlier stay without an owner: those workers listed the
+            // deferred URLs.
             self.news(SharedNews::Over { rest });
         } else if !self.is_drained {
             self.balance(&survey)?;
@@ -252,7 +255,7 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
         Ok(())
     }
 
-    /// Warns of a group that has work and no worker for a while, once for as long as it has none.
+    /// Warns once when a group has had work but no worker for a while.
     fn warn_of_unserved(&mut self, group: Option<i32>) {
         self.unserved = group.map(|group| match self.unserved {
             Some((before, looks)) if before == group => (group, looks.saturating_add(1)),
@@ -266,20 +269,22 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
         }
     }
 
-    /// Notes that this worker has something to do. The coordinator says when it has not.
-    fn be_at_work(&mut self) -> Result<(), FrontierError> {
+    /// Records that this worker has work. The coordinator reports when it has none.
+    fn note_work(&mut self) -> Result<(), FrontierError> {
         match self.rest.take() {
             Some(_) => self.frontier.rest(false, None),
             None => Ok(()),
         }
     }
 
-    /// Takes buckets that nobody owns, and hands over those that are more than a fair share, or are to
-    /// be moved to another group.
+    /// Takes free buckets, and hands over those beyond a fair share and those that must move to
+    /// another group.
     fn balance(&mut self, survey: &Survey) -> Result<(), FrontierError> {
-        // Another group is to have them, whatever is fair.
+        // Buckets that move belong to another group, whatever is fair.
         let moving = survey.moving.iter().copied();
-        let moving: Vec<i32> = moving.filter(|b| self.leaving.insert(*b)).collect();
+        let moving: Vec<i32> = moving
+            .filter(|bucket| self.leaving.insert(*bucket))
+            .collect();
         if !moving.is_empty() {
             self.news(SharedNews::Leave(moving));
         }
@@ -289,8 +294,9 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
         let fair = served.div_ceil(survey.group_living.max(1));
         let wanted = fair.saturating_sub(count).min(survey.free_buckets);
         if wanted > 0 {
-            // Before they are taken: what waits in them is not at rest.
-            self.be_at_work()?;
+            // Must happen before the buckets are taken: a worker with their pending URLs is not at
+            // rest.
+            self.note_work()?;
             let (_, origins) = self.frontier.take_free(wanted)?;
             self.news(SharedNews::Taken(origins));
             return Ok(());
@@ -298,9 +304,11 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
         let staying = count.saturating_sub(self.leaving.len() as u64);
         let surplus = usize::try_from(staying.saturating_sub(fair)).unwrap_or(usize::MAX);
         if surplus > 0 {
-            let staying = owned.into_iter().filter(|b| !self.leaving.contains(b));
+            let staying = owned
+                .into_iter()
+                .filter(|bucket| !self.leaving.contains(bucket));
             let staying: Vec<i32> = staying.collect();
-            // From all over: neighbours may be what a worker before handed over at once.
+            // Spread out: neighbours may have been handed over at once by a worker before.
             let each = staying.len().checked_div(surplus).unwrap_or(1);
             let leaving: Vec<i32> = staying
                 .into_iter()
@@ -314,7 +322,7 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
     }
 }
 
-/// Returns whether no worker has anything left to do, seen by one that has not.
+/// Whether no worker has anything left to do, as seen by a worker without work.
 fn is_over(survey: &Survey) -> bool {
     !survey.links_wait && survey.pending_open == 0
 }
@@ -324,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_a_crawl_is_over_when_no_worker_has_anything_to_do() {
+    fn a_crawl_is_over_when_no_worker_has_anything_to_do() {
         let survey = Survey {
             living: 2,
             ..Survey::default()

@@ -1,5 +1,5 @@
-//! Filters on documents by type, size and language: what comes of each document of a drawn web,
-//! and what it leads to, held against rules that the test states itself.
+//! Filters on documents by type, size and language. Checks the outcome and the links of each
+//! document of a generated web against rules stated by the test itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const DOCUMENTS: u64 = 60;
 const MIN: u64 = 200;
 const MAX: u64 = 400;
 
-/// An answer as the fetcher leaves it where a filter does not want all of it.
+/// Returns an answer as the fetcher does if a filter does not want all of it.
 pub(super) fn filtered(answer: Exchange, job: &Job, filter: Option<&BodyFilter>) -> Exchange {
     let Some(filter) = filter.filter(|_| job.request().is_filtered) else {
         return answer;
@@ -35,10 +35,10 @@ pub(super) fn filtered(answer: Exchange, job: &Job, filter: Option<&BodyFilter>)
             ..answer
         };
     }
-    let most = filter.at_most(answer.body.len() as u64) as usize;
-    match most < answer.body.len() {
+    let limit = filter.at_most(answer.body.len() as u64) as usize;
+    match limit < answer.body.len() {
         true => Exchange {
-            body: answer.body.slice(..most),
+            body: answer.body.slice(..limit),
             truncated: Some(Truncation::Length),
             ..answer
         },
@@ -52,7 +52,7 @@ struct Document {
     language: Option<&'static str>,
     links: Vec<u64>,
     body: String,
-    /// True if the server says the length before the body comes.
+    /// Whether the server announces the length.
     is_announced: bool,
 }
 
@@ -64,7 +64,7 @@ fn document(number: u64) -> Document {
         true => "text/html",
         false => types[(draw(2) % 3) as usize],
     };
-    // A crawl begins in a language that it does not keep.
+    // The crawl begins in an unwanted language.
     let language = match draw(3) % 3 {
         _ if !is_html => None,
         _ if number == 0 => Some("fr"),
@@ -102,8 +102,8 @@ fn document(number: u64) -> Document {
     }
 }
 
-/// The outcome of a document: the bytes that are read of it, why it is unwanted, and whether its
-/// links are followed.
+/// Returns the expected outcome of a document: the number of bytes read, why it is unwanted, and
+/// whether its links are followed.
 fn expected(number: u64, filter: &ContentFilter) -> (u64, Option<String>, bool) {
     let Document {
         content_type,
@@ -139,7 +139,7 @@ fn expected(number: u64, filter: &ContentFilter) -> (u64, Option<String>, bool) 
     (bytes, foreign.or(of_type).or(too_short), !is_foreign)
 }
 
-/// The web; it does not change.
+/// The web, which does not change.
 struct Web;
 
 fn number(path: &str) -> Option<u64> {
@@ -149,34 +149,34 @@ fn number(path: &str) -> Option<u64> {
 impl Servers for Web {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
         let url = job.url();
-        let found: Answer = match number(url.path()) {
+        let answer: Answer = match number(url.path()) {
             Some(number) => {
                 let document = document(number);
-                let found = answer(200, &document.body);
-                let found = found.with("content-type", document.content_type);
+                let answer = answer(200, &document.body);
+                let answer = answer.with("content-type", document.content_type);
                 match document.is_announced {
-                    true => found.with("content-length", &document.body.len().to_string()),
-                    false => found,
+                    true => answer.with("content-length", &document.body.len().to_string()),
+                    false => answer,
                 }
             }
             None => answer(404, ""),
         };
-        found.result(url, now)
+        answer.result(url, now)
     }
 }
 
-/// The documents that come, with their bytes and why they are unwanted.
+/// The fetched documents, with their length and why they are unwanted.
 type Came = BTreeMap<u64, (u64, Option<String>)>;
 
 fn reachable(filter: &ContentFilter) -> Came {
-    let (mut came, mut open) = (Came::new(), vec![0]);
+    let (mut fetched, mut open) = (Came::new(), vec![0]);
     while let Some(number) = open.pop() {
         let (bytes, unwanted, is_followed) = expected(number, filter);
-        if came.insert(number, (bytes, unwanted)).is_none() && is_followed {
+        if fetched.insert(number, (bytes, unwanted)).is_none() && is_followed {
             open.extend(document(number).links);
         }
     }
-    came
+    fetched
 }
 
 fn crawl(filter: &ContentFilter) -> Came {
@@ -197,7 +197,7 @@ fn crawl(filter: &ContentFilter) -> Came {
     let rows = rows::<PageRow>(dir.path(), "pages.jsonl").into_iter();
     let rows = rows.map(|row| {
         assert_eq!((row.error, row.status), (None, Some(200)), "{}", row.url);
-        // Of what was not read there is no digest.
+        // Unread bodies have no digest.
         assert_eq!(row.digest.is_some(), row.bytes > 0, "{}", row.url);
         let path = row.url.strip_prefix("http://a.example").unwrap();
         let document = document(number(path).unwrap());
@@ -208,9 +208,9 @@ fn crawl(filter: &ContentFilter) -> Came {
         let is_too_long = row.unwanted.as_deref() == Some("max-size 400");
         let looks_like = (row.bytes > 0 && !is_too_long).then_some(looks_like);
         assert_eq!(row.detected_type.as_deref(), looks_like, "{}", row.url);
-        // Told where it was asked for: of what is read, and is no seed.
-        let is_told = !filter.languages.is_empty() && row.depth > 0 && !is_too_long;
-        let language = language.filter(|_| is_told);
+        // Detected only if languages are filtered, and only for pages that are read and not seeds.
+        let has_language = !filter.languages.is_empty() && row.depth > 0 && !is_too_long;
+        let language = language.filter(|_| has_language);
         assert_eq!(row.language.as_deref(), language, "{}", row.url);
         (number(path).unwrap(), (row.bytes, row.unwanted))
     });
@@ -218,7 +218,7 @@ fn crawl(filter: &ContentFilter) -> Came {
 }
 
 #[test]
-fn ours_what_is_unwanted_is_told_in_each_row_and_leads_on_as_documented() {
+fn rows_state_why_a_document_is_unwanted_and_its_links_are_followed_as_documented() {
     let mut reasons = BTreeMap::new();
     let types: [&[&str]; 3] = [&[], &["text/html"], &["application/pdf", "image/*"]];
     for types in types {
@@ -230,9 +230,9 @@ fn ours_what_is_unwanted_is_told_in_each_row_and_leads_on_as_documented() {
                     max_size,
                     languages: languages.iter().map(|tag| tag.parse().unwrap()).collect(),
                 };
-                let came = crawl(&filter);
-                assert_eq!(came, reachable(&filter), "{filter:?}");
-                for (_, unwanted) in came.values() {
+                let fetched = crawl(&filter);
+                assert_eq!(fetched, reachable(&filter), "{filter:?}");
+                for (_, unwanted) in fetched.values() {
                     *reasons.entry(unwanted.clone()).or_insert(0) += 1;
                 }
             }

@@ -1,4 +1,4 @@
-//! Pages off the scope: how far a crawl goes out, and what its rows say of that.
+//! Pages off scope: how far a crawl goes, and how its rows show that.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::summary::Ended;
 const HOME: &str = "http://h0.example/";
 const SEED: u64 = 11;
 
-/// The pages that a page of the web links to, but for those that robots.txt excludes.
+/// Returns the pages that a page links to, except those that robots.txt excludes.
 fn links(url: &str) -> Vec<String> {
     let web = Web {
         seed: SEED,
@@ -35,7 +35,7 @@ fn links(url: &str) -> Vec<String> {
     urls.filter(|url| !url.ends_with("/p0")).collect()
 }
 
-/// The pages that were fetched, each with its hops and the page that led there.
+/// Crawls, and returns the fetched pages, each with its hops and the page that led there.
 fn crawl(hops_off: u8) -> (BTreeMap<String, (u8, Option<String>)>, Played) {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
@@ -54,23 +54,23 @@ fn crawl(hops_off: u8) -> (BTreeMap<String, (u8, Option<String>)>, Played) {
     (rows.collect(), played)
 }
 
-/// The pages within the scope, all of 0 hops.
+/// Returns the pages within the scope, all with 0 hops.
 fn within() -> BTreeMap<String, u8> {
-    let mut found = BTreeMap::from([(format!("{HOME}p1"), 0)]);
-    let mut open: Vec<String> = found.keys().cloned().collect();
+    let mut pages = BTreeMap::from([(format!("{HOME}p1"), 0)]);
+    let mut open: Vec<String> = pages.keys().cloned().collect();
     while let Some(url) = open.pop() {
         let inner = links(&url);
         for url in inner.into_iter().filter(|url| url.starts_with(HOME)) {
-            if found.insert(url.clone(), 0).is_none() {
+            if pages.insert(url.clone(), 0).is_none() {
                 open.push(url);
             }
         }
     }
-    found
+    pages
 }
 
 #[test]
-fn ours_one_hop_off_the_scope_is_what_its_pages_link_to_and_no_more() {
+fn one_hop_off_scope_covers_exactly_the_links_of_pages_in_scope() {
     let mut expected = within();
     let (none, _) = crawl(0);
     let hops = |rows: &BTreeMap<String, (u8, Option<String>)>| -> BTreeMap<String, u8> {
@@ -84,12 +84,12 @@ fn ours_one_hop_off_the_scope_is_what_its_pages_link_to_and_no_more() {
     let (one, played) = crawl(1);
     assert!(expected.len() > within().len());
     assert_eq!(hops(&one), expected);
-    let mut asked = played.requests.iter();
-    assert!(asked.all(|row| row.purpose != "sitemap" || row.host == "h0.example"));
+    let mut requests = played.requests.iter();
+    assert!(requests.all(|row| row.purpose != "sitemap" || row.host == "h0.example"));
 }
 
 #[test]
-fn ours_each_hop_off_the_scope_begins_where_the_one_before_ends() {
+fn each_hop_off_scope_begins_where_the_previous_one_ends() {
     let (rows, _) = crawl(2);
     let (one, _) = crawl(1);
     assert!(rows.len() > one.len());
@@ -104,7 +104,7 @@ fn ours_each_hop_off_the_scope_begins_where_the_one_before_ends() {
         }
     }
     for (url, (hops, _)) in &one {
-        let found = rows.get(url).map(|(hops, _)| *hops);
-        assert!(found >= Some(*hops), "{url}");
+        let hops_here = rows.get(url).map(|(hops, _)| *hops);
+        assert!(hops_here >= Some(*hops), "{url}");
     }
 }

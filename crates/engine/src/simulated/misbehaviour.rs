@@ -1,5 +1,5 @@
-//! Servers that answer in other ways than 200, in virtual time: what is asked for when, and what
-//! becomes of it.
+//! Servers that do not simply answer 200, in virtual time: when their URLs are requested, and with
+//! what outcome.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const ROBOTS: &str = "http://a.example/robots.txt";
 const SEED: &str = "http://a.example/";
 
 #[test]
-fn ours_a_url_whose_exchange_failed_is_tried_again_where_that_may_help() {
+fn a_failed_url_is_retried_if_that_may_help() {
     for (name, reply, expected) in [
         (
             "500",
@@ -175,7 +175,7 @@ fn ours_a_url_whose_exchange_failed_is_tried_again_where_that_may_help() {
             "#]],
         ),
     ] {
-        let told = crawl(
+        let report = crawl(
             |config| {
                 config.sitemaps = false;
                 config.retries = 1;
@@ -183,13 +183,13 @@ fn ours_a_url_whose_exchange_failed_is_tried_again_where_that_may_help() {
             },
             &[(ROBOTS, vec![answer(200, "")]), (SEED, reply)],
         );
-        expected.assert_eq(&format!("{name}\n{told}"));
+        expected.assert_eq(&format!("{name}\n{report}"));
     }
 }
 
 #[test]
-fn ours_the_target_of_a_seeds_redirect_joins_the_scope_and_that_of_a_page_does_not() {
-    let told = crawl(
+fn only_redirects_of_seeds_extend_the_scope() {
+    let report = crawl(
         |config| {
             config.sitemaps = false;
             config.scope.mode = ScopeMode::Host;
@@ -228,11 +228,11 @@ fn ours_the_target_of_a_seeds_redirect_joins_the_scope_and_that_of_a_page_does_n
         5 pages, 0 failed, 1 seeds, 0 pending
         Finished, after 4 s
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&report);
 }
 
 #[test]
-fn ours_a_page_that_killed_the_program_is_read_last_and_alone_or_never() {
+fn a_page_that_crashed_the_program_is_read_last_and_alone_or_never() {
     let links: String = (1..6).map(|n| format!("<a href=/{n}>{n}</a>")).collect();
     let urls = [1, 2, 3, 4, 5].map(|n| format!("http://a.example/{n}"));
     let answers = [(SEED, vec![page(&links)])];
@@ -241,7 +241,7 @@ fn ours_a_page_that_killed_the_program_is_read_last_and_alone_or_never() {
         .into_iter()
         .map(|(url, deaths): (usize, u32)| (canonicalize(None, &urls[url]).unwrap(), deaths))
         .collect();
-    let (_, told) = Scenario::default().run(
+    let (_, report) = Scenario::default().run(
         |config| config.politeness.per_host = 4,
         |coordinator| coordinator.suspect(deaths.clone()),
         &answers,
@@ -263,11 +263,11 @@ fn ours_a_page_that_killed_the_program_is_read_last_and_alone_or_never() {
         6 pages, 5 failed, 1 seeds, 0 pending
         Finished, after 1 s
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&report);
 }
 
 #[test]
-fn ours_requests_under_way_are_given_up_when_the_time_is_over() {
+fn requests_in_flight_are_given_up_when_the_time_is_over() {
     let scenario = Scenario::default();
     let slow = |answer: Answer| vec![answer.after(60)];
     let (_, first) = scenario.run(
@@ -311,7 +311,7 @@ fn ours_requests_under_way_are_given_up_when_the_time_is_over() {
 }
 
 #[test]
-fn ours_a_host_is_full_when_its_budget_is_spent_whatever_the_scheme() {
+fn a_host_budget_counts_both_schemes() {
     let links: String = (1..6)
         .map(|n| format!("<a href=/{n}>{n}</a><a href=https://a.example/{n}>{n}</a>"))
         .collect();
@@ -406,7 +406,7 @@ fn ours_a_host_is_full_when_its_budget_is_spent_whatever_the_scheme() {
             "#]],
         ),
     ] {
-        let told = crawl(
+        let report = crawl(
             |config| {
                 config.sitemaps = false;
                 config.politeness.per_host = 3;
@@ -414,12 +414,12 @@ fn ours_a_host_is_full_when_its_budget_is_spent_whatever_the_scheme() {
             },
             &[(SEED, vec![page(&links)])],
         );
-        expected.assert_eq(&format!("{name}\n{told}"));
+        expected.assert_eq(&format!("{name}\n{report}"));
     }
 }
 
 #[test]
-fn ours_a_parked_host_is_named_at_the_end() {
+fn a_parked_host_is_listed_at_the_end() {
     let scenario = Scenario {
         commands: vec![(
             0,
@@ -427,10 +427,10 @@ fn ours_a_parked_host_is_named_at_the_end() {
         )],
         ..Scenario::default()
     };
-    let (_, told) = scenario.run(|_| {}, |_| {}, &[(SEED, vec![page("")])]);
+    let (_, report) = scenario.run(|_| {}, |_| {}, &[(SEED, vec![page("")])]);
     expect![[r#"
         0 pages, 0 failed, 0 seeds, 1 pending
         unreachable: a.example until None, it is parked, after 0 s
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&report);
 }

@@ -1,5 +1,5 @@
-//! The crawl loop in virtual time: a drawn web of many hosts, whole crawls in a moment, and the
-//! same seed gives the same requests.
+//! The crawl loop in virtual time: whole crawls of a generated web of many hosts, run in an
+//! instant. The same seed gives the same requests.
 
 mod content_filter;
 mod hops;
@@ -61,12 +61,12 @@ use crate::write::Writer;
 
 const HOSTS: u64 = 60;
 const PAGES: u64 = 12;
-/// All hosts are there.
+/// The address of all hosts.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
-/// A moment in 2026.
+/// A time in 2026.
 const START: Tick = Tick::from_micros(1_795_000_000_000_000);
 
-/// A number that follows from others, evenly spread.
+/// Derives an evenly distributed number from others.
 fn drawn(seed: u64, what: &[u64]) -> u64 {
     let mix = |sum: u64, part: &u64| {
         let mixed = (sum ^ part).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -75,14 +75,14 @@ fn drawn(seed: u64, what: &[u64]) -> u64 {
     what.iter().fold(seed ^ 0x5DEE_CE66, mix)
 }
 
-/// A web that is computed from its seed.
+/// A web computed from its seed.
 struct Web {
     seed: u64,
-    /// The first host has a calendar, which has no end.
+    /// Whether the first host has an endless calendar.
     has_calendar: bool,
     /// The number of requests for each URL.
     asked: BTreeMap<String, u64>,
-    /// Bytes that each page has beside its links.
+    /// Extra bytes in each page.
     padding: usize,
 }
 
@@ -96,7 +96,8 @@ impl Web {
         format!("User-agent: *\nDisallow: /p0\n{delay}")
     }
 
-    /// Ten links, most to the own host; each page leads to the next, so all are reached.
+    /// Returns a page with ten links, most of them to its own host. Each page links to the next, so
+    /// all are reachable.
     fn page(&self, host: u64, page: u64) -> String {
         let mut html = format!("<a href=/p{}>next</a>", page % PAGES + 1);
         for link in 0..9 {
@@ -152,11 +153,11 @@ impl Web {
 
 /// The servers of a crawl.
 trait Servers {
-    /// The end of an exchange that begins now.
+    /// Returns the result of an exchange that begins now.
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure>;
 
-    /// Returns whether messages to the writer overtake each other, as they do where reader threads
-    /// pass them on.
+    /// Whether messages to the writer overtake each other, as they do when reader threads pass them
+    /// on.
     fn is_overtaking(&self) -> bool {
         false
     }
@@ -215,7 +216,7 @@ fn config(dir: &Path) -> Config {
     }
 }
 
-/// An answer under way, the soonest first.
+/// An answer in flight, ordered by its end.
 struct Flight {
     ends: Tick,
     number: u64,
@@ -242,36 +243,36 @@ impl Ord for Flight {
     }
 }
 
-/// The view of a person who steers: the time, and the requests that ended.
+/// The operator who steers: gets the time and the ended requests, and returns commands.
 type Person<'a> = dyn FnMut(Tick, &[RequestRow]) -> Vec<Command> + 'a;
 
 /// The result of a crawl.
 struct Played {
-    /// In order of their ends.
+    /// Ordered by end.
     requests: Vec<RequestRow>,
     totals: Totals,
     ended: Ended,
-    /// The result of each command, in their order.
+    /// The result of each command, in order.
     answers: Vec<Result<CommandAnswer, Refused>>,
-    /// The row that each change of the rules left in the log.
+    /// The log row of each change of the rules.
     rereads: Vec<DelayRow>,
     ended_at: Tick,
-    /// The most bytes that waited for the reader at a time.
+    /// The maximum number of bytes waiting for the reader at any time.
     most_waiting: usize,
-    /// URLs whose pages came back from the reader as they were.
+    /// URLs whose pages the reader gave back unread.
     given_back: BTreeSet<String>,
 }
 
-/// Pages of a web, and their reader.
+/// The pages of a web, and how fast they are read.
 #[derive(Clone, Copy, Default)]
 struct Pages {
-    /// Bytes that each has beside its links.
+    /// Extra bytes in each page.
     padding: usize,
-    /// The time that each takes the reader.
+    /// The reading time of each page.
     takes: Duration,
 }
 
-/// A whole crawl that nobody steers; its requests, in order of their ends.
+/// Runs a whole crawl without commands. Returns its requests, ordered by end.
 fn crawl(seed: u64) -> (Vec<RequestRow>, Totals) {
     let dir = tempfile::tempdir().unwrap();
     let frontier = Arc::new(MemoryFrontier::new());
@@ -286,7 +287,7 @@ fn crawl(seed: u64) -> (Vec<RequestRow>, Totals) {
     (played.requests, played.totals)
 }
 
-/// A run over a frontier, steered by a person.
+/// Runs a crawl over a frontier, steered by an operator.
 fn play(
     config: Config,
     frontier: Arc<MemoryFrontier>,
@@ -328,13 +329,13 @@ struct Run<'a> {
     frontier: Arc<MemoryFrontier>,
     seed: u64,
     round: Round,
-    /// The time that each page takes the reader.
+    /// The reading time of each page.
     page_takes: Duration,
-    /// Takes up what earlier runs left.
+    /// Restores the state that earlier runs left.
     earlier: &'a mut dyn FnMut(&mut Coordinator),
 }
 
-/// Where nothing happens any more but by the doing of the person who steers, hours pass.
+/// Plays a run. Hours pass if nothing can happen until the operator acts.
 fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) -> Played {
     let Run {
         config,
@@ -368,10 +369,10 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
     let traps = SharedTraps::new(&config.traps, None);
     let sampling = Sampling::open(&config, &*frontier).unwrap();
     let mut writer = Writer::new(shared, files, Totals::default(), visits, scope_seeds)
-        .watching(traps.clone())
-        .sampling(sampling.clone());
+        .with_traps(traps.clone())
+        .with_sampling(sampling.clone());
     let (reader, mut encoder) = (
-        PageReader::new(&config, &visits).asking(Arc::clone(&frontier), traps.clone()),
+        PageReader::new(&config, &visits).with_crawl_state(Arc::clone(&frontier), traps.clone()),
         PageEncoder::new(&config, &visits),
     );
     let parked_frontier = Arc::clone(&frontier);
@@ -493,9 +494,9 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
         }
         let Next::Wait(wake) = next else { break };
         let first = flights.peek().map(|flight: &Flight| flight.ends);
-        let other = [wake, slow_reader.ends()].into_iter().flatten().min();
-        match (first, other) {
-            (Some(ends), other) if other.is_none_or(|other| ends <= other) => {
+        let timer = [wake, slow_reader.ends()].into_iter().flatten().min();
+        match (first, timer) {
+            (Some(ends), timer) if timer.is_none_or(|timer| ends <= timer) => {
                 now = ends;
                 let flight = flights.pop().unwrap();
                 let event =
@@ -503,7 +504,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
                 coordinator.handle(now, event, &mut effects);
                 coordinator.check_invariants();
             }
-            (_, Some(other)) => now = other,
+            (_, Some(timer)) => now = timer,
             (_, None) => now = now + Duration::from_secs(3600),
         }
         let days = now.since(START).as_secs() / 86_400;
@@ -523,7 +524,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
 }
 
 #[test]
-fn every_page_once_and_every_pace_kept_in_virtual_time() {
+fn every_page_is_fetched_once_and_every_pace_is_kept() {
     for seed in 0..2 {
         let (requests, totals) = crawl(seed);
         let web = Web {
@@ -532,7 +533,7 @@ fn every_page_once_and_every_pace_kept_in_virtual_time() {
             asked: BTreeMap::new(),
             padding: 0,
         };
-        // Each host: /p1 to /p12; /p0 is excluded, the guessed sitemap has no row.
+        // Each host has /p1 to /p12. /p0 is excluded, and the guessed sitemap has no row.
         assert_eq!(totals.pages, HOSTS * PAGES, "seed {seed}");
         assert!(requests.iter().all(|row| !row.url.ends_with("/p0")));
         let mut last: BTreeMap<&str, &RequestRow> = BTreeMap::new();
@@ -545,7 +546,7 @@ fn every_page_once_and_every_pace_kept_in_virtual_time() {
                 () => 1000,
             };
             if let Some(before) = last.insert(&row.host, row) {
-                // What robots.txt asks for is known once it was read.
+                // The pace of robots.txt applies once robots.txt was read.
                 let pace = if before.purpose == "robots" {
                     1000
                 } else {
@@ -571,7 +572,7 @@ fn the_same_seed_gives_the_same_requests() {
     assert_ne!(crawl(8).0, one);
 }
 
-/// The counters, the leases that the trap gate counts among them, are compared after each event.
+/// Compares the counters, including the trap gate's count of leases, after each event.
 #[test]
 fn a_space_without_end_is_left_and_every_lease_is_counted() {
     let dir = tempfile::tempdir().unwrap();

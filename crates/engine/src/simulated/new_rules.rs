@@ -1,4 +1,4 @@
-//! Rules that are taken over while a simulated crawl runs.
+//! Rules that change while a simulated crawl runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,8 +40,8 @@ fn played(frontier: &Arc<MemoryFrontier>, script: &[(usize, Rules)]) -> (Played,
     played_within(Budgets::default(), frontier, script)
 }
 
-/// A crawl that takes rules over as soon as so many requests ended, and the moments at which it
-/// did.
+/// Runs a crawl that changes its rules once this many requests have ended. Also returns the times
+/// of the changes.
 fn played_within(
     budgets: Budgets,
     frontier: &Arc<MemoryFrontier>,
@@ -67,7 +67,7 @@ fn played_within(
     (played, moments)
 }
 
-/// The gap before each request that began at this moment or after, of the same host.
+/// Returns the gaps before requests that began between these times, host by host.
 fn gaps(requests: &[RequestRow], from: u64, until: u64) -> Vec<u64> {
     let mut gaps = Vec::new();
     for host in 0..HOSTS {
@@ -81,7 +81,7 @@ fn gaps(requests: &[RequestRow], from: u64, until: u64) -> Vec<u64> {
 }
 
 #[test]
-fn ours_what_waits_and_is_newly_excluded_is_not_asked_for_and_a_longer_delay_holds_at_once() {
+fn new_exclusions_apply_to_pending_urls_and_longer_delays_at_once() {
     let frontier = Arc::new(MemoryFrontier::new());
     let new = rules(5 * SECOND, &["/p7$"], &["h3.example"]);
     let (played, moments) = played(&frontier, &[(200, new)]);
@@ -95,26 +95,26 @@ fn ours_what_waits_and_is_newly_excluded_is_not_asked_for_and_a_longer_delay_hol
         .collect();
     assert!(later.len() > 100);
     for row in &later {
-        // Its robots.txt neither.
+        // Not even its robots.txt is fetched.
         assert_ne!(row.host, "h3.example", "{row:?}");
         assert!(!row.url.ends_with("/p7"), "{row:?}");
     }
     let gaps = gaps(&played.requests, from + 1, u64::MAX);
     assert!(gaps.len() > 100 && gaps.iter().all(|gap| *gap >= 5_000));
     let state = |url: &str| {
-        let known = frontier.known(&canonicalize(None, url).unwrap()).unwrap();
-        known.map(|known| known.state)
+        let record = frontier.known(&canonicalize(None, url).unwrap()).unwrap();
+        record.map(|record| record.state)
     };
-    let asked = |url: &str| played.requests.iter().any(|row| row.url == url);
+    let is_requested = |url: &str| played.requests.iter().any(|row| row.url == url);
     let excluded = (0..HOSTS).filter(|host| {
         let url = format!("http://h{host}.example/p7");
-        let why = match state(&url) {
-            Some(KnownState::Excluded(why)) => why,
+        let exclusion = match state(&url) {
+            Some(KnownState::Excluded(exclusion)) => exclusion,
             Some(_) => {
-                assert!(asked(&url));
+                assert!(is_requested(&url));
                 return false;
             }
-            // Nobody names it any more.
+            // Nothing lists it any more.
             None => return false,
         };
         let rule = match host {
@@ -122,7 +122,7 @@ fn ours_what_waits_and_is_newly_excluded_is_not_asked_for_and_a_longer_delay_hol
             _ => "exclude /p7$",
         };
         assert_eq!(
-            (why.reason, why.rule.as_deref()),
+            (exclusion.reason, exclusion.rule.as_deref()),
             (Reason::Scope, Some(rule))
         );
         true
@@ -138,7 +138,7 @@ fn ours_what_waits_and_is_newly_excluded_is_not_asked_for_and_a_longer_delay_hol
 }
 
 #[test]
-fn ours_a_shorter_delay_ends_no_gap_under_way_and_what_was_excluded_stays_so() {
+fn a_shorter_delay_does_not_cut_the_current_gap_and_exclusions_stay() {
     let frontier = Arc::new(MemoryFrontier::new());
     let slower = rules(20 * SECOND, &[], &["h3.example"]);
     let quicker = rules(SECOND, &[], &[]);
@@ -179,7 +179,7 @@ fn ours_a_shorter_delay_ends_no_gap_under_way_and_what_was_excluded_stays_so() {
 }
 
 #[test]
-fn ours_rules_that_can_not_be_read_change_nothing() {
+fn unreadable_rules_change_nothing() {
     let frontier = Arc::new(MemoryFrontier::new());
     let (played, _) = played(&frontier, &[(100, rules(9 * SECOND, &["("], &[]))]);
     assert_eq!(played.ended, Ended::Finished);
@@ -193,7 +193,7 @@ fn ours_rules_that_can_not_be_read_change_nothing() {
     );
 }
 
-/// Rules that are those of [`config`] but for their budgets.
+/// Returns the rules of [`config`] with these budgets.
 fn with_budgets(budgets: Budgets) -> Rules {
     Rules {
         budgets,
@@ -215,12 +215,12 @@ fn per_host(max_pages: u64) -> Budgets {
     }
 }
 
-/// Returns whether a request came to a page: an answer of 503 is tried again.
+/// Whether a request fetched a page. A 503 is retried.
 fn is_page(row: &RequestRow) -> bool {
     row.purpose == "page" && row.status == Some(200)
 }
 
-/// The pages that came from some hosts.
+/// Returns the number of pages fetched from these hosts.
 fn pages_of(played: &Played, hosts: std::ops::Range<u64>) -> u64 {
     let names: Vec<_> = hosts.map(|host| format!("h{host}.example")).collect();
     let pages = played.requests.iter().filter(|row| is_page(row));
@@ -228,13 +228,13 @@ fn pages_of(played: &Played, hosts: std::ops::Range<u64>) -> u64 {
 }
 
 #[test]
-fn ours_a_budget_that_is_raised_has_full_hosts_asked_again() {
+fn a_raised_budget_reopens_full_hosts() {
     let frontier = Arc::new(MemoryFrontier::new());
     let (whole, _) = played(&frontier, &[]);
     let frontier = Arc::new(MemoryFrontier::new());
     let (held, _) = played_within(per_host(2), &frontier, &[]);
     assert_eq!(held.ended, Ended::Budget("max-pages-per-host"));
-    // When its first hosts are full.
+    // At a time when the first hosts have spent their budget.
     let frontier = Arc::new(MemoryFrontier::new());
     let more = [
         (60, with_budgets(per_host(5))),
@@ -256,7 +256,7 @@ fn ours_a_budget_that_is_raised_has_full_hosts_asked_again() {
 }
 
 #[test]
-fn ours_what_was_spent_counts_against_budgets_that_come_while_the_crawl_runs() {
+fn earlier_requests_count_against_new_budgets() {
     let group = |name: &str, max_pages: u64| {
         Arc::new(HostGroup {
             name: name.to_owned(),
@@ -273,26 +273,26 @@ fn ours_what_was_spent_counts_against_budgets_that_come_while_the_crawl_runs() {
         }
         budgets
     };
-    // Few hosts are in memory, so most of what was spent is read from the state.
-    for (at, hosts, most) in [(150, 10..30, 70), (300, 0..60, 400), (500, 5..8, 30)] {
+    // Few hosts are in memory, so most of the spent budgets are read from the state.
+    for (at, hosts, max_pages) in [(150, 10..30, 70), (300, 0..60, 400), (500, 5..8, 30)] {
         let frontier = Arc::new(MemoryFrontier::new());
-        let new = with_budgets(budgets(hosts.clone(), most));
+        let new = with_budgets(budgets(hosts.clone(), max_pages));
         let (played, moments) = played(&frontier, &[(at, new)]);
         let before = played.requests.iter().filter(|row| row.end <= moments[0]);
         let before = before.filter(|row| is_page(row)).count() as u64;
         assert!(before > 20, "{before}");
-        assert_eq!(pages_of(&played, hosts.clone()), most, "{hosts:?}");
+        assert_eq!(pages_of(&played, hosts.clone()), max_pages, "{hosts:?}");
         assert_eq!(
             played.ended,
             Ended::GroupBudget("max-pages of group some".to_owned())
         );
-        // Other hosts are asked for all that they have.
-        let others = (0..HOSTS).filter(|host| !hosts.contains(host));
-        for host in others {
+        // Other hosts are crawled completely.
+        let unlimited = (0..HOSTS).filter(|host| !hosts.contains(host));
+        for host in unlimited {
             assert_eq!(pages_of(&played, host..host + 1), PAGES, "h{host}");
         }
     }
-    // One of the whole crawl ends it.
+    // A budget of the whole crawl ends it.
     let frontier = Arc::new(MemoryFrontier::new());
     let new = with_budgets(Budgets {
         max_pages: Some(240),

@@ -1,5 +1,5 @@
-//! What a plan says of a crawl, and what that crawl then costs: over sites of the test web, whose
-//! answers are its own and whose time is virtual.
+//! Compares a plan with the crawl that follows, over sites of the test web with their real answers
+//! and virtual time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ use crate::revisit::visit::Round;
 
 const SITES: u32 = 50;
 
-/// The sites of a test web. Each answers after a time of its own, more or less.
+/// The sites of a test web. Each takes roughly its own time to answer.
 struct Sites<'w>(&'w TestWeb);
 
 impl Servers for Sites<'_> {
@@ -43,7 +43,7 @@ impl Servers for Sites<'_> {
     }
 }
 
-/// One GET on a connection of its own.
+/// Sends one GET on a new connection.
 fn get(web: &TestWeb, host: u32, path: &str) -> Answer {
     let mut stream = TcpStream::connect(web.address(host)).unwrap();
     stream
@@ -61,7 +61,7 @@ fn get(web: &TestWeb, host: u32, path: &str) -> Answer {
     answer(status, body).with("content-type", kind.map_or("text/html", |(_, kind)| kind))
 }
 
-/// Sites of many sizes with complete sitemaps; every fifth asks for a pace.
+/// Starts sites of many sizes with complete sitemaps. Every fifth sets a crawl delay.
 fn web() -> TestWeb {
     let web = TestWeb::builder().seed(16).hosts(SITES).pages(40);
     let web = web.mix(LinkMix::plain()).gzip(false).start();
@@ -76,7 +76,7 @@ fn web() -> TestWeb {
     web
 }
 
-/// A run over all sites, with its rows.
+/// Runs a crawl over all sites, and returns its directory.
 fn run(web: &TestWeb, change: impl FnOnce(&mut Config)) -> (TempDir, Played) {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
@@ -103,8 +103,8 @@ fn run(web: &TestWeb, change: impl FnOnce(&mut Config)) -> (TempDir, Played) {
 
 fn plan_of(web: &TestWeb, earlier: Option<&Path>) -> crawl_records::Plan {
     let (dir, played) = run(web, |config| config.extent = Extent::Plan);
-    let asked = played.requests.iter().map(|row| row.purpose.as_str());
-    for purpose in asked {
+    let purposes = played.requests.iter().map(|row| row.purpose.as_str());
+    for purpose in purposes {
         assert!(matches!(purpose, "robots" | "sitemap"), "{purpose}");
     }
     let settings = PlanSettings {
@@ -115,7 +115,7 @@ fn plan_of(web: &TestWeb, earlier: Option<&Path>) -> crawl_records::Plan {
     crawl_records::plan(dir.path(), earlier, &settings).unwrap()
 }
 
-/// Seconds from the first request of each host to the end of its last.
+/// Returns the seconds from the first request of each host to the end of the last.
 fn seconds_by_host(played: &Played) -> BTreeMap<&str, f64> {
     let mut times: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for row in &played.requests {
@@ -134,7 +134,7 @@ fn near(estimate: &Estimate, truth: f64, what: &str) {
     assert!(off < 0.1, "{what}: {expected} expected, {truth} in truth");
 }
 
-/// A crawl that draws so many pages of each site at random.
+/// Runs a crawl that draws this many pages of each site at random.
 fn pilot(web: &TestWeb, pages: usize) -> TempDir {
     let (pilot, _) = run(web, |config| {
         config.sample = Some(SampleMethod::Draw(SampleDesign {
@@ -145,16 +145,17 @@ fn pilot(web: &TestWeb, pages: usize) -> TempDir {
     pilot
 }
 
-/// The sites of which a plan says a number of bytes. Each number is within a tenth of what the site
-/// sent, and each range holds that and says why it is none.
+/// Counts the sites for which the plan has a number of bytes. Checks that each number is within a
+/// tenth of the bytes sent, and that each range contains them and gives the reason for being a
+/// range.
 fn sites_with_a_number(plan: &crawl_records::Plan, truth: &BTreeMap<&str, &HostReport>) -> usize {
     assert_eq!(plan.hosts.len(), SITES as usize);
-    let mut told = 0;
+    let mut numbered = 0;
     for host in &plan.hosts {
         let sent = truth[host.host.as_str()].bytes as f64;
         let bytes = &host.bytes;
         if bytes.expected.is_some() {
-            told += 1;
+            numbered += 1;
             near(bytes, sent, &host.host);
             continue;
         }
@@ -162,12 +163,12 @@ fn sites_with_a_number(plan: &crawl_records::Plan, truth: &BTreeMap<&str, &HostR
         let is_in = bytes.least <= sent && sent <= bytes.most.unwrap();
         assert!(is_in, "{}: {sent} is not in {bytes:?}", host.host);
     }
-    told
+    numbered
 }
 
-/// Takes some 20 seconds.
+/// Takes about 20 seconds.
 #[test]
-fn ours_a_plan_is_within_a_tenth_of_the_crawl_that_follows() {
+fn a_plan_is_within_a_tenth_of_the_crawl_that_follows() {
     let web = web();
     let (dir, played) = run(&web, |_| {});
     let report = crawl_records::report(dir.path()).unwrap();
@@ -178,7 +179,7 @@ fn ours_a_plan_is_within_a_tenth_of_the_crawl_that_follows() {
         .collect();
     let sent = report.pages.bytes as f64;
 
-    // Sizes of pages are known only where some were fetched.
+    // Page sizes are known only if some pages were fetched.
     let plan = plan_of(&web, Some(pilot(&web, 24).path()));
     assert_eq!(plan.requests, report.requests.total);
     let took = played.ended_at.since(START).as_secs_f64();
@@ -186,7 +187,7 @@ fn ours_a_plan_is_within_a_tenth_of_the_crawl_that_follows() {
     let seconds = seconds_by_host(&played);
     for host in &plan.hosts {
         let truth = truth[host.host.as_str()];
-        // The sitemap is a row, too.
+        // The sitemap has a row, too.
         assert_eq!(host.pages + host.sitemaps, truth.pages, "{}", host.host);
         let hours = seconds[host.host.as_str()] / 3600.0;
         near(&host.hours, hours, &host.host);
@@ -194,12 +195,13 @@ fn ours_a_plan_is_within_a_tenth_of_the_crawl_that_follows() {
     assert_eq!(sites_with_a_number(&plan, &truth), SITES as usize);
     near(&plan.bytes, sent, "bytes");
 
-    // Few pages of a site tell a range, and those of all sites together a number.
+    // A few pages of each site give a range, but those of all sites together give a number.
     let plan = plan_of(&web, Some(pilot(&web, 8).path()));
     assert!(sites_with_a_number(&plan, &truth) < SITES as usize);
     near(&plan.bytes, sent, "bytes");
 
-    // The first pages that a crawl meets have more links than others, and tell less.
+    // The first pages that a crawl finds have more links than others, so they are less
+    // representative.
     let (first, _) = run(&web, |config| {
         config.budgets.per_host.max_pages = Some(16);
     });
@@ -208,14 +210,14 @@ fn ours_a_plan_is_within_a_tenth_of_the_crawl_that_follows() {
     let mut whys = plan.hosts.iter().map(|host| &host.bytes.why);
     assert!(whys.any(|why| why.contains("not drawn at random")));
 
-    // Of a crawl that had them all, the next one knows their sizes.
+    // After a complete crawl the next plan knows all sizes.
     let plan = plan_of(&web, Some(dir.path()));
     assert_eq!(sites_with_a_number(&plan, &truth), SITES as usize);
     assert_eq!(plan.bytes.expected, Some(sent));
 }
 
 #[test]
-fn ours_a_plan_that_measured_no_page_says_no_number_of_bytes() {
+fn a_plan_without_measured_pages_has_no_number_of_bytes() {
     let web = TestWeb::builder()
         .hosts(2)
         .pages(9)

@@ -1,5 +1,5 @@
-//! Crawls whose readers and writer are as late as a draw says, that are killed now and then and go
-//! on, and that are then run again over their archive: the order of requests is the same.
+//! Crawls with random delays of readers and writer, killed now and then and resumed, which are then
+//! replayed over their archive. The order of requests must be the same.
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::path::Path;
@@ -38,11 +38,11 @@ const HOSTS: u64 = 5;
 const PAGES: u64 = 14;
 const MONTHS: u64 = 20;
 
-/// Five hosts that link to each other. Some pages say nothing new, some are busy, move or break.
+/// Five hosts that link to each other. Some pages are barren, busy, moved or broken.
 struct Hosts {
     seed: u64,
     asked: BTreeMap<String, u64>,
-    /// Exchanges so far, by which each takes another time.
+    /// The number of exchanges so far, which varies their duration.
     exchanges: u64,
 }
 
@@ -92,7 +92,7 @@ impl Servers for Hosts {
         };
         let draw = drawn(self.seed, &[host, number("/p").unwrap_or(99), 4]) % 16;
         let html = |text: String| answer(200, &text).with("content-type", "text/html");
-        let found = match (path, number("/p"), number("/months/")) {
+        let answer = match (path, number("/p"), number("/months/")) {
             ("/robots.txt", ..) => answer(200, "User-agent: *\nDisallow: /p3\n"),
             (_, Some(_), _) if draw == 0 && tries == 1 => answer(503, "").with("retry-after", "0"),
             (_, Some(_), _) if draw == 1 && tries < 3 => answer(500, ""),
@@ -107,19 +107,21 @@ impl Servers for Hosts {
             (_, _, Some(month)) => html(self.month(host, month)),
             _ => answer(404, ""),
         };
-        found.taking(Duration::from_micros(takes)).result(&url, now)
+        answer
+            .taking(Duration::from_micros(takes))
+            .result(&url, now)
     }
 }
 
-/// Something that is to happen.
+/// Something that will happen.
 enum Due {
     /// An exchange ends.
     Fetched(Box<(Job, Spent, Result<Exchange, Failure>, Span)>),
-    /// A reader has time for a page.
+    /// A reader is free for a page.
     Read(Box<FetchedPage>, Option<MessageKey>),
     /// A message reaches the writer.
     Came(Box<Keyed>),
-    /// The writer commits what came.
+    /// The writer commits the messages that arrived.
     Commit,
 }
 
@@ -217,11 +219,12 @@ impl LateRun {
             before: last_end,
         };
         let order = OrderLog::open(&config.output, run).unwrap();
-        let reader = PageReader::new(config, &visits).asking(Arc::clone(&frontier), traps.clone());
+        let reader =
+            PageReader::new(config, &visits).with_crawl_state(Arc::clone(&frontier), traps.clone());
         let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
-            .watching(traps)
-            .sampling(sampling)
-            .noting(order.clone());
+            .with_traps(traps)
+            .with_sampling(sampling)
+            .with_order_log(order.clone());
         LateRun {
             seed,
             now,
@@ -242,9 +245,9 @@ impl LateRun {
         }
     }
 
-    /// A time up to so many microseconds.
-    fn late(&self, most: u64) -> Tick {
-        self.now + Duration::from_micros(drawn(self.seed, &[self.number, most]) % most)
+    /// Returns a random time up to this many microseconds from now.
+    fn late(&self, max: u64) -> Tick {
+        self.now + Duration::from_micros(drawn(self.seed, &[self.number, max]) % max)
     }
 
     fn plan(&mut self, at: Tick, due: Due) {
@@ -269,8 +272,8 @@ impl LateRun {
                 match effect {
                     Effect::FindAddress { permit, .. } => {
                         let address = Some(ADDRESS.into());
-                        let found = Event::AddressFound { permit, address };
-                        self.coordinator.handle(self.now, found, &mut self.effects);
+                        let event = Event::AddressFound { permit, address };
+                        self.coordinator.handle(self.now, event, &mut self.effects);
                     }
                     Effect::Fetch { permit, job, span } => {
                         let result = servers.exchange(&job, self.now);
@@ -304,7 +307,7 @@ impl LateRun {
         self.coordinator.handle(self.now, event, &mut self.effects);
     }
 
-    /// Goes on until the run is over, or was killed after so many happenings.
+    /// Runs until the run is over, or is killed after this many events.
     fn go(&mut self, servers: &mut Hosts, mut left: u64) -> bool {
         self.coordinator.begin(self.now, &mut self.effects);
         loop {
@@ -380,7 +383,8 @@ fn requests(dir: &Path) -> Vec<RequestRow> {
     rows.map(Result::unwrap).collect()
 }
 
-/// Crawls into a folder, with so many kills, and then in so many rounds. Returns the settings.
+/// Crawls into a folder with this many kills, and then in this many rounds. Returns the
+/// configuration.
 fn crawl(dir: &Path, seed: u64, kills: u64, rounds: u32) -> Config {
     crawl_steered(dir, seed, kills, rounds, Vec::new)
 }
@@ -415,11 +419,11 @@ fn crawl_steered(
         let shared = Arc::new(config.clone());
         let mut run = LateRun::open(&shared, seed + 1000 * number, now);
         run.commands = commands().into();
-        let left = match number < kills {
+        let events = match number < kills {
             true => 20 + drawn(seed, &[number, 6]) % 400,
             false => u64::MAX,
         };
-        let is_over = run.go(&mut servers, left);
+        let is_over = run.go(&mut servers, events);
         now = run.now + Duration::from_millis(7);
         if is_over {
             run.order.end().unwrap();
@@ -432,7 +436,7 @@ fn crawl_steered(
     config
 }
 
-/// Crawls, and compares with the replay.
+/// Crawls and compares with the replay.
 fn check(seed: u64, kills: u64, rounds: u32) {
     check_steered(seed, kills, rounds, Vec::new);
 }
@@ -445,37 +449,41 @@ fn check_steered(seed: u64, kills: u64, rounds: u32, commands: fn() -> Vec<(u64,
     config.output = dir.path().join("again");
     let replayed = replay(config.clone(), recorded, ReplayTiming::AsRecorded).unwrap();
     let again = requests(&config.output);
-    let told = |row: &RequestRow| {
+    let summary = |row: &RequestRow| {
         let times = (row.start, row.end);
         (row.url.clone(), row.purpose.clone(), row.answer(), times)
     };
     for (number, (sent, again)) in sent.iter().zip(&again).enumerate() {
-        assert_eq!(told(again), told(sent), "seed {seed}, request {number}");
+        assert_eq!(
+            summary(again),
+            summary(sent),
+            "seed {seed}, request {number}"
+        );
     }
     assert_eq!(again.len(), sent.len(), "seed {seed}");
     assert_eq!(replayed.difference, None, "seed {seed}");
 }
 
 #[test]
-fn ours_the_order_of_a_crawl_without_gaps_is_that_of_its_replay() {
+fn a_replay_repeats_the_order_of_a_crawl_without_gaps() {
     for seed in 0..4 {
         check(seed, 0, 1);
     }
 }
 
 #[test]
-fn ours_the_order_of_rounds_is_that_of_their_replay() {
+fn a_replay_repeats_the_order_of_several_rounds() {
     for seed in 20..22 {
         check(seed, 0, 3);
     }
 }
 
 #[test]
-fn ours_the_order_of_a_crawl_that_was_killed_is_that_of_its_replay() {
+fn a_replay_repeats_the_order_of_a_killed_crawl() {
     for seed in 40..46 {
         check(seed, 1 + seed % 4, 1 + u32::from(seed % 3 == 0));
     }
-    // A page leads to a URL by a shorter way than that by which it went behind others meanwhile.
+    // A page reaches a requeued URL by a shorter path.
     check(47, 3, 1);
 }
 
@@ -484,7 +492,7 @@ fn a_replay_repeats_the_commands_of_its_crawl() {
     let commands = || {
         let host = |name: &str| HostKey::parse(name).unwrap();
         vec![
-            // No page links here.
+            // No page links to this URL.
             (30, Command::Add("http://h7.example/p2".to_owned())),
             (60, Command::Park(host("h2.example"))),
             (
@@ -506,9 +514,9 @@ fn a_replay_repeats_the_commands_of_its_crawl() {
     }
 }
 
-/// Where the order can't be kept, all that was on its way is committed all the same.
+/// If the order can't be kept, everything on its way is committed anyway.
 #[test]
-fn ours_a_group_with_a_message_that_never_comes_loses_no_page() {
+fn a_group_with_a_missing_message_loses_no_page() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = crawl(dir.path(), 1, 0, 1);
     let log = config.output.join("state/order.jsonl");
@@ -518,8 +526,8 @@ fn ours_a_group_with_a_message_that_never_comes_loses_no_page() {
     let longer = group.replace("]}", ",\"t999999\"]}");
     std::fs::write(&log, rows.replacen(group, &longer, 1)).unwrap();
     let urls = |dir: &Path| -> BTreeSet<String> {
-        let asked = requests(dir).into_iter();
-        asked.map(|row| row.url).collect()
+        let rows = requests(dir).into_iter();
+        rows.map(|row| row.url).collect()
     };
     let sent = urls(&config.output);
     let recorded = RecordedCrawl::open(&config.output).unwrap();

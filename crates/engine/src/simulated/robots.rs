@@ -1,4 +1,5 @@
-//! What the rules of an origin cost, in virtual time: hops, answers that are none, what goes along.
+//! The requests that an origin's rules cost, in virtual time: redirect hops, failures, and
+//! accompanying files.
 
 use crawl_fetcher::{FailureKind, HostAccess};
 use crawl_policy::usage::UsagePurpose;
@@ -13,7 +14,7 @@ const SEED: &str = "http://a.example/";
 
 #[test]
 fn rfc9309_2_3_1_2_hops_keep_the_pace_of_the_host_that_they_lead_to() {
-    let told = crawl(
+    let report = crawl(
         |config| config.sitemaps = false,
         &[
             (ROBOTS, vec![moved("http://b.example/one")]),
@@ -50,12 +51,12 @@ fn rfc9309_2_3_1_2_hops_keep_the_pace_of_the_host_that_they_lead_to() {
         3 pages, 1 failed, 1 seeds, 0 pending
         Finished, after 12 s
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&report);
 }
 
 #[test]
 fn rfc9309_2_3_1_2_after_five_hops_there_are_no_rules() {
-    let told = crawl(
+    let report = crawl(
         |config| config.sitemaps = false,
         &[
             (ROBOTS, vec![moved("/0")]),
@@ -79,13 +80,13 @@ fn rfc9309_2_3_1_2_after_five_hops_there_are_no_rules() {
         1 pages, 0 failed, 1 seeds, 0 pending
         Finished, after 6 s
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&report);
 }
 
 #[test]
-fn ours_an_origin_that_may_not_be_connected_to_has_its_urls_excluded() {
+fn urls_of_an_origin_with_a_refused_address_are_excluded() {
     let refused = vec![fails(FailureKind::AddressRefused)];
-    let told = crawl(
+    let report = crawl(
         |config| config.sitemaps = false,
         &[
             (ROBOTS, vec![answer(404, "")]),
@@ -115,11 +116,11 @@ fn ours_an_origin_that_may_not_be_connected_to_has_its_urls_excluded() {
         1 pages, 0 failed, 1 seeds, 1 pending
         unreachable: c.example until Some(302), http://c.example/robots.txt: address_refused, after 3 s
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&report);
 }
 
 #[test]
-fn rfc9309_2_3_1_4_where_no_robots_txt_can_be_had_nothing_is_asked_for() {
+fn rfc9309_2_3_1_4_without_a_robots_txt_nothing_is_fetched() {
     for (why, reply, expected) in [
         (
             "503",
@@ -172,17 +173,17 @@ fn rfc9309_2_3_1_4_where_no_robots_txt_can_be_had_nothing_is_asked_for() {
             "#]],
         ),
     ] {
-        let told = crawl(
+        let report = crawl(
             |config| config.sitemaps = false,
             &[(ROBOTS, reply), (SEED, vec![page("")])],
         );
-        expected.assert_eq(&format!("{why}\n{told}"));
+        expected.assert_eq(&format!("{why}\n{report}"));
     }
 }
 
 #[test]
-fn ours_a_robots_txt_that_is_forbidden_closes_the_site_where_the_operator_says_so() {
-    let told = crawl(
+fn a_forbidden_robots_txt_closes_the_site_if_so_configured() {
+    let report = crawl(
         |config| config.robots_forbidden = Forbidden::Deny,
         &[(ROBOTS, vec![answer(403, "")]), (SEED, vec![page("")])],
     );
@@ -192,11 +193,11 @@ fn ours_a_robots_txt_that_is_forbidden_closes_the_site_where_the_operator_says_s
         0 pages, 0 failed, 0 seeds, 0 pending
         Finished, after 1 s
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&report);
 }
 
 #[test]
-fn ours_tdmrep_json_comes_before_the_pages_and_is_tried_again() {
+fn tdmrep_json_is_fetched_before_pages_and_retried() {
     let tdmrep = "http://a.example/.well-known/tdmrep.json";
     let bars_x = r#"[{"location": "/x*", "tdm-reservation": 1}]"#;
     for (name, reply, expected) in [
@@ -267,7 +268,7 @@ fn ours_tdmrep_json_comes_before_the_pages_and_is_tried_again() {
         "#]],
         ),
     ] {
-        let told = crawl(
+        let report = crawl(
             |config| {
                 config.purpose = Some(UsagePurpose::TrainAi);
                 config.retries = 2;
@@ -280,14 +281,14 @@ fn ours_tdmrep_json_comes_before_the_pages_and_is_tried_again() {
                 ("http://a.example/x1", vec![page("")]),
             ],
         );
-        expected.assert_eq(&format!("{name}\n{told}"));
+        expected.assert_eq(&format!("{name}\n{report}"));
     }
 }
 
 #[test]
-fn ours_sitemaps_are_read_where_robots_txt_names_them_or_one_is_guessed() {
+fn sitemaps_are_read_if_robots_txt_lists_them_or_one_is_guessed() {
     let names = "Sitemap: /own.xml\nSitemap: http://a.example/no/x.xml\nSitemap: http://b.example/s.xml\nSitemap: /k3y-of-ours\n";
-    let told = crawl(
+    let report = crawl(
         |config| {
             config.scope.mode = ScopeMode::Host;
             config.scope.exclude = vec!["/no/".to_owned()];
@@ -326,7 +327,7 @@ fn ours_sitemaps_are_read_where_robots_txt_names_them_or_one_is_guessed() {
         3 pages, 0 failed, 1 seeds, 0 pending
         Finished, after 3 s
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&report);
     let guessed = crawl(
         |_| {},
         &[(ROBOTS, vec![answer(200, "")]), (SEED, vec![page("")])],
@@ -340,7 +341,7 @@ fn ours_sitemaps_are_read_where_robots_txt_names_them_or_one_is_guessed() {
         Finished, after 2 s
     "#]]
     .assert_eq(&guessed);
-    // None is looked for where the rules are not known.
+    // Not guessed if the rules are unknown.
     let unknown = crawl(|_| {}, &[(ROBOTS, vec![answer(503, "")])]);
     expect![[r#"
         0.000 robots http://a.example/robots.txt 503

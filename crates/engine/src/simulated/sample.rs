@@ -1,4 +1,4 @@
-//! Samples in virtual time: what is drawn, what is asked for, and what the rows say.
+//! Samples in virtual time: which pages are drawn and fetched, and their rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -21,14 +21,14 @@ use crate::revisit::visit::Round;
 use crate::sampling::Sampling;
 use crate::summary::Ended;
 
-/// A host whose sitemap lists ten pages. Each links to the next and to one that nobody lists;
-/// the third is gone, the fifth leads to the listed sixth, and the seventh to one that is not.
+/// A host whose sitemap lists ten pages. Each links to the next and to an unlisted one. The third
+/// is gone, the fifth redirects to the listed sixth, and the seventh to an unlisted page.
 struct Ten;
 
 impl Servers for Ten {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
         let url = job.url();
-        let found = match url.path_and_query() {
+        let reply = match url.path_and_query() {
             "/robots.txt" => answer(200, "User-agent: *\nDisallow: /p9\n"),
             "/sitemap.xml" => {
                 let each = (0..10).map(|page| format!("<url><loc>{}</loc></url>", listed(page)));
@@ -49,7 +49,7 @@ impl Servers for Ten {
                 ))
             }
         };
-        found.result(url, now)
+        reply.result(url, now)
     }
 }
 
@@ -57,7 +57,7 @@ fn listed(page: u32) -> String {
     format!("http://a.example/p{page}")
 }
 
-/// A run over a frontier that earlier runs may have left, with the rows that it adds.
+/// Runs a crawl over a frontier that earlier runs may have used, and adds rows.
 fn run(
     frontier: &Arc<MemoryFrontier>,
     dir: &Path,
@@ -88,30 +88,30 @@ fn design(pages: usize, frame_depth: u32, seed: &str) -> SampleMethod {
     })
 }
 
-/// The pages asked for, and what the rows say of them: the path, then how it came into the sample.
+/// Returns the path of each fetched page, with how it came into the sample according to its row.
 fn sampled(dir: &Path) -> BTreeMap<String, String> {
     let rows = rows::<PageRow>(dir, "pages.jsonl");
-    let told = rows
+    let pages = rows
         .into_iter()
         .filter(|row| !row.url.ends_with(".xml"))
         .map(|row| {
             let sample = row.sample.unwrap();
             let probability = sample
                 .probability
-                .map_or("unknown".to_owned(), |it| it.to_string());
+                .map_or("unknown".to_owned(), |probability| probability.to_string());
             let of = sample
                 .of
                 .map(|of| format!(" {}/{of}", sample.drawn.unwrap()));
-            let told = format!("{}{} {probability}", sample.how, of.unwrap_or_default());
-            (row.url.replace("http://a.example", ""), told)
+            let inclusion = format!("{}{} {probability}", sample.how, of.unwrap_or_default());
+            (row.url.replace("http://a.example", ""), inclusion)
         });
-    told.collect()
+    pages.collect()
 }
 
 #[test]
-fn ours_the_pages_of_least_rank_are_asked_for_and_no_link_of_theirs() {
-    // Where the redirect is drawn and its target is not, where both are, and where it is no page of
-    // the frame.
+fn the_pages_of_least_rank_are_fetched_and_none_of_their_links() {
+    // A drawn redirect whose target is not drawn, one whose target is drawn too, and one that leads
+    // out of the frame.
     for (seed, leads_to) in [("12", "/p6"), ("8", "/p6"), ("5", "/unlisted")] {
         let dir = tempfile::tempdir().unwrap();
         let sample = design(4, 0, seed);
@@ -120,7 +120,7 @@ fn ours_the_pages_of_least_rank_are_asked_for_and_no_link_of_theirs() {
             config.sample = Some(sample);
         });
         assert_eq!(played.ended, Ended::Finished);
-        // The seed and nine listed pages; robots.txt excludes the tenth.
+        // The seed and nine listed pages. robots.txt excludes the tenth.
         let frame = (0..9).map(listed).chain(["http://a.example/".to_owned()]);
         let mut frame: Vec<_> = frame.collect();
         frame.sort_by_key(|url| rank(seed, url));
@@ -133,9 +133,9 @@ fn ours_the_pages_of_least_rank_are_asked_for_and_no_link_of_theirs() {
         if !drawn.contains(&format!("http://a.example{leads_to}")) {
             expected.insert(leads_to.to_owned(), "redirect unknown".to_owned());
         }
-        let found = sampled(dir.path());
-        assert!(found.contains_key(leads_to), "another seed is to be chosen");
-        assert_eq!(found, expected);
+        let pages = sampled(dir.path());
+        assert!(pages.contains_key(leads_to), "another seed is to be chosen");
+        assert_eq!(pages, expected);
         let mut aside = BTreeMap::new();
         let show = &mut |waiting: WaitingUrl<'_>| {
             let rule = waiting.exclusion.unwrap().rule.clone();
@@ -143,42 +143,42 @@ fn ours_the_pages_of_least_rank_are_asked_for_and_no_link_of_theirs() {
             ControlFlow::Continue(())
         };
         frontier.each_deferred(show).unwrap();
-        let mut left: BTreeMap<_, _> = frame[4..]
+        let mut undrawn: BTreeMap<_, _> = frame[4..]
             .iter()
             .map(|url| (path(url), "not drawn".to_owned()))
             .collect();
-        left.remove(leads_to);
-        left.insert("/of-a-page".to_owned(), "found after the draw".to_owned());
+        undrawn.remove(leads_to);
+        undrawn.insert("/of-a-page".to_owned(), "found after the draw".to_owned());
         if drawn.contains("http://a.example/") {
-            left.insert("/linked".to_owned(), "found after the draw".to_owned());
+            undrawn.insert("/linked".to_owned(), "found after the draw".to_owned());
         }
-        assert_eq!(aside, left);
+        assert_eq!(aside, undrawn);
     }
 }
 
 #[test]
-fn ours_pages_that_are_read_for_the_frame_are_certain() {
+fn pages_read_for_the_frame_have_probability_1() {
     let dir = tempfile::tempdir().unwrap();
     run(&Arc::default(), dir.path(), &mut Ten, |config| {
         config.sample = Some(design(100, 1, "1"));
     });
-    let found = sampled(dir.path());
-    assert_eq!(found["/"], "frame 1");
-    // The link of the seed is in the frame, a link of a page that was drawn is not.
-    assert_eq!(found["/linked"], "drawn 10/10 1");
-    assert_eq!(found["/unlisted"], "redirect unknown");
-    assert!(!found.contains_key("/of-a-page"));
+    let pages = sampled(dir.path());
+    assert_eq!(pages["/"], "frame 1");
+    // Links of the seed are in the frame, but links of drawn pages are not.
+    assert_eq!(pages["/linked"], "drawn 10/10 1");
+    assert_eq!(pages["/unlisted"], "redirect unknown");
+    assert!(!pages.contains_key("/of-a-page"));
 }
 
 #[test]
-fn ours_a_crawl_that_is_cut_off_draws_what_one_draws_that_is_not() {
+fn an_interrupted_crawl_draws_the_same_sample() {
     let whole = tempfile::tempdir().unwrap();
     let sample = || Some(design(4, 0, "5"));
     run(&Arc::default(), whole.path(), &mut Ten, |config| {
         config.sample = sample();
     });
     let whole = sampled(whole.path());
-    // Before the draw, right after it, and among the pages that were drawn.
+    // Before the draw, right after it, and between the drawn pages.
     for seconds in [1, 2, 3, 5] {
         let dir = tempfile::tempdir().unwrap();
         let mut frontier = Arc::new(MemoryFrontier::new());
@@ -197,7 +197,7 @@ fn ours_a_crawl_that_is_cut_off_draws_what_one_draws_that_is_not() {
             assert_eq!(both.insert(path, told), None, "a page is settled twice");
         }
         assert_eq!(both, whole, "{seconds}");
-        // A third run asks for nothing, and one with another design is refused.
+        // A third run sends no request, and one with another design is refused.
         let third = tempfile::tempdir().unwrap();
         let played = run(&frontier, third.path(), &mut Ten, |config| {
             config.sample = sample();
@@ -210,7 +210,7 @@ fn ours_a_crawl_that_is_cut_off_draws_what_one_draws_that_is_not() {
 }
 
 #[test]
-fn ours_nothing_is_drawn_while_a_budget_holds_a_host_back() {
+fn nothing_is_drawn_while_a_budget_holds_a_host_back() {
     let frontier = Arc::new(MemoryFrontier::new());
     let seeds = [
         "http://a.example/",
@@ -241,7 +241,7 @@ fn ours_nothing_is_drawn_while_a_budget_holds_a_host_back() {
 }
 
 #[test]
-fn ours_nothing_is_drawn_from_an_empty_frame() {
+fn nothing_is_drawn_from_an_empty_frame() {
     let dir = tempfile::tempdir().unwrap();
     let frontier = Arc::new(MemoryFrontier::new());
     struct Gone;

@@ -1,5 +1,5 @@
-//! How often the intervals that are computed from the rows of a sample hold the truth: many crawls
-//! of one known web, each with a seed of its own.
+//! How often confidence intervals computed from the rows of a sample contain the truth: many crawls
+//! of one known web, each with a different seed.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,16 +26,16 @@ use crate::summary::Ended;
 const HOSTS: u32 = 20;
 const PAGES: u32 = 5_000;
 const FOLDERS: u32 = 6;
-/// Crawls that go on at a time.
+/// Crawls that run in parallel.
 const THREADS: u32 = 2;
-/// Crawls after which it is told how many held the truth so far.
+/// Progress is printed after this many crawls.
 const PIECE: u32 = 100;
 
-/// A web of 100,000 pages that its sitemaps list. Hosts and folders differ in what they hold.
+/// A web of 100,000 pages listed in sitemaps. Hosts and folders differ in their contents.
 #[derive(Clone, Copy)]
 struct KnownWeb;
 
-/// A page of it.
+/// A page of the known web.
 enum KnownPage {
     Html(usize),
     Pdf(usize),
@@ -43,7 +43,7 @@ enum KnownPage {
     Gone,
 }
 
-/// A number from 0 to 1 that belongs to a page.
+/// Derives a number from 0 to 1 for a page.
 fn unit(host: u32, number: u32, what: u64) -> f64 {
     let draw = drawn(what, &[host.into(), number.into(), what]);
     let draw = drawn(draw, &[what]) >> 11;
@@ -74,7 +74,7 @@ fn url(host: u32, number: u32) -> String {
     format!("http://s{host}.example/f{}/{number}", folder(host, number))
 }
 
-/// The host and the number of a URL.
+/// Returns the host and the number of a URL.
 fn place(url: &CanonicalUrl) -> (u32, Option<u32>) {
     let name = url.host().trim_start_matches('s');
     let host = name.trim_end_matches(".example").parse().unwrap();
@@ -84,15 +84,15 @@ fn place(url: &CanonicalUrl) -> (u32, Option<u32>) {
 
 impl Servers for KnownWeb {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
-        let asked = job.url();
-        let (host, number) = place(asked);
-        let found = match number.map(|number| known_page(host, number)) {
+        let requested = job.url();
+        let (host, number) = place(requested);
+        let reply = match number.map(|number| known_page(host, number)) {
             Some(KnownPage::Html(length)) => page(&"x".repeat(length)),
             Some(KnownPage::Pdf(length)) => {
                 answer(200, &"%".repeat(length)).with("content-type", "application/pdf")
             }
             Some(KnownPage::Moved(to)) => moved(&url(host, to)),
-            None if asked.path() == "/sitemap.xml" => {
+            None if requested.path() == "/sitemap.xml" => {
                 let each =
                     (0..PAGES).map(|page| format!("<url><loc>{}</loc></url>", url(host, page)));
                 let body = format!("<urlset>{}</urlset>", each.collect::<String>());
@@ -100,11 +100,11 @@ impl Servers for KnownWeb {
             }
             Some(KnownPage::Gone) | None => answer(404, ""),
         };
-        found.result(asked, now)
+        reply.result(requested, now)
     }
 }
 
-/// The estimates, and the truth.
+/// The estimated quantities.
 const NAMES: [&str; 5] = [
     "comes to a page",
     "status 404",
@@ -117,19 +117,19 @@ fn truth() -> [f64; 5] {
     let (mut pages, mut gone, mut pdf, mut bytes) = (0.0, 0.0, 0.0, 0.0);
     for host in 0..HOSTS {
         for number in 0..PAGES {
-            let mut found = known_page(host, number);
-            gone += f64::from(u8::from(matches!(found, KnownPage::Gone)));
+            let mut page = known_page(host, number);
+            gone += f64::from(u8::from(matches!(page, KnownPage::Gone)));
             for _ in 0..10 {
-                if let KnownPage::Moved(to) = found {
-                    found = known_page(host, to);
+                if let KnownPage::Moved(to) = page {
+                    page = known_page(host, to);
                 }
             }
-            let length = match found {
+            let length = match page {
                 KnownPage::Html(length) | KnownPage::Pdf(length) => length,
                 KnownPage::Moved(_) | KnownPage::Gone => continue,
             };
             pages += 1.0;
-            pdf += f64::from(u8::from(matches!(found, KnownPage::Pdf(_))));
+            pdf += f64::from(u8::from(matches!(page, KnownPage::Pdf(_))));
             bytes += length as f64;
         }
     }
@@ -137,9 +137,9 @@ fn truth() -> [f64; 5] {
     [pages / all, gone / all, pdf / pages, bytes / pages, bytes]
 }
 
-/// Which of the intervals hold the truth.
+/// Returns which of the intervals contain the truth.
 fn held(estimates: &SampleEstimates, truth: &[f64; 5]) -> [bool; 5] {
-    let found = [
+    let intervals = [
         estimates.answered,
         estimates.statuses.get("404").copied(),
         estimates.types.get("application/pdf").copied(),
@@ -147,8 +147,8 @@ fn held(estimates: &SampleEstimates, truth: &[f64; 5]) -> [bool; 5] {
         estimates.total_bytes,
     ];
     let mut held = [false; 5];
-    for ((held, found), truth) in held.iter_mut().zip(found).zip(truth) {
-        *held = found.is_some_and(|found| found.holds(*truth));
+    for ((held, intervals), truth) in held.iter_mut().zip(intervals).zip(truth) {
+        *held = intervals.is_some_and(|intervals| intervals.holds(*truth));
     }
     held
 }
@@ -183,7 +183,8 @@ fn crawl(
     (played, sample.and_then(|sample| sample.estimates))
 }
 
-/// The state of a crawl that found the frame and has not drawn: the same for every seed.
+/// Returns the state of a crawl that found the frame but has not drawn. It is the same for every
+/// seed.
 fn frame() -> MemoryFrontier {
     let frontier = Arc::new(MemoryFrontier::new());
     crawl(
@@ -194,7 +195,7 @@ fn frame() -> MemoryFrontier {
         },
         |config| {
             let mut sampling = Sampling::open(config, &*frontier).unwrap()?;
-            // As if it had asked for the draw: it ends without one.
+            // Pretend that the draw was requested already, so the run ends without one.
             assert!(sampling.is_to_draw());
             Some(sampling)
         },
@@ -203,7 +204,7 @@ fn frame() -> MemoryFrontier {
     Arc::try_unwrap(frontier).unwrap()
 }
 
-/// How many of the crawls with these seeds have each quantity in its interval.
+/// Returns how many of the crawls with these seeds have each quantity in its interval.
 fn coverage(
     (by, pages): (StratumRule, usize),
     seeds: Range<u32>,
@@ -234,7 +235,7 @@ fn coverage(
     counts.map(AtomicU32::into_inner)
 }
 
-/// Holds the counts of so many crawls against bounds.
+/// Checks that this many crawls give counts within bounds.
 fn check(by: StratumRule, pages: usize, crawls: u32, least: u32, most: u32) {
     let (frame, truth) = (frame(), truth());
     let mut counts = [0; 5];
@@ -255,27 +256,27 @@ fn check(by: StratumRule, pages: usize, crawls: u32, least: u32, most: u32) {
     );
 }
 
-/// Were the truth held 95 times of 100, fewer than 43 of 50 would come about once in a hundred.
-/// Takes 24 seconds of one processor where nothing of it is optimised.
+/// If the coverage is 95 %, fewer than 43 of 50 intervals contain the truth once in a hundred
+/// tries. Takes 24 seconds of one processor in an unoptimised build.
 #[test]
-fn ours_intervals_from_the_rows_of_fifty_crawls_hold_the_truth() {
+fn intervals_from_the_rows_of_fifty_crawls_contain_the_truth() {
     check(StratumRule::Host, 10, 50, 43, 50);
 }
 
 #[test]
 #[ignore = "takes minutes: its numbers stand in docs/sampling.md"]
-fn ours_intervals_by_host_hold_the_truth_in_95_of_100_crawls() {
+fn intervals_by_host_contain_the_truth_in_95_of_100_crawls() {
     check(StratumRule::Host, 20, 1_000, 930, 970);
 }
 
 #[test]
 #[ignore = "takes minutes: its numbers stand in docs/sampling.md"]
-fn ours_intervals_without_strata_hold_the_truth_in_95_of_100_crawls() {
+fn intervals_without_strata_contain_the_truth_in_95_of_100_crawls() {
     check(StratumRule::Crawl, 400, 1_000, 930, 970);
 }
 
 #[test]
 #[ignore = "takes minutes: its numbers stand in docs/sampling.md"]
-fn ours_intervals_by_folder_hold_the_truth_in_95_of_100_crawls() {
+fn intervals_by_folder_contain_the_truth_in_95_of_100_crawls() {
     check(StratumRule::Path, 4, 1_000, 930, 970);
 }

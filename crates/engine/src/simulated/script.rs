@@ -1,4 +1,4 @@
-//! Servers that answer as a test says, and what came of it in words.
+//! Servers that answer as a test specifies, and a textual report of the outcome.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use crate::revisit::visit::Round;
 use crate::summary::{Ended, UnreachableHost};
 use crate::totals::Totals;
 
-/// The time that an exchange takes by rule.
+/// The default duration of an exchange.
 const TAKES: Duration = Duration::from_millis(100);
 
 /// An answer of a server.
@@ -31,7 +31,7 @@ pub(crate) struct Answer {
     status: u16,
     fields: Vec<(&'static str, String)>,
     body: String,
-    /// What came instead, or, where there is a body, after it.
+    /// The failure instead of an answer or, if there is a body, after it.
     failure: Option<FailureKind>,
     takes: Duration,
 }
@@ -64,7 +64,7 @@ impl Answer {
         self
     }
 
-    /// It breaks off.
+    /// Makes the answer break off.
     pub(super) fn but(mut self, kind: FailureKind) -> Answer {
         self.failure = Some(kind);
         self
@@ -124,8 +124,8 @@ pub(crate) fn failure(kind: FailureKind, started: Tick, ended: Tick) -> Failure 
     }
 }
 
-/// Answers to the requests for each URL in their order, the last of them for ever. What is not
-/// named is not there.
+/// The answers to the requests for each URL, in order. The last answer repeats for ever. Unlisted
+/// URLs do not exist.
 pub(super) struct Script {
     answers: BTreeMap<&'static str, Vec<Answer>>,
     asked: BTreeMap<String, usize>,
@@ -144,20 +144,19 @@ impl Servers for Script {
     }
 }
 
-/// A crawl of `http://a.example/` as a test has it.
+/// A crawl of `http://a.example/`.
 #[derive(Default)]
 pub(super) struct Scenario {
     pub(super) frontier: Arc<MemoryFrontier>,
     pub(super) page_takes: Duration,
-    /// Commands, and how many seconds after the start each is given.
+    /// Commands, each with its time in seconds after the start.
     pub(super) commands: Vec<(u64, Command)>,
 }
 
 pub(super) type Answers = [(&'static str, Vec<Answer>)];
 
 impl Scenario {
-    /// A run of it: the requests in order of their ends, then what stands in the rows, then how it
-    /// ended.
+    /// Runs the crawl. Reports the requests ordered by end, then the rows, then how the run ended.
     pub(super) fn run(
         &self,
         change: impl FnOnce(&mut Config),
@@ -192,21 +191,21 @@ impl Scenario {
             },
             &mut script,
         );
-        let told = told(dir.path(), &played, &*self.frontier);
-        (played, told)
+        let report = report(dir.path(), &played, &*self.frontier);
+        (played, report)
     }
 }
 
-/// What came of a crawl of `http://a.example/`.
+/// Crawls `http://a.example/` and reports the outcome.
 pub(super) fn crawl(change: impl FnOnce(&mut Config), answers: &Answers) -> String {
     Scenario::default().run(change, |_| {}, answers).1
 }
 
-fn told(dir: &Path, played: &Played, frontier: &dyn Frontier) -> String {
-    let mut told = String::new();
+fn report(dir: &Path, played: &Played, frontier: &dyn Frontier) -> String {
+    let mut report = String::new();
     for row in &played.requests {
         let since = row.start - START.as_millis();
-        told += &format!(
+        report += &format!(
             "{}.{:03} {} {} {}\n",
             since / 1000,
             since % 1000,
@@ -221,11 +220,11 @@ fn told(dir: &Path, played: &Played, frontier: &dyn Frontier) -> String {
             (Some(error), Some(status)) => format!("{status}, {error}"),
             (None, status) => status.unwrap_or_default().to_string(),
         };
-        told += &format!("page {}: {end}, {} bytes\n", row.url, row.bytes);
+        report += &format!("page {}: {end}, {} bytes\n", row.url, row.bytes);
     }
     for row in rows::<ExcludedRow>(dir, "excluded.jsonl") {
         let rule = row.rule.unwrap_or_default();
-        told += &format!("excluded {}: {}: {rule}\n", row.url, row.reason);
+        report += &format!("excluded {}: {}: {rule}\n", row.url, row.reason);
     }
     let Totals {
         pages,
@@ -234,7 +233,8 @@ fn told(dir: &Path, played: &Played, frontier: &dyn Frontier) -> String {
         ..
     } = played.totals;
     let pending = frontier.counts().pending;
-    told += &format!("{pages} pages, {failed} failed, {seeds_fetched} seeds, {pending} pending\n");
+    report +=
+        &format!("{pages} pages, {failed} failed, {seeds_fetched} seeds, {pending} pending\n");
     let since = |moment: Tick| moment.since(START).as_secs();
     let end = match &played.ended {
         Ended::Unreachable(hosts) => {
@@ -247,7 +247,7 @@ fn told(dir: &Path, played: &Played, frontier: &dyn Frontier) -> String {
         }
         other => format!("{other:?}"),
     };
-    told + &format!("{end}, after {} s\n", since(played.ended_at))
+    report + &format!("{end}, after {} s\n", since(played.ended_at))
 }
 
 pub(super) fn rows<Row: serde::de::DeserializeOwned>(dir: &Path, name: &str) -> Vec<Row> {

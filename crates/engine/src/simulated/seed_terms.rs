@@ -1,5 +1,5 @@
-//! Seeds with a scope, a depth and a label of their own, beside pages off the scope: each row is
-//! held against rules that the test states itself, and each link that they allow has its row.
+//! Seeds with their own scope, depth and label, combined with pages off scope. Checks each row
+//! against rules stated by the test itself, and that each allowed link has a row.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ const SEEDS: [Seed; 5] = [
     },
 ];
 
-/// The settings of one crawl, beside those of its seeds.
+/// The settings of one crawl, besides those of its seeds.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     web: u64,
@@ -87,13 +87,13 @@ fn domain(url: &str) -> String {
     labels.join(".")
 }
 
-/// A URL up to its last slash.
+/// Returns a URL up to its last slash.
 fn folder(url: &str) -> &str {
     &url[..=url.rfind('/').unwrap()]
 }
 
 impl Case {
-    /// The pages that a page links to.
+    /// Returns the pages that a page links to.
     fn links(self, from: &str) -> Vec<String> {
         let bytes: Vec<u64> = from.bytes().map(u64::from).collect();
         let link = |link: u64| {
@@ -113,8 +113,8 @@ impl Case {
         }
     }
 
-    /// The seed in whose area a URL lies: itself, else that of the longest folder, of the host, of
-    /// the domain.
+    /// Returns the seed whose area contains a URL: the URL itself, else the longest folder, the
+    /// host, or the domain.
     fn ruler(self, url: &str) -> Option<&'static Seed> {
         let says =
             |seed: &&Seed| seed.scope.is_some() || seed.depth.is_some() || seed.label.is_some();
@@ -150,8 +150,8 @@ impl Case {
         self.ruler(url).is_some() || plain.into_iter().any(reaches)
     }
 
-    /// Whether a URL is asked for that was met so many links from a seed, and so many since the
-    /// scope was left.
+    /// Whether a URL is fetched that was found this many links from a seed, and this many hops off
+    /// scope.
     fn allows(self, url: &str, depth: u32, hops: u8) -> bool {
         if SEEDS.iter().any(|seed| seed.url == url) {
             return true;
@@ -161,7 +161,7 @@ impl Case {
             && (self.is_within(url) || hops <= self.hops_off)
     }
 
-    /// The hops at which a link leads to a URL.
+    /// Returns the hops off scope of a link's target.
     fn hops(self, from: u8, url: &str) -> u8 {
         match self.is_within(url) {
             true => 0,
@@ -169,7 +169,7 @@ impl Case {
         }
     }
 
-    /// The rows of pages by their URLs.
+    /// Returns the rows of pages by URL.
     fn crawl(self) -> BTreeMap<String, PageRow> {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config(dir.path());
@@ -205,7 +205,7 @@ impl Case {
         rows.map(|row| (row.url.clone(), row)).collect()
     }
 
-    /// Holds each row against the rules, and each link of a page against the rows.
+    /// Checks each row against the rules, and that each allowed link has a row.
     fn check(self, rows: &BTreeMap<String, PageRow>) {
         for (url, row) in rows {
             let (depth, hops) = (row.depth, row.hops_off_scope);
@@ -216,13 +216,13 @@ impl Case {
                 Some(via) => {
                     let from = &rows[via];
                     assert!(self.links(via).contains(url), "{self:?} {row:?}");
-                    let way = (from.depth + 1, self.hops(from.hops_off_scope, url));
-                    assert_eq!((depth, hops), way, "{self:?} {url}");
+                    let distance = (from.depth + 1, self.hops(from.hops_off_scope, url));
+                    assert_eq!((depth, hops), distance, "{self:?} {url}");
                 }
             }
             for to in self.links(url) {
                 let hops = self.hops(hops, &to);
-                // Where hops end, links back into the scope end too.
+                // After the last hop, links back into the scope are not followed either.
                 let is_last = row.hops_off_scope > 0 && row.hops_off_scope == self.hops_off;
                 if !is_last && self.allows(&to, depth + 1, hops) {
                     assert!(rows.contains_key(&to), "{self:?} {url} {to}");
@@ -235,7 +235,7 @@ impl Case {
 impl Servers for Case {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
         let url = job.url();
-        let found = match url.path().contains("/p") {
+        let reply = match url.path().contains("/p") {
             true => {
                 let links = self.links(url.as_str()).into_iter();
                 let links = links.map(|to| format!("<a href={to}>x</a>"));
@@ -243,13 +243,13 @@ impl Servers for Case {
             }
             false => answer(404, ""),
         };
-        found.result(url, now)
+        reply.result(url, now)
     }
 }
 
 #[test]
-fn ours_the_smallest_area_decides_over_scope_depth_and_label_with_hops_beside_it() {
-    let mut most = BTreeMap::new();
+fn the_smallest_area_decides_scope_depth_and_label() {
+    let mut largest = BTreeMap::new();
     for mode in [ScopeMode::Host, ScopeMode::Domain, ScopeMode::Prefix] {
         for web in 0..4 {
             for max_depth in [None, Some(3)] {
@@ -263,18 +263,17 @@ fn ours_the_smallest_area_decides_over_scope_depth_and_label_with_hops_beside_it
                     let rows = case.crawl();
                     case.check(&rows);
                     let off = rows.values().filter(|row| row.hops_off_scope > 0).count();
-                    let pages = most.entry((hops_off, max_depth)).or_insert((0, 0));
+                    let pages = largest.entry((hops_off, max_depth)).or_insert((0, 0));
                     *pages = (pages.0 + rows.len(), pages.1 + off);
                 }
             }
         }
     }
-    // Every limit was reached somewhere: with each hop there are more pages, and with the depth
-    // fewer.
+    // Every limit is reached somewhere: each hop adds pages, and the depth limit removes some.
     for max_depth in [None, Some(3)] {
-        let [none, one, two] = [0, 1, 2].map(|hops| most[&(hops, max_depth)]);
+        let [none, one, two] = [0, 1, 2].map(|hops| largest[&(hops, max_depth)]);
         assert_eq!(none.1, 0);
-        assert!(none.0 < one.0 && one.1 > 0 && one.0 < two.0, "{most:?}");
+        assert!(none.0 < one.0 && one.1 > 0 && one.0 < two.0, "{largest:?}");
     }
-    assert!((1..3).all(|hops| most[&(hops, Some(3))].0 < most[&(hops, None)].0));
+    assert!((1..3).all(|hops| largest[&(hops, Some(3))].0 < largest[&(hops, None)].0));
 }

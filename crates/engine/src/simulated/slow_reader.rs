@@ -1,4 +1,4 @@
-//! A reader that takes its time, and a run whose time is over before it is done.
+//! A slow reader, and a run that is over before the reader is done.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::messages::page::FetchedPage;
 use crate::revisit::visit::Round;
 use crate::summary::Ended;
 
-/// One reader: each page takes it so long.
+/// A reader that takes a fixed time for each page.
 pub(super) struct SlowReader {
     pub(super) takes: Duration,
     pub(super) waiting: VecDeque<Box<FetchedPage>>,
     pub(super) gives_back: bool,
     begun: Option<(Tick, Box<FetchedPage>)>,
-    /// The most bytes that waited at a time.
+    /// The maximum number of bytes waiting at any time.
     pub(super) most_waiting: usize,
     pub(super) given_back: BTreeSet<String>,
 }
@@ -47,9 +47,9 @@ impl SlowReader {
         self.most_waiting = self.most_waiting.max(bytes.sum());
     }
 
-    /// The next thing that it does at once, as the threads of the pool do.
+    /// Returns the next immediate step, as the threads of the pool do.
     pub(super) fn step(&mut self, now: Tick) -> Option<Step> {
-        // One that is given up is done with the page it began, and hands it back.
+        // Once the reader gives pages back, that includes the page it is reading.
         let is_done = |(ends, _): &mut (Tick, _)| *ends <= now || self.gives_back;
         if let Some((_, page)) = self.begun.take_if(is_done) {
             return Some(Step::Read(page));
@@ -73,14 +73,14 @@ impl SlowReader {
 }
 
 #[test]
-fn ours_time_that_is_over_ends_a_run_behind_a_slow_reader() {
+fn the_end_of_the_time_ends_a_run_behind_a_slow_reader() {
     let (time, takes) = (Duration::from_secs(100), Duration::from_secs(20));
     let frontier = Arc::new(MemoryFrontier::new());
     let run = |max_time: Option<Duration>, pages: Pages| -> Played {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config(dir.path());
         config.budgets.max_time = max_time;
-        // Bytes alone hold requests up.
+        // Only unsettled bytes hold requests back.
         config.commit_within = Duration::from_secs(3600);
         let frontier = Arc::clone(&frontier);
         play_pages(
@@ -95,16 +95,16 @@ fn ours_time_that_is_over_ends_a_run_behind_a_slow_reader() {
     let padding = 2 << 20;
     let first = run(Some(time), Pages { padding, takes });
     assert_eq!(first.ended, Ended::Budget("max-time"));
-    // The page that was begun when the time was over is given back too.
+    // The page being read when the time was over is given back too.
     let end = START + time + Duration::from_millis(500);
     assert!(first.ended_at <= end, "{:?}", first.ended_at.since(START));
-    let asked: Vec<_> = first
+    let urls: Vec<_> = first
         .requests
         .iter()
         .map(|row| (row.start, &row.url, row.status))
         .collect();
-    assert!(first.totals.pages >= 3, "{asked:#?}");
-    // Few wait, so few are asked for twice: 4 MiB for a reader, and what was in flight then.
+    assert!(first.totals.pages >= 3, "{urls:#?}");
+    // Few pages wait, so few are fetched twice: 4 MiB for a reader, and what was in flight then.
     assert!(
         first.most_waiting <= 4 * padding + (4 << 20),
         "{}",
@@ -113,7 +113,7 @@ fn ours_time_that_is_over_ends_a_run_behind_a_slow_reader() {
     assert!(!first.given_back.is_empty());
     let second = run(None, Pages::default());
     assert_eq!(second.ended, Ended::Finished);
-    // Nothing is lost, and nothing settled that was not read.
+    // Nothing is lost, and no page is settled unread.
     assert_eq!(first.totals.pages + second.totals.pages, HOSTS * PAGES);
     let asked_again = |url: &String| second.requests.iter().any(|row| row.url == **url);
     assert!(first.given_back.iter().all(asked_again));

@@ -1,4 +1,4 @@
-//! A person steers a crawl in virtual time.
+//! An operator steers a crawl in virtual time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn url(text: &str) -> CanonicalUrl {
     canonicalize(None, text).unwrap()
 }
 
-/// A crawl that is changed before it begins, and steered.
+/// Runs a crawl with a changed configuration and an operator.
 fn steered(
     change: impl FnOnce(&mut Config),
     mut person: impl FnMut(Tick, &[RequestRow]) -> Vec<Command>,
@@ -43,7 +43,7 @@ fn steered(
     )
 }
 
-/// Gives commands, each in its turn as soon as so many requests ended.
+/// Sends each command once this many requests have ended.
 fn after(mut script: Vec<(usize, Command)>) -> impl FnMut(Tick, &[RequestRow]) -> Vec<Command> {
     move |_, requests| {
         let due = script
@@ -68,7 +68,7 @@ fn a_paused_crawl_sends_nothing_and_does_not_end() {
     let person = |now: Tick, requests: &[RequestRow]| match (from, until) {
         (None, _) if requests.len() >= 100 => {
             from = Some(now);
-            // Twice is as once.
+            // Repeating the command changes nothing.
             vec![Command::Pause, Command::Pause, Command::State]
         }
         (Some(since), None) if now.since(since) >= 5 * HOUR => {
@@ -77,7 +77,7 @@ fn a_paused_crawl_sends_nothing_and_does_not_end() {
         }
         _ => Vec::new(),
     };
-    // The pause is longer than the crawl may be: it does not count.
+    // The pause is longer than the time limit, so it is not counted.
     let played = steered(|config| config.budgets.max_time = Some(4 * HOUR), person);
     assert_eq!(played.ended, Ended::Finished);
     assert_eq!(played.totals.pages, HOSTS * PAGES);
@@ -108,7 +108,7 @@ fn a_paused_crawl_sends_nothing_and_does_not_end() {
 }
 
 #[test]
-fn time_that_was_paused_is_not_what_max_time_bounds() {
+fn max_time_does_not_count_pauses() {
     let time = Duration::from_secs(200);
     let (mut paused, mut resumed) = (None, None);
     let person = |now: Tick, _: &[RequestRow]| match (paused, resumed) {
@@ -130,14 +130,14 @@ fn time_that_was_paused_is_not_what_max_time_bounds() {
 }
 
 #[test]
-fn nothing_is_asked_of_a_parked_host_in_this_run_and_the_next() {
+fn a_parked_host_is_not_fetched_in_this_run_and_the_next() {
     let dir = tempfile::tempdir().unwrap();
     let frontier = Arc::new(MemoryFrontier::new());
     let mut parked_at = None;
     let mut person = |now: Tick, requests: &[RequestRow]| {
-        let asked = requests.iter().any(|row| row.host == "h3.example");
+        let is_requested = requests.iter().any(|row| row.host == "h3.example");
         match parked_at {
-            None if asked => {
+            None if is_requested => {
                 parked_at = Some(now);
                 vec![Command::Park(host(3)), Command::State]
             }
@@ -182,7 +182,7 @@ fn nothing_is_asked_of_a_parked_host_in_this_run_and_the_next() {
 }
 
 #[test]
-fn a_host_that_is_taken_back_is_asked_again() {
+fn an_unparked_host_is_fetched_again() {
     let took_back = 400;
     let played = steered(
         |_| {},
@@ -206,7 +206,7 @@ fn a_host_that_is_taken_back_is_asked_again() {
     assert_eq!(*again.as_ref().unwrap_err(), Refused::NotParked(host(3)));
 }
 
-/// The least gap of each host between requests that began after so many requests had ended.
+/// Returns the smallest gap of each host between requests that began at or after `from`.
 fn least_gaps(requests: &[RequestRow], from: u64) -> Vec<u64> {
     let gap = |host: u64| {
         let host = format!("h{host}.example");
@@ -232,11 +232,11 @@ fn a_delay_holds_for_one_host_or_for_all_and_undercuts_no_robots_txt() {
     let played = steered(
         |_| {},
         |now, requests| {
-            let told = script(now, requests);
-            if !told.is_empty() {
+            let commands = script(now, requests);
+            if !commands.is_empty() {
                 from = now.as_millis();
             }
-            told
+            commands
         },
     );
     let gaps = least_gaps(&played.requests, from);
@@ -253,7 +253,7 @@ fn a_delay_holds_for_one_host_or_for_all_and_undercuts_no_robots_txt() {
     of_one.retain(|row| row.host == "h1.example");
     assert!(least_gaps(&of_one, from)[0] >= 9_000);
 
-    // Down to nothing, as who answers for the hosts may ask: what they ask for holds.
+    // A delay of zero is allowed for one's own hosts, but their own delay still applies.
     let played = steered(
         |config| {
             config.own_site = true;
@@ -322,7 +322,7 @@ fn an_added_page_of_an_earlier_round_is_visited_again() {
 }
 
 #[test]
-fn what_can_not_be_done_is_refused_in_words() {
+fn impossible_commands_are_refused_with_a_reason() {
     let add = |url: &str| Command::Add(url.to_owned());
     let commands = vec![
         add("mailto:a@example.org"),

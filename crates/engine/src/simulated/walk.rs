@@ -1,4 +1,4 @@
-//! Random walks in virtual time, held against a walk that the test takes itself.
+//! Random walks in virtual time, compared with a walk that the test computes itself.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -24,12 +24,12 @@ use crate::summary::Ended;
 const PAGES: u64 = 40;
 const SEEDS: [&str; 2] = ["http://a.example/p0", "http://b.example/p1"];
 
-/// Two hosts whose pages link to each other. Their answers take times that follow from `pace`.
+/// Two hosts whose pages link to each other. `pace` determines their response times.
 struct Maze {
     pace: u64,
 }
 
-/// The pages that a page of it leads to, or why there are none.
+/// The links or the redirect of a page, or why it has none.
 enum Leads {
     Links(Vec<String>),
     Redirect(String),
@@ -75,7 +75,7 @@ fn leads(url: &str) -> Leads {
 impl Servers for Maze {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
         let url = job.url();
-        let found = match number(url) {
+        let reply = match number(url) {
             None => answer(
                 200,
                 "User-agent: *\nDisallow: /p7\nDisallow: /p17\nDisallow: /p27\nDisallow: /p37\n",
@@ -85,7 +85,7 @@ impl Servers for Maze {
                     let barred = at(url.host(), number + 11);
                     let links = links.iter().rev().map(|to| format!("<a href={to}>x</a>"));
                     let links = links.chain([format!("<a rel=nofollow href={barred}>x</a>")]);
-                    // Twice, as pages do.
+                    // Each link twice, as pages often have them.
                     page(&links.collect::<String>().repeat(2))
                 }
                 Leads::Redirect(to) => moved(&to),
@@ -97,7 +97,7 @@ impl Servers for Maze {
             self.pace,
             &[number(url).unwrap_or(99), url.host().len() as u64],
         ) % 3_000;
-        found.taking(Duration::from_millis(takes)).result(url, now)
+        reply.taking(Duration::from_millis(takes)).result(url, now)
     }
 
     fn is_overtaking(&self) -> bool {
@@ -114,7 +114,7 @@ fn design() -> WalkDesign {
     }
 }
 
-/// A run over a frontier that earlier runs may have left, with the rows that it adds.
+/// Runs a crawl over a frontier that earlier runs may have used, and adds rows.
 fn run(
     frontier: &Arc<MemoryFrontier>,
     dir: &Path,
@@ -137,14 +137,14 @@ fn run(
     play_run(run, &mut |_, _| Vec::new(), &mut Maze { pace })
 }
 
-/// The steps that a run added, by walker and step.
+/// Returns the steps that a run added, ordered by walker and step.
 fn steps(dir: &Path) -> Vec<WalkRow> {
     let mut steps = rows::<WalkRow>(dir, "walk.jsonl");
     steps.sort_by_key(|row| (row.walker, row.step));
     steps
 }
 
-/// The walk as the documentation has it.
+/// Computes the walk as documented.
 fn expected() -> Vec<WalkRow> {
     let design = design();
     let mut steps = Vec::new();
@@ -174,7 +174,7 @@ fn expected() -> Vec<WalkRow> {
                         Some(links.len() as u64),
                     ),
                 },
-                // It has no links, which is all that a row says of why.
+                // An error page has no links, which is the only reason that its row gives.
                 Some(Leads::Nothing(why)) => row("restart", Some(why), seed, &at, Some(0)),
                 Some(Leads::Redirect(_)) => unreachable!("it was followed"),
             };
@@ -191,13 +191,13 @@ fn expected() -> Vec<WalkRow> {
     steps
 }
 
-fn asked(played: &Played) -> Vec<String> {
+fn requested_urls(played: &Played) -> Vec<String> {
     let pages = played.requests.iter().filter(|row| row.purpose != "robots");
     pages.map(|row| row.url.clone()).collect()
 }
 
 #[test]
-fn ours_a_walk_is_the_same_in_whatever_order_servers_answer() {
+fn a_walk_does_not_depend_on_the_order_of_answers() {
     let expected = expected();
     let how = |how: &str| expected.iter().filter(|row| row.how == how).count();
     assert!(how("redirect") > 3 && how("restart") > 20 && how("link") > 60);
@@ -208,19 +208,19 @@ fn ours_a_walk_is_the_same_in_whatever_order_servers_answer() {
         let played = run(&frontier, dir.path(), pace, |_| {});
         assert_eq!(played.ended, Ended::Finished);
         assert_eq!(steps(dir.path()), expected);
-        let mut asked = asked(&played);
-        orders.insert(asked.clone());
-        let times = asked.len();
-        asked.sort_unstable();
-        asked.dedup();
-        assert_eq!(asked.len(), times, "a page is asked for twice");
-        // All that walkers came to and robots.txt allows, and nothing else.
+        let mut urls = requested_urls(&played);
+        orders.insert(urls.clone());
+        let times = urls.len();
+        urls.sort_unstable();
+        urls.dedup();
+        assert_eq!(urls.len(), times, "a page is asked for twice");
+        // Exactly the URLs that walkers reached and robots.txt allows.
         let came_to: BTreeSet<_> = expected
             .iter()
             .filter(|row| !matches!(leads(&row.url), Leads::Nothing("excluded")))
             .map(|row| row.url.clone())
             .collect();
-        assert_eq!(asked, came_to.iter().cloned().collect::<Vec<_>>());
+        assert_eq!(urls, came_to.iter().cloned().collect::<Vec<_>>());
         let pages = rows::<PageRow>(dir.path(), "pages.jsonl");
         assert_eq!(pages.len(), came_to.len());
         for row in pages {
@@ -241,7 +241,7 @@ fn ours_a_walk_is_the_same_in_whatever_order_servers_answer() {
 }
 
 #[test]
-fn ours_a_walk_that_is_cut_off_goes_on_as_if_it_were_not() {
+fn an_interrupted_walk_continues_unchanged() {
     let expected = expected();
     for seconds in [1, 2, 5, 11, 30, 47] {
         let mut frontier = Arc::new(MemoryFrontier::new());
@@ -251,7 +251,7 @@ fn ours_a_walk_that_is_cut_off_goes_on_as_if_it_were_not() {
         });
         assert_eq!(played.ended, Ended::Budget("max-time"), "{seconds}");
         frontier = Arc::new(Arc::try_unwrap(frontier).unwrap().restarted());
-        // The seeds of a later run do not join a walk.
+        // Seeds of a later run do not join a walk.
         let again = run(&frontier, second.path(), 2, |config| {
             config.seeds.truncate(1);
         });
@@ -264,7 +264,11 @@ fn ours_a_walk_that_is_cut_off_goes_on_as_if_it_were_not() {
             .into_iter()
             .map(|row| row.url)
             .collect();
-        assert!(asked(&again).iter().all(|url| !settled.contains(url)));
+        assert!(
+            requested_urls(&again)
+                .iter()
+                .all(|url| !settled.contains(url))
+        );
         let mut config = config(second.path());
         config.sample = Some(SampleMethod::Walk(WalkDesign {
             seed: "another".to_owned(),
@@ -275,14 +279,14 @@ fn ours_a_walk_that_is_cut_off_goes_on_as_if_it_were_not() {
 }
 
 #[test]
-fn ours_a_walk_whose_seeds_are_all_excluded_ends() {
+fn a_walk_ends_if_all_its_seeds_are_excluded() {
     let dir = tempfile::tempdir().unwrap();
     let frontier = Arc::new(MemoryFrontier::new());
     let played = run(&frontier, dir.path(), 0, |config| {
         config.seeds = vec![canonicalize(None, "http://a.example/p7").unwrap()];
     });
     assert_eq!(
-        (played.ended.clone(), asked(&played)),
+        (played.ended.clone(), requested_urls(&played)),
         (Ended::Finished, Vec::new())
     );
     let steps = steps(dir.path());

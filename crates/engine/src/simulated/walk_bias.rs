@@ -1,5 +1,5 @@
-//! How far the shares of a random walk are off: many crawls of one known web, each with a seed of
-//! its own, held against the probabilities of the steps.
+//! The bias of page shares in a random walk: many crawls of one known web, each with a different
+//! seed, compared with the probabilities of the steps.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::revisit::visit::Round;
 use crate::summary::Ended;
 
 const PAGES: usize = 1_000;
-/// The pages of the first numbers get every second link, and what chance gives them of the others.
+/// The first pages get every second link, plus their random share of the others.
 const POPULAR: usize = 200;
 const STARTS: [usize; 2] = [3, 500];
 
@@ -43,7 +43,8 @@ impl Graph {
         Graph((0..PAGES).map(page).collect())
     }
 
-    /// The probability that a walker stands on a popular page, the mean of all steps of a walk.
+    /// Returns the probability that a walker is at a popular page, averaged over all steps of a
+    /// walk.
     fn expected(&self, design: &WalkDesign) -> f64 {
         let starts = |from: f64| STARTS.map(|start| (start, from / STARTS.len() as f64));
         let mut at = vec![0.0; PAGES];
@@ -79,7 +80,7 @@ fn number(url: &str) -> Option<usize> {
 impl Servers for &Graph {
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
         let url = job.url();
-        let found = match number(url.path()) {
+        let reply = match number(url.path()) {
             Some(number) => {
                 let links = self.0[number].iter();
                 let links = links.map(|to| format!("<a href=/p{to}>x</a>"));
@@ -87,12 +88,12 @@ impl Servers for &Graph {
             }
             None => answer(404, ""),
         };
-        found.result(url, now)
+        reply.result(url, now)
     }
 }
 
-/// The share of popular pages that the rows of one crawl tell, by steps and each page once, and the
-/// number of these pages.
+/// Returns the share of popular pages in the rows of one crawl, by steps and by distinct pages, and
+/// the number of these pages.
 fn shares(graph: &Graph, design: WalkDesign) -> [f64; 3] {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
@@ -124,19 +125,19 @@ fn shares(graph: &Graph, design: WalkDesign) -> [f64; 3] {
     [share(&walk), share(&pages), pages.len() as f64]
 }
 
-/// Mean, standard error of the mean, least and most.
-fn told(values: &[f64]) -> (f64, f64, f64, f64) {
+/// Returns the mean, its standard error, the minimum and the maximum.
+fn statistics(values: &[f64]) -> (f64, f64, f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     let squares = values.iter().map(|value| (value - mean).powi(2));
     let error = (squares.sum::<f64>() / (count - 1.0) / count).sqrt();
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = values.iter().copied().fold(0.0, f64::max);
-    (mean, error, least, most)
+    let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let max = values.iter().copied().fold(0.0, f64::max);
+    (mean, error, min, max)
 }
 
-/// The share by steps has no bias but that of the steps themselves; each page once is between that
-/// and the truth. Bounds are four standard errors, which chance passes once in 16,000.
+/// The share by steps has no bias besides that of the walk itself. The share by distinct pages is
+/// between it and the truth. Bounds are four standard errors, which chance exceeds once in 16,000.
 fn check(crawls: u32) {
     let graph = Graph::new();
     let design = |crawl: u32| WalkDesign {
@@ -144,27 +145,33 @@ fn check(crawls: u32) {
         ..WalkDesign::default()
     };
     let (truth, expected) = (POPULAR as f64 / PAGES as f64, graph.expected(&design(0)));
-    let found: Vec<_> = (0..crawls)
+    let all_shares: Vec<_> = (0..crawls)
         .map(|crawl| shares(&graph, design(crawl)))
         .collect();
-    let [by_steps, by_pages, pages] =
-        [0, 1, 2].map(|place| told(&found.iter().map(|crawl| crawl[place]).collect::<Vec<_>>()));
+    let [by_steps, by_pages, pages] = [0, 1, 2].map(|place| {
+        statistics(
+            &all_shares
+                .iter()
+                .map(|crawl| crawl[place])
+                .collect::<Vec<_>>(),
+        )
+    });
     println!("{crawls} crawls, mean, standard error, least and most; the truth is {truth}");
     println!("by steps {by_steps:.4?}, expected {expected:.4}");
     println!("by pages {by_pages:.4?} of {pages:.1?}");
     let is_expected = (by_steps.0 - expected).abs() < 4.0 * by_steps.1;
     let is_biased = by_pages.0 - truth > 4.0 * by_pages.1;
-    let is_nearer = found.iter().all(|[steps, pages, _]| pages < steps);
+    let is_nearer = all_shares.iter().all(|[steps, pages, _]| pages < steps);
     assert!(is_expected && is_biased && is_nearer);
 }
 
 #[test]
-fn ours_a_walk_is_off_by_what_its_steps_weigh() {
+fn the_bias_of_a_walk_is_that_of_its_steps() {
     check(6);
 }
 
 #[test]
 #[ignore = "takes minutes: its numbers stand in docs/sampling.md"]
-fn ours_a_walk_is_off_by_what_its_steps_weigh_in_ten_times_of_100_crawls() {
+fn the_bias_of_a_walk_is_that_of_its_steps_in_ten_times_100_crawls() {
     check(1_000);
 }

@@ -1,4 +1,4 @@
-//! Questions to a crawl that does not run, and changes in it.
+//! Reads and changes a crawl that is not running.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,14 +14,14 @@ use crate::error::EngineError;
 use crate::meta_keys::META_PARKED;
 use crate::revisit::round;
 
-/// URLs that are admitted in one transaction, at most.
+/// Maximum URLs to admit in one transaction.
 const MAX_BATCH: usize = 4096;
 
-/// Begins a crawl in `dir` that knows these URLs, each as a seed, and asks nobody: a run goes on
-/// with it. They are never all in memory.
+/// Creates a crawl in `dir` with these URLs as seeds, without sending any request. A later run
+/// continues with it. The URLs are streamed and never held in memory all at once.
 ///
 /// # Errors
-/// [`EngineError`] where the state can't be made, and the first error of `urls`.
+/// [`EngineError`] if the state can't be created, or the first error of `urls`.
 pub fn admit_at_rest<E: From<EngineError>>(
     dir: &Path,
     urls: impl Iterator<Item = Result<CanonicalUrl, E>>,
@@ -40,24 +40,24 @@ pub fn admit_at_rest<E: From<EngineError>>(
     Ok(())
 }
 
-/// The last round of a crawl that does not run.
+/// The last round of a crawl that is not running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastRound {
-    /// Its number, from 1.
+    /// The round's number, from 1.
     pub number: u32,
     /// When it began, in seconds since the Unix epoch.
     pub began: u32,
-    /// True if it ended by itself.
+    /// Whether the round is complete.
     pub is_over: bool,
-    /// Hosts that are parked, in the order of their names.
+    /// The parked hosts, ordered by name.
     pub parked: Vec<HostKey>,
 }
 
-/// The last round of the crawl in `dir`; none where no crawl lies there.
+/// Returns the last round of the crawl in `dir`. `None` if there is no crawl.
 ///
 /// # Errors
-/// [`EngineError`] where something else lies there, another process is at it, or the state can't
-/// be read.
+/// [`EngineError`] if `dir` holds something else, another process uses it, or the state can't be
+/// read.
 pub fn last_round(dir: &Path) -> Result<Option<LastRound>, EngineError> {
     let frontier = match directory::open_at_rest(dir) {
         Err(EngineError::NothingToDo { .. }) => return Ok(None),
@@ -73,20 +73,20 @@ pub fn last_round(dir: &Path) -> Result<Option<LastRound>, EngineError> {
     }))
 }
 
-/// Parks a host of a crawl that does not run.
+/// Parks a host of a crawl that is not running.
 ///
 /// # Errors
-/// [`EngineError::Refused`], and those of opening the crawl's state.
+/// [`EngineError::Refused`], or an error opening the crawl's state.
 pub fn park_at_rest(dir: &Path, host: &HostKey) -> Result<(), EngineError> {
     change_at_rest(dir, |frontier, hosts| {
         let is_known = hosts.contains(host) || frontier.host(host)?.is_some();
-        let waits = || {
+        let pending_hosts = || {
             frontier
                 .origins()
                 .into_iter()
                 .map(|(origin, _)| origin.host_key())
         };
-        if !is_known && !waits().any(|waits| waits == *host) {
+        if !is_known && !pending_hosts().any(|pending| pending == *host) {
             return Err(Refused::UnknownHost(host.clone()).into());
         }
         hosts.insert(host.clone());
@@ -97,10 +97,10 @@ pub fn park_at_rest(dir: &Path, host: &HostKey) -> Result<(), EngineError> {
     })
 }
 
-/// Takes a parked host of a crawl back that does not run.
+/// Unparks a host of a crawl that is not running.
 ///
 /// # Errors
-/// [`EngineError::Refused`], and those of opening the crawl's state.
+/// [`EngineError::Refused`], or an error opening the crawl's state.
 pub fn unpark_at_rest(dir: &Path, host: &HostKey) -> Result<(), EngineError> {
     change_at_rest(dir, |_, hosts| match hosts.remove(host) {
         true => Ok(()),

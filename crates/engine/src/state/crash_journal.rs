@@ -1,11 +1,11 @@
-//! Which URLs are being read: a note for the next start, should the process die of one.
+//! Records which URLs are being read, so that the next start knows which page crashed the process.
 //!
-//! A page that makes its reader panic is caught. One that takes the whole process along (an
-//! abort, the system short of memory) would do so at every start. So each reader thread notes
-//! the URL before it reads, in `state/reading`, over the one before, and crosses the last one
-//! out before it rests: one `write` each, never synced, since a process that dies takes nothing
-//! of it along and a power cut is no page's fault. The next start counts a death for each URL
-//! that stands there, and the crawl loop decides by that count what is to become of it.
+//! A page that panics its reader is caught. A page that takes the whole process down (an abort, or
+//! the system out of memory) would do so at every start. So each reader thread writes the URL to
+//! `state/reading` before it reads, over its previous one, and blanks the last URL before it goes
+//! idle: one `write` each, never synced, since written data survives a process crash, and a power
+//! cut is not the page's fault. The next start counts a crash for each URL found there, and the
+//! crawl loop decides by that count what to do with the URL.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -17,19 +17,19 @@ use std::sync::Arc;
 use crawl_archive::open_regular;
 use crawl_weburl::{CanonicalUrl, MAX_URL_BYTES, canonicalize};
 
-/// URLs that are kept in mind at most, those with the most deaths. Each death brings as
-/// many as there are readers, and those that are read leave again.
+/// Maximum suspects to remember, those with the most crashes first. Each crash adds one per reader,
+/// and URLs that are read successfully are removed.
 const MAX_SUSPECTS: usize = 64;
 
-/// Room for a line: a count, a URL and a line end. Lines stand at multiples of it, so that
-/// each can be written over; the file has holes in between.
+/// Size of a line: a count, a URL and a line end. Lines start at multiples of it, so that each can
+/// be overwritten. The file is sparse.
 const LINE_BYTES: usize = MAX_URL_BYTES + 16;
 
-/// The beginning of the first line; the number of readers follows.
+/// The start of the first line, followed by the number of readers.
 const HEAD: &str = "reading 1 ";
 
-/// The part of the file that is read: a line for each of more readers than a machine has
-/// processors, and for each suspect. Bytes.
+/// Maximum bytes to read of the file. Allows a line for each suspect, and for more readers than a
+/// machine has processors.
 const MAX_JOURNAL_BYTES: u64 = 4096 * LINE_BYTES as u64;
 
 const NAME: &str = "reading";
@@ -43,11 +43,11 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Deaths by URL.
+/// The number of crashes by URL.
 pub(crate) type Deaths = BTreeMap<CanonicalUrl, u32>;
 
-/// Reads a journal: a death more for each URL that a reader had in hand, the same count
-/// as before for the others. What is no journal says nothing.
+/// Parses a journal. Adds a crash for each URL that was being read, and keeps the other counts.
+/// Ignores anything that is not a journal.
 fn deaths(bytes: &[u8]) -> Deaths {
     let mut lines = bytes.chunks(LINE_BYTES).map(|line| {
         let line = line.split(|&byte| byte == b'\n' || byte == 0).next();
@@ -62,13 +62,13 @@ fn deaths(bytes: &[u8]) -> Deaths {
         let Some((count, url)) = line.split_once(' ') else {
             continue;
         };
-        // The rest of a longer URL may stand behind one that was cut off.
+        // An overwritten longer URL may leave its end behind the line.
         let (Ok(count), Ok(url)) = (count.parse::<u32>(), canonicalize(None, url)) else {
             continue;
         };
         let count = count.saturating_add(u32::from(at < readers));
-        let known = deaths.entry(url).or_default();
-        *known = count.max(*known);
+        let recorded = deaths.entry(url).or_default();
+        *recorded = count.max(*recorded);
     }
     deaths
 }
@@ -77,7 +77,7 @@ fn deaths(bytes: &[u8]) -> Deaths {
 pub(crate) struct CrashJournal {
     path: PathBuf,
     readers: usize,
-    /// The URLs under suspicion, with the line that each has.
+    /// The suspected URLs, with the line of each.
     suspects: Arc<HashMap<CanonicalUrl, Suspect>>,
 }
 
@@ -88,11 +88,11 @@ struct Suspect {
 }
 
 impl CrashJournal {
-    /// Takes up what the last run left in the state's directory, as far as it is still to
-    /// be read, and begins a journal for so many readers.
+    /// Reads the suspects that the last run left and that are still pending, and starts a journal
+    /// for this number of readers.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub(crate) fn open(
         state: &Path,
         readers: usize,
@@ -104,12 +104,12 @@ impl CrashJournal {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),
         };
-        let mut found: Vec<_> = deaths(&bytes).into_iter().collect();
-        found.sort_by_key(|(_, deaths)| std::cmp::Reverse(*deaths));
+        let mut suspected: Vec<_> = deaths(&bytes).into_iter().collect();
+        suspected.sort_by_key(|(_, deaths)| std::cmp::Reverse(*deaths));
         let mut suspects = HashMap::new();
-        for (url, deaths) in found {
+        for (url, deaths) in suspected {
             if suspects.len() < MAX_SUSPECTS && is_pending(&url) {
-                // The head and the readers' lines come first.
+                // The header and the readers' lines come first.
                 let line = 1 + readers + suspects.len();
                 suspects.insert(url, Suspect { deaths, line });
             }
@@ -123,7 +123,7 @@ impl CrashJournal {
         Ok(journal)
     }
 
-    /// Writes the file anew, and synced: the counts are to outlive everything.
+    /// Rewrites the file and syncs it, since the counts must survive a power cut too.
     fn begin(&self, beside: &Path) -> io::Result<()> {
         let file = crawl_archive::create_anew(beside)?;
         write_line(&file, 0, &format!("{HEAD}{}\n", self.readers))?;
@@ -134,7 +134,7 @@ impl CrashJournal {
         fs::rename(beside, &self.path)
     }
 
-    /// Deaths by URL, of those that are still to be read.
+    /// Returns the number of crashes of each URL that is still pending.
     pub(crate) fn deaths(&self) -> HashMap<CanonicalUrl, u32> {
         let suspects = self.suspects.iter();
         suspects
@@ -142,7 +142,7 @@ impl CrashJournal {
             .collect()
     }
 
-    /// A slot for each reader.
+    /// Returns a slot for each reader.
     pub(crate) fn slots(&self) -> io::Result<Vec<JournalSlot>> {
         (0..self.readers)
             .map(|reader| {
@@ -157,27 +157,27 @@ impl CrashJournal {
     }
 }
 
-/// The place of one reader's notes. A note that can't be written is left out: the journal
-/// protects from pages that kill, and is no reason to stop.
+/// A reader's part of the journal. Write errors are ignored: the journal only guards against pages
+/// that crash the process, and is not a reason to stop.
 pub(crate) struct JournalSlot {
-    /// Of its own, as each has its own place in it.
+    /// Each slot has its own file handle, since each has its own position.
     file: File,
     line: usize,
-    /// True if the URL that stands there was read.
+    /// Whether the URL in this line has been read.
     was_read: bool,
     suspects: Arc<HashMap<CanonicalUrl, Suspect>>,
 }
 
 impl JournalSlot {
-    /// Notes that a URL is about to be read.
+    /// Records that a URL is about to be read.
     pub(crate) fn begin(&mut self, url: &CanonicalUrl) {
         let before = self.suspects.get(url).map_or(0, |suspect| suspect.deaths);
         self.was_read = false;
         self.note(self.line, &format!("{before} {url}\n"));
     }
 
-    /// It was read, and the process lives: it is no suspect any more. Its line stays until the next
-    /// URL takes its place, or [`JournalSlot::rest`].
+    /// Records that a URL was read without a crash and is no longer a suspect. The line stays until
+    /// the next URL replaces it or [`JournalSlot::rest`] is called.
     pub(crate) fn end(&mut self, url: &CanonicalUrl) {
         self.was_read = true;
         if let Some(suspect) = self.suspects.get(url) {
@@ -185,7 +185,7 @@ impl JournalSlot {
         }
     }
 
-    /// Crosses out what was read: nothing is in hand.
+    /// Blanks the URL that was read, since none is being read.
     pub(crate) fn rest(&mut self) {
         if std::mem::take(&mut self.was_read) {
             self.note(self.line, "\n");
@@ -224,13 +224,13 @@ mod tests {
     }
 
     fn check(lines: &[&str], expected: &[(&str, u32)]) {
-        let found = deaths(&journal(lines));
+        let counts = deaths(&journal(lines));
         let expected = expected.iter().map(|(path, deaths)| (url(path), *deaths));
-        assert_eq!(found, expected.collect(), "{lines:?}");
+        assert_eq!(counts, expected.collect(), "{lines:?}");
     }
 
     #[test]
-    fn ours_what_was_in_hand_has_a_death_more() {
+    fn urls_being_read_get_another_death() {
         check(
             &["reading 1 2\n", "0 http://e.example/a\n", "\n"],
             &[("a", 1)],
@@ -247,7 +247,7 @@ mod tests {
             &["reading 1 1\n", "\n", "3 http://e.example/b\n"],
             &[("b", 3)],
         );
-        // What was noted before was longer.
+        // The overwritten line was longer.
         check(
             &["reading 1 1\n", "0 http://e.example/a\nlonger/url\n"],
             &[("a", 1)],
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_is_no_journal_says_nothing() {
+    fn a_file_that_is_not_a_journal_is_ignored() {
         for lines in [
             &["reading 2 1\n", "0 http://e.example/a\n"] as &[&str],
             &["", "0 http://e.example/a\n"],
@@ -271,15 +271,15 @@ mod tests {
         assert!(deaths(b"reading 1 4").is_empty());
     }
 
-    /// Dies with a URL in hand, so often.
+    /// Crashes this often while the URL is being read.
     #[test]
-    fn ours_deaths_are_counted_over_the_starts() {
+    fn deaths_add_up_over_starts() {
         let dir = tempfile::tempdir().unwrap();
         let open = || CrashJournal::open(dir.path(), 2, |_| true).unwrap();
         for death in 0..5 {
             let journal = open();
-            let found = journal.deaths().get(&url("kills")).copied();
-            assert_eq!(found.unwrap_or_default(), death);
+            let crashes = journal.deaths().get(&url("kills")).copied();
+            assert_eq!(crashes.unwrap_or_default(), death);
             let mut slots = journal.slots().unwrap();
             slots[0].begin(&url("harmless"));
             slots[0].end(&url("harmless"));
@@ -287,7 +287,7 @@ mod tests {
             slots[1].begin(&url("other"));
             slots[1].end(&url("other"));
             slots[1].begin(&url("kills"));
-            // What is in hand is not crossed out, whatever was read before it.
+            // A URL that is being read is not blanked, whatever was read before it.
             slots[1].rest();
         }
         let journal = open();
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_start_without_reading_forgets_nothing() {
+    fn a_start_without_reading_keeps_the_counts() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(
             dir.path().join(NAME),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_journal_is_bounded() {
+    fn the_journal_is_bounded() {
         let dir = tempfile::tempdir().unwrap();
         let lines: Vec<_> = (0..300)
             .map(|n| format!("{} http://e.example/{n}\n", n % 3))

@@ -1,5 +1,5 @@
-//! Which delays were set while a crawl ran, and what held before its settings were read again: what
-//! its audit needs to know beside `crawl.toml`.
+//! The delays set during a run, and the settings in force before they were reloaded. An audit needs
+//! both in addition to `crawl.toml`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,17 +7,17 @@ use crawl_archive::rows::DelayRow;
 use crawl_archive::{ArchiveError, LogFile};
 use crawl_scheduler::Tick;
 
-/// `state/delays.jsonl`, made when the first of that happens.
+/// `state/delays.jsonl`, created on the first change.
 pub(crate) struct DelayLog {
     path: PathBuf,
     file: Option<LogFile>,
 }
 
 impl DelayLog {
-    /// The log of the crawl in `dir`. Where there is one, what was set before holds no more.
+    /// Opens the log of the crawl in `dir`. If it exists, ends all delays set before.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub(crate) fn open(dir: &Path, now: Tick) -> Result<DelayLog, ArchiveError> {
         let mut log = DelayLog {
             path: dir.join("state").join("delays.jsonl"),
@@ -32,17 +32,17 @@ impl DelayLog {
         Ok(log)
     }
 
-    /// Notes a delay.
+    /// Appends a delay.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub(crate) fn note(&mut self, row: &DelayRow) -> Result<(), ArchiveError> {
         let file = match &mut self.file {
             Some(file) => file,
             None => self.file.insert(LogFile::open(&self.path)?),
         };
         file.append(row)?;
-        // A person sets one now and then, and an audit judges each later request by it.
+        // Operators set delays rarely, and an audit judges every later request by them, so sync.
         file.sync()
     }
 }

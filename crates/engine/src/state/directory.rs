@@ -1,4 +1,4 @@
-//! The crawl's directory: started anew, or gone on with.
+//! The crawl directory, created or reopened.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -37,24 +37,25 @@ const RUN_ENDED: &[u8] = b"ended";
 
 /// The folder of the state.
 pub(crate) const STATE: &str = "state";
-/// Its mode: only the program reads it, and whatever the umask gives its files, nobody else may
-/// write to them.
+/// The mode of the state folder: only this program reads it, and whatever mode the umask gives its
+/// files, no other user can write to them.
 const STATE_MODE: u32 = 0o700;
 
-/// The file that `crawl.toml` is written to before it takes its name.
+/// The temporary name of `crawl.toml` while it is written.
 const TOML_BESIDE: &str = "crawl.toml.new";
 
-/// The URLs that wait, as the last run left them, and the file that they are written to before.
+/// The pending URLs as the last run left them, and the temporary name of the file while it is
+/// written.
 const WAITING: &str = "waiting.jsonl";
 const WAITING_BESIDE: &str = "waiting.jsonl.new";
 
 /// The steps of a random walk.
 pub(crate) const WALK: &str = "walk.jsonl";
 
-/// The file of a directory that was gathered from those of several workers.
+/// Present in a gathered directory.
 const WORKERS: &str = "workers.jsonl";
 
-/// The entries of a crawl's directory, beside `state/`.
+/// The entries of a crawl directory.
 const OURS: [&str; 28] = [
     "crawl.toml",
     TOML_BESIDE,
@@ -86,51 +87,51 @@ const OURS: [&str; 28] = [
     DIGESTS_BESIDE,
 ];
 
-/// The files that a crawl's rows go to.
+/// The files that a crawl writes rows to.
 pub(crate) struct Files {
     pub(crate) archive: Option<Archive>,
     pub(crate) pages: RowFile,
     pub(crate) excluded: RowFile,
     pub(crate) links: Option<RowFile>,
-    /// Where the crawl is a random walk.
+    /// Set if the crawl is a random walk.
     pub(crate) walk: Option<RowFile>,
     /// The log of the search index.
     pub(crate) index: Option<RowFile>,
-    /// `requests.jsonl`, which the loop writes. None where there is no such log.
+    /// `requests.jsonl`, which the loop writes. `None` without such a log.
     pub(crate) requests: Option<LogSyncer>,
 }
 
 /// An opened directory.
 pub(crate) struct Directory {
     pub(crate) frontier: Arc<dyn Frontier>,
-    /// The same, where several workers share it.
+    /// The same frontier, if several workers share it.
     pub(crate) shared: Option<Arc<dyn WorkerFrontier>>,
-    /// The lock of the directory of such a worker, for as long as it lives.
+    /// The lock of such a worker's directory, held for the worker's life.
     pub(crate) lock: Option<File>,
     /// The pages and hosts that the crawl was made to forget.
     pub(crate) tombstones: Tombstones,
     pub(crate) files: Files,
     pub(crate) requests: LogFile,
     pub(crate) sampling: Option<Sampling>,
-    /// Which URLs the last run may have died of.
+    /// Which URLs may have crashed the last run.
     pub(crate) journal: CrashJournal,
     pub(crate) totals: Totals,
     pub(crate) scope_seeds: ScopeSeeds,
-    /// True if an earlier run worked here.
+    /// Whether an earlier run used this directory.
     pub(crate) resumed: bool,
-    /// True if that run was cut off: what it had in flight is in no record then.
+    /// Whether that run was cut off, so that its in-flight requests are in no record.
     pub(crate) cut_off: bool,
-    /// How that run ended, where it did: the reason and the detail of the crawl's row.
+    /// The end of that run, if it ended: reason and detail of the crawl's row.
     pub(crate) last_end: Option<String>,
 }
 
-/// Opens the output directory, for so many readers: takes its lock, cuts files back to what the
-/// state knows, and writes `crawl.toml`.
+/// Opens the output directory for this number of readers: locks it, cuts files back to the
+/// committed lengths, and writes `crawl.toml`.
 pub(crate) fn open(config: &Config, readers: usize) -> Result<Directory, EngineError> {
     open_as(config, readers, false)
 }
 
-/// Opens the directory of a replay, which goes on with a run of its crawl.
+/// Opens the directory of a replay that continues with another run of its crawl.
 pub(crate) fn open_replay(config: &Config) -> Result<Directory, EngineError> {
     open_as(config, 1, true)
 }
@@ -152,7 +153,7 @@ fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory
     if let Some(seed) = config.seeds.iter().find(|seed| tombstones.holds(seed)) {
         return Err(Refused::Forgotten { url: seed.clone() }.into());
     }
-    // From here on files change: whatever refuses the run stands above.
+    // Files change from here on, so every check that can refuse the run is above.
     keep_archive_digests(dir).map_err(EngineError::disk(&dir.join(DIGESTS)))?;
     let marks = frontier.marks()?;
     let mut files = open_files(config, &marks)?;
@@ -189,7 +190,8 @@ fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory
     })
 }
 
-/// A frontier, and the same as one that workers share, with the lock of this worker's directory.
+/// A frontier. If workers share it, also its shared interface and the lock of this worker's
+/// directory.
 type AnyFrontier = (
     Arc<dyn Frontier>,
     Option<Arc<dyn WorkerFrontier>>,
@@ -209,8 +211,8 @@ fn open_any_frontier(
     Ok((frontier, Some(shared), Some(lock)))
 }
 
-/// How the last run of the crawl in `dir` ended: the reason and, where it has one, the detail of the
-/// first row of `waiting.jsonl`. None where it was cut off, or there was none.
+/// Returns how the last run of the crawl in `dir` ended: reason and detail, if any, of the first
+/// row of `waiting.jsonl`. `None` if it was cut off, or if there was none.
 pub(crate) fn last_end(dir: &Path) -> Option<String> {
     let rows = RowReader::<WaitingRow>::open_if_any(&dir.join(WAITING));
     let first = rows.ok()?.next()?.ok()?;
@@ -220,13 +222,12 @@ pub(crate) fn last_end(dir: &Path) -> Option<String> {
     })
 }
 
-/// Writes `crawl.toml`.
 pub(crate) fn write_config(dir: &Path, text: &str) -> Result<(), EngineError> {
     let toml = dir.join("crawl.toml");
     replace(&toml, &dir.join(TOML_BESIDE), text.as_bytes()).map_err(EngineError::disk(&toml))
 }
 
-/// Makes the state alone of a crawl that does not run yet, or opens it.
+/// Creates or opens the state alone, for a crawl that has not run yet.
 pub(crate) fn begin_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     examine(dir)?;
     let state = dir.join(STATE);
@@ -234,7 +235,7 @@ pub(crate) fn begin_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     open_frontier(dir, &state)
 }
 
-/// Opens the state alone of a crawl that does not run.
+/// Opens the state alone, for a crawl that is not running.
 pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     match examine(dir)? {
         true => open_frontier(dir, &dir.join(STATE)),
@@ -244,8 +245,8 @@ pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     }
 }
 
-/// Holds a directory that was gathered from those of several workers against others, as long as the
-/// file is open; none where it is another directory.
+/// Locks a gathered directory for as long as the returned file is open. `None` if the directory was
+/// not gathered.
 #[cfg(feature = "search")]
 pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<File>, EngineError> {
     let path = dir.join(WORKERS);
@@ -266,8 +267,8 @@ pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<File>, EngineError> {
     Ok(Some(file))
 }
 
-/// Returns whether `dir` holds a crawl; refuses one that holds something else, or links in place of
-/// files, and one that was gathered.
+/// Whether `dir` holds a crawl. Refuses a gathered directory, one with foreign files, and one with
+/// links in place of files.
 pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     if dir.join(WORKERS).exists() {
         return Err(EngineError::IsGathered {
@@ -278,10 +279,10 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         Err(error) if error.kind() == ErrorKind::NotADirectory => {
-            let found = "a file of that name".to_owned();
+            let file_type = "a file of that name".to_owned();
             return Err(EngineError::OutputForeign {
                 dir: dir.to_path_buf(),
-                found,
+                found: file_type,
             });
         }
         Err(error) => return Err(EngineError::disk(dir)(error)),
@@ -291,12 +292,12 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     for entry in entries {
         let name = entry.map_err(EngineError::disk(dir))?.file_name();
         if !OURS.iter().any(|ours| name == *ours) {
-            let found = name.to_string_lossy().into_owned();
+            let name = name.to_string_lossy().into_owned();
             let is_crawl = dir.join(STATE).is_dir();
             let dir = dir.to_path_buf();
             return Err(match is_crawl {
-                true => EngineError::BesideCrawl { dir, found },
-                false => EngineError::OutputForeign { dir, found },
+                true => EngineError::BesideCrawl { dir, found: name },
+                false => EngineError::OutputForeign { dir, found: name },
             });
         }
         holds_state |= name == STATE;
@@ -313,14 +314,14 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     }
 }
 
-/// Opens the state, once what a death cut short as files took their places is finished.
+/// Opens the state, after finishing a file replacement that a crash interrupted.
 pub(crate) fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {
     shared_state::refuse_shared(dir, state)?;
     swap::recover(dir)?;
     FjallFrontier::open(state, &Options::default()).map_err(|error| unopened(dir, state, error))
 }
 
-/// Opens the store of the state alone, of a crawl that does not run.
+/// Opens the store of the state alone, for a crawl that is not running.
 pub(crate) fn open_resting(dir: &Path, state: &Path) -> Result<RestingFrontier, EngineError> {
     shared_state::refuse_shared(dir, state)?;
     RestingFrontier::open(state, &Options::default()).map_err(|error| unopened(dir, state, error))
@@ -341,8 +342,8 @@ pub(super) fn unopened(dir: &Path, state: &Path, error: OpenError) -> EngineErro
 fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, EngineError> {
     let dir = &config.output;
     let rows = |name: &str| RowFile::open(&dir.join(name), marks.get(name).copied());
-    // What is turned off is opened all the same where an earlier run left it, since
-    // opening cuts off what that run did not commit.
+    // Files of disabled features are opened too if an earlier run left them, since opening cuts off
+    // uncommitted rows.
     let has = |name: &str| dir.join(name).exists();
     let archive = (config.warc || has("archive"))
         .then(|| Archive::open(dir, archive_options(config), marks))
@@ -386,10 +387,10 @@ fn open_journal(
     }
 }
 
-/// Reads the tombstones of the crawl in `dir`, which no run may be using.
+/// Reads the tombstones of a crawl that is not running.
 ///
 /// # Errors
-/// A crawl in use, or unreadable tombstones.
+/// The crawl is in use, or the tombstones can't be read.
 pub(crate) fn tombstones_at_rest(dir: &Path) -> Result<Tombstones, EngineError> {
     if !dir.join(TOMBSTONES).is_file() {
         return Ok(Tombstones::default());
@@ -428,7 +429,7 @@ fn archive_options(config: &Config) -> ArchiveOptions {
     }
 }
 
-/// Makes the folder of the state, or takes from others what they might do in it.
+/// Creates the folder of the state, or removes other users' access to it.
 fn make_state(state: &Path) -> Result<(), EngineError> {
     let failed = |error| EngineError::disk(state)(error);
     if let Some(dir) = state.parent() {
@@ -446,7 +447,7 @@ fn make_state(state: &Path) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Notes what waits for the next run, as a run that ended by itself leaves it.
+/// Lists what is pending for the next run. Only a run that was not cut off calls this.
 pub(crate) fn note_waiting(dir: &Path, rows: &[WaitingRow]) -> Result<(), EngineError> {
     let mut bytes = Vec::new();
     for row in rows {
@@ -457,7 +458,7 @@ pub(crate) fn note_waiting(dir: &Path, rows: &[WaitingRow]) -> Result<(), Engine
     replace(&path, &dir.join(WAITING_BESIDE), &bytes).map_err(EngineError::disk(&path))
 }
 
-/// The list of what the last run left waiting holds no more once another one begins.
+/// Removes the list of pending URLs of the last run, since a new run begins.
 fn forget_waiting(dir: &Path) -> Result<(), EngineError> {
     let path = dir.join(WAITING);
     match fs::remove_file(&path) {
@@ -466,7 +467,7 @@ fn forget_waiting(dir: &Path) -> Result<(), EngineError> {
     }
 }
 
-/// Notes that the run ended by itself, with nothing in flight.
+/// Records that the run was not cut off and left nothing in flight.
 pub(crate) fn note_end(frontier: &dyn Frontier) -> Result<(), FrontierError> {
     note_run(frontier, RUN_ENDED)
 }

@@ -1,5 +1,5 @@
-//! A crawl whose frontier workers shared, moved into a directory that was gathered from theirs: from
-//! then on it has a frontier of its own there.
+//! Moves a crawl with a shared frontier into a gathered directory, where it then has its own
+//! frontier.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,30 +26,31 @@ use crate::meta_keys::{
 use crate::revisit::visit::Round;
 use crate::totals::Totals;
 
-/// Parts, and bytes of copies of robots.txt, that are committed together.
+/// Maximum parts, and bytes of robots.txt copies, to commit together.
 const BATCH_PARTS: usize = 2_000;
 const BATCH_BYTES: usize = 8 << 20;
 
 const EXCLUDED: &str = "excluded.jsonl";
-/// The files of rows that a frontier knows the committed lengths of.
+/// The row files whose committed lengths a frontier records.
 const MARKED_FILES: [&str; 3] = ["pages.jsonl", EXCLUDED, "links.jsonl"];
 
-/// The directory of a worker, which was gathered.
+/// A worker's directory that was gathered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatheredWorker {
     /// The worker's name.
     pub name: String,
-    /// The rows of its `pages.jsonl` that were read.
+    /// Rows of its `pages.jsonl` that were read.
     pub pages: u64,
     /// The directory.
     pub dir: PathBuf,
 }
 
-/// Moves a crawl into `dir`, which was gathered to go on from the directories of these workers. The
-/// crawl is in both places until the caller notes in the shared frontier that it was moved.
+/// Moves a crawl into `dir`, which was gathered from the directories of these workers so that the
+/// crawl can continue. Until the caller marks the crawl as moved in the shared frontier, it is in
+/// both places.
 ///
 /// # Errors
-/// [`EngineError`]; then the directory is of no use.
+/// [`EngineError`]. The directory is then unusable.
 pub fn export(
     dir: &Path,
     source: &dyn MovedOut,
@@ -58,10 +59,13 @@ pub fn export(
     check_workers(source.workers(), gathered)?;
     let frontier = directory::begin_at_rest(dir)?;
     let mut moved = put_all(source, &frontier)?;
-    let found = states(&frontier);
+    let exported = states(&frontier);
     let expected = source.totals();
-    if found != expected {
-        return Err(EngineError::ExportDiffers { expected, found });
+    if exported != expected {
+        return Err(EngineError::ExportDiffers {
+            expected,
+            found: exported,
+        });
     }
     admit_links(source, &frontier, &dir.join(EXCLUDED))?;
     moved.states = states(&frontier);
@@ -78,19 +82,19 @@ pub fn export(
     Ok(moved)
 }
 
-/// Refuses directories that are not those of all workers, or do not hold what these committed.
+/// Checks that the directories are those of all workers and hold what the workers committed.
 fn check_workers(
     workers: &[ExportedWorker],
     gathered: &[GatheredWorker],
 ) -> Result<(), EngineError> {
     let is_of = |name: &str| workers.iter().any(|worker| worker.name == name);
-    if let Some(other) = gathered.iter().find(|it| !is_of(&it.name)) {
+    if let Some(other) = gathered.iter().find(|worker| !is_of(&worker.name)) {
         return Err(EngineError::NotItsWorker {
             worker: other.name.clone(),
         });
     }
     for worker in workers {
-        match gathered.iter().find(|it| it.name == worker.name) {
+        match gathered.iter().find(|other| other.name == worker.name) {
             Some(found) => check_records(worker, found)?,
             None if worker.marks.values().all(|length| *length == 0) => {}
             None => {
@@ -104,7 +108,7 @@ fn check_workers(
     Ok(())
 }
 
-/// Refuses a directory whose files are not as long as its worker committed them.
+/// Checks that the files have the lengths that the worker committed.
 fn check_records(worker: &ExportedWorker, found: &GatheredWorker) -> Result<(), EngineError> {
     let differs = |file: &str, found: u64, committed: u64| {
         Err(EngineError::RecordsDiffer {
@@ -119,7 +123,7 @@ fn check_records(worker: &ExportedWorker, found: &GatheredWorker) -> Result<(), 
             Err(why) if why.kind() == ErrorKind::NotFound => 0,
             metadata => metadata.map_err(EngineError::disk(&found.dir))?.len(),
         };
-        // A run's end lists there what was put aside.
+        // The end of a run appends deferred URLs to this file.
         let may_be_longer = file == EXCLUDED;
         if length < committed || (length > committed && !may_be_longer) {
             return differs(file, length, committed);
@@ -151,14 +155,14 @@ fn put_all(source: &dyn MovedOut, frontier: &FjallFrontier) -> Result<MovedCrawl
     Ok(moved)
 }
 
-/// Admits the links that their owners had not taken, and lists those that are excluded, as their
+/// Admits the links that their owners had not admitted yet, and lists the excluded ones as the
 /// owners would have.
 fn admit_links(
     source: &dyn MovedOut,
     frontier: &FjallFrontier,
     excluded: &Path,
 ) -> Result<(), EngineError> {
-    let length = excluded.metadata().ok().map(|found| found.len());
+    let length = excluded.metadata().ok().map(|metadata| metadata.len());
     let mut rows = RowFile::open(excluded, length)?;
     let mut links: Vec<Admission> = Vec::with_capacity(BATCH_PARTS);
     let mut admit = |links: &mut Vec<Admission>| -> Result<(), EngineError> {
@@ -193,7 +197,7 @@ fn admit_links(
     Ok(())
 }
 
-/// The engine's own error, or that of the shared frontier.
+/// Converts to the engine's own error, or to that of the shared frontier.
 fn of_source(error: BoxError) -> EngineError {
     let error = match error.downcast::<EngineError>() {
         Ok(own) => return *own,
@@ -205,26 +209,26 @@ fn of_source(error: BoxError) -> EngineError {
     }
 }
 
-/// The lengths of all files that stand for what is settled.
+/// Returns the lengths of all files behind settled URLs.
 fn marks(dir: &Path) -> Result<BTreeMap<String, u64>, EngineError> {
     let mut marks = marks_at_rest(dir).map_err(EngineError::disk(dir))?;
     for name in MARKED_FILES {
         let path = dir.join(name);
         if path.exists() {
-            let found = fs::metadata(&path).map_err(EngineError::disk(&path))?;
-            marks.insert(name.to_owned(), found.len());
+            let metadata = fs::metadata(&path).map_err(EngineError::disk(&path))?;
+            marks.insert(name.to_owned(), metadata.len());
         }
     }
     Ok(marks)
 }
 
-/// Keeps what the workers kept, each of its own, as one of them all.
+/// Merges the metadata of all workers into that of one crawl.
 fn keep_merged(source: &dyn MovedOut, transaction: &mut dyn Transaction) {
     let workers = source.workers();
     let all = |name: &str| -> Vec<&[u8]> {
-        let kept = workers.iter().flat_map(|worker| &worker.meta);
-        let kept = kept.filter(|(key, _)| key == name);
-        kept.map(|(_, bytes)| bytes.as_slice()).collect()
+        let meta = workers.iter().flat_map(|worker| &worker.meta);
+        let meta = meta.filter(|(key, _)| key == name);
+        meta.map(|(_, bytes)| bytes.as_slice()).collect()
     };
     let totals = all(META_TOTALS).into_iter().filter_map(Totals::from_bytes);
     let totals = totals.fold(Totals::default(), Totals::plus);
@@ -247,7 +251,8 @@ fn keep_merged(source: &dyn MovedOut, transaction: &mut dyn Transaction) {
     }
 }
 
-/// The last round that a worker was in: it is over where it is for all of those.
+/// Merges the workers' rounds to the last one. The merged round is over if it is over for all its
+/// workers.
 fn merged_round(kept: &[&[u8]]) -> Option<Round> {
     let rounds = kept
         .iter()
@@ -260,7 +265,7 @@ fn merged_round(kept: &[&[u8]]) -> Option<Round> {
         let is_same = last.number == before.number;
         Round {
             began: match is_same {
-                // Whoever began later did so in the midst of it.
+                // A worker whose round began later joined in the middle of it.
                 true => last.began.min(before.began),
                 false => last.began,
             },
@@ -273,7 +278,7 @@ fn merged_round(kept: &[&[u8]]) -> Option<Round> {
     })
 }
 
-/// All lines, each where it comes first.
+/// Merges lines, keeping the first of each.
 fn lines(kept: &[&[u8]]) -> Vec<u8> {
     let mut seen = BTreeSet::new();
     let lines = kept
@@ -288,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_workers_are_merged_as_one_that_did_what_all_did() {
+    fn workers_are_merged_into_one() {
         let round = |number, is_over, pages| {
             let before = Totals {
                 pages,
@@ -318,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_no_worker_s_records_are_missing() {
+    fn a_missing_worker_or_row_is_refused() {
         let dir = tempfile::TempDir::new().unwrap();
         fs::write(dir.path().join("pages.jsonl"), "a\nb\n").unwrap();
         fs::write(dir.path().join(EXCLUDED), "listed\n").unwrap();
@@ -346,16 +351,16 @@ mod tests {
         assert!(check(&workers, &both[..1]).contains("worker `w3`, with 2 pages, is not among"));
         assert!(check(&workers, &[both[0], both[1], ("x", 1)]).contains("no worker `x`"));
         let one_row = [("w1", 1), both[1]];
-        let said = check(&workers, &one_row);
+        let message = check(&workers, &one_row);
         assert!(
-            said.contains("`w1`") && said.contains("1 where 2 are committed"),
-            "{said}"
+            message.contains("`w1`") && message.contains("1 where 2 are committed"),
+            "{message}"
         );
         for bytes in [3, 5] {
             let workers = [worker("w1", 2, bytes), worker("w3", 2, 4)];
-            let said = check(&workers, &both);
+            let message = check(&workers, &both);
             let expected = format!("pages.jsonl: 4 where {bytes} are committed");
-            assert!(said.contains(&expected), "{said}");
+            assert!(message.contains(&expected), "{message}");
         }
     }
 }

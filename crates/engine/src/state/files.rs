@@ -1,4 +1,4 @@
-//! Files and folders that are whole on the disk, or not there.
+//! Files and folders that are complete on disk or absent.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
@@ -6,21 +6,21 @@ use std::path::Path;
 
 use crawl_archive::create_anew;
 
-/// Makes a file in a place of its own and renames it: what is read is whole, and what stood
-/// there, a link too, goes.
-pub(super) fn replace(path: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = create_anew(beside)?;
+/// Writes a temporary file and renames it to `path`, so that readers see complete contents.
+/// Replaces what was at `path`, even a link.
+pub(super) fn replace(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = create_anew(temporary)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(beside, path)?;
-    // Without it a first start that was cut off would leave rows and no settings.
+    fs::rename(temporary, path)?;
+    // Without this sync a first start that is cut off could leave rows but no settings.
     match path.parent() {
         Some(folder) => fs::File::open(folder)?.sync_all(),
         None => Ok(()),
     }
 }
 
-/// Makes a folder, and those above it that are missing, and brings their names to the disk.
+/// Creates a folder and its missing ancestors, and syncs their names.
 pub(super) fn make_folder(path: &Path) -> io::Result<()> {
     let named = |folder: &&Path| !folder.as_os_str().is_empty();
     let missing = path.ancestors().filter(named);
@@ -29,7 +29,7 @@ pub(super) fn make_folder(path: &Path) -> io::Result<()> {
     for folder in missing {
         let above = folder.parent().filter(named).unwrap_or(Path::new("."));
         match fs::File::open(above).and_then(|above| above.sync_all()) {
-            // Not ours to read, and whoever lets us write there knows why.
+            // We may write to the parent but not read it, so it can't be synced.
             Err(why) if why.kind() == ErrorKind::PermissionDenied => {}
             synced => synced?,
         }

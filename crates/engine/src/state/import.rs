@@ -1,5 +1,5 @@
-//! The crawl of a directory, moved into a frontier that workers share: the directory is that of one
-//! of them from then on, and its rows and archive stay.
+//! Moves the crawl of a directory into a shared frontier. The directory then belongs to one of the
+//! workers, and keeps its rows and archive.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -23,36 +23,35 @@ use crate::revisit::round;
 use crate::scope_seeds::targets_to_share;
 use crate::totals::Totals;
 
-/// The folders of the state that a frontier of its own lies in.
+/// The folders of the state that hold the crawl's own frontier.
 const OWN_FOLDERS: [&str; 2] = [STORE, "known"];
-/// Where they are moved to.
+/// The new place of these folders.
 const IMPORTED: &str = "imported";
-/// The files whose rows name all URLs that were settled. The first two have
-/// committed lengths.
+/// The files whose rows name all settled URLs. The lengths of the first two are committed.
 const ROW_FILES: [&str; 3] = ["pages.jsonl", "excluded.jsonl", "requests.jsonl"];
 
-/// A crawl that was imported.
+/// An imported crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// The counts of the crawl.
+    /// Counts of the crawl.
     pub moved: MovedCrawl,
-    /// The folder that the frontier of its own was moved to.
+    /// The new place of its own frontier.
     pub own_frontier: PathBuf,
 }
 
-/// A row of any file, as far as it names a URL.
+/// The URL in a row of any file, if the row has one.
 #[derive(Deserialize)]
 struct NamedUrl {
     #[serde(default)]
     url: Option<String>,
 }
 
-/// Moves the crawl in `dir`, which must not run, into a frontier that workers share. From then on
-/// the directory is that of a worker of it.
+/// Moves the crawl in `dir`, which must not be running, into a shared frontier. The directory then
+/// belongs to a worker.
 ///
 /// # Errors
-/// [`EngineError`]. Where it is one of the engine's, the same call goes on; otherwise nothing was
-/// imported.
+/// [`EngineError`]. After an error of the engine itself the same call resumes the import. After any
+/// other error nothing was imported.
 pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<Imported, EngineError> {
     if !directory::examine(dir)? {
         return Err(EngineError::NothingToDo {
@@ -65,7 +64,7 @@ pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<Imported, EngineE
     let opened = FjallFrontier::open(&state, &Options::default());
     let frontier = opened.map_err(|error| directory::unopened(dir, &state, error))?;
     refuse_unmovable(dir, &frontier)?;
-    // A death cut the import short, perhaps when everything was there.
+    // A crash interrupted the import, maybe after everything was moved.
     let is_there = |life: &String| target.frontier.is_moved(life);
     let is_there = begun.as_ref().map(is_there).transpose();
     let life = match (begun, is_there.map_err(EngineError::Shared)?) {
@@ -85,7 +84,7 @@ pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<Imported, EngineE
     })
 }
 
-/// Refuses crawls of which a worker could not go on with what there is.
+/// Refuses a crawl that workers could not continue with the data they would have.
 fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineError> {
     for (key, what) in [
         (META_REPLAY, "it is the replay of another crawl"),
@@ -107,7 +106,7 @@ fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineEr
         && round.number > 1
         && !round.is_over
     {
-        // Workers that join begin with the first round.
+        // New workers begin with the first round.
         return Err(EngineError::NotImportable {
             dir: dir.to_owned(),
             what: "a later round of it is not over",
@@ -116,7 +115,7 @@ fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineEr
     Ok(())
 }
 
-/// Moves everything, and gives the id of the life that the worker has ended with.
+/// Moves everything, and returns the id of the life with which this worker ended.
 fn move_all(
     dir: &Path,
     state: &Path,
@@ -126,7 +125,7 @@ fn move_all(
     let mut import = target.frontier.begin().map_err(EngineError::Shared)?;
     let put = put_all(dir, frontier, &mut *import);
     if let Err(why) = put {
-        // What is left of it nobody finds, and the next import removes it.
+        // The leftovers are invisible, and the next import removes them.
         let _ = import.give_up();
         return Err(why);
     }
@@ -175,8 +174,8 @@ fn put_all(
             let Some(url) = url.and_then(|url| canonicalize(None, &url).ok()) else {
                 continue;
             };
-            let known = frontier.known(&url)?;
-            if let Some(record) = known.and_then(UrlRecord::settled) {
+            let record = frontier.known(&url)?;
+            if let Some(record) = record.and_then(UrlRecord::settled) {
                 import.put(StoredPart::Url { url, record })?;
             }
         }
@@ -196,8 +195,8 @@ fn count(frontier: &FjallFrontier) -> Result<MovedCrawl, FrontierError> {
     Ok(moved)
 }
 
-/// Moves the frontier of its own aside. The store goes first: while it is there, the import is not
-/// over, and it needs the other.
+/// Moves the crawl's own frontier aside. The store goes first: the import counts as unfinished
+/// while the store is there, and it needs the other folder.
 fn move_aside(state: &Path) -> Result<(), EngineError> {
     let aside = state.join(IMPORTED);
     match fs::create_dir(&aside) {

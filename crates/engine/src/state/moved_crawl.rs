@@ -1,23 +1,23 @@
-//! The counts of a crawl that is moved from one frontier to another.
+//! Counts of a crawl that is moved between frontiers.
 
 use crawl_frontier::parts::{StoredPart, Totals};
 use crawl_frontier::{FjallFrontier, Frontier as _};
 
-/// Counts of a crawl that was moved from one frontier to another.
+/// Counts of a crawl that was moved between frontiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MovedCrawl {
     /// URLs in each state.
     pub states: Totals,
-    /// Hosts of which something is kept.
+    /// Hosts with stored state.
     pub hosts: u64,
     /// Copies of robots.txt.
     pub robots: u64,
-    /// Visits that are kept.
+    /// Stored visits.
     pub visits: u64,
 }
 
 impl MovedCrawl {
-    /// Counts a part.
+    /// Counts one part.
     pub(super) fn count(&mut self, part: &StoredPart) {
         match part {
             StoredPart::Host { .. } => self.hosts += 1,
@@ -28,7 +28,7 @@ impl MovedCrawl {
     }
 }
 
-/// The number of URLs in each state. What is leased is pending.
+/// Returns the number of URLs in each state. Leased URLs count as pending.
 pub(super) fn states(frontier: &FjallFrontier) -> Totals {
     let counts = frontier.counts();
     Totals {

@@ -1,5 +1,5 @@
-//! The facts by which a replay comes to the same order: whose turn it was, and in which order the
-//! writer settled what came.
+//! The order of a crawl, which a replay follows: which host had a turn, and how the writer ordered
+//! messages.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,33 +8,33 @@ use crawl_archive::rows::{CommandTaken, HostTurn, OrderRow, RunBegan};
 use crawl_archive::{ArchiveError, LogFile, RequestLine};
 use serde::Serialize;
 
-/// The name of the file, as seen from the crawl's directory.
+/// The path of the file within the crawl directory.
 pub(crate) const ORDER: &str = "state/order.jsonl";
 
-/// `state/order.jsonl`, to which the loop and the writer append. Never synced: a power cut may take
-/// its end, and then a replay is on its own from there on.
+/// `state/order.jsonl`. The loop and the writer append to it. Never synced: if a power cut loses
+/// its end, a replay continues without it from there.
 #[derive(Clone)]
 pub(crate) struct OrderLog(Arc<Mutex<OrderFile>>);
 
-/// Turns wait for the first request among them that ends, or for the next group: of those that are
-/// under way at a host, nearly all stand in one write.
+/// Turns are held back until the first of their requests ends, or until the next group. Most
+/// in-flight turns are thus written at once.
 struct OrderFile {
     file: LogFile,
-    /// The time of the first turn that waits. Milliseconds since the Unix epoch.
+    /// The time of the first held turn. Milliseconds since the Unix epoch.
     waits_since: Option<u64>,
 }
 
-/// An [`OrderRow`] of a turn alone.
+/// An [`OrderRow`] with nothing but a turn.
 #[derive(Serialize)]
 struct TurnRow<'t> {
     turn: &'t HostTurn,
 }
 
 impl OrderLog {
-    /// Opens the log of the crawl in `dir` for a run that begins.
+    /// Opens the log of the crawl in `dir` for a new run.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub(crate) fn open(dir: &Path, run: RunBegan) -> Result<OrderLog, ArchiveError> {
         let mut file = LogFile::open(&dir.join(ORDER))?;
         file.append(&OrderRow {
@@ -48,11 +48,11 @@ impl OrderLog {
         }))))
     }
 
-    /// Notes turns of hosts. They are in the file before [`OrderLog::begin_rows`] returns for any of
-    /// their requests, and before the next group that names messages.
+    /// Appends turns. The turns are written before [`OrderLog::begin_rows`] returns for any of
+    /// their requests, and before the next group with keys.
     ///
     /// # Errors
-    /// A row that can't be put into JSON.
+    /// A row that can't be serialized.
     pub(crate) fn note_turns<'t>(
         &self,
         turns: impl Iterator<Item = &'t HostTurn>,
@@ -72,7 +72,7 @@ impl OrderLog {
     /// Appends an operator's command after all turns so far.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub(crate) fn note_command(&self, command: CommandTaken) -> Result<(), ArchiveError> {
         let mut order = self.order();
         order.file.append(&OrderRow {
@@ -86,7 +86,7 @@ impl OrderLog {
     /// Writes the turns of these requests, whose rows are about to be written.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub(crate) fn begin_rows<'l>(
         &self,
         lines: impl Iterator<Item = &'l RequestLine>,
@@ -102,20 +102,20 @@ impl OrderLog {
         Ok(())
     }
 
-    /// Writes what waits: the run is over.
+    /// Writes the held turns at the end of the run.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub(crate) fn end(&self) -> Result<(), ArchiveError> {
         let mut order = self.order();
         order.waits_since = None;
         order.file.write_held()
     }
 
-    /// Notes a group of messages, before it is committed.
+    /// Appends a group of messages before it is committed.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub(crate) fn note_group(&self, keys: Vec<String>) -> Result<(), ArchiveError> {
         if keys.is_empty() {
             return Ok(());
@@ -129,7 +129,7 @@ impl OrderLog {
         Ok(())
     }
 
-    /// Rows are appended whole, so a panic elsewhere leaves nothing half done.
+    /// Locks the file. Rows are appended whole, so a panic elsewhere can't leave one incomplete.
     fn order(&self) -> MutexGuard<'_, OrderFile> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -144,14 +144,14 @@ mod tests {
 
     use super::{ORDER, OrderLog};
 
-    /// The kind of each row by its first letter: a run, a turn or a group.
+    /// Returns the kind of each row by its first letter: run, turn or group.
     fn kinds(dir: &std::path::Path) -> String {
         let text = fs::read_to_string(dir.join(ORDER)).unwrap();
         text.lines().map(|line| &line[2..3]).collect()
     }
 
     #[test]
-    fn ours_turns_are_written_before_the_rows_of_their_requests_and_before_the_next_group() {
+    fn turns_are_written_before_the_rows_of_their_requests_and_before_the_next_group() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("state")).unwrap();
         let order = OrderLog::open(dir.path(), RunBegan::default()).unwrap();

@@ -1,4 +1,4 @@
-//! The list of parked hosts, as the state has it.
+//! The stored list of parked hosts.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use crawl_weburl::HostKey;
 
 use crate::meta_keys::META_PARKED;
 
-/// The list in its durable form.
+/// Encodes the list for the state.
 pub(crate) fn listed<'a>(hosts: impl Iterator<Item = &'a HostKey>) -> Vec<u8> {
     let names: Vec<&str> = hosts.map(HostKey::as_str).collect();
     serde_json::to_vec(&names).unwrap_or_default()
 }
 
-/// The hosts that are parked, as the state has them.
+/// Reads the parked hosts from the state.
 pub(crate) fn parked(frontier: &dyn Frontier) -> Result<BTreeSet<HostKey>, FrontierError> {
     let bytes = frontier.meta(META_PARKED)?.unwrap_or_default();
     let names: Vec<String> = serde_json::from_slice(&bytes).unwrap_or_default();

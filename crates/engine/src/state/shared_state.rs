@@ -1,4 +1,4 @@
-//! The folder `state` of a worker whose frontier others share: whose it is.
+//! The `state` folder of a worker on a shared frontier, which records whose directory it is.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -13,15 +13,15 @@ use super::files::replace;
 use crate::config::{ImportTarget, SharedCrawl};
 use crate::error::EngineError;
 
-/// Whose directory it is.
+/// The file that names the owner of the directory.
 const WORKER: &str = "worker.json";
 const WORKER_BESIDE: &str = "worker.json.new";
-/// The store of a frontier of its own, which a directory has that was not imported.
+/// The store of a crawl's own frontier. A directory that was not imported has one.
 pub(super) const STORE: &str = "store";
-/// It is locked for as long as the worker lives.
+/// Locked while the worker runs.
 const LOCK: &str = "worker.lock";
 
-/// The worker whose directory it is.
+/// The owner of the directory.
 #[derive(Debug, Deserialize, Serialize)]
 struct WorkerFile {
     crawl: String,
@@ -30,36 +30,36 @@ struct WorkerFile {
     life: String,
 }
 
-/// Opens the frontier that the worker of this directory shares, and locks the directory as long as
-/// the file lives.
+/// Opens the frontier that this directory's worker shares, and locks the directory for as long as
+/// the returned file is open.
 pub(super) fn open(
     shared: &SharedCrawl,
     dir: &Path,
     state: &Path,
 ) -> Result<(Arc<dyn WorkerFrontier>, File), EngineError> {
     let lock = lock(dir, state)?;
-    let known = read(state)?;
-    if known.is_none() && holds_more(state)? {
+    let owner = read(state)?;
+    if owner.is_none() && holds_more(state)? {
         return Err(EngineError::OwnFrontier {
             dir: dir.to_owned(),
         });
     }
-    if let Some(known) = &known
-        && (known.crawl != shared.crawl || known.worker != shared.worker)
+    if let Some(owner) = &owner
+        && (owner.crawl != shared.crawl || owner.worker != shared.worker)
     {
         return Err(EngineError::OtherWorker {
             dir: dir.to_owned(),
-            crawl: known.crawl.clone(),
-            worker: known.worker.clone(),
+            crawl: owner.crawl.clone(),
+            worker: owner.worker.clone(),
         });
     }
-    if known.is_some() && state.join(STORE).exists() {
+    if owner.is_some() && state.join(STORE).exists() {
         return Err(EngineError::HalfImported {
             dir: dir.to_owned(),
         });
     }
-    let is_new = known.is_none();
-    let last_life = known.map(|known| known.life);
+    let is_new = owner.is_none();
+    let last_life = owner.map(|owner| owner.life);
     let frontier = (shared.frontier)(last_life).map_err(EngineError::Shared)?;
     if is_new && !frontier.marks()?.is_empty() {
         frontier.give_up()?;
@@ -69,7 +69,7 @@ pub(super) fn open(
             worker: shared.worker.clone(),
         });
     }
-    // The rows that an end listed are cut off by this start.
+    // This start cuts off the rows listed at the end of the last run.
     frontier.note_listed(&BTreeSet::new())?;
     let file = WorkerFile {
         crawl: shared.crawl.clone(),
@@ -80,8 +80,8 @@ pub(super) fn open(
     Ok((frontier, lock))
 }
 
-/// Refuses the directory of a worker whose frontier others share: what is asked of it needs a
-/// frontier of its own.
+/// Refuses the directory of a worker on a shared frontier, because the requested operation needs
+/// the crawl's own frontier.
 pub(super) fn refuse_shared(dir: &Path, state: &Path) -> Result<(), EngineError> {
     match read(state)? {
         None => Ok(()),
@@ -93,8 +93,8 @@ pub(super) fn refuse_shared(dir: &Path, state: &Path) -> Result<(), EngineError>
     }
 }
 
-/// The life that ends with an import of this directory that was cut short; none where there was no
-/// import.
+/// Returns the life that ends with an interrupted import of this directory. `None` if no import
+/// began.
 pub(super) fn begun_import(
     dir: &Path,
     state: &Path,
@@ -120,7 +120,7 @@ pub(super) fn begun_import(
     }
 }
 
-/// Makes the directory that of the worker that its crawl is imported as. Gives the id of the life
+/// Assigns the directory to the worker as which its crawl is imported. Returns the id of the life
 /// that ends with the import.
 pub(super) fn begin_import(state: &Path, target: &ImportTarget<'_>) -> Result<String, EngineError> {
     let file = WorkerFile {
@@ -132,7 +132,7 @@ pub(super) fn begin_import(state: &Path, target: &ImportTarget<'_>) -> Result<St
     Ok(file.life)
 }
 
-/// Makes the directory that of a crawl with a frontier of its own again.
+/// Restores the directory to a crawl with its own frontier.
 pub(super) fn end_import(state: &Path) -> Result<(), EngineError> {
     let path = state.join(WORKER);
     fs::remove_file(&path).map_err(EngineError::disk(&path))
@@ -175,7 +175,7 @@ fn read(state: &Path) -> Result<Option<WorkerFile>, EngineError> {
     }
 }
 
-/// Returns whether the state holds more than a start leaves that was cut off.
+/// Whether the state holds more than an interrupted start leaves.
 fn holds_more(state: &Path) -> Result<bool, EngineError> {
     for entry in fs::read_dir(state).map_err(EngineError::disk(state))? {
         let name = entry.map_err(EngineError::disk(state))?.file_name();

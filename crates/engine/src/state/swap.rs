@@ -102,12 +102,12 @@ pub(crate) fn finish(
         replaced.map_err(EngineError::disk(&dir.join(name)))?;
     }
     for name in &swap.remove {
-        let mut gone = || {
+        let mut remove_one = || {
             step()?;
             remove(&root, name)?;
             sync_parent(&root, name)
         };
-        gone().map_err(EngineError::disk(&dir.join(name)))?;
+        remove_one().map_err(EngineError::disk(&dir.join(name)))?;
     }
     let mut end = || -> io::Result<()> {
         step()?;
@@ -314,27 +314,27 @@ mod tests {
     }
 
     fn tree(dir: &Path) -> Vec<String> {
-        let mut found = Vec::new();
+        let mut entries = Vec::new();
         for entry in fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             match path.is_dir() {
-                true => found.extend(tree(&path)),
-                false => found.push(format!(
+                true => entries.extend(tree(&path)),
+                false => entries.push(format!(
                     "{}: {}",
                     path.display(),
                     fs::read_to_string(&path).unwrap()
                 )),
             }
         }
-        found.sort();
-        found
+        entries.sort();
+        entries
     }
 
     fn check(dir: &Path, expected: &[&str]) {
-        let found = tree(dir);
+        let entries = tree(dir);
         let at = format!("{}/", dir.display());
-        let found: Vec<_> = found.iter().map(|line| line.replace(&at, "")).collect();
-        assert_eq!(found, expected);
+        let entries: Vec<_> = entries.iter().map(|line| line.replace(&at, "")).collect();
+        assert_eq!(entries, expected);
     }
 
     const NEW: [&str; 5] = [

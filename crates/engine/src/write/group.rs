@@ -1,4 +1,4 @@
-//! One group: a transaction with the archive and rows that go along.
+//! A group: a transaction, with the archive records and rows that belong to it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::messages::{Committed, HostState, Order, Ordered, RobotsExchange, Writ
 use crate::meta_keys::{META_PARKED, META_SAMPLE, META_SHARED_SEED, META_TOTALS, META_TRAPS};
 use crate::priority::{Priority, is_admitted_guess, is_guess};
 use crate::revisit::visit::{
-    PreviousVisit, RevisitSchedule, VisitResult, ask_in_full, without_redirect_to,
+    PreviousVisit, RevisitSchedule, VisitResult, fetch_in_full_next_time, without_redirect_to,
 };
 use crate::sampling::Sampling;
 use crate::sampling::walk::WalkedPage;
@@ -46,47 +46,47 @@ use crate::tombstones::Tombstones;
 use crate::totals::{Change, CommitPoint, Totals};
 use crate::trace_events::TraceEvents;
 
-/// A transaction under way, with the files that go along.
+/// An open transaction, with the files written along with it.
 pub(super) struct Group<'a> {
     pub(super) transaction: OpenTransaction<'a>,
     pub(super) frontier: &'a dyn Frontier,
     pub(super) files: &'a mut Files,
     totals: Totals,
-    /// Those that the run began with.
+    /// The totals at the start of the run.
     start: Totals,
     visits: RevisitSchedule,
-    /// When the page was fetched that was settled last.
+    /// When the most recently settled page was fetched.
     latest: &'a mut Timestamp,
     scope_seeds: &'a mut ScopeSeeds,
     newest: &'a mut HashMap<HostKey, u64>,
-    /// The newest states that this group has.
+    /// The newest state of each host in this group.
     hosts: HashMap<HostKey, HostState>,
     newest_parked: &'a mut u64,
     traps: Option<&'a SharedTraps>,
     pub(super) sampling: Option<&'a Sampling>,
-    /// Where workers share the frontier.
+    /// Set if the frontier is shared.
     shared: Option<&'a dyn WorkerFrontier>,
-    /// What walkers go on by from URLs that were looked up in this group.
+    /// Pages that walkers move on from, looked up in this group.
     pub(super) walked: HashMap<String, Arc<WalkedPage>>,
     events: &'a TraceEvents,
     pub(super) tombstones: &'a Tombstones,
     redirects: SettledRedirects,
-    /// URLs that were put aside are to be looked at, by this scope where there is one: once,
-    /// however often that was asked for.
+    /// The scope for re-examining deferred URLs after the group, if that is requested. Done once,
+    /// however many messages request it.
     pub(super) take_back: Option<Option<Arc<Scope>>>,
-    /// True if the sample is to be drawn when the group is committed.
+    /// Whether to draw the sample once the group is committed.
     pub(super) draws_sample: bool,
-    /// True if somebody takes the rows of pages.
+    /// Whether a consumer takes the rows of pages.
     keeps_rows: bool,
-    /// Words of the page that was settled last that were new on its host, where it was compared.
+    /// Words new on the host, of the most recently settled page. `None` if it was not compared.
     new_words: Option<u32>,
-    /// Let go when the transaction is committed.
+    /// Released when the transaction is committed.
     links_passes: Vec<BytePass>,
     committed: Committed,
 }
 
 impl<'a> Group<'a> {
-    /// Begins one of so many items.
+    /// Begins a group of `items` messages.
     pub(super) fn begin(
         writer: &'a mut Writer,
         frontier: &'a dyn Frontier,
@@ -135,7 +135,7 @@ impl Group<'_> {
         Ok(transaction.expect(&mut links)?)
     }
 
-    /// Settles a message, and gives the facts to note of it.
+    /// Settles a message, and returns what to record about it in the order log.
     pub(super) fn noted_item(
         &mut self,
         key: MessageKey,
@@ -204,15 +204,15 @@ impl Group<'_> {
                 url,
                 exclusion,
             } => {
-                let other = admission_of(&lease, url, Priority::of(&lease));
+                let target = admission_of(&lease, url, Priority::of(&lease));
                 self.excluded(lease, exclusion, None)?;
-                self.admit(&[other]).map(drop)
+                self.admit(&[target]).map(drop)
             }
             WriterMessage::Robots(robots) => self.robots(*robots),
             WriterMessage::Seeds(seeds) => self.seeds(seeds),
             WriterMessage::TakeBack { scope } => {
                 self.take_back = Some(scope.or(self.take_back.take().flatten()));
-                // Each run begins with it, whether it names seeds or goes on.
+                // Every run sends this message first, whether it has seeds or resumes.
                 self.move_walkers(None)
             }
             WriterMessage::DrawSample => {
@@ -245,27 +245,27 @@ impl Group<'_> {
             self.list_excluded(&row, exclusion.reason)?;
         }
         if lease.is_seed {
-            let why = excluded_words(&exclusion);
+            let reason = excluded_words(&exclusion);
             self.committed.seeds_failed.push(SeedFailure {
                 url: lease.url.clone(),
-                why,
+                why: reason,
             });
         }
-        // Whatever bars a page that was fetched before bars it from a search too.
+        // A page excluded now must not stay in the search index either.
         if past.is_some() && lease.kind == UrlKind::Page {
-            let why = exclusion.reason.to_string();
-            self.tell_index(&left_out(&lease.url, why))?;
+            let reason = exclusion.reason.to_string();
+            self.append_to_index_log(&left_out(&lease.url, reason))?;
         }
-        let mut found = VisitResult::Excluded(exclusion.clone());
+        let mut result = VisitResult::Excluded(exclusion.clone());
         if self.files.index.is_some() {
-            ask_in_full(past.as_deref_mut(), &mut found);
+            fetch_in_full_next_time(past.as_deref_mut(), &mut result);
         }
         let visits = &self.visits;
         let visit = visits.after(
             visits.round.began,
             lease.kind,
             past.map(|past| *past),
-            found,
+            result,
             None,
         );
         let (outcome, url) = (Outcome::Excluded(exclusion), lease.url.clone());
@@ -276,7 +276,7 @@ impl Group<'_> {
         }
     }
 
-    fn tell_index(&mut self, entry: &IndexEntry) -> Result<(), EngineError> {
+    fn append_to_index_log(&mut self, entry: &IndexEntry) -> Result<(), EngineError> {
         if let Some(log) = &mut self.files.index {
             log.append(entry)?;
         }
@@ -284,27 +284,29 @@ impl Group<'_> {
     }
 
     fn seeds(&mut self, seeds: Vec<Admission>) -> Result<(), EngineError> {
-        // Links of a seed's pages stay in scope when a later run names other seeds.
+        // Links of a seed's pages stay in scope when a later run has other seeds.
         for seed in &seeds {
             self.scope_seeds.add(&seed.url);
             if let NewState::Excluded(exclusion) = &seed.state {
-                let why = excluded_words(exclusion);
+                let reason = excluded_words(exclusion);
                 let url = seed.url.clone();
-                self.committed.seeds_failed.push(SeedFailure { url, why });
+                self.committed
+                    .seeds_failed
+                    .push(SeedFailure { url, why: reason });
             }
         }
         self.begin_walk(&seeds);
         self.admit(&seeds)?;
-        // What a run begins with may have been written before: messages overtake each other.
+        // The walk's first steps may be settled already, since messages overtake each other.
         self.move_walkers(None)
     }
 
-    /// Makes a person's command durable.
+    /// Makes an operator's command durable.
     fn order(&mut self, ordered: Ordered) -> Result<(), EngineError> {
         let Ordered { order, answer } = ordered;
         let done = match order {
             Order::Parked { number, hosts } => {
-                // Items overtake each other, and an older list must not outlive a newer one.
+                // Messages overtake each other, and an older list must not replace a newer one.
                 if number > *self.newest_parked {
                     *self.newest_parked = number;
                     let hosts = parked_hosts::listed(hosts.iter());
@@ -334,14 +336,14 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Counts a lease that ends, whose answer had so many bytes.
+    /// Counts a lease that ends, with the body length of its answer.
     fn note_settled(&mut self, lease: &Lease, bytes: u64) {
         self.committed.leases += 1;
         self.committed.ended.push(lease.origin.clone());
         self.committed.bytes += bytes;
     }
 
-    /// Settles a guess that is not there: its answer is archived, and no row tells of it.
+    /// Settles a guessed URL that does not exist. The answer is archived, but gets no row.
     fn settle_unlisted(
         &mut self,
         lease: Lease,
@@ -357,7 +359,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Returns whether a redirect leads back to where it came from.
+    /// Whether a redirect closes a loop.
     fn closes_loop(
         &mut self,
         url: &CanonicalUrl,
@@ -371,7 +373,7 @@ impl Group<'_> {
         }
     }
 
-    /// Settles a page with its links, and takes the step of a random walk that came to it.
+    /// Settles a page with its links, and takes the random-walk step that awaited it.
     fn settle_page(
         &mut self,
         lease: Lease,
@@ -389,7 +391,7 @@ impl Group<'_> {
         }
     }
 
-    /// Counts a page that is listed, and notes a seed that failed.
+    /// Counts a listed page, and records a seed that failed.
     fn count_page(&mut self, lease: &Lease, row: &PageRow, change: Option<Change>) {
         if let Some(change) = change {
             self.totals.changes.add(change);
@@ -398,7 +400,7 @@ impl Group<'_> {
         self.totals.pages += 1;
         self.totals.bytes += row.bytes;
         let failed = row.is_failed();
-        // A sitemap that nobody named and that is not there is nobody's failure.
+        // A missing sitemap that nothing listed is not a failure.
         if failed && lease.kind != UrlKind::Sitemap {
             self.totals.failed += 1;
         }
@@ -406,26 +408,26 @@ impl Group<'_> {
         if (lease.is_seed || row.sample.is_some()) && row.status.is_some_and(is_answered) {
             self.totals.seeds_fetched += 1;
         } else if lease.is_seed && failed && self.scope_seeds.contains(&lease.url) {
-            // Those that the user named: a sitemap may list any number of others.
+            // Only the user's own seeds: a sitemap may list any number of URLs.
             let redirect = row.broken_redirect().map(str::to_owned);
             let status = row.status.map(|status| format!("status {status}"));
-            let why = redirect.or(status).or_else(|| row.error.clone());
+            let reason = redirect.or(status).or_else(|| row.error.clone());
             self.committed.seeds_failed.push(SeedFailure {
                 url: lease.url.clone(),
-                why: why.unwrap_or_default(),
+                why: reason.unwrap_or_default(),
             });
         }
     }
 
-    /// Writes the row of a page, by the `line` that its reader made where that says all of it, and
-    /// counts its outcome.
+    /// Writes the row of a page and counts its outcome. Uses the `line` that the reader encoded if
+    /// it is complete.
     fn append_row(
         &mut self,
         row: &mut PageRow,
         line: Option<&PageLine>,
     ) -> Result<(), EngineError> {
         self.tombstones.clear_row(row);
-        // Nothing else than the place of its record is added to what the reader knew.
+        // In this case the writer adds only the archive position to the row.
         let is_as_read = self.sampling.is_none() && self.tombstones.is_empty();
         match line.filter(|_| is_as_read) {
             Some(line) => {
@@ -509,15 +511,15 @@ impl Group<'_> {
         }
         // The reader's line lacks the error of a redirect loop.
         self.append_row(&mut row, line.filter(|_| !is_loop))?;
-        // The links of a body that came before are listed already.
+        // Links of a body seen before are listed already.
         if !row.repeats_body() {
             self.append_links(link_rows, row.round, row.fetched_at)?;
         }
         if let Some(entry) = &entry {
-            self.tell_index(entry)?;
+            self.append_to_index_log(entry)?;
         }
         self.keep_host(Some(host));
-        // A consumer takes it with the commit.
+        // The commit hands the row to the consumer.
         let row = match self.keeps_rows {
             true => {
                 self.committed.rows.push(*row);
@@ -539,7 +541,7 @@ impl Group<'_> {
         })
     }
 
-    /// Admits links of other workers to hosts of this one, and takes up URLs of these hosts whose
+    /// Admits other workers' links to hosts of this worker, and reopens URLs of these hosts whose
     /// rows are lost.
     fn take_links(&mut self) -> Result<(), EngineError> {
         let (Some(shared), Some(transaction)) = (self.shared, self.transaction.worker()) else {
@@ -559,7 +561,7 @@ impl Group<'_> {
         self.admit(&links).map(drop)
     }
 
-    /// Writes the rows again of URLs that a worker settled whose directory is lost.
+    /// Writes rows again for URLs settled by a worker whose directory is lost.
     fn list_reopened(&mut self, reopened: ReopenedUrls) -> Result<(), EngineError> {
         for admission in &reopened.excluded {
             if !is_admitted_guess(admission) {
@@ -586,7 +588,8 @@ impl Group<'_> {
         self.visit_modified(modified)
     }
 
-    /// Visits URLs again that changed since their last visit, as a sitemap or feed says.
+    /// Schedules another visit of URLs that changed since their last visit, according to a sitemap
+    /// or feed.
     fn visit_modified(&mut self, modified: Vec<(CanonicalUrl, u32)>) -> Result<(), EngineError> {
         for (url, at) in modified {
             if let Some(before) = self.visits.changed_since(at) {
@@ -608,9 +611,11 @@ impl Group<'_> {
         self.admit(&robots.sitemaps).map(drop)
     }
 
-    /// Admits URLs; gives the outcome of each.
+    /// Admits URLs and returns the outcome of each.
     pub(super) fn admit(&mut self, admissions: &[Admission]) -> Result<Vec<Admitted>, EngineError> {
-        let sampled = self.sampling.and_then(|it| it.outside(admissions));
+        let sampled = self
+            .sampling
+            .and_then(|sampling| sampling.outside(admissions));
         let admissions = sampled.as_deref().unwrap_or(admissions);
         let admitted = self.tombstones.admit(&mut *self.transaction, admissions)?;
         if TraceEvents::are_wanted() {
@@ -643,7 +648,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Admits the links of a page, and tells what is known of traps what it brought.
+    /// Admits the links of a page, and updates the trap detection with it.
     fn links(
         &mut self,
         lease: Lease,
@@ -667,7 +672,7 @@ impl Group<'_> {
         Ok(self.transaction.settle_until(lease, outcome, visit)?)
     }
 
-    /// Keeps the draw of the sample, and admits what was drawn.
+    /// Stores the draw of the sample, and admits the drawn pages.
     pub(super) fn keep_draw(
         &mut self,
         draw: &[u8],
@@ -689,8 +694,7 @@ impl Group<'_> {
         }))
     }
 
-    /// Keeps the newest state of a host. It is written when the group is finished, as others may
-    /// follow.
+    /// Keeps the newest state of a host until the group is finished, since newer ones may follow.
     fn keep_host(&mut self, host: Option<HostState>) {
         let Some(host) = host else {
             return;
@@ -729,8 +733,8 @@ impl Group<'_> {
             file.sync()?;
             self.transaction.mark(&file_name(file), file.len());
         }
-        // The loop noted each request before it handed on what came of it: what bears a page
-        // out, its robots.txt among it, is on the disk before the page counts.
+        // The loop logs each request before it passes on the results. Sync that log here, so that
+        // the requests behind a page, its robots.txt included, are on disk before the page counts.
         if let Some(requests) = &mut self.files.requests {
             requests.sync()?;
         }
@@ -762,7 +766,7 @@ impl Group<'_> {
     }
 }
 
-/// The links that a message brings.
+/// Returns the links in a message.
 fn links_of(message: &WriterMessage) -> &[Admission] {
     match message {
         WriterMessage::Page(page) => &page.findings.links,
@@ -771,7 +775,7 @@ fn links_of(message: &WriterMessage) -> &[Admission] {
     }
 }
 
-/// Those that were not known.
+/// Returns the admissions that were new to the frontier.
 fn new_of<'a>(
     admissions: &'a [Admission],
     admitted: &[Admitted],
@@ -781,7 +785,7 @@ fn new_of<'a>(
         .filter_map(|(admission, admitted)| matches!(admitted, Admitted::New).then_some(admission))
 }
 
-/// Those of the changed URLs that are links to be asked for.
+/// Drops changed URLs that are not among the pending links.
 fn of_wanted(
     mut modified: Vec<(CanonicalUrl, u32)>,
     links: &[Admission],
@@ -794,7 +798,7 @@ fn of_wanted(
     modified
 }
 
-/// The name that a row file's length is committed under.
+/// Returns the name under which the length of a row file is committed.
 fn file_name(file: &RowFile) -> String {
     file.path()
         .file_name()

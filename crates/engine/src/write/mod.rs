@@ -1,8 +1,9 @@
-//! The one writer: archive, rows, then the transaction that settles their URLs.
+//! The single writer: appends to the archive and row files, then commits the transaction that
+//! settles the URLs.
 //!
-//! It commits whenever it is free: what came meanwhile is the group. Files are synced
-//! before the transaction, and their lengths stand in it, so that after any death files
-//! can be cut back to what the state knows.
+//! The writer commits whenever it is free. The messages that arrived in between form the group.
+//! Files are synced before the transaction, which records their lengths, so that after any crash
+//! they can be cut back to the committed state.
 
 mod group;
 mod open_transaction;
@@ -41,11 +42,11 @@ use crate::tombstones::Tombstones;
 use crate::totals::Totals;
 use crate::trace_events::TraceEvents;
 
-/// Items in one transaction, at most: enough to share the cost of a sync, few enough
-/// for the next group not to wait long for its links to exist.
+/// Maximum messages in one transaction: enough to share the cost of a sync, few enough that the
+/// next group's links become available soon.
 const MAX_GROUP: usize = 256;
 
-/// The writer rests for so many times as long as a commit took, and no longer than that.
+/// The writer sleeps for this multiple of the commit time, capped at `MAX_REST`.
 const REST_FACTOR: u32 = 8;
 const MAX_REST: Duration = Duration::from_millis(10);
 
@@ -56,26 +57,27 @@ pub(crate) struct Writer {
     pub(crate) totals: Totals,
     pub(crate) visits: RevisitSchedule,
     scope_seeds: ScopeSeeds,
-    /// The sequence of the newest state of each host that was kept.
+    /// The newest kept sequence number of each host.
     newest: HashMap<HostKey, u64>,
-    /// The number of the newest list of parked hosts that was kept.
+    /// The number of the newest kept list of parked hosts.
     newest_parked: u64,
-    /// When the page was fetched that was settled last; before the first, when the round began.
+    /// When the most recently settled page was fetched. Before the first page, when the round
+    /// began.
     latest: Timestamp,
     traps: Option<SharedTraps>,
     sampling: Option<Sampling>,
-    /// Where workers share the frontier.
+    /// Set if the frontier is shared.
     shared: Option<Arc<dyn WorkerFrontier>>,
     events: TraceEvents,
-    /// True if the rows of pages are handed on once they are committed.
+    /// Whether to pass on the rows of pages once they are committed.
     keeps_rows: bool,
-    /// The pages and hosts that the crawl was made to forget: none is admitted or written again.
+    /// Forgotten pages and hosts, which are never admitted or written again.
     tombstones: Tombstones,
-    /// The receiver of the committed length of the index's log.
+    /// Receives the committed length of the index log.
     indexer: Option<Sender<u64>>,
-    /// The totals that this run began with.
+    /// The totals at the start of the run.
     start: Totals,
-    /// Where its order is noted.
+    /// The log of the commit order, if it is recorded.
     order: Option<OrderLog>,
 }
 
@@ -108,62 +110,62 @@ impl Writer {
         }
     }
 
-    /// Tells of each page that is settled what it came to.
-    pub(crate) fn watching(self, traps: SharedTraps) -> Writer {
+    /// Updates the trap detection with each settled page.
+    pub(crate) fn with_traps(self, traps: SharedTraps) -> Writer {
         Writer {
             traps: Some(traps),
             ..self
         }
     }
 
-    /// Draws the sample, and says of each page which part it has in it.
-    pub(crate) fn sampling(self, sampling: Option<Sampling>) -> Writer {
+    /// Draws the sample, and marks the rows of its pages.
+    pub(crate) fn with_sampling(self, sampling: Option<Sampling>) -> Writer {
         Writer { sampling, ..self }
     }
 
     /// Shares the frontier with other workers.
-    pub(crate) fn sharing(self, shared: Option<Arc<dyn WorkerFrontier>>) -> Writer {
+    pub(crate) fn with_shared_frontier(self, shared: Option<Arc<dyn WorkerFrontier>>) -> Writer {
         Writer { shared, ..self }
     }
 
-    /// Leaves out what the crawl was made to forget.
-    pub(crate) fn leaving_out(self, tombstones: Tombstones) -> Writer {
+    /// Never writes what the crawl was made to forget.
+    pub(crate) fn with_tombstones(self, tombstones: Tombstones) -> Writer {
         Writer { tombstones, ..self }
     }
 
-    /// Notes the order of what it commits.
-    pub(crate) fn noting(self, order: OrderLog) -> Writer {
+    /// Records the order of its commits.
+    pub(crate) fn with_order_log(self, order: OrderLog) -> Writer {
         Writer {
             order: Some(order),
             ..self
         }
     }
 
-    /// Hands the rows of pages on only where somebody takes them.
+    /// Passes the rows of pages on if a consumer takes them.
     pub(crate) fn keeping_rows(self, keeps_rows: bool) -> Writer {
         Writer { keeps_rows, ..self }
     }
 
-    /// Tells the log of each URL that is admitted or settled.
-    pub(crate) fn telling(self, events: TraceEvents) -> Writer {
+    /// Logs each URL that is admitted or settled.
+    pub(crate) fn with_events(self, events: TraceEvents) -> Writer {
         Writer { events, ..self }
     }
 
-    /// Tells the index how far its log is committed.
-    pub(crate) fn followed_by(self, indexer: Option<Sender<u64>>) -> Writer {
+    /// Sends the committed length of the index log to the indexer.
+    pub(crate) fn with_indexer(self, indexer: Option<Sender<u64>>) -> Writer {
         Writer { indexer, ..self }
     }
 
-    /// The index ends when it has read all that it was told of.
-    pub(crate) fn unfollow(&mut self) {
+    /// Disconnects the indexer, which ends after reading what was announced so far.
+    pub(crate) fn disconnect_indexer(&mut self) {
         self.indexer = None;
     }
 
-    /// Takes items until their senders are gone; gives the files back for the run's end.
-    /// Once `abandon` is set, items are dropped.
+    /// Handles messages until all senders are dropped, then returns the writer, whose files are
+    /// needed at the end of the run. Once `abandon` is set, messages are dropped.
     ///
     /// # Errors
-    /// The first failure of disk or state. Nothing of its group is settled.
+    /// The first error of a disk or of the state. Nothing of its group is settled.
     pub(crate) fn run(
         mut self,
         items: &Receiver<Keyed>,
@@ -188,18 +190,18 @@ impl Writer {
                 done.counts.took = began.elapsed();
                 committed(done);
                 if let (Some(lengths), Some(log)) = (&self.indexer, &self.files.index) {
-                    // Fails only where the index failed, which the driver learns by itself.
+                    // Fails only if the index failed, which the driver detects separately.
                     let _ = lengths.send(log.len());
                 }
-                // A commit costs the same few syncs whatever is in it: what comes during a rest
-                // goes into one group, and wakes nobody.
+                // A commit costs the same few syncs whatever its size. Sleeping collects messages
+                // into one group without waking this thread for each.
                 thread::sleep((REST_FACTOR * began.elapsed()).min(MAX_REST));
             }
         }
     }
 
-    /// Commits a group. Once `abandon` is set, a scan of what was put aside ends and takes nothing
-    /// more back.
+    /// Commits a group. Once `abandon` is set, a scan of deferred URLs stops and readmits nothing
+    /// more.
     pub(crate) fn commit(
         &mut self,
         group: Vec<Keyed>,
@@ -241,7 +243,7 @@ impl Writer {
         Ok(committed)
     }
 
-    /// Admits again what was put aside and may be asked for. Gives the origins whose queues changed.
+    /// Admits deferred URLs that may be fetched now. Returns the origins whose queues changed.
     fn take_back(
         &mut self,
         frontier: &dyn Frontier,

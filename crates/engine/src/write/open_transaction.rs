@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use crawl_frontier::shared::{WorkerFrontier, WorkerTransaction};
 use crawl_frontier::{CommitResult, Frontier, FrontierError, Transaction};
 
-/// An open transaction. Dereferences to what both kinds have in common.
+/// An open transaction. Dereferences to the calls common to both kinds.
 pub(super) enum OpenTransaction<'a> {
     /// On a frontier that no other worker shares.
     Own(Box<dyn Transaction + 'a>),
@@ -25,7 +25,8 @@ impl<'a> OpenTransaction<'a> {
         })
     }
 
-    /// The calls that only a worker has. `None` if the frontier isn't shared.
+    /// Returns the transaction with the calls that only a worker has. `None` if the frontier isn't
+    /// shared.
     pub(super) fn worker(&mut self) -> Option<&mut (dyn WorkerTransaction + 'a)> {
         match self {
             OpenTransaction::Own(_) => None,

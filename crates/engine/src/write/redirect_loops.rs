@@ -1,4 +1,4 @@
-//! Redirects that lead back to themselves.
+//! Detection of redirect loops.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,19 +7,19 @@ use crawl_weburl::CanonicalUrl;
 
 use crate::revisit::visit::PreviousVisit;
 
-/// Redirects that are followed to see whether they come to an end. `--max-redirects` is 255 at
-/// most.
+/// Maximum redirects to follow in search of the end of a chain. `--max-redirects` is at most 255.
+/// Beyond the limit: not reported as a loop.
 const MAX_HOPS: usize = 256;
 
-/// The redirects that one group settles. The frontier tells of them only once they are committed.
+/// The redirects that one group settles. The frontier returns them only once they are committed.
 #[derive(Debug, Default)]
 pub(crate) struct SettledRedirects(HashMap<CanonicalUrl, CanonicalUrl>);
 
 impl SettledRedirects {
-    /// Takes in that `url` redirects to `target`, and says whether whoever follows it comes back to
-    /// `url`. So that is said once of each loop, of the redirect that is settled last. One that
-    /// leads into a loop from outside is no part of it: whether the loop is known by then would be
-    /// chance.
+    /// Records that `url` redirects to `target`, and returns whether this closes a loop through
+    /// `url`. So each loop is reported once, at the redirect settled last. Redirects that lead into
+    /// a loop from outside are not reported, since it would depend on chance whether the loop is
+    /// known by then.
     pub(crate) fn closes_loop(
         &mut self,
         frontier: &dyn Frontier,
@@ -43,8 +43,8 @@ impl SettledRedirects {
     }
 }
 
-/// The target of a URL when it was visited last. What is to be visited in this round has yet to
-/// say.
+/// Returns the redirect target of the last visit of `url`. `None` if `url` is due again in this
+/// round.
 fn settled_target(
     frontier: &dyn Frontier,
     url: &CanonicalUrl,
@@ -64,34 +64,35 @@ mod tests {
 
     use super::SettledRedirects;
 
-    /// Settles redirects in one group; the URLs that are said to lead round.
+    /// Settles redirects in one group and returns the URLs reported as closing a loop.
     fn loops(redirects: &[(&str, &str)]) -> Vec<String> {
         let url = |name: &str| canonicalize(None, &format!("http://{name}.example/")).unwrap();
         let frontier = MemoryFrontier::new();
         let mut settled = SettledRedirects::default();
-        let mut found = Vec::new();
+        let mut looping = Vec::new();
         for (from, to) in redirects {
             let is_loop = settled.closes_loop(&frontier, &url(from), &url(to));
             if is_loop.unwrap() {
-                found.push((*from).to_owned());
+                looping.push((*from).to_owned());
             }
         }
-        found
+        looping
     }
 
     #[test]
-    fn ours_the_redirect_that_closes_a_loop_says_so() {
+    fn the_redirect_that_closes_a_loop_is_reported() {
         let none: [&str; 0] = [];
         assert_eq!(loops(&[("a", "b"), ("b", "c")]), none);
         assert_eq!(loops(&[("a", "a")]), ["a"]);
         assert_eq!(loops(&[("a", "b"), ("b", "a")]), ["b"]);
-        // Whichever is settled last, and nothing that leads into the loop, before or after.
+        // Only the redirect settled last is reported, and none that leads into the loop, whether
+        // settled before or after.
         let three = [("d", "b"), ("c", "a"), ("a", "b"), ("b", "c"), ("e", "d")];
         assert_eq!(loops(&three), ["b"]);
     }
 
     #[test]
-    fn ours_the_longest_chain_comes_to_an_end() {
+    fn the_longest_chain_has_an_end() {
         let names: Vec<String> = (0..1000).map(|number| format!("h{number}")).collect();
         let chain = names.iter().zip(&names[1..]);
         let chain: Vec<_> = chain

@@ -1,4 +1,4 @@
-//! The files that are derived from what was settled, written when a run ends.
+//! Files derived from the settled URLs, written when a run ends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -22,11 +22,11 @@ const MAX_LISTED_URLS: usize = 100;
 /// Rows of `excluded.jsonl` by reason.
 pub(crate) type ExcludedCounts = BTreeMap<String, u64>;
 
-/// Lists the URLs that this run knew and did not ask for, writes the archive's index anew, and
-/// notes what waits.
+/// Lists the URLs that this run knew but did not fetch, rewrites the archive's index, and records
+/// what is pending.
 ///
-/// These rows are no part of what the state has committed: the next start cuts them off,
-/// since such a URL may still be met another way, or a budget be raised.
+/// The next start cuts these rows off, since they are not part of the committed state: such a URL
+/// may still be reached another way, or a budget may be raised.
 pub(crate) fn write_derived(
     config: &Config,
     writer: Writer,
@@ -41,15 +41,15 @@ pub(crate) fn write_derived(
         shared,
         ..
     } = writer;
-    // A later start replaces these rows, and nothing has changed by then.
+    // A later start replaces these rows, so they keep the start time of the round.
     let began = u64::from(visits.round.began) * 1_000_000;
     let when = Some((visits.round.number, Timestamp::from_micros(began)));
     let excluded = &mut files.excluded;
     let is_cut_short = matches!(ended, Ended::Interrupted | Ended::HandedOver);
-    // Of workers each lists the hosts that it has, but for those of one that ended before, which
-    // listed them. Where a worker is cut short, others go on with its hosts, and list them.
+    // Each worker lists the hosts it owns, except those already listed by a worker that ended
+    // earlier. If a worker is cut short, others continue with its hosts and list them.
     let lists = shared.as_ref().filter(|_| !is_cut_short);
-    let buckets = lists.map(|it| it.buckets_to_list()).transpose()?;
+    let buckets = lists.map(|shared| shared.buckets_to_list()).transpose()?;
     let is_own = |waiting: &WaitingUrl<'_>| match (&shared, &buckets) {
         (Some(shared), Some(buckets)) => {
             buckets.contains(&shared.bucket_of(&waiting.url.host_key()))
@@ -119,8 +119,8 @@ fn list_unreachable(
 
 type Visit<'a> = dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()> + 'a;
 
-/// The budget that left a URL out: that of its host or group where that is spent, else the one that
-/// ended the run; none where it waits for something else.
+/// Returns the budget that left a URL out: the spent budget of its host or group, else the one that
+/// ended the run. `None` if the URL waits for something else.
 fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&WaitingUrl<'_>) -> Option<Exclusion> {
     let spent = waiting.iter().filter(|row| row.reason == "budget");
     let by_origin: HashMap<Option<&str>, Option<&str>> = spent
@@ -138,7 +138,7 @@ fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&WaitingUrl<'_>) -> Option<Exclu
     }
 }
 
-/// Writes a row for each URL that is shown, where there is an exclusion of it.
+/// Writes a row for each shown URL that has an exclusion.
 fn list(
     (file, seeds, when): (&mut RowFile, &ScopeSeeds, Option<(u32, Timestamp)>),
     exclusion: impl Fn(&WaitingUrl<'_>) -> Option<Exclusion>,
@@ -167,7 +167,7 @@ fn list(
     failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Tallies the file itself, so that the summary says what a reader of it finds.
+/// Counts the rows in the file itself, so that the summary matches what readers see.
 fn count_by_reason(config: &Config) -> Result<ExcludedCounts, EngineError> {
     let mut counts = ExcludedCounts::new();
     for row in RowReader::<ExcludedRow>::open(&config.output.join("excluded.jsonl"), None)? {

@@ -1,4 +1,4 @@
-//! URLs that were put aside and may be asked for now.
+//! Readmits deferred URLs that may be fetched now.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,15 +11,15 @@ use crate::error::EngineError;
 use crate::priority::Priority;
 use crate::shared_traps::SharedTraps;
 
-/// URLs that are taken back in one transaction, at most: no more of them are held in memory.
+/// Maximum URLs to readmit in one transaction, which bounds the memory they take.
 const MAX_BATCH: usize = 4096;
 
-/// Gives `admit` all that were put aside and are not what they were taken for, or may be asked for
-/// in this run; `scope` judges again those that lay too deep.
+/// Passes to `admit` all deferred URLs whose reason no longer holds, or that may be fetched in this
+/// run. `scope` judges again those that were too deep.
 ///
-/// The whole list is read from the disk, on the writer's thread, unless `abandon` is set: then
-/// the next start looks again, as it does where a death comes between two batches. What is known of
-/// traps is locked for one URL at a time, so the crawl loop waits for no read.
+/// Reads the whole list from disk on the writer's thread, unless `abandon` is set. The next start
+/// repeats the scan in that case, and after a crash between two batches. The trap detection is
+/// locked for one URL at a time, so the crawl loop never waits for a disk read.
 pub(super) fn each_batch(
     frontier: &dyn Frontier,
     traps: Option<&SharedTraps>,
@@ -62,7 +62,7 @@ pub(super) fn each_batch(
     }
 }
 
-/// Returns whether a URL lay too deep for an earlier run, and does not for this one.
+/// Whether a URL was too deep for an earlier run but is not for this one.
 fn is_in_reach(waiting: &WaitingUrl<'_>, scope: Option<&Scope>) -> bool {
     let is_deep = waiting
         .exclusion
@@ -74,12 +74,12 @@ fn is_in_reach(waiting: &WaitingUrl<'_>, scope: Option<&Scope>) -> bool {
         })
 }
 
-/// The next state of a URL that is no trap, no other name of a page, or no action any more.
+/// Returns the new priority of a URL that no longer counts as a trap, a duplicate or an action.
 fn place(waiting: &WaitingUrl<'_>, traps: &SharedTraps) -> Option<Priority> {
-    let why = waiting.exclusion?;
+    let exclusion = waiting.exclusion?;
     let rules = traps.rules();
-    match why.reason {
-        Reason::Trap if why.rule.as_deref().and_then(Trap::of_rule).is_some() => {
+    match exclusion.reason {
+        Reason::Trap if exclusion.rule.as_deref().and_then(Trap::of_rule).is_some() => {
             match traps.lock().standing(waiting.url, waiting.via, 1) {
                 Disposition::Defer(_) => None,
                 _ => Some(Priority::at_level(1)),
@@ -102,7 +102,7 @@ mod tests {
     use super::{MAX_BATCH, each_batch};
 
     #[test]
-    fn ours_a_scan_goes_by_batches_and_one_that_is_given_up_takes_no_more_back() {
+    fn a_scan_admits_in_batches_and_stops_when_abandoned() {
         let frontier = MemoryFrontier::new();
         let seed = canonicalize(None, "http://a.example/").unwrap();
         let mut scope = Scope::new(ScopeMode::Host, &[], &[], Some(9)).unwrap();

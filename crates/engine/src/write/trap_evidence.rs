@@ -1,4 +1,4 @@
-//! The writer's evidence of traps: each page as it is settled, in the order of the commits.
+//! The writer's evidence of traps: each page as it is settled, in commit order.
 
 use crawl_frontier::{Admission, Lease, NewState, Reason, UrlKind};
 use crawl_traps::{Disposition, PageAnswer, PageEvidence};
@@ -8,15 +8,15 @@ use crate::messages::page::TrapSignal;
 use crate::priority::Priority;
 use crate::shared_traps::{SharedTraps, put_aside};
 
-/// The judgement of a page that the writer settles.
+/// The conclusions of the trap detection from a settled page.
 pub(crate) struct TrapJudgement {
     pub(crate) is_barren: bool,
     pub(crate) has_turned: bool,
     pub(crate) new_words: Option<u32>,
 }
 
-/// Tells of a page, and gives its links their places: those of one that said nothing new go
-/// behind, those of a kind that is parked are put aside.
+/// Updates the trap detection with a page and adjusts its links: those of a barren page get a lower
+/// priority, and those in a parked trap are deferred.
 pub(crate) fn weigh(
     shared: &SharedTraps,
     lease: &Lease,
@@ -32,15 +32,14 @@ pub(crate) fn weigh(
     }
 }
 
-/// Gives links their places by what is known of their hosts; `level` is that of the page that
-/// they were found on.
+/// Adjusts links by what is known of their hosts. `level` is the level of the page with the links.
 pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
     let traps = shared.lock();
     if level == 0 && traps.knows_of_none() {
         return;
     }
-    // Most links of a page lead to one origin, so its host is asked about once. What was found on a
-    // page may be put aside with it.
+    // Most links of a page lead to one origin, so its host is looked up once. Links may also be
+    // deferred because of the page that contains them.
     let is_of_page = links.first().and_then(|link| link.via.as_ref());
     let is_of_page = is_of_page.is_some_and(|via| traps.knows_of(&via.host_key()));
     let mut last: Option<(CanonicalUrl, bool)> = None;
@@ -64,8 +63,8 @@ pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
         if !is_known_of {
             continue;
         }
-        let way = link.via.as_ref();
-        match traps.standing(&link.url, way, Priority::of_link(link).level()) {
+        let via = link.via.as_ref();
+        match traps.standing(&link.url, via, Priority::of_link(link).level()) {
             Disposition::SameAs(url, _) if link.redirects == 0 => link.url = url,
             Disposition::Defer(rule) if !link.is_seed => {
                 link.state = NewState::Deferred(put_aside(Reason::Trap, rule));
@@ -75,7 +74,7 @@ pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
     }
 }
 
-/// Tells which URLs were met first on a page that said nothing new.
+/// Records the URLs first found on a barren page.
 pub(crate) fn record_children<'a>(
     shared: &SharedTraps,
     lease: &Lease,

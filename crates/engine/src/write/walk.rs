@@ -1,4 +1,4 @@
-//! The steps of a random walk, in the transaction of the page that a walker stood on.
+//! The steps of a random walk, taken in the transaction of the page that a walker waited for.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::priority::Priority;
 use crate::sampling::walk::{Move, Walk, WalkedPage, Walker, walked_key, walker_key};
 
 impl Group<'_> {
-    /// The walk of the crawl, if it is one.
+    /// Returns the walk of the crawl. `None` if the crawl is not a walk.
     pub(super) fn walk(&self) -> Option<&Walk> {
         self.sampling.and_then(|sampling| sampling.walk())
     }
 
-    /// Takes the seeds that may be asked for as those of the walk, where it has none yet.
+    /// Makes the fetchable seeds the seeds of the walk, unless it has seeds.
     pub(super) fn begin_walk(&mut self, seeds: &[Admission]) {
         let seeds = seeds
             .iter()
@@ -30,7 +30,7 @@ impl Group<'_> {
         }
     }
 
-    /// The part of a page that walkers go on by; none where the crawl is no walk.
+    /// Returns the part of a page that walkers use. `None` if the crawl is not a walk.
     pub(super) fn walked_page(
         &self,
         lease: &Lease,
@@ -38,12 +38,13 @@ impl Group<'_> {
         links: &[Admission],
     ) -> Option<WalkedPage> {
         self.walk()?;
-        let way = (lease.depth, lease.redirects, lease.is_seed);
+        let arrival = (lease.depth, lease.redirects, lease.is_seed);
         let is_kept = |url: &CanonicalUrl| !self.tombstones.holds(url);
-        Some(WalkedPage::read(way, status, links, is_kept))
+        Some(WalkedPage::read(arrival, status, links, is_kept))
     }
 
-    /// Moves walkers on from a URL that is settled. What a later round finds there changes nothing.
+    /// Stores a settled page for the walkers and moves them on. Only the first visit counts: later
+    /// rounds change nothing.
     pub(super) fn walked(
         &mut self,
         url: &CanonicalUrl,
@@ -59,7 +60,7 @@ impl Group<'_> {
         self.move_walkers(Some(url))
     }
 
-    /// Moves on those of all walkers that can, and asks for what the others wait for.
+    /// Moves every walker that can move, and admits the URLs that the others wait for.
     pub(super) fn move_walkers(&mut self, from: Option<&CanonicalUrl>) -> Result<(), EngineError> {
         let Some(walk) = self.walk().cloned() else {
             return Ok(());
@@ -94,8 +95,8 @@ impl Group<'_> {
         self.admit(&targets).map(drop)
     }
 
-    /// Moves one walker until it comes to a URL that is not settled, or to its end. Gives that URL,
-    /// where it does not wait for its turn already.
+    /// Moves one walker until it reaches an unsettled URL, or its end. Returns that URL unless it
+    /// is already waiting in the queue.
     fn move_walker(
         &mut self,
         walk: &Walk,
@@ -137,14 +138,14 @@ impl Group<'_> {
         }
     }
 
-    /// What walkers go on by from a URL; none where it is not settled.
+    /// Returns the walkers' part of a page. `None` if its URL is not settled.
     fn walked_before(&mut self, url: &str) -> Result<Option<Arc<WalkedPage>>, EngineError> {
         if let Some(page) = self.walked.get(url) {
             return Ok(Some(Arc::clone(page)));
         }
         let page = match WalkedPage::stored(self.frontier, url)? {
             Some(page) => page,
-            // It was settled before the walk met it, as a part of another page for one.
+            // Settled before the walk reached it, for example as part of another page.
             None => match canonicalize(None, url).map(|url| self.frontier.known(&url)) {
                 Ok(known) => match known?.map(|known| known.state) {
                     Some(KnownState::Excluded(_)) => WalkedPage::dead_end("excluded"),
@@ -161,7 +162,7 @@ impl Group<'_> {
         Ok(Some(page))
     }
 
-    /// The admission of a URL that a walker waits at: as it came there, or as the state has it.
+    /// Returns the admission of a URL that a walker waits for, from its link or from the frontier.
     fn waiting(
         &self,
         at: &str,
@@ -184,7 +185,7 @@ impl Group<'_> {
         }))
     }
 
-    /// Puts a URL aside that was leased, unless a walker came to it meanwhile.
+    /// Defers a leased URL, unless a walker reached it in the meantime.
     pub(super) fn put_aside(
         &mut self,
         lease: Lease,

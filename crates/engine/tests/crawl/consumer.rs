@@ -1,4 +1,4 @@
-//! A program that takes pages while they are crawled.
+//! A program that consumes pages while they are crawled.
 
 use crawl_archive::read_place;
 use crawl_engine::Command;
@@ -7,7 +7,7 @@ use crawl_testweb::TestWeb;
 use crate::support::Crawl;
 
 #[test]
-fn ours_a_consumer_gets_each_page_once_it_is_in_the_archive() {
+fn a_consumer_gets_each_page_once_it_is_archived() {
     let web = TestWeb::builder().seed(7).pages(30).start();
     let crawl = Crawl::of(&web);
     let mut archived = 0;
@@ -26,15 +26,15 @@ fn ours_a_consumer_gets_each_page_once_it_is_in_the_archive() {
 }
 
 #[test]
-fn ours_a_consumer_may_wait_for_what_it_asks_of_the_crawl() {
+fn a_consumer_may_wait_for_the_answer_to_a_command() {
     let web = TestWeb::builder().seed(7).pages(30).start();
     let crawl = Crawl::of(&web);
-    let (mut asked, mut answered) = (0, 0);
+    let (mut commands, mut answered) = (0, 0);
     let (rows, summary) = crawl.run_consumed(async |commander, _| {
-        if asked < 5 {
-            asked += 1;
-            // It is answered from a later commit than that of the row.
-            let add = Command::Add(web.url(0, &format!("/hidden/{asked}")));
+        if commands < 5 {
+            commands += 1;
+            // The answer comes with a later commit than the row.
+            let add = Command::Add(web.url(0, &format!("/hidden/{commands}")));
             answered += u32::from(commander.ask(add).await.is_ok());
         }
     });

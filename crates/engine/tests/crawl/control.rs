@@ -26,8 +26,8 @@ fn two_hosts() -> TestWeb {
         .start()
 }
 
-/// Tells a crawl these things before it is under way, and resumes it at the end.
-fn told(crawl: &Crawl, commands: Vec<Command>) -> (Vec<Result<(), Refused>>, Summary) {
+/// Sends commands to a crawl before its first request, and resumes it at the end.
+fn steered(crawl: &Crawl, commands: Vec<Command>) -> (Vec<Result<(), Refused>>, Summary) {
     let steer = async move |commander: Commander| {
         assert!(matches!(
             commander.ask(Command::Pause).await,
@@ -48,20 +48,20 @@ fn told(crawl: &Crawl, commands: Vec<Command>) -> (Vec<Result<(), Refused>>, Sum
 }
 
 #[test]
-fn an_added_url_outlives_the_run_that_was_told() {
+fn an_added_url_outlives_its_run() {
     let web = two_hosts();
     let mut crawl = Crawl::of(&web);
     crawl.config.fetch.allow_private = true;
     crawl.config.budgets.max_pages = Some(1);
-    let other = web.url(1, "/");
+    let second_host = web.url(1, "/");
     let added = vec![
         Command::Add(web.url(0, "/hidden")),
-        Command::Add(other.clone()),
+        Command::Add(second_host.clone()),
     ];
-    let (answers, summary) = told(&crawl, added);
+    let (answers, summary) = steered(&crawl, added);
     assert_eq!(answers, [Ok(()), Ok(())]);
     assert_eq!(summary.ended, Ended::Budget("max-pages"));
-    // The next run is told nothing, and the other host is still in scope.
+    // The next run gets no command, and the other host is still in scope.
     crawl.config.budgets.max_pages = None;
     assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
     let statuses = crawl.statuses();
@@ -72,13 +72,13 @@ fn an_added_url_outlives_the_run_that_was_told() {
             "{path}"
         );
     }
-    let url = crawl_weburl::canonicalize(None, &other).unwrap();
-    let (answers, _) = told(&crawl, vec![Command::Add(other)]);
+    let url = crawl_weburl::canonicalize(None, &second_host).unwrap();
+    let (answers, _) = steered(&crawl, vec![Command::Add(second_host)]);
     assert_eq!(answers, [Err(Refused::Visited { url })]);
 }
 
 #[test]
-fn a_host_is_parked_and_taken_back_where_no_crawl_runs() {
+fn a_host_is_parked_and_unparked_while_no_crawl_runs() {
     let web = two_hosts();
     let crawl = Crawl::of(&web);
     let host = HostKey::parse(web.authority(0)).unwrap();
@@ -87,12 +87,12 @@ fn a_host_is_parked_and_taken_back_where_no_crawl_runs() {
         park_at_rest(dir, &host),
         Err(EngineError::NothingToDo { .. })
     ));
-    let (answers, summary) = told(&crawl, vec![Command::Park(host.clone())]);
+    let (answers, summary) = steered(&crawl, vec![Command::Park(host.clone())]);
     assert_eq!(answers, [Ok(())]);
     assert!(matches!(&summary.ended, Ended::Unreachable(hosts) if hosts[0].host == host));
     assert!(summary.pending > 0);
-    let asked = web.take_log().len();
-    assert!(asked <= 1, "robots.txt may have been on its way: {asked}");
+    let count = web.take_log().len();
+    assert!(count <= 1, "robots.txt may have been on its way: {count}");
 
     unpark_at_rest(dir, &host).unwrap();
     let again = unpark_at_rest(dir, &host).unwrap_err();
@@ -112,7 +112,7 @@ fn a_host_is_parked_and_taken_back_where_no_crawl_runs() {
 }
 
 #[test]
-fn who_asks_too_late_is_told_so() {
+fn a_command_after_the_end_is_refused() {
     let web = two_hosts();
     let crawl = Crawl::of(&web);
     let (late, summary) = crawl.run_steered(async |commander: Commander| commander);
@@ -129,23 +129,23 @@ fn a_crawl_rests_while_its_disk_is_low_and_loses_nothing() {
     let web = TestWeb::builder().seed(7).hosts(1).pages(8).start();
     let mut crawl = Crawl::of(&web);
     crawl.config.min_free = 1_000;
-    // There is room when it begins, and then none until it said so.
-    let (looks, said) = (AtomicU64::new(0), Arc::new(AtomicBool::new(false)));
-    let heard = Arc::clone(&said);
+    // Space is available at first, and then not until the crawl has reported low disk space.
+    let (looks, was_low) = (AtomicU64::new(0), Arc::new(AtomicBool::new(false)));
+    let is_enough = Arc::clone(&was_low);
     let free_space = FreeSpace::told_by(move |_| {
         let is_first = looks.fetch_add(1, Ordering::Relaxed) == 0;
-        match is_first || heard.load(Ordering::Relaxed) {
+        match is_first || is_enough.load(Ordering::Relaxed) {
             true => Some(1_100),
             false => Some(999),
         }
     });
-    // It is not over before the second look, which comes after two seconds.
+    // Slow enough that the crawl is not over before the second measurement, after two seconds.
     crawl.config.politeness.delay = Duration::from_secs(1);
     let summary = crawl.run_on(free_space, |phase| {
-        said.fetch_or(phase == Phase::DiskLow, Ordering::Relaxed);
+        was_low.fetch_or(phase == Phase::DiskLow, Ordering::Relaxed);
     });
     assert_eq!(summary.unwrap().ended, Ended::Finished);
-    assert!(said.load(Ordering::Relaxed));
+    assert!(was_low.load(Ordering::Relaxed));
     let truth = web.truth(CrawlReach::Host).fetched_with_sitemaps();
     let statuses = crawl.statuses();
     assert!(truth.iter().all(|url| statuses.contains_key(url)));

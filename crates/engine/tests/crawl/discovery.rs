@@ -1,4 +1,4 @@
-//! Finds beside links: parts of pages, feeds, headers, forms, what sitemaps add.
+//! Finds besides links: parts of pages, feeds, headers, forms, and URLs listed in sitemaps.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crawl_testweb::{Answer, LinkMix, Spec, TestWeb};
 
 use crate::support::Crawl;
 
-/// Hosts with nothing but what scripts put there.
+/// Returns hosts with nothing but scripted answers.
 fn bare(hosts: u32) -> Spec {
     let mut spec = TestWeb::builder()
         .hosts(hosts)
@@ -34,8 +34,8 @@ fn xml(kind: &str, text: &str) -> Answer {
     Answer::of(200).header("content-type", kind).body(text)
 }
 
-/// Paths with a row of their own, by host.
-fn found(web: &TestWeb, crawl: &Crawl) -> BTreeSet<(u32, String)> {
+/// Returns the paths that have a row, by host.
+fn listed_paths(web: &TestWeb, crawl: &Crawl) -> BTreeSet<(u32, String)> {
     let place = |url: &str| {
         let hosts = 0..web.hosts();
         let mut roots = hosts.map(|host| (host, web.url(host, "")));
@@ -50,7 +50,7 @@ fn check(web: &TestWeb, crawl: &Crawl, expected: &[(u32, &str)]) {
     let expected = expected
         .iter()
         .map(|(host, path)| (*host, (*path).to_owned()));
-    assert_eq!(found(web, crawl), expected.collect());
+    assert_eq!(listed_paths(web, crawl), expected.collect());
 }
 
 fn with_parts() -> TestWeb {
@@ -83,7 +83,7 @@ fn with_parts() -> TestWeb {
 }
 
 #[test]
-fn a_guessed_sitemap_that_is_a_page_is_none() {
+fn a_guessed_sitemap_that_is_a_page_does_not_count() {
     let web = bare(1).start();
     web.script(
         0,
@@ -91,37 +91,37 @@ fn a_guessed_sitemap_that_is_a_page_is_none() {
         Answer::html("<title>a page</title><a href=/p>p</a>"),
     );
     web.script(0, "/p", Answer::html("<title>another</title>"));
-    // A server that answers whatever it is asked for.
+    // A server that answers every request with a page.
     let any = "<title>Welcome</title><a href=/of-the-welcome>x</a>";
     web.script(0, "/sitemap.xml", Answer::html(any));
     let mut crawl = Crawl::of(&web);
     crawl.config.index = true;
     check(&web, &crawl, &[(0, "/"), (0, "/p")]);
-    let asked = crawl.requests();
+    let requests = crawl.requests();
     assert!(
-        asked
+        requests
             .iter()
             .any(|row| row.purpose == "sitemap" && row.status == Some(200))
     );
-    // What was answered is kept.
+    // The answer is archived.
     assert!(crawl.archive_holds("Welcome"));
     crawl.config.recrawl = true;
     assert_eq!(crawl.run().unwrap().indexed.unwrap().pages, Some(2));
     assert!(crawl.pages().iter().all(|row| !row.url.ends_with(".xml")));
-    // Once it is one, it is read and has its row; where it goes, that is told.
+    // A real sitemap is read and has a row. The row of its last visit records that it is gone.
     let urls = "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>/q</loc></url></urlset>";
     web.script(0, "/sitemap.xml", xml("application/xml", urls));
     crawl.run().unwrap();
     web.script(0, "/sitemap.xml", Answer::html(any));
     crawl.run().unwrap();
     let rows = crawl.pages();
-    let told = rows.iter().filter(|row| row.url.ends_with(".xml"));
-    let told: Vec<_> = told.map(|row| row.change.as_deref()).collect();
-    assert_eq!(told, [Some("new"), Some("gone")]);
+    let changes = rows.iter().filter(|row| row.url.ends_with(".xml"));
+    let changes: Vec<_> = changes.map(|row| row.change.as_deref()).collect();
+    assert_eq!(changes, [Some("new"), Some("gone")]);
 }
 
 #[test]
-fn parts_of_pages_are_fetched_where_asked_for() {
+fn parts_of_pages_are_fetched_if_configured() {
     let web = with_parts();
     let mut crawl = Crawl::of(&web);
     crawl.config.fetch.allow_private = true;
@@ -141,7 +141,7 @@ fn parts_of_pages_are_fetched_where_asked_for() {
     let mut crawl = Crawl::of(&web);
     crawl.config.fetch.allow_private = true;
     crawl.config.resources = Resources::Own;
-    // A part is no further away than its page.
+    // A part has the depth of its page.
     crawl.config.scope.max_depth = Some(1);
     check(&web, &crawl, &own);
     assert_eq!(crawl.excluded()[&web.url(1, "/x.js")], "scope");
@@ -159,7 +159,7 @@ fn parts_of_pages_are_fetched_where_asked_for() {
         .into_iter()
         .filter(|row| row.purpose == "resource");
     assert_eq!(purposes.count(), 9);
-    // Another host is asked for its robots.txt first, as any is.
+    // Another host's robots.txt is fetched first, as usual.
     assert_eq!(web.log_of(1)[0].path, "/robots.txt");
 }
 
@@ -210,10 +210,10 @@ fn with_feeds() -> TestWeb {
 }
 
 #[test]
-fn feeds_lead_to_what_they_list() {
+fn feeds_lead_to_their_entries() {
     let web = with_feeds();
     let mut crawl = Crawl::of(&web);
-    // The entries of a feed are as near as the feed.
+    // Entries of a feed have the depth of the feed.
     crawl.config.scope.max_depth = Some(1);
     let listed = [
         (0, "/"),
@@ -239,7 +239,7 @@ fn feeds_lead_to_what_they_list() {
 }
 
 #[test]
-fn headers_name_links_too() {
+fn links_in_headers_are_followed() {
     let answer = Answer::of(200)
         .header("content-type", "application/pdf")
         .header(
@@ -273,7 +273,7 @@ fn headers_name_links_too() {
 }
 
 #[test]
-fn a_page_that_calls_itself_otherwise_says_so() {
+fn a_page_with_another_canonical_url_has_it_in_its_row() {
     let page = |href: &str| Answer::html(&format!("<link rel=canonical href='{href}'>a"));
     let web = bare(1)
         .script(0, "/", Answer::html("<a href=/a>a</a><a href=/c>c</a><a href=/d>d</a>"))
@@ -298,7 +298,7 @@ fn a_page_that_calls_itself_otherwise_says_so() {
 }
 
 #[test]
-fn forms_are_followed_where_asked_for() {
+fn forms_are_followed_if_configured() {
     let page =
         "<form action=/search?old=1><input name=q></form><form method=post action=/post></form>";
     let web = bare(1).script(0, "/", Answer::html(page)).start();
@@ -335,9 +335,9 @@ fn sitemaps_name_other_forms_and_an_order() {
     assert_eq!(paths, expected);
 }
 
-/// An index of sitemaps that name more than anyone wants to read.
+/// An index of sitemaps with more URLs than the limit.
 #[test]
-fn ours_sitemaps_bring_no_more_urls_than_they_may() {
+fn sitemaps_add_no_more_urls_than_allowed() {
     let web = bare(1).start();
     let map = |entries: String| xml("application/xml", &entries);
     let names = (0..5).map(|n| format!("<sitemap><loc>/map{n}.xml</loc></sitemap>"));
@@ -365,7 +365,7 @@ fn ours_sitemaps_bring_no_more_urls_than_they_may() {
 }
 
 #[test]
-fn requests_say_where_their_url_was_found_where_asked_to() {
+fn requests_have_a_referer_if_configured() {
     let web = bare(2).start();
     let away = web.url(1, "/away");
     web.script(
@@ -386,9 +386,9 @@ fn requests_say_where_their_url_was_found_where_asked_to() {
         crawl.config.resources = Resources::All;
         crawl.config.scope.mode = crawl_scope::ScopeMode::Any;
         crawl.run().unwrap();
-        let mut told = web.take_log();
-        told.retain(|entry| entry.header("referer").is_some());
-        let told = told
+        let mut referred = web.take_log();
+        referred.retain(|entry| entry.header("referer").is_some());
+        let referred = referred
             .iter()
             .map(|entry| (entry.host, &*entry.path, entry.header("referer").unwrap()));
         let (root, page) = (web.url(0, "/"), web.url(0, "/p?q"));
@@ -399,6 +399,6 @@ fn requests_say_where_their_url_was_found_where_asked_to() {
             (1, "/away", &*root),
         ];
         let expect = expect.into_iter().filter(|_| referer);
-        assert_eq!(told.collect::<BTreeSet<_>>(), expect.collect());
+        assert_eq!(referred.collect::<BTreeSet<_>>(), expect.collect());
     }
 }

@@ -1,4 +1,4 @@
-//! Documents that a process of their own reads, and the pages of other hosts.
+//! Slow reading processes do not delay the pages of other hosts.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,7 +18,7 @@ const PAGES: usize = 30;
 struct SlowReader {
     program: PathBuf,
     gate: PathBuf,
-    /// Held open for writing, so that who reads the gate waits.
+    /// Held open for writing, so that readers of the gate block.
     closed: Option<File>,
 }
 
@@ -41,7 +41,7 @@ impl SlowReader {
         }
     }
 
-    /// Lets all readers go on that wait, and those that come.
+    /// Releases the waiting readers, and those still to come.
     fn open(&mut self) {
         if let Some(closed) = self.closed.take() {
             let empty = self.gate.with_extension("open");
@@ -52,7 +52,7 @@ impl SlowReader {
     }
 }
 
-/// A host of papers, and one of pages.
+/// Starts a host of papers, and a host of pages.
 fn library() -> TestWeb {
     let list = |name: &str, count: usize| -> String {
         let link = |n| format!("<a href=/{name}{n}>{name} {n}</a> ");
@@ -82,9 +82,9 @@ fn crawl_of(web: &TestWeb, reader: &SlowReader) -> Crawl {
     crawl.config.index = true;
     crawl.config.documents.program = Some(reader.program.clone());
     crawl.config.documents.timeout = Duration::from_secs(100);
-    let other = canonicalize(None, &web.url(1, "/")).unwrap();
-    crawl.config.fetch.typed.push(other.clone());
-    crawl.config.seeds.push(other);
+    let second_host = canonicalize(None, &web.url(1, "/")).unwrap();
+    crawl.config.fetch.typed.push(second_host.clone());
+    crawl.config.seeds.push(second_host);
     crawl
 }
 
@@ -97,7 +97,7 @@ fn papers_read(crawl: &Crawl) -> usize {
 }
 
 #[test]
-fn ours_slow_documents_of_one_host_hold_up_no_page_of_another() {
+fn slow_documents_of_one_host_do_not_delay_pages_of_another() {
     let dir = tempfile::tempdir().unwrap();
     let mut reader = SlowReader::new(dir.path());
     let web = library();
@@ -110,12 +110,12 @@ fn ours_slow_documents_of_one_host_hold_up_no_page_of_another() {
         }
     });
     assert_eq!(summary.unwrap().ended, Ended::Finished);
-    // None ran out of time: all pages were there before.
+    // None timed out: all pages were there before.
     assert_eq!(papers_read(&crawl), PAPERS);
 }
 
 #[test]
-fn ours_a_stop_waits_for_no_document_and_loses_none() {
+fn a_stop_does_not_wait_for_documents_and_loses_none() {
     let dir = tempfile::tempdir().unwrap();
     let mut reader = SlowReader::new(dir.path());
     let web = library();

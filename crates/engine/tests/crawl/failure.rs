@@ -1,4 +1,4 @@
-//! Servers that fail, and what is not asked for then.
+//! Servers that fail, and the requests that are not sent then.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ fn rfc9309_2_3_1_2_robots_txt_is_followed_over_hosts() {
 }
 
 #[test]
-fn a_host_that_refuses_connections_ends_the_crawl_by_name() {
+fn a_host_that_refuses_connections_is_named_at_the_end() {
     let web = TestWeb::builder()
         .connection_mode(0, ConnectionMode::Refused)
         .start();
@@ -94,7 +94,7 @@ fn a_host_that_refuses_connections_ends_the_crawl_by_name() {
 }
 
 #[test]
-fn what_fails_once_is_tried_again_and_what_fails_always_is_listed() {
+fn failed_urls_are_retried_and_listed_if_they_keep_failing() {
     let flaky = Script::always(Reply::reset()).then(Reply::usual());
     let web = TestWeb::builder()
         .seed(1)
@@ -117,8 +117,8 @@ fn what_fails_once_is_tried_again_and_what_fails_always_is_listed() {
     assert_eq!(statuses[&web.url(0, "/bad")], Some(200));
     assert_eq!(statuses[&web.url(0, "/error")], Some(500));
     for path in ["/bad", "/error"] {
-        let asked = web.log().iter().filter(|entry| entry.path == path).count();
-        assert_eq!(asked, 3, "{path}: once, and two retries");
+        let count = web.log().iter().filter(|entry| entry.path == path).count();
+        assert_eq!(count, 3, "{path}: once, and two retries");
     }
     let bad = crawl
         .pages()
@@ -153,7 +153,7 @@ fn retry_after_is_waited_for_and_the_url_is_not_lost() {
 }
 
 #[test]
-fn one_url_that_is_always_busy_holds_up_no_other() {
+fn a_url_that_is_always_busy_delays_no_other() {
     let busy = Answer::of(503).header("retry-after", "0");
     let web = TestWeb::builder()
         .seed(1)
@@ -167,10 +167,10 @@ fn one_url_that_is_always_busy_holds_up_no_other() {
     assert_eq!(summary.ended, Ended::Finished);
     assert!(summary.pages > 5);
     assert_eq!(crawl.statuses()[busy.as_str()], Some(503));
-    let asked = web
+    let count = web
         .log()
         .iter()
         .filter(|entry| entry.path == "/p-busy")
         .count();
-    assert_eq!(asked, 3, "once, and two retries");
+    assert_eq!(count, 3, "once, and two retries");
 }

@@ -1,4 +1,4 @@
-//! The search index of a crawl: what is in it, and that it follows what is settled.
+//! The search index of a crawl: its contents, and that it follows the settled pages.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,8 +26,8 @@ fn index(crawl: &Crawl) -> SearchIndex {
     SearchIndex::open(&crawl.output("index")).unwrap()
 }
 
-/// All pages that a search can find, by URL.
-fn found(crawl: &Crawl) -> BTreeMap<String, IndexedPage> {
+/// Returns all searchable pages by URL.
+fn searchable(crawl: &Crawl) -> BTreeMap<String, IndexedPage> {
     let mut pages = BTreeMap::new();
     index(crawl)
         .each_page::<IndexError>(|page| {
@@ -38,10 +38,10 @@ fn found(crawl: &Crawl) -> BTreeMap<String, IndexedPage> {
     pages
 }
 
-/// Their paths.
+/// Returns their paths.
 fn paths(crawl: &Crawl) -> Vec<String> {
     let path = |url: &String| url.splitn(4, '/').last().unwrap_or_default().to_owned();
-    found(crawl).keys().map(path).collect()
+    searchable(crawl).keys().map(path).collect()
 }
 
 fn web_of(pages: &[(&str, Answer)]) -> TestWeb {
@@ -65,7 +65,7 @@ fn text(title: &str, words: &str) -> Answer {
 }
 
 #[test]
-fn pages_that_may_be_found_are_and_others_say_why_not() {
+fn pages_are_searchable_or_their_rows_state_why_not() {
     let meta = |name: &str, content: &str| {
         let meta = format!("<meta name={name} content='{content}'>");
         Answer::html(&format!(
@@ -120,9 +120,12 @@ fn pages_that_may_be_found_are_and_others_say_why_not() {
         .pages()
         .into_iter()
         .map(|row| {
-            let why = row.indexed.unwrap_or_default();
+            let reason = row.indexed.unwrap_or_default();
             let path = row.url.splitn(4, '/').last().unwrap_or_default().to_owned();
-            (path, why.split(':').next().unwrap_or_default().to_owned())
+            (
+                path,
+                reason.split(':').next().unwrap_or_default().to_owned(),
+            )
         })
         .collect();
     for (path, why) in [
@@ -133,11 +136,11 @@ fn pages_that_may_be_found_are_and_others_say_why_not() {
         ("header", "noindex"),
         ("over", "unavailable_after"),
         ("usage", "usage"),
-        // It leads out of the crawl.
+        // The master page is outside of the crawl.
         ("master", "yes"),
         ("canonical", "canonical"),
         ("linked", "canonical"),
-        // A link in the body may be a visitor's.
+        // A link in the body may have been written by a visitor.
         ("comment", "yes"),
         ("lost", "soft_404"),
         ("moved", "redirect"),
@@ -147,8 +150,8 @@ fn pages_that_may_be_found_are_and_others_say_why_not() {
     ] {
         assert_eq!(reasons.get(path).map(String::as_str), Some(why), "{path}");
     }
-    // What the home page calls it finds it.
-    let apples = &found(&crawl)[&web.url(0, "/a")];
+    // Links of the home page contribute to the search text of their targets.
+    let apples = &searchable(&crawl)[&web.url(0, "/a")];
     assert_eq!(
         (apples.linked_from, apples.anchors.as_slice()),
         (1, &["link to /a".to_owned()][..])
@@ -200,27 +203,27 @@ fn later_rounds_update_and_remove() {
     crawl.config.recrawl = true;
     crawl.run().unwrap();
     assert_eq!(paths(&crawl), ["", "changes", "fails", "new", "stays"]);
-    assert_eq!(found(&crawl)[&web.url(0, "/changes")].text, "After.");
-    // What the home page called it in the first round, it does not any more.
-    assert_eq!(found(&crawl)[&web.url(0, "/changes")].anchors.len(), 0);
+    assert_eq!(searchable(&crawl)[&web.url(0, "/changes")].text, "After.");
+    // The home page no longer uses the link text of the first round.
+    assert_eq!(searchable(&crawl)[&web.url(0, "/changes")].anchors.len(), 0);
     assert_matches_archive(&crawl);
 }
 
-/// An index that is built from the archive is the one that grew with the crawl.
+/// Checks that an index built from the archive equals the one that grew with the crawl.
 fn assert_matches_archive(crawl: &Crawl) {
-    let grown = found(crawl);
+    let grown = searchable(crawl);
     let rules = Reindex::of(&crawl.config);
-    let mut told = 0;
+    let mut progress = 0;
     let done = reindex(&crawl.config.output, &rules, &|| false, &mut |read| {
-        told = read;
+        progress = read;
     })
     .unwrap();
-    assert!(done.pages > 0 && told >= done.pages);
-    let built = found(crawl);
+    assert!(done.pages > 0 && progress >= done.pages);
+    let built = searchable(crawl);
     let urls = |pages: &BTreeMap<String, IndexedPage>| pages.keys().cloned().collect::<Vec<_>>();
     assert_eq!(urls(&built), urls(&grown));
     for (url, page) in built {
-        // A page that was as it was when it was asked again is younger in the archive's rows.
+        // A revisited unchanged page has a later time in the archive's rows.
         let grown = IndexedPage {
             fetched_at: page.fetched_at,
             ..grown[&url].clone()
@@ -236,7 +239,7 @@ fn an_index_built_from_the_archive_is_the_same() {
     let summary = crawl.run().unwrap();
     assert!(summary.indexed.unwrap().pages > Some(30));
     assert_matches_archive(&crawl);
-    // And it is followed on.
+    // The rebuilt index continues to follow the crawl.
     let mut again = crawl;
     again.config.recrawl = true;
     again.run().unwrap();
@@ -300,7 +303,7 @@ fn a_page_is_indexed_under_its_own_url_where_its_canonical_url_leads_to_no_index
     ];
     assert_eq!(paths(&crawl), expected);
     assert_matches_archive(&crawl);
-    // Once the page that it names is there, it gives way.
+    // Once the canonical page exists, the other one yields to it.
     web.script(
         0,
         "/none",
@@ -316,7 +319,7 @@ fn a_page_is_indexed_under_its_own_url_where_its_canonical_url_leads_to_no_index
 }
 
 #[test]
-fn what_is_settled_is_indexed_however_often_a_run_is_cut_off() {
+fn settled_pages_are_indexed_however_often_a_run_is_cut_off() {
     let web = TestWeb::builder().seed(8).pages(80).start();
     let crawl = indexed_crawl(&web);
     let cuts: [fn(&Progress) -> Stop; 3] = [
@@ -345,8 +348,8 @@ fn what_is_settled_is_indexed_however_often_a_run_is_cut_off() {
     for judge in cuts {
         crawl.run_until(judge).unwrap();
         let rows: Vec<_> = crawl.pages().into_iter().map(|row| row.url).collect();
-        // No page is known that the crawl does not know.
-        assert!(found(&crawl).keys().all(|url| rows.contains(url)));
+        // The index has no page that the crawl lacks.
+        assert!(searchable(&crawl).keys().all(|url| rows.contains(url)));
     }
     let summary = crawl.run().unwrap();
     let rows = crawl.pages().into_iter();
@@ -355,14 +358,14 @@ fn what_is_settled_is_indexed_however_often_a_run_is_cut_off() {
         .count() as u64;
     let index = summary.indexed.unwrap();
     assert_eq!(index.pages, Some(indexed - index.duplicates));
-    assert_eq!(found(&crawl).len() as u64, indexed - index.duplicates);
+    assert_eq!(searchable(&crawl).len() as u64, indexed - index.duplicates);
     let log = fs::metadata(crawl.output("state/indexing.jsonl")).unwrap();
     assert_eq!(log.len(), 0, "what was read to its end is let go");
     assert_matches_archive(&crawl);
 }
 
 #[test]
-fn an_index_that_is_lost_or_was_off_is_built_anew() {
+fn an_index_that_is_lost_or_was_off_is_rebuilt() {
     let web = TestWeb::builder().seed(5).pages(20).start();
     let mut crawl = indexed_crawl(&web);
     crawl.run().unwrap();
@@ -370,7 +373,7 @@ fn an_index_that_is_lost_or_was_off_is_built_anew() {
     fs::remove_dir_all(crawl.output("index")).unwrap();
     crawl.run().unwrap();
     assert_eq!(paths(&crawl), all);
-    // A run without it: what it settles is in no log.
+    // A run without the index, whose pages are in no log.
     crawl.config.index = false;
     crawl.config.recrawl = true;
     crawl.run().unwrap();
@@ -386,7 +389,7 @@ fn without_an_archive_there_is_nothing_to_build_it_from() {
     let web = TestWeb::builder().seed(5).pages(20).start();
     let mut crawl = indexed_crawl(&web);
     crawl.config.warc = false;
-    // It grows all the same.
+    // The index grows all the same.
     let summary = crawl.run().unwrap();
     assert!(summary.indexed.unwrap().pages > Some(5));
     fs::remove_dir_all(crawl.output("index")).unwrap();
@@ -398,7 +401,7 @@ fn without_an_archive_there_is_nothing_to_build_it_from() {
 }
 
 #[test]
-fn an_index_of_another_format_is_refused_until_it_is_built_anew() {
+fn an_index_of_another_format_is_refused_until_rebuilt() {
     let web = TestWeb::builder().seed(5).pages(10).start();
     let crawl = indexed_crawl(&web);
     crawl.run().unwrap();
@@ -412,7 +415,7 @@ fn an_index_of_another_format_is_refused_until_it_is_built_anew() {
     assert_matches_archive(&crawl);
 }
 
-/// Changes a file of an index: a bit of it, its second half, all of it.
+/// Damages a file of an index: one bit, the second half, or all of it.
 fn damage(file: &std::path::Path, how: usize) {
     let mut bytes = fs::read(file).unwrap();
     let middle = bytes.len() / 2;
@@ -424,7 +427,7 @@ fn damage(file: &std::path::Path, how: usize) {
     fs::write(file, bytes).unwrap();
 }
 
-/// The files of an index, by the ends of their names.
+/// Returns the files of an index by the ends of their names.
 fn files(crawl: &Crawl) -> BTreeMap<String, std::path::PathBuf> {
     let entries = fs::read_dir(crawl.output("index")).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -441,7 +444,7 @@ fn files(crawl: &Crawl) -> BTreeMap<String, std::path::PathBuf> {
 }
 
 #[test]
-fn a_damaged_index_is_built_anew_behind_the_crawl() {
+fn a_damaged_index_is_rebuilt_during_the_crawl() {
     let web = web_of(&[
         ("/a", text("Apples", "Apples are red.")),
         ("/b", text("Bananas", "Bananas are yellow.")),
@@ -467,7 +470,7 @@ fn a_damaged_index_is_built_anew_behind_the_crawl() {
             let index = summary.indexed.unwrap();
             assert_eq!((index.pages, index.fault), (Some(4), None), "{name} {how}");
             assert_eq!(paths(&crawl), ["", "a", "b", "changes"], "{name} {how}");
-            assert_eq!(found(&crawl)[&web.url(0, "/changes")].text, after);
+            assert_eq!(searchable(&crawl)[&web.url(0, "/changes")].text, after);
             assert_eq!(crawl.pages().len(), 4 * round, "{name} {how}");
         }
     }
@@ -483,7 +486,7 @@ fn a_damaged_index_without_an_archive_stops_no_crawl() {
     crawl.config.recrawl = true;
     crawl.run().unwrap();
     damage(&files(&crawl)["store"], 0);
-    // At each start again.
+    // Again at each start.
     for round in 2..4 {
         let summary = crawl.run().unwrap();
         let (fault, has_archive) = summary.indexed.unwrap().fault.unwrap();
@@ -497,7 +500,7 @@ fn a_damaged_index_without_an_archive_stops_no_crawl() {
 }
 
 #[test]
-fn what_rows_and_files_say_is_not_trusted_when_an_index_is_built() {
+fn rows_and_files_are_not_trusted_when_an_index_is_built() {
     let web = TestWeb::builder().seed(5).pages(20).start();
     let crawl = indexed_crawl(&web);
     let summary = crawl.run().unwrap();
@@ -515,7 +518,7 @@ fn what_rows_and_files_say_is_not_trusted_when_an_index_is_built() {
         let at = begin + rows[begin..].find(from).unwrap();
         rows.replace_range(at..at + from.len(), to);
     };
-    // A path, and zeros, as a power cut leaves them.
+    // A path, and zeros as a power cut leaves them.
     change(&indexed[1].url, "\"file\":\"crawl", "\"file\":\"../wl");
     let zeros = "\0".repeat(indexed[2].url.len());
     change(&indexed[2].url, &indexed[2].url, &zeros);
@@ -529,14 +532,14 @@ fn what_rows_and_files_say_is_not_trusted_when_an_index_is_built() {
         before.pages.unwrap() + before.duplicates - 2
     );
 
-    // Nobody ever writes into this FIFO.
+    // Nothing ever writes into this FIFO.
     let warc = &indexed[0].warc.as_ref().unwrap().file;
     let warc = crawl.output("archive").join(warc);
     fs::remove_file(&warc).unwrap();
     nix::unistd::mkfifo(&warc, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let refused = reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap_err();
-    let what = "` is a FIFO, where a regular file should be";
-    assert!(refused.to_string().ends_with(what), "{refused}");
+    let message = "` is a FIFO, where a regular file should be";
+    assert!(refused.to_string().ends_with(message), "{refused}");
     fs::remove_file(&warc).unwrap();
     fs::write(&warc, "").unwrap();
     let done = reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap();
@@ -545,14 +548,14 @@ fn what_rows_and_files_say_is_not_trusted_when_an_index_is_built() {
 }
 
 #[test]
-fn building_can_be_stopped_and_leaves_what_was_there() {
+fn a_stopped_build_keeps_the_old_index() {
     let web = TestWeb::builder().seed(5).pages(10).start();
     let crawl = indexed_crawl(&web);
     crawl.run().unwrap();
-    let before = found(&crawl);
+    let before = searchable(&crawl);
     let rules = Reindex::of(&crawl.config);
     let done = reindex(&crawl.config.output, &rules, &|| true, &mut |_| {}).unwrap();
     assert!(done.is_stopped);
-    assert_eq!(found(&crawl), before);
+    assert_eq!(searchable(&crawl), before);
     assert!(!crawl.output("index.new").exists());
 }

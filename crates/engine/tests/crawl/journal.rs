@@ -1,4 +1,4 @@
-//! URLs that were being read when the process died.
+//! URLs that were being read when the process crashed.
 
 use std::fs;
 
@@ -7,11 +7,11 @@ use crawl_testweb::{CrawlReach, LinkMix, TestWeb};
 
 use crate::support::{Crawl, expected};
 
-/// As long as the longest URL and its count.
+/// The length of the longest URL and its count.
 const LINE: usize = 8 * 1024 + 16;
 
-/// A crawl that was begun and has a journal that says that a URL was being read at its
-/// end, by the reader that is named first, after so many deaths.
+/// Starts a crawl and writes a journal: the first reader was reading a URL, which had this many
+/// crashes.
 fn begun(web: &TestWeb, url: &str, deaths: u32) -> Crawl {
     let mut crawl = Crawl::of(web);
     crawl.config.budgets.max_pages = Some(1);
@@ -25,7 +25,7 @@ fn begun(web: &TestWeb, url: &str, deaths: u32) -> Crawl {
     crawl
 }
 
-/// The URLs that the journal names.
+/// Returns the URLs in the journal.
 fn journal(crawl: &Crawl) -> Vec<String> {
     let bytes = fs::read(crawl.output("state/reading")).unwrap();
     let lines = bytes.chunks(LINE).skip(1).map(|line| {
@@ -40,16 +40,16 @@ fn web() -> TestWeb {
     web.sitemap(false).start()
 }
 
-/// A page that the seed links to: it is known when the seed was read.
+/// Returns a page that the seed links to, which is known once the seed was read.
 fn child(web: &TestWeb) -> String {
     let truth = web.truth(CrawlReach::Host);
-    let mut found = truth.fetched.iter();
-    let child = found.find(|(_, expected)| expected.depth == 1);
+    let mut fetched = truth.fetched.iter();
+    let child = fetched.find(|(_, expected)| expected.depth == 1);
     child.unwrap().0.clone()
 }
 
 #[test]
-fn what_was_read_at_three_deaths_is_asked_for_last() {
+fn a_url_read_at_three_deaths_is_fetched_last() {
     let web = web();
     let url = child(&web);
     for deaths in [1, 2] {
@@ -71,7 +71,7 @@ fn what_was_read_at_three_deaths_is_asked_for_last() {
 }
 
 #[test]
-fn what_dies_alone_too_is_settled_as_failed() {
+fn a_url_that_dies_alone_is_settled_as_failed() {
     let web = web();
     let url = child(&web);
     let crawl = begun(&web, &url, 3);

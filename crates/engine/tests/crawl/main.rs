@@ -1,5 +1,5 @@
-//! Whole crawls of a synthetic web on loopback, held against what that web says a crawl
-//! of it must find.
+//! Whole crawls of a synthetic web on loopback, compared with what that web declares a crawl must
+//! find.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails there")]
 

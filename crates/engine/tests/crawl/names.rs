@@ -1,4 +1,4 @@
-//! The address that the name of a seed leads to.
+//! The addresses of a seed's host name.
 
 use std::io::Write as _;
 use std::net::TcpListener;
@@ -8,14 +8,14 @@ use crawl_testweb::{Answer, TestWeb};
 use crawl_weburl::canonicalize;
 use tokio::runtime::Runtime;
 
-use crate::name_server::{NameServer, Said};
+use crate::name_server::{NameServer, ScriptedAnswer};
 use crate::support::Crawl;
 
-/// A crawl from `http://seed.example/` at the port of host 0, asking a name server for which
-/// all names are there.
+/// A crawl of `http://seed.example/` at the port of host 0, with a name server that resolves every
+/// name to that host.
 fn crawl_of(web: &TestWeb, runtime: &Runtime) -> (Crawl, NameServer) {
     let address = web.address(0);
-    let home = move |_: &str| Said::Addresses(vec![address.ip()], 300);
+    let home = move |_: &str| ScriptedAnswer::Addresses(vec![address.ip()], 300);
     let names = runtime.block_on(NameServer::start(home));
     let mut crawl = Crawl::of(web);
     let seed = format!("http://seed.example:{}/", address.port());
@@ -27,28 +27,28 @@ fn crawl_of(web: &TestWeb, runtime: &Runtime) -> (Crawl, NameServer) {
 }
 
 #[test]
-fn ours_the_name_of_a_seed_opens_no_other_port() {
+fn the_name_of_a_seed_opens_no_other_port() {
     let runtime = Runtime::new().unwrap();
     let web = TestWeb::builder().start();
-    // Something else on this machine.
-    let other = TcpListener::bind((web.address(0).ip(), 0)).unwrap();
-    other.set_nonblocking(true).unwrap();
+    // Another service on this machine.
+    let service = TcpListener::bind((web.address(0).ip(), 0)).unwrap();
+    service.set_nonblocking(true).unwrap();
     let link = format!(
         "http://seed.example:{}/keys",
-        other.local_addr().unwrap().port()
+        service.local_addr().unwrap().port()
     );
     web.script(0, "/", Answer::html(&format!("<a href={link}>keys</a>")));
     let (crawl, _names) = crawl_of(&web, &runtime);
     crawl.run().unwrap();
     let row = crawl.excluded_row(&link);
     assert_eq!(row.reason, "address");
-    let asked = other.accept().unwrap_err();
-    assert_eq!(asked.kind(), std::io::ErrorKind::WouldBlock);
+    let error = service.accept().unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
 }
 
-/// The state is as the earlier run left it; its log tells where the name was.
+/// The state is that of the earlier run, whose log has the address of the name.
 #[test]
-fn ours_a_seed_that_an_earlier_run_found_public_leads_home_no_more() {
+fn a_seed_that_was_public_before_may_not_become_private() {
     let runtime = Runtime::new().unwrap();
     let web = TestWeb::builder().start();
     let links = "<a href=/1>1</a><a href=/2>2</a><a href=/3>3</a>";

@@ -1,4 +1,4 @@
-//! Pages that are fetched, URLs that are excluded, and the records of both.
+//! Which pages are fetched, which URLs are excluded, and the records of both.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crawl_testweb::{Answer, CrawlReach, ExclusionReason, LogEntry, TestWeb, gaps
 use crawl_weburl::canonicalize;
 use tokio::runtime::Runtime;
 
-use crate::name_server::{NameServer, Said};
+use crate::name_server::{NameServer, ScriptedAnswer};
 use crate::support::{Crawl, expected};
 
 #[test]
@@ -36,7 +36,7 @@ fn every_allowed_page_once_and_nothing_that_is_barred() {
     }
     let excluded = crawl.excluded();
     for (url, barred) in &truth.barred {
-        // A page's own nofollow comes as META or as header, a link's as rel.
+        // A page's own nofollow is in a META or header, and a link's is in its rel.
         let reasons: &[&str] = match barred {
             ExclusionReason::Robots(_) => &["robots"],
             ExclusionReason::Nofollow => &["nofollow", "meta", "header"],
@@ -44,19 +44,19 @@ fn every_allowed_page_once_and_nothing_that_is_barred() {
         };
         assert!(reasons.contains(&excluded[url].as_str()), "{url}");
     }
-    let asked = web
+    let requested = web
         .log()
         .iter()
         .filter(|entry| entry.host == 0)
         .map(|entry| entry.path.clone())
         .collect::<Vec<_>>();
-    assert_eq!(asked[0], "/robots.txt");
+    assert_eq!(requested[0], "/robots.txt");
     assert_eq!(
-        asked.len(),
+        requested.len(),
         statuses.len() + 1,
         "each URL once, and robots.txt"
     );
-    assert_eq!(asked.len() as u64, summary.requests);
+    assert_eq!(requested.len() as u64, summary.requests);
     assert!(
         web.log().iter().all(|entry| entry.host == 0),
         "out of scope"
@@ -101,7 +101,7 @@ fn scope_any_crawls_all_hosts_each_after_its_robots() {
 }
 
 #[test]
-fn private_addresses_that_nobody_typed_are_listed_not_asked() {
+fn private_addresses_that_are_not_seeds_are_listed_and_not_fetched() {
     let web = TestWeb::builder().seed(11).hosts(3).pages(20).start();
     let mut crawl = Crawl::of(&web);
     crawl.config.scope.mode = ScopeMode::Any;
@@ -122,7 +122,7 @@ fn the_gap_is_kept_from_end_to_start() {
     crawl.config.politeness.delay = Duration::from_millis(40);
     crawl.run().unwrap();
     let log = web.log();
-    // A server sees the end of its answer before we do, so what it sees is no shorter.
+    // A server sees the end of its answer before the client does, so it measures no shorter gap.
     assert!(
         gaps(&log).into_iter().all(|gap| gap >= 40_000),
         "{:?}",
@@ -194,7 +194,8 @@ fn depth_and_budget_are_listed_with_their_rule() {
     assert!(crawl.pages().iter().all(|page| page.depth <= 1));
     assert!(summary.excluded["depth"] > 0);
 
-    // The same crawl with a budget and no depth: what was put aside is known, the rest is met.
+    // The same crawl with a budget and no depth limit: deferred URLs are known, and the others are
+    // found.
     let mut crawl = Crawl::of(&web);
     crawl.config.budgets.max_pages = Some(10);
     let summary = crawl.run().unwrap();
@@ -202,7 +203,8 @@ fn depth_and_budget_are_listed_with_their_rule() {
     assert_eq!(crawl.pages().len(), 10);
     assert_eq!(summary.excluded["budget"], summary.pending);
 
-    // Raised, it goes on, and what was listed for the budget's sake no longer is.
+    // With a higher budget it continues, and URLs listed because of the budget are no longer
+    // listed.
     crawl.config.budgets.max_pages = None;
     let summary = crawl.run().unwrap();
     assert_eq!(summary.ended, Ended::Finished);
@@ -240,7 +242,7 @@ fn the_archive_holds_every_settled_exchange_and_robots_txt() {
 }
 
 #[test]
-fn a_page_that_robots_txt_calls_a_sitemap_is_read_as_a_page() {
+fn a_page_listed_as_a_sitemap_is_read_as_a_page() {
     let web = TestWeb::builder()
         .seed(6)
         .pages(20)
@@ -303,7 +305,7 @@ fn max_pages_per_host_is_kept_with_many_in_flight() {
 }
 
 #[test]
-fn a_sitemap_that_nobody_named_and_that_is_not_there_has_no_row() {
+fn a_guessed_sitemap_that_is_missing_has_no_row() {
     let web = TestWeb::builder().seed(6).pages(5).sitemap(false).start();
     web.script(0, "/sitemap.xml", Answer::of(404));
     let crawl = Crawl::of(&web);
@@ -315,7 +317,7 @@ fn a_sitemap_that_nobody_named_and_that_is_not_there_has_no_row() {
 }
 
 #[test]
-fn a_depth_that_is_raised_takes_back_what_was_put_aside() {
+fn a_higher_depth_limit_readmits_deferred_urls() {
     let web = TestWeb::builder().seed(9).pages(40).sitemap(false).start();
     let mut crawl = Crawl::of(&web);
     crawl.config.scope.max_depth = Some(0);
@@ -330,7 +332,7 @@ fn a_depth_that_is_raised_takes_back_what_was_put_aside() {
 }
 
 #[test]
-fn a_host_is_asked_for_no_more_than_its_budget() {
+fn a_host_budget_is_not_exceeded() {
     let budget = |change: fn(&mut HostBudget)| {
         let web = TestWeb::builder()
             .seed(3)
@@ -341,9 +343,9 @@ fn a_host_is_asked_for_no_more_than_its_budget() {
         change(&mut crawl.config.budgets.per_host);
         let first = crawl.run().unwrap();
         assert!(first.pages < 20, "{first:?}");
-        let asked = web.log().len();
+        let count = web.log().len();
         let again = crawl.run().unwrap();
-        (first.ended, again.ended, web.log().len() - asked)
+        (first.ended, again.ended, web.log().len() - count)
     };
     let spent = |name| (Ended::Budget(name), Ended::Budget(name), 0);
     assert_eq!(
@@ -360,7 +362,7 @@ fn a_host_is_asked_for_no_more_than_its_budget() {
 }
 
 #[test]
-fn ours_hosts_of_a_group_share_its_budget_over_all_runs() {
+fn hosts_of_a_group_share_its_budget_over_all_runs() {
     let web = TestWeb::builder().hosts(3).seed(3).pages(20).start();
     let mut crawl = Crawl::of(&web);
     crawl.config.seeds = (0..3)
@@ -379,7 +381,7 @@ fn ours_hosts_of_a_group_share_its_budget_over_all_runs() {
             .insert(web.authority(host), Arc::clone(&group))
             .unwrap();
     }
-    // What the first run spends counts in the second, which has the rest.
+    // Pages of the first run count in the second, which gets the rest of the budget.
     crawl.config.budgets.max_pages = Some(8);
     assert_eq!(crawl.run().unwrap().ended, Ended::Budget("max-pages"));
     crawl.config.budgets.max_pages = None;
@@ -449,7 +451,7 @@ fn a_site_of_its_own_table_has_its_own_delay_and_budget() {
 }
 
 #[test]
-fn hosts_that_leave_memory_lose_nothing() {
+fn evicted_hosts_lose_nothing() {
     let web = TestWeb::builder().hosts(8).seed(9).pages(12).start();
     let mut crawl = Crawl::of(&web);
     crawl.config.scope.mode = ScopeMode::Any;
@@ -466,8 +468,8 @@ fn hosts_that_leave_memory_lose_nothing() {
     );
     for host in 0..8 {
         let log = web.log_of(host);
-        let asked = log.iter().filter(|entry| entry.path == "/robots.txt");
-        assert_eq!(asked.count(), 1, "a copy is known as long as it holds");
+        let fetches = log.iter().filter(|entry| entry.path == "/robots.txt");
+        assert_eq!(fetches.count(), 1, "a copy is known as long as it holds");
         assert!(
             gaps(&log).iter().all(|gap| *gap >= 5_000),
             "{:?}",
@@ -477,7 +479,7 @@ fn hosts_that_leave_memory_lose_nothing() {
 }
 
 #[test]
-fn a_sitemap_that_nobody_named_takes_no_page_of_a_budget() {
+fn a_guessed_sitemap_does_not_count_in_a_budget() {
     let web = TestWeb::builder()
         .sitemap(false)
         .script(0, "/", Answer::html("<a href=/two>2</a>"))
@@ -488,12 +490,12 @@ fn a_sitemap_that_nobody_named_takes_no_page_of_a_budget() {
     crawl.run().unwrap();
     let pages: Vec<_> = crawl.statuses().into_keys().collect();
     assert_eq!(pages, [web.url(0, "/"), web.url(0, "/two")]);
-    let asked = |entry: &LogEntry| entry.path == "/sitemap.xml";
-    assert!(web.log().iter().any(asked));
+    let is_sitemap = |entry: &LogEntry| entry.path == "/sitemap.xml";
+    assert!(web.log().iter().any(is_sitemap));
 }
 
-/// The most requests that a server had at once, by its own log.
-fn most_at_once(web: &TestWeb) -> usize {
+/// Returns the maximum number of simultaneous requests in the server's own log.
+fn max_at_once(web: &TestWeb) -> usize {
     let log = web.log();
     let at = |moment: u64| {
         let under_way = log.iter().filter(|entry| {
@@ -501,13 +503,13 @@ fn most_at_once(web: &TestWeb) -> usize {
         });
         under_way.count()
     };
-    let most = log.iter().map(|entry| at(entry.start_us)).max();
-    most.unwrap_or_default()
+    let max = log.iter().map(|entry| at(entry.start_us)).max();
+    max.unwrap_or_default()
 }
 
-/// A crawl of 256 hosts on one address, of which four may be asked at once, by names that
-/// `tell` makes known.
-fn crawl_hosts_of_one_address(tell: impl FnOnce(&TestWeb, &mut Crawl)) {
+/// Crawls 256 hosts on one address with at most four requests at once. `set_names` makes the names
+/// resolvable.
+fn crawl_hosts_of_one_address(set_names: impl FnOnce(&TestWeb, &mut Crawl)) {
     const HOSTS: u32 = 256;
     let web = TestWeb::builder()
         .hosts(HOSTS)
@@ -520,37 +522,37 @@ fn crawl_hosts_of_one_address(tell: impl FnOnce(&TestWeb, &mut Crawl)) {
     let seeds = (0..HOSTS).map(|host| canonicalize(None, &web.url(host, "/")).unwrap());
     crawl.config.seeds = seeds.collect();
     crawl.config.fetch.typed = crawl.config.seeds.clone();
-    tell(&web, &mut crawl);
+    set_names(&web, &mut crawl);
     crawl.config.sitemaps = false;
     crawl.config.politeness.per_address = 4;
     crawl.config.politeness.per_site = None;
     crawl.run().unwrap();
     let robots = |entry: &&LogEntry| entry.path == "/robots.txt";
     assert_eq!(web.log().iter().filter(robots).count(), HOSTS as usize);
-    assert!(most_at_once(&web) <= 4, "{} at once", most_at_once(&web));
+    assert!(max_at_once(&web) <= 4, "{} at once", max_at_once(&web));
 }
 
 #[test]
-fn ours_hosts_that_share_an_address_share_its_limit_from_their_first_request_on() {
+fn hosts_on_one_address_share_its_limit_from_the_first_request() {
     crawl_hosts_of_one_address(|web, crawl| {
-        let known = (0..).zip(&crawl.config.seeds);
-        let known = known.map(|(host, seed)| ResolveOverride {
+        let overrides = (0..).zip(&crawl.config.seeds);
+        let overrides = overrides.map(|(host, seed)| ResolveOverride {
             host: seed.host().to_owned(),
             port: web.address(host).port(),
             addresses: vec![web.address(host).ip()],
         });
-        crawl.config.fetch.resolve = known.collect();
+        crawl.config.fetch.resolve = overrides.collect();
     });
 }
 
 #[test]
-fn ours_hosts_whose_address_only_a_name_server_knows_share_its_limit_too() {
+fn hosts_resolved_by_a_name_server_share_the_limit_of_their_address() {
     let runtime = Runtime::new().unwrap();
-    // It answers for as long as the crawl runs.
+    // Kept until the end of the crawl.
     let mut names = None;
     crawl_hosts_of_one_address(|web, crawl| {
         let home = web.address(0).ip();
-        let say = move |_: &str| Said::Addresses(vec![home], 300);
+        let say = move |_: &str| ScriptedAnswer::Addresses(vec![home], 300);
         let server = runtime.block_on(NameServer::start(say));
         crawl.config.fetch.name_servers = vec![server.address];
         names = Some(server);

@@ -1,4 +1,4 @@
-//! A crawl of the test web, run again over its own archive.
+//! A crawl of the test web, replayed over its own archive.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::support::Crawl;
 
 const HOSTS: u32 = 5;
 
-/// Hosts that link to each other, with what servers do beside answering.
+/// Starts hosts that link to each other, with several kinds of errors and redirects.
 fn web() -> TestWeb {
     let web = TestWeb::builder().seed(5).hosts(HOSTS).pages(8).start();
     let busy = Script::from(Answer::of(503).header("retry-after", "1"));
@@ -43,8 +43,8 @@ fn web() -> TestWeb {
     web
 }
 
-/// A crawl of all hosts. What ended waits for the disk for less than a gap, so it is known to the
-/// next request.
+/// Returns a crawl of all hosts. Ended requests wait less than a gap for their commit, so the next
+/// request knows them.
 fn crawl(web: &TestWeb) -> Crawl {
     let mut crawl = Crawl::of(web);
     let config = &mut crawl.config;
@@ -59,7 +59,7 @@ fn crawl(web: &TestWeb) -> Crawl {
     crawl
 }
 
-/// A replay of a crawl into a directory beside it, by its configuration as it is changed.
+/// Replays a crawl into a directory next to it, with a changed configuration.
 fn replayed(
     crawl: &Crawl,
     name: &str,
@@ -79,29 +79,29 @@ fn requests(dir: &std::path::Path) -> Vec<RequestRow> {
     rows.unwrap()
 }
 
-/// Takes some 5 seconds.
+/// Takes about 5 seconds.
 #[test]
-fn ours_a_crawl_is_replayed_by_its_own_policy_in_the_same_order() {
+fn a_crawl_is_replayed_by_its_own_policy_in_the_same_order() {
     let web = web();
     let crawl = crawl(&web);
     crawl.run().unwrap();
     let connections = web.connections();
     web.take_log();
-    let (found, dir) = replayed(&crawl, "again", ReplayTiming::AsRecorded, |_| {});
-    // The web is still there, and nobody asked it for anything.
+    let (replay, dir) = replayed(&crawl, "again", ReplayTiming::AsRecorded, |_| {});
+    // The web still runs, but got no request.
     assert_eq!((web.connections(), web.log()), (connections, Vec::new()));
-    assert_eq!(found.difference, None);
-    assert_eq!(found.gaps.not_archived, 0);
+    assert_eq!(replay.difference, None);
+    assert_eq!(replay.gaps.not_archived, 0);
     let sent = requests(&crawl.config.output);
     let again = requests(&dir);
-    let told = |row: &RequestRow| {
+    let summary = |row: &RequestRow| {
         let times = (row.start, row.end);
         (row.url.clone(), row.purpose.clone(), row.answer(), times)
     };
     // In the order of their ends, whichever host they went to.
     assert_eq!(
-        again.iter().map(told).collect::<Vec<_>>(),
-        sent.iter().map(told).collect::<Vec<_>>()
+        again.iter().map(summary).collect::<Vec<_>>(),
+        sent.iter().map(summary).collect::<Vec<_>>()
     );
     let by_host = |rows: &[RequestRow]| {
         let mut hosts: BTreeMap<String, u32> = BTreeMap::new();
@@ -123,15 +123,15 @@ fn ours_a_crawl_is_replayed_by_its_own_policy_in_the_same_order() {
 }
 
 #[test]
-fn ours_another_policy_gets_what_is_archived_and_the_rest_is_listed() {
+fn another_policy_gets_archived_answers_and_the_rest_is_listed() {
     let web = TestWeb::builder()
         .hosts(2)
         .pages(3)
         .sitemap(false)
         .mix(LinkMix::plain())
         .start();
-    let other = web.url(1, "/elsewhere");
-    let links = format!("<a href=/a>a</a><a href=/out>b</a><a href={other}>c</a>");
+    let elsewhere = web.url(1, "/elsewhere");
+    let links = format!("<a href=/a>a</a><a href=/out>b</a><a href={elsewhere}>c</a>");
     web.script(0, "/", Answer::html(&links));
     web.script(0, "/a", Answer::html("<a href=/b>b</a>"));
     web.script(0, "/b", Answer::html("b"));
@@ -146,10 +146,10 @@ fn ours_another_policy_gets_what_is_archived_and_the_rest_is_listed() {
         config.politeness.delay = Duration::from_secs(100);
     });
     assert_eq!(web.log(), []);
-    // The page that was excluded, and the robots.txt of the other host.
+    // The page excluded by the crawl, and the robots.txt of the other host.
     assert_eq!(found.gaps.not_archived, 2);
     let took = found.summary.elapsed.as_secs();
-    // Its gaps: /, /sitemap.xml, /a, /out, /b behind robots.txt.
+    // The gaps before /, /sitemap.xml, /a, /out and /b, after robots.txt.
     assert!((500..502).contains(&took), "{took} s");
     let pages: Vec<PageRow> = crawl_records::pages(&dir)
         .unwrap()
@@ -172,8 +172,8 @@ fn ours_another_policy_gets_what_is_archived_and_the_rest_is_listed() {
         .map(|row| row.map(|row| (row.url, row.reason)))
         .collect::<Result<_, _>>()
         .unwrap();
-    assert_eq!(excluded, [(other.clone(), "not_archived".to_owned())]);
-    // A narrower one, and bodies that are cut.
+    assert_eq!(excluded, [(elsewhere.clone(), "not_archived".to_owned())]);
+    // A narrower scope, and truncated bodies.
     let (found, dir) = replayed(&crawl, "narrow", ReplayTiming::ByPolicy, |config| {
         config.scope.max_depth = Some(1);
         config.fetch.max_body = 5;
@@ -188,7 +188,7 @@ fn ours_another_policy_gets_what_is_archived_and_the_rest_is_listed() {
 }
 
 #[test]
-fn ours_a_replay_has_a_directory_of_its_own_and_no_crawl_goes_on_with_it() {
+fn a_replay_needs_a_new_directory_and_no_crawl_resumes_it() {
     let web = TestWeb::builder().pages(2).start();
     let crawl = Crawl::of(&web);
     crawl.run().unwrap();
@@ -214,13 +214,13 @@ fn ours_a_replay_has_a_directory_of_its_own_and_no_crawl_goes_on_with_it() {
 }
 
 #[test]
-fn ours_what_a_later_round_found_as_it_was_has_the_payload_of_the_first() {
+fn a_revisit_of_a_later_round_has_the_payload_of_the_first() {
     let web = TestWeb::builder().pages(3).sitemap(false).start();
     let mut crawl = Crawl::of(&web);
     crawl.run().unwrap();
     crawl.config.recrawl = true;
     crawl.run().unwrap();
-    // As if the first round had not been in its log: of each page the revisit is left.
+    // As if the first round was not logged: only the revisit of each page remains.
     let rows = requests(&crawl.config.output);
     let last: BTreeMap<&str, &RequestRow> = rows.iter().map(|row| (&*row.url, row)).collect();
     let lines: String = last
@@ -240,8 +240,8 @@ fn ours_what_a_later_round_found_as_it_was_has_the_payload_of_the_first() {
     assert!(again.len() >= 3, "{again:?}");
     for row in again {
         let first = pages.iter().find(|page| page.url == row.url).unwrap();
-        let told = |row: &PageRow| (row.status, row.digest.clone(), row.title.clone());
-        assert_eq!(told(&row), told(first), "{}", row.url);
+        let outcome = |row: &PageRow| (row.status, row.digest.clone(), row.title.clone());
+        assert_eq!(outcome(&row), outcome(first), "{}", row.url);
     }
     assert_eq!(found.gaps.withheld, 0);
 }

@@ -1,4 +1,4 @@
-//! Going on where the last run ended.
+//! Resuming after the last run.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +41,7 @@ fn interrupted_again_and_again_it_lists_every_page_once() {
             }
             assert_eq!(summary.ended, Ended::Interrupted);
             interrupted += 1;
-            // A stop may come before a run has seen that nothing is left.
+            // A stop may arrive before a run has seen that nothing is left.
             if interrupted > 20 {
                 assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
                 break;
@@ -57,7 +57,7 @@ fn interrupted_again_and_again_it_lists_every_page_once() {
 }
 
 #[test]
-fn ours_a_crawl_that_was_stopped_ends_with_the_coverage_of_one_that_was_not() {
+fn a_stopped_crawl_ends_with_the_coverage_of_an_uninterrupted_one() {
     let web = TestWeb::builder().seed(7).pages(40).start();
     let whole = Crawl::of(&web);
     whole.run().unwrap();
@@ -67,9 +67,9 @@ fn ours_a_crawl_that_was_stopped_ends_with_the_coverage_of_one_that_was_not() {
     crawl.run().unwrap();
     assert_eq!(verdict(&crawl).unwrap(), "partial, budget: max-pages");
     crawl.config.budgets.max_pages = None;
-    // It is not over before it is stopped.
+    // Slow enough that the crawl is not over before the stop.
     crawl.config.politeness.delay = Duration::from_secs(2);
-    // Nobody knows what a killed run knew beside its rows.
+    // The knowledge of a killed run is lost, except for its rows.
     crawl.run_until(|_| Stop::Now).unwrap();
     let unfinished = "partial, unfinished: no end of the last run is on record";
     assert_eq!(verdict(&crawl).unwrap(), unfinished);
@@ -156,12 +156,12 @@ fn another() -> RunningCrawl {
 }
 
 #[test]
-fn two_crawls_of_one_user_ask_a_host_one_after_the_other() {
+fn crawls_of_one_user_use_a_host_one_after_the_other() {
     let web = TestWeb::builder().seed(6).pages(8).start();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("hosts.lock");
-    let mut other = HostLocks::open(&path, &another()).unwrap();
-    assert!(other.hold(&HostKey::parse(web.authority(0)).unwrap()));
+    let mut other_locks = HostLocks::open(&path, &another()).unwrap();
+    assert!(other_locks.hold(&HostKey::parse(web.authority(0)).unwrap()));
     let mut crawl = Crawl::of(&web);
     crawl.config.host_locks = Some(path);
     let summary = crawl.run().unwrap();
@@ -173,14 +173,14 @@ fn two_crawls_of_one_user_ask_a_host_one_after_the_other() {
         "another crawl is asking it, since 2026-11-21T23:00:00Z: /srv/other"
     );
     assert_eq!(web.log().len(), 0);
-    drop(other);
+    drop(other_locks);
     let summary = crawl.run().unwrap();
     assert_eq!(summary.ended, Ended::Finished);
     assert!(summary.pages >= 8);
 }
 
 #[test]
-fn an_hour_s_rest_outlives_the_process() {
+fn a_long_rest_outlives_the_process() {
     let web = TestWeb::builder()
         .seed(6)
         .pages(8)
@@ -193,19 +193,19 @@ fn an_hour_s_rest_outlives_the_process() {
     };
     let (why, until) = rest(crawl.run().unwrap());
     assert_eq!(why, "it sent a Retry-After");
-    let asked = web.log().len();
+    let count = web.log().len();
     for _ in 0..2 {
         let again = rest(crawl.run_until(|_| Stop::No).unwrap());
         assert_eq!(again.0, "it sent a Retry-After");
-        // The log of requests has whole milliseconds, the state has microseconds.
+        // The request log has milliseconds, but the state has microseconds.
         let moved = again.1.since(until).max(until.since(again.1));
         assert!(moved < Duration::from_millis(2), "{moved:?}");
-        assert_eq!(web.log().len(), asked, "nothing is asked before");
+        assert_eq!(web.log().len(), count, "nothing is asked before");
     }
 }
 
 #[test]
-fn what_is_queued_is_judged_by_the_scope_of_the_run() {
+fn queued_urls_are_judged_by_the_scope_of_the_run() {
     let web = TestWeb::builder().seed(6).pages(30).start();
     let mut crawl = Crawl::of(&web);
     crawl.config.budgets.max_pages = Some(3);
@@ -228,7 +228,7 @@ fn what_is_queued_is_judged_by_the_scope_of_the_run() {
 #[test]
 fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
     static IS_SEEN: AtomicBool = AtomicBool::new(false);
-    // Longer than all else takes by far; the crawl is ended before.
+    // Much longer than anything else takes. The crawl is stopped earlier.
     const ANSWERED_AFTER: Duration = Duration::from_secs(100);
     let web = TestWeb::builder()
         .hosts(2)
@@ -258,19 +258,19 @@ fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
         });
         let page_of = |host: u32| {
             let seen = web.wait_for(ANSWERED_AFTER / 2, |log| {
-                let asked = |entry: &LogEntry| entry.host == host && entry.path == "/";
-                log.iter().any(asked)
+                let is_root = |entry: &LogEntry| entry.host == host && entry.path == "/";
+                log.iter().any(is_root)
             });
             assert!(seen);
         };
         page_of(0);
         page_of(1);
-        // The first host's only page is answered, the second's is not.
-        let mut other = HostLocks::open(&path, &another()).unwrap();
+        // The first host's only page was answered, but not the second host's.
+        let mut other_locks = HostLocks::open(&path, &another()).unwrap();
         let busy = HostKey::parse(web.authority(1)).unwrap();
         let done = HostKey::parse(web.authority(0)).unwrap();
-        assert!(!other.hold(&busy));
-        while !other.hold(&done) {
+        assert!(!other_locks.hold(&busy));
+        while !other_locks.hold(&done) {
             assert!(!running.is_finished(), "it is free before the crawl ends");
             std::thread::yield_now();
         }
@@ -280,7 +280,7 @@ fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
 }
 
 #[test]
-fn a_crawl_that_may_owe_the_disk_nothing_ends_all_the_same() {
+fn a_crawl_without_commit_delay_ends() {
     let web = TestWeb::builder().seed(7).pages(30).start();
     let mut crawl = Crawl::of(&web);
     crawl.config.commit_within = Duration::ZERO;

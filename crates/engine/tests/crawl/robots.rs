@@ -1,4 +1,4 @@
-//! robots.txt as a living thing: every state it can be in, and what is asked for then.
+//! Every state that a robots.txt can be in, and what is fetched in it.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::support::Crawl;
 
 const RULES: &str = "User-agent: *\nDisallow: /barred\n";
 
-/// Four pages; one is excluded where the rules are [`RULES`].
+/// A site of four pages. [`RULES`] excludes one.
 fn site() -> Spec {
     TestWeb::builder()
         .hosts(2)
@@ -38,15 +38,15 @@ fn crawl_of(web: &TestWeb) -> Crawl {
     crawl
 }
 
-/// A state of the table: what it is called, what is set up for it.
+/// A state in the table, and how to set it up.
 struct State {
     name: &'static str,
     robots: Box<dyn Fn(&TestWeb) -> Script>,
     mode: ConnectionMode,
     forbidden: Forbidden,
-    /// The longest that an exchange may take, where it is that which ends it.
+    /// The maximum time of an exchange, if that is what ends it.
     timeout: Option<Duration>,
-    /// True if the crawl waits until robots.txt can be had.
+    /// Whether the crawl waits until robots.txt is available.
     waits: bool,
 }
 
@@ -75,7 +75,7 @@ fn states() -> Vec<State> {
     let status = |name, status| state(name, move |_| Answer::of(status));
     let mut states = vec![
         state("200 and rules", |_| Answer::text(RULES)),
-        state("200 and nothing", |_| Answer::text("")),
+        state("200 and an empty file", |_| Answer::text("")),
         state("200 and an HTML page with a rule in it", |_| {
             Answer::html(&format!("<!doctype html><title>Oops</title>\n{RULES}"))
         }),
@@ -83,11 +83,11 @@ fn states() -> Vec<State> {
             status: 206,
             ..Answer::text(RULES)
         }),
-        state("200 in gzip", |_| Answer::text(RULES).gzip()),
+        state("200, compressed with gzip", |_| Answer::text(RULES).gzip()),
         state("200 and a broken gzip", |_| {
             Answer::text("no gzip at all").header("content-encoding", "gzip")
         }),
-        state("200 in an unknown coding", |_| {
+        state("200, an unknown encoding", |_| {
             Answer::text(RULES).header("content-encoding", "x-secret")
         }),
         state("a redirect to another host", |web| {
@@ -98,7 +98,7 @@ fn states() -> Vec<State> {
         state("a redirect to itself", |web| {
             Answer::redirect(301, &web.url(0, "/robots.txt"))
         }),
-        state("a redirect to nowhere", |_| Answer::of(301)),
+        state("a redirect without a target", |_| Answer::of(301)),
         status("400", 400),
         status("401", 401),
         status("403", 403),
@@ -119,8 +119,8 @@ fn states() -> Vec<State> {
             timeout: Some(Duration::from_secs(2)),
             ..state("silence until the timeout", |_| Reply::silence())
         },
-        state("a reset", |_| Reply::reset()),
-        state("no HTTP", |_| Reply::garbage()),
+        state("a connection reset", |_| Reply::reset()),
+        state("bytes that aren't HTTP", |_| Reply::garbage()),
         state("a body cut short", |_| {
             Reply::short_body(&Answer::text(RULES), 5)
         }),
@@ -136,7 +136,7 @@ fn states() -> Vec<State> {
     });
     states.push(State {
         mode: ConnectionMode::Refused,
-        ..status("no connection", 500)
+        ..status("a refused connection", 500)
     });
     states.push(State {
         robots: Box::new(|_| {
@@ -155,7 +155,7 @@ fn states() -> Vec<State> {
     states
 }
 
-/// One line of the table.
+/// Returns one line of the table.
 fn play(state: &State) -> String {
     let web = site().start();
     web.script(0, "/robots.txt", (state.robots)(&web));
@@ -195,10 +195,10 @@ fn play(state: &State) -> String {
         Ended::Unreachable(hosts) => {
             assert_eq!(hosts[0].host.as_str(), web.authority(0));
             assert_eq!(summary.pending, 1, "its URLs wait for the next start");
-            let why = hosts[0]
+            let reason = hosts[0]
                 .why
                 .replace(&web.url(0, "/robots.txt"), "robots.txt");
-            format!("ended, host named: {why}")
+            format!("ended, host named: {reason}")
         }
         ended => format!("{ended:?}"),
     };
@@ -216,13 +216,16 @@ fn play(state: &State) -> String {
 fn rfc9309_2_3_1_state_by_state() {
     let mut table = String::from(
         "# robots.txt, state by state\n\n\
-         For anyone who runs a site, or reads of an outage in a report: what a crawl of a site of four pages asks for,\n\
-         by what the site's `/robots.txt` answers. The rules, where they can be had, disallow one of the four. So a\n\
-         server that answers 503 is asked for robots.txt alone, until it answers otherwise. A host of which no page could\n\
-         be asked for so is [`blocked`](rows.md#hostsjsonl), the others are `whole`.\n\n\
-         This page is written from the requests that a server on loopback got:\n\
+         For owners of sites, and for anyone who reads of an outage in a report: which pages of a site with\n\
+         four pages are fetched after each response to `/robots.txt`. The rules, if they can be read, disallow\n\
+         one of the four.\n\n\
+         For example, if robots.txt answers 503, nothing else is fetched from the server until that changes. The\n\
+         crawls below don't wait for it, except in the last two rows (`--wait-unreachable`): they end, and the\n\
+         summary names the host and the reason. A host without a fetched page is\n\
+         [`blocked`](rows.md#hostsjsonl), the others are `whole`.\n\n\
+         A test writes this page from the requests that a server on loopback received:\n\
          `UPDATE_EXPECT=1 cargo test -p crawl-engine --test crawl state_by_state`.\n\n\
-         | `/robots.txt` answers | requests for it | pages asked for | the crawl |\n|---|---|---|---|\n",
+         | response to `/robots.txt` | requests for it | pages fetched | the crawl |\n|---|---|---|---|\n",
     );
     for state in states() {
         let _ = writeln!(table, "{}", play(&state));
@@ -235,7 +238,7 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
     let script = || Script::always(Answer::text(RULES)).then(Answer::of(503));
     let web = site().script(0, "/robots.txt", script()).start();
     let mut crawl = crawl_of(&web);
-    // Each page finds the copy too old, and what is asked for then answers 503.
+    // For each page the copy is too old, and its refresh answers 503.
     crawl.config.robots_times.most = Duration::from_micros(1);
     crawl.config.wait_unreachable = Duration::from_secs(60);
     let summary = crawl.run().unwrap();
@@ -244,7 +247,7 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
     assert!(web.log().iter().any(|entry| entry.status == Some(503)));
     assert!(web.log().iter().all(|entry| entry.path != "/barred"));
 
-    // Where no copy may serve, pages wait.
+    // If no copy may be used, pages wait.
     let web = site().script(0, "/robots.txt", script()).start();
     let mut crawl = crawl_of(&web);
     crawl.config.robots_times.most = Duration::from_micros(1);
@@ -261,7 +264,7 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
 }
 
 #[test]
-fn a_file_that_changed_in_mid_crawl_binds_what_is_queued_already() {
+fn a_changed_file_applies_to_queued_urls() {
     let changed = Script::always(Answer::text("User-agent: *\nDisallow:\n")).then(Answer::text(
         "User-agent: *\nDisallow: /two\nDisallow: /barred\n",
     ));
@@ -281,7 +284,7 @@ fn a_file_that_changed_in_mid_crawl_binds_what_is_queued_already() {
 }
 
 #[test]
-fn a_fresh_copy_is_not_asked_for_again_by_a_restart() {
+fn a_restart_does_not_refetch_a_fresh_copy() {
     let web = site().script(0, "/robots.txt", Answer::text(RULES)).start();
     let mut crawl = crawl_of(&web);
     crawl.run().unwrap();
@@ -305,14 +308,14 @@ fn rfc9309_2_4_an_old_copy_is_revalidated() {
     let summary = crawl.run().unwrap();
     assert_eq!((summary.pages, summary.excluded["robots"]), (3, 1));
     let log = web.log();
-    let asked: Vec<_> = log
+    let requests: Vec<_> = log
         .iter()
         .filter(|entry| entry.path == "/robots.txt")
         .collect();
-    assert!(asked.len() > 1);
-    assert_eq!(asked[0].header("if-none-match"), None);
+    assert!(requests.len() > 1);
+    assert_eq!(requests[0].header("if-none-match"), None);
     assert!(
-        asked[1..]
+        requests[1..]
             .iter()
             .all(|entry| entry.header("if-none-match") == Some("\"v1\""))
     );
@@ -359,14 +362,14 @@ fn exchanges_of_robots_txt_are_archived_and_rows_name_the_rule() {
     }
 }
 
-/// Microseconds from the end of each request to the start of the next.
+/// Returns the smallest gap between two requests. Microseconds.
 fn least_gap(web: &TestWeb) -> i64 {
     let gaps = crawl_testweb::gaps(&web.log());
     gaps.into_iter().min().unwrap()
 }
 
 #[test]
-fn rfc9309_2_3_1_2_a_robots_txt_at_an_excluded_host_is_not_asked_for() {
+fn rfc9309_2_3_1_2_a_robots_txt_at_an_excluded_host_is_not_fetched() {
     let web = site().start();
     let to = web.url(1, "/elsewhere.txt");
     web.script(0, "/robots.txt", Answer::redirect(302, &to));
@@ -411,7 +414,7 @@ fn a_request_rate_is_a_gap() {
 }
 
 #[test]
-fn outside_its_visit_times_a_host_is_asked_for_robots_txt_alone() {
+fn outside_its_visit_times_only_robots_txt_is_fetched() {
     let minute = |hours: u64| {
         let seconds = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() + hours * 3600;
         format!("{:02}{:02}", seconds / 3600 % 24, seconds / 60 % 60)
@@ -442,7 +445,7 @@ fn outside_its_visit_times_a_host_is_asked_for_robots_txt_alone() {
 }
 
 #[test]
-fn what_rate_limit_fields_ask_for_is_kept() {
+fn rate_limit_fields_are_respected() {
     let page = Answer::html("<a href=/one>1</a><a href=/two>2</a>")
         .header("ratelimit-policy", "\"page\";q=400;w=100")
         .header("ratelimit", "\"page\";r=400;t=100");
@@ -456,7 +459,7 @@ fn what_rate_limit_fields_ask_for_is_kept() {
     assert_eq!(crawl.requests()[2].why, "rate-limit");
 }
 
-/// Microseconds from the end of the request for `path` to the start of the next.
+/// Returns the microseconds from the end of the request for `path` to the start of the next one.
 fn least_gap_after(web: &TestWeb, path: &str) -> u64 {
     let log = web.log();
     let at = log.iter().position(|entry| entry.path == path).unwrap();

@@ -1,4 +1,4 @@
-//! Secrets of a host: who is told them, and what is kept where the server says them again.
+//! Secrets of a host: where they are sent, and what is stored if the server echoes them.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ const PASSWORD: &str = "pa55-w0rd-&-more";
 const KEY: &str = "k3y-for-x";
 const COOKIE: &str = "c00kie-value";
 
-/// A server that says on its page, in links and in a redirect what it was told.
+/// Starts a server that echoes what it received in its page, in links and in a redirect.
 fn echo() -> TestWeb {
     let basic = "bWU6cGE1NS13MHJkLSYtbW9yZQ==";
     let page = format!(
@@ -47,8 +47,8 @@ fn echo() -> TestWeb {
         .start()
 }
 
-/// All that stands in a folder and below but the archive, which is evidence, and the store, which
-/// the program alone reads.
+/// Returns the text of all files in a folder and below, except for the archive, which is evidence,
+/// and the store, which only the program reads.
 fn all_text(dir: &Path) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -70,7 +70,7 @@ fn assert_none_in(crawl: &Crawl) {
 }
 
 #[test]
-fn ours_what_a_server_echoes_of_a_secret_is_kept_in_the_archive_alone() {
+fn echoed_secrets_are_stored_only_in_the_archive() {
     let web = echo();
     let mut crawl = Crawl::of(&web);
     let access = HostAccess::new("127.0.0.1").basic_auth(&format!("me:{PASSWORD}"));
@@ -82,7 +82,7 @@ fn ours_what_a_server_echoes_of_a_secret_is_kept_in_the_archive_alone() {
     assert!(crawl.archive_holds(KEY) && crawl.archive_holds(COOKIE));
     let home = crawl.page(&web.url(0, "/"));
     assert_eq!(home.title.as_deref(), Some("For [redacted]"));
-    // What carries a secret on is not asked for, and said to be left out.
+    // URLs that contain a secret are not fetched, and are counted.
     assert_eq!(summary.unusable["secret"], 3);
     let redirect = crawl.page(&web.url(0, "/redirect"));
     assert_eq!(redirect.error.as_deref(), Some("redirect_secret"));
@@ -90,21 +90,21 @@ fn ours_what_a_server_echoes_of_a_secret_is_kept_in_the_archive_alone() {
     assert!(paths.iter().all(|path| !path.contains('?')), "{paths:?}");
     assert!(paths.contains(&"/plain".to_owned()));
 
-    // The index has what is left, with its headings where they were.
-    let found = |crawl: &Crawl| {
+    // The index has the redacted text, with its headings in place.
+    let stored = |crawl: &Crawl| {
         let index = crawl_index::SearchIndex::open(&crawl.output("index")).unwrap();
         index.stored(&web.url(0, "/")).unwrap().unwrap()
     };
-    let page = found(&crawl);
+    let page = stored(&crawl);
     assert_eq!(page.headings[0].text, "About [redacted]");
     let behind = &page.text[page.headings[1].at..];
     assert!(
         behind.contains("findable") && !behind.contains("You sent"),
         "{behind}"
     );
-    // So has one that is built anew from the archive.
+    // The same holds for an index rebuilt from the archive.
     let rules = Reindex::of(&crawl.config);
     reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap();
     assert_none_in(&crawl);
-    assert_eq!(found(&crawl), page);
+    assert_eq!(stored(&crawl), page);
 }

@@ -1,4 +1,4 @@
-//! A crawl in a directory of its own.
+//! A crawl in its own directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -26,7 +26,7 @@ pub(crate) struct Crawl {
 }
 
 impl Crawl {
-    /// A crawl from the root of host 0, as quick as politeness can be told to be.
+    /// Returns a crawl from the root of host 0, as fast as politeness can be configured.
     pub(crate) fn of(web: &TestWeb) -> Crawl {
         let dir = tempfile::tempdir().unwrap();
         let seed = canonicalize(None, &web.url(0, "/")).unwrap();
@@ -59,7 +59,7 @@ impl Crawl {
         self.run_until(|_| Stop::No)
     }
 
-    /// Runs, and stops as `judge` says of the progress.
+    /// Runs, and stops when `judge` demands it.
     pub(crate) fn run_until(&self, judge: fn(&Progress) -> Stop) -> Result<Summary, EngineError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -91,11 +91,11 @@ impl Crawl {
         })
     }
 
-    /// Runs to the end on a disk with this room; `told` hears each phase that it tells.
+    /// Runs to the end with this free disk space, and passes each phase to `observe`.
     pub(crate) fn run_on(
         &self,
         free_space: FreeSpace,
-        mut told: impl FnMut(Phase),
+        mut observe: impl FnMut(Phase),
     ) -> Result<Summary, EngineError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -110,14 +110,14 @@ impl Crawl {
             };
             let watch = async move {
                 while watched.changed().await.is_ok() {
-                    told(watched.borrow_and_update().phase);
+                    observe(watched.borrow_and_update().phase);
                 }
             };
             tokio::join!(watch, crawl_engine::run(self.config.clone(), controls)).1
         })
     }
 
-    /// Runs, steered by a person; what that person says at the end.
+    /// Runs, steered by `person`. Returns its result.
     pub(crate) fn run_steered<T>(
         &self,
         person: impl AsyncFnOnce(Commander) -> T,
@@ -139,7 +139,7 @@ impl Crawl {
         })
     }
 
-    /// Runs to the end, with somebody who takes each page as it is committed.
+    /// Runs to the end with a consumer of each committed page.
     pub(crate) fn run_consumed(
         &self,
         mut take: impl AsyncFnMut(&Commander, &PageRow),
@@ -149,7 +149,7 @@ impl Crawl {
             .build()
             .unwrap();
         runtime.block_on(async {
-            // As small as can be, so that the crawl has to wait.
+            // As small as possible, so that the crawl has to wait.
             let (pages, mut committed) = mpsc::channel(1);
             let (commander, commands) = crawl_engine::commands();
             let controls = Controls {
@@ -177,7 +177,7 @@ impl Crawl {
         self.rows("pages.jsonl")
     }
 
-    /// Statuses by URL; a URL that is listed twice fails the test.
+    /// Returns statuses by URL. Fails if a URL has two rows.
     pub(crate) fn statuses(&self) -> BTreeMap<String, Option<u16>> {
         let mut statuses = BTreeMap::new();
         for page in self.pages() {
@@ -187,7 +187,7 @@ impl Crawl {
         statuses
     }
 
-    /// The row of a URL that must have one.
+    /// Returns the row of a URL that must have one.
     pub(crate) fn page(&self, url: &str) -> PageRow {
         let mut pages = self.pages().into_iter();
         pages.find(|page| page.url == url).unwrap()
@@ -197,7 +197,7 @@ impl Crawl {
         self.rows("requests.jsonl")
     }
 
-    /// Reasons by URL; a URL that is listed twice fails the test.
+    /// Returns reasons by URL. Fails if a URL has two rows.
     pub(crate) fn excluded(&self) -> BTreeMap<String, String> {
         let mut reasons = BTreeMap::new();
         for row in self.rows::<ExcludedRow>("excluded.jsonl") {
@@ -207,23 +207,23 @@ impl Crawl {
         reasons
     }
 
-    /// The rows of all that was excluded.
+    /// Returns the rows of all excluded URLs.
     pub(crate) fn excluded_rows(&self) -> Vec<ExcludedRow> {
         self.rows("excluded.jsonl")
     }
 
-    /// The row of a URL that must have been excluded.
+    /// Returns the row of a URL that must have been excluded.
     pub(crate) fn excluded_row(&self, url: &str) -> ExcludedRow {
         let mut rows = self.rows::<ExcludedRow>("excluded.jsonl").into_iter();
         rows.find(|row| row.url == url).unwrap()
     }
 
-    /// The coverage verdict of each host that has one, with what is missing.
+    /// Returns the coverage verdict of each host that has one, with what is missing.
     pub(crate) fn coverage(&self) -> BTreeMap<String, String> {
         let report = crawl_records::report(&self.config.output).unwrap();
         let judged = report.hosts.into_iter().filter_map(|host| {
             let missing = host.missing.iter().map(|shortfall| {
-                // What stands behind the name of a failure are words of libraries.
+                // The text after the name of a failure comes from libraries.
                 let name =
                     |text: &String| text.splitn(3, ": ").take(2).collect::<Vec<_>>().join(": ");
                 let evidence: Vec<_> = shortfall.evidence.keys().map(name).collect();
@@ -235,7 +235,7 @@ impl Crawl {
         judged.collect()
     }
 
-    /// Returns whether a text stands in a record of the archive.
+    /// Whether a record of the archive contains a text.
     pub(crate) fn archive_holds(&self, text: &str) -> bool {
         let files = std::fs::read_dir(self.output("archive")).unwrap();
         let paths = files.map(|file| file.unwrap().path());
@@ -256,7 +256,7 @@ impl Crawl {
     }
 }
 
-/// The URLs that a crawl must fetch which reads sitemaps, with the sitemap itself.
+/// Returns the URLs that a crawl with sitemaps must fetch, including the sitemap.
 pub(crate) fn expected(web: &TestWeb, reach: crawl_testweb::CrawlReach) -> BTreeSet<String> {
     let mut urls = web.truth(reach).fetched_with_sitemaps();
     urls.insert(web.url(0, "/sitemap.xml"));

@@ -1,4 +1,4 @@
-//! Webs without an end, and the pages between them.
+//! Endless webs, and the real pages in them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,8 +9,8 @@ use crawl_testweb::{Answer, TRAPS, TestWeb, TrapWeb};
 
 use crate::support::Crawl;
 
-/// A crawl that asks for nothing while something waits for the disk: what it does follows from
-/// what it was answered alone.
+/// Returns a crawl that sends nothing while a commit is pending, so that it depends only on the
+/// answers it gets.
 fn steady(web: &TestWeb) -> Crawl {
     let mut crawl = Crawl::of(web);
     crawl.config.commit_within = Duration::ZERO;
@@ -18,7 +18,7 @@ fn steady(web: &TestWeb) -> Crawl {
     crawl
 }
 
-/// Requests for each trap.
+/// Counts the requests in each trap.
 fn in_traps(web: &TestWeb, traps: TrapWeb) -> BTreeMap<&'static str, u64> {
     let mut counts = BTreeMap::new();
     for entry in web.log() {
@@ -35,7 +35,7 @@ fn paths(crawl: &Crawl) -> BTreeSet<String> {
 }
 
 #[test]
-fn ours_six_traps_cost_less_than_a_tenth_and_all_that_is_real_is_found() {
+fn six_traps_cost_less_than_a_tenth_and_all_real_pages_are_found() {
     for seed in 1..=6 {
         let traps = TrapWeb::new(seed);
         let web = traps.start();
@@ -43,8 +43,8 @@ fn ours_six_traps_cost_less_than_a_tenth_and_all_that_is_real_is_found() {
         let summary = crawl.run().unwrap();
         assert_eq!(summary.ended, Ended::Finished);
         let real = traps.real();
-        let found = paths(&crawl);
-        let missing: Vec<_> = real.difference(&found).collect();
+        let crawled = paths(&crawl);
+        let missing: Vec<_> = real.difference(&crawled).collect();
         assert_eq!(missing, [""; 0], "seed {seed}");
         let spent = in_traps(&web, traps);
         let all = web.log().len() as u64;
@@ -57,7 +57,7 @@ fn ours_six_traps_cost_less_than_a_tenth_and_all_that_is_real_is_found() {
             TRAPS.len(),
             "each trap was met: {spent:?}"
         );
-        // Each is named, by the name of its kind and with its evidence.
+        // Each trap is listed with its kind and its evidence.
         let rows = crawl.excluded_rows();
         let mut named = BTreeSet::new();
         for row in rows.iter().filter(|row| row.reason == "trap") {
@@ -79,7 +79,7 @@ fn ours_six_traps_cost_less_than_a_tenth_and_all_that_is_real_is_found() {
             ("redirects", "redirects"),
             ("session", "session-ids"),
         ];
-        // What was put aside may have held more.
+        // Deferred URLs may have led to more.
         let coverage = crawl.coverage();
         assert!(
             coverage[web.authority(0)].starts_with("partial, traps: "),
@@ -95,7 +95,7 @@ fn ours_six_traps_cost_less_than_a_tenth_and_all_that_is_real_is_found() {
 }
 
 #[test]
-fn ours_without_the_watch_the_same_web_has_no_end() {
+fn without_trap_detection_the_same_web_is_endless() {
     let traps = TrapWeb::new(1);
     let web = traps.start();
     let mut crawl = steady(&web);
@@ -103,16 +103,16 @@ fn ours_without_the_watch_the_same_web_has_no_end() {
     crawl.config.budgets.max_pages = Some(600);
     assert_eq!(crawl.run().unwrap().ended, Ended::Budget("max-pages"));
     assert!(in_traps(&web, traps).values().sum::<u64>() > 300);
-    // Turned on, it goes on from there and comes to an end.
+    // Enabled later, the detection continues from there, and the crawl ends.
     crawl.config.traps = TrapRules::default();
     crawl.config.budgets.max_pages = Some(2_000);
     assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
-    let found = paths(&crawl);
-    assert_eq!(traps.real().difference(&found).count(), 0);
+    let crawled = paths(&crawl);
+    assert_eq!(traps.real().difference(&crawled).count(), 0);
 }
 
 #[test]
-fn ours_the_same_web_costs_the_same_again() {
+fn the_same_web_costs_the_same_again() {
     let requests = || {
         let traps = TrapWeb::new(4);
         let web = traps.start();
@@ -123,7 +123,7 @@ fn ours_the_same_web_costs_the_same_again() {
 }
 
 #[test]
-fn ours_what_is_parked_stays_so_after_a_start() {
+fn parked_traps_stay_parked_after_a_restart() {
     let traps = TrapWeb::new(5);
     let web = traps.start();
     let crawl = steady(&web);
@@ -135,7 +135,7 @@ fn ours_what_is_parked_stays_so_after_a_start() {
 }
 
 #[test]
-fn ours_actions_come_last_or_not_at_all() {
+fn actions_come_last_or_not_at_all() {
     let page = |links: &[&str]| {
         let links: Vec<String> = links
             .iter()
@@ -188,14 +188,14 @@ fn ours_actions_come_last_or_not_at_all() {
         barred[&web.url(0, "/cgi-bin/count?x=1")],
         "action: cgi-bin with a query"
     );
-    // They are wanted after all: the next start takes them back.
+    // Once actions are wanted, the next start readmits them.
     crawl.config.traps.skip_actions = false;
     crawl.run().unwrap();
     assert_eq!(web.take_log().len(), actions.len());
     assert!(crawl.excluded_rows().is_empty());
 }
 
-/// The URLs that were asked for of a page with these links, and the rows of what was excluded.
+/// Returns the URLs fetched from a page with these links, and the rows of excluded URLs.
 fn named(robots: &str, links: &[&str]) -> (Vec<String>, Vec<ExcludedRow>) {
     let html: String = links
         .iter()
@@ -226,7 +226,7 @@ fn named(robots: &str, links: &[&str]) -> (Vec<String>, Vec<ExcludedRow>) {
 }
 
 #[test]
-fn ours_tracking_parameters_and_clean_params_name_nothing() {
+fn tracking_parameters_and_clean_params_are_ignored() {
     let robots = "User-agent: *\nDisallow:\nClean-param: ref /list\n";
     let links = [
         "/x?utm_source=a&id=1",
@@ -242,7 +242,7 @@ fn ours_tracking_parameters_and_clean_params_name_nothing() {
 }
 
 #[test]
-fn ours_a_redirect_to_a_tracked_url_is_followed_as_it_is() {
+fn a_redirect_to_a_tracked_url_is_followed_unchanged() {
     let web = TestWeb::builder()
         .sitemap(false)
         .script(
@@ -260,7 +260,7 @@ fn ours_a_redirect_to_a_tracked_url_is_followed_as_it_is() {
 }
 
 #[test]
-fn ours_default_documents_are_one_with_their_folder_once_that_is_seen() {
+fn default_documents_equal_their_folder_once_that_is_learned() {
     let text = |of: &str| {
         let words: Vec<String> = (0..30).map(|n| format!("{of}{n}x")).collect();
         words.join(" ")

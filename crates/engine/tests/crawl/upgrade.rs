@@ -1,11 +1,11 @@
-//! Crawls that go on with what an earlier version kept.
+//! Crawls that continue with the state of an earlier version.
 
 use crawl_frontier::{FjallFrontier, Frontier as _, Options, Outcome};
 
 use crate::recrawl::{again, answers, eager, small};
 use crate::support::Crawl;
 
-/// Puts what is kept of each visit of a finished crawl as another version kept it.
+/// Rewrites the stored visits of a finished crawl as another version stored them.
 fn keep_visits_as(crawl: &Crawl, older: impl Fn(&serde_json::Value) -> String) {
     let state = crawl.config.output.join("state");
     let frontier = FjallFrontier::open(&state, &Options::default()).unwrap();
@@ -16,9 +16,9 @@ fn keep_visits_as(crawl: &Crawl, older: impl Fn(&serde_json::Value) -> String) {
     for (origin, _) in frontier.origins() {
         while let Some(lease) = frontier.lease(&origin).unwrap() {
             let mut visit = frontier.visit(&lease.url).unwrap().unwrap();
-            let kept: serde_json::Value = serde_json::from_slice(&visit.bytes).unwrap();
-            if kept["p"]["s"] == 200 {
-                visit.bytes = older(&kept).into_bytes();
+            let stored: serde_json::Value = serde_json::from_slice(&visit.bytes).unwrap();
+            if stored["p"]["s"] == 200 {
+                visit.bytes = older(&stored).into_bytes();
             }
             let fetched = Outcome::Fetched { status: 200 };
             transaction.settle_until(lease, fetched, visit).unwrap();
@@ -27,11 +27,11 @@ fn keep_visits_as(crawl: &Crawl, older: impl Fn(&serde_json::Value) -> String) {
     transaction.commit().unwrap();
 }
 
-/// The changes of a second round that goes on with the visits of an earlier version.
-fn told_after_an_upgrade(older: impl Fn(&serde_json::Value) -> String) -> Vec<(String, String)> {
+/// Returns the changes in a second round that continues with visits of an earlier version.
+fn changes_after_an_upgrade(older: impl Fn(&serde_json::Value) -> String) -> Vec<(String, String)> {
     let web = small(&[]);
     let mut crawl = eager(&web);
-    let mut told = Vec::new();
+    let mut changes = Vec::new();
     for round in 1..=2 {
         for (path, answer) in answers(round) {
             web.script(0, path, answer);
@@ -44,27 +44,26 @@ fn told_after_an_upgrade(older: impl Fn(&serde_json::Value) -> String) -> Vec<(S
     for row in crawl.pages().into_iter().filter(|row| row.round == 2) {
         let path = row.url[web.url(0, "").len()..].to_owned();
         let differs = row.differs.unwrap_or_default();
-        told.push((
+        changes.push((
             path,
             format!("{} {differs}", row.change.unwrap_or_default()),
         ));
     }
-    told.sort();
-    told
+    changes.sort();
+    changes
 }
 
 #[test]
-fn what_an_earlier_version_kept_of_a_visit_makes_no_page_changed() {
+fn visits_of_an_earlier_version_make_no_page_changed() {
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
-    // Before there was a column `differs`: the digest of the body as it came, and where it is
-    // archived.
-    let before_differs = told_after_an_upgrade(|kept| {
+    // Before the column `differs`: the digest of the received body, and its archive time.
+    let before_differs = changes_after_an_upgrade(|kept| {
         let (page, round) = (&kept["p"], &kept["r"]);
         let (digest, archived) = (text(&page["d"]), &page["w"]);
         format!(r#"{{"r":{round},"p":{{"s":200,"d":"{digest}","w":{archived}}}}}"#)
     });
-    // Before digests of texts named their rules: one by rules that told another main text.
-    let before_rules = told_after_an_upgrade(|kept| {
+    // Before digests of texts had rules in them: computed by rules that found another main text.
+    let before_rules = changes_after_an_upgrade(|kept| {
         let (page, round) = (&kept["p"], &kept["r"]);
         let (digest, archived) = (text(&page["d"]), &page["w"]);
         let decoded = page["b"].as_str().unwrap_or(&digest);
@@ -73,7 +72,7 @@ fn what_an_earlier_version_kept_of_a_visit_makes_no_page_changed() {
         )
     });
     let expected = |packed: &str| {
-        let told = [
+        let changes = [
             ("/", "same markup"),
             ("/counter", "same markup"),
             ("/file", "changed bytes"),
@@ -82,9 +81,9 @@ fn what_an_earlier_version_kept_of_a_visit_makes_no_page_changed() {
             ("/story", "same markup"),
             ("/token", "same markup"),
         ];
-        told.map(|(path, told)| (path.to_owned(), told.to_owned()))
+        changes.map(|(path, changes)| (path.to_owned(), changes.to_owned()))
     };
-    // What was in the coding is not known of it: its text is read from the archive.
+    // The decoded digest is missing, so the text is read from the archive.
     assert_eq!(before_differs, expected("same markup"), "before `differs`");
     assert_eq!(
         before_rules,

@@ -1,4 +1,4 @@
-//! Preferences of sites about the use of their pages, held against a crawl's purpose.
+//! Sites' preferences about the use of their pages, compared with a crawl's purpose.
 
 use crawl_engine::Ended;
 use crawl_policy::usage::UsagePurpose;
@@ -26,7 +26,7 @@ fn crawl_for(web: &TestWeb, purpose: Option<UsagePurpose>) -> Crawl {
 }
 
 #[test]
-fn a_preference_in_robots_txt_bars_what_it_speaks_against() {
+fn a_preference_in_robots_txt_excludes_pages() {
     let robots =
         "User-agent: *\nDisallow:\nContent-Usage: /a train-ai=n\nContent-Signal: search=yes\n";
     let web = site().robots(0, robots).start();
@@ -46,18 +46,18 @@ fn a_preference_in_robots_txt_bars_what_it_speaks_against() {
     assert_eq!(usage.train_ai.as_deref(), Some("refused"));
     assert_eq!(usage.search.as_deref(), Some("allowed"));
     assert_eq!(usage.ai_input, None);
-    let said = usage
+    let statements = usage
         .said
         .iter()
-        .map(|said| (said.channel.as_str(), said.line));
+        .map(|statements| (statements.channel.as_str(), statements.line));
     assert_eq!(
-        said.collect::<Vec<_>>(),
+        statements.collect::<Vec<_>>(),
         [("robots", Some(3)), ("robots", Some(4))]
     );
 }
 
 #[test]
-fn what_only_the_page_says_withholds_its_body() {
+fn a_preference_only_in_the_page_withholds_its_body() {
     let secret = "never to be copied";
     let page = |head: &str| Answer::html(&format!("{head}<p>{secret}<a href=/b>b</a>"));
     for (purpose, answer, words) in [
@@ -131,7 +131,7 @@ fn a_preference_for_another_purpose_withholds_nothing() {
 }
 
 #[test]
-fn a_tdmrep_is_asked_for_before_pages_where_it_can_matter() {
+fn a_tdmrep_is_fetched_before_pages_if_it_can_matter() {
     let tdmrep =
         r#"[{"location": "/a", "tdm-reservation": 1, "tdm-policy": "https://e.example/p"}]"#;
     let web = || {
@@ -170,7 +170,7 @@ fn a_tdmrep_is_asked_for_before_pages_where_it_can_matter() {
         .collect();
     assert_eq!(purposes[..3], ["robots", "tdmrep", "tdmrep"]);
 
-    // A restart knows it still.
+    // A restart still knows it.
     let mut again = crawl;
     let late = crawl_weburl::canonicalize(None, &reserved.url(0, "/a?late")).unwrap();
     again.config.seeds.push(late);
@@ -189,7 +189,7 @@ fn a_tdmrep_is_asked_for_before_pages_where_it_can_matter() {
 }
 
 #[test]
-fn a_tdmrep_that_robots_txt_bars_or_that_can_not_be_had_says_nothing() {
+fn an_excluded_or_unavailable_tdmrep_is_ignored() {
     for (robots, answer) in [
         (
             "User-agent: *\nDisallow: /.well-known/\n",
@@ -209,8 +209,8 @@ fn a_tdmrep_that_robots_txt_bars_or_that_can_not_be_had_says_nothing() {
         let summary = crawl.run().unwrap();
         assert_eq!(summary.ended, Ended::Finished);
         assert_eq!(summary.pages, 3, "{robots}");
-        let asked = |entry: &&crawl_testweb::LogEntry| entry.path.contains("tdmrep");
-        let asked = web.log().iter().filter(asked).count();
-        assert_eq!(asked == 0, robots.contains("well-known"));
+        let tdmrep_requests = |entry: &&crawl_testweb::LogEntry| entry.path.contains("tdmrep");
+        let tdmrep_requests = web.log().iter().filter(tdmrep_requests).count();
+        assert_eq!(tdmrep_requests == 0, robots.contains("well-known"));
     }
 }

@@ -1,10 +1,10 @@
-//! Prints how well several readers find the main text of the corpus of the tests: precision and
-//! recall of words, in percent, page by page and as a mean.
+//! Prints how well several readers find the main text of the test corpus: precision and recall of
+//! words, in percent, per page and as a mean.
 //!
 //! `cargo run --release --manifest-path crates/extractor/compare/Cargo.toml [FOLDER] [--bare]`
 //!
-//! With `--bare` the pages say nothing of their own structure: `main`, `nav` and such are `div`,
-//! and no element has a class, id or role.
+//! `--bare` removes the structure from the pages: `main`, `nav` and the like become `div`, and
+//! elements lose their class, id and role.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use crawl_extractor::{ContentLimits, PageContext, read_content};
 
-/// A reader by its name.
+/// A reader, with its name.
 type Reader = (&'static str, fn(&str) -> String);
 
 const READERS: [Reader; 4] = [
@@ -49,9 +49,9 @@ fn main() {
         );
         for ((_, reader), sum) in READERS.iter().zip(&mut sums) {
             let start = Instant::now();
-            let found = std::panic::catch_unwind(|| reader(&html)).unwrap_or_default();
+            let text = std::panic::catch_unwind(|| reader(&html)).unwrap_or_default();
             sum.3 += start.elapsed().as_secs_f64();
-            let (precision, recall) = score(&expected, &found);
+            let (precision, recall) = score(&expected, &text);
             let f = if precision + recall > 0.0 {
                 2.0 * precision * recall / (precision + recall)
             } else {
@@ -74,7 +74,7 @@ fn main() {
     }
 }
 
-/// The page without what its elements and their names say about their parts.
+/// Returns the page without its structural elements and attributes.
 fn laid_bare(html: &str) -> String {
     const ELEMENTS: [&str; 7] = [
         "main", "article", "nav", "aside", "header", "footer", "section",
@@ -94,19 +94,19 @@ fn laid_bare(html: &str) -> String {
 }
 
 fn ours(html: &str) -> String {
-    let given = PageContext {
+    let context = PageContext {
         content_type: Some("text/html; charset=utf-8"),
         ..PageContext::default()
     };
-    read_content(html.as_bytes(), &given, &ContentLimits::default()).main_text()
+    read_content(html.as_bytes(), &context, &ContentLimits::default()).main_text()
 }
 
 fn all_text(html: &str) -> String {
-    let given = PageContext {
+    let context = PageContext {
         content_type: Some("text/html; charset=utf-8"),
         ..PageContext::default()
     };
-    let content = read_content(html.as_bytes(), &given, &ContentLimits::default());
+    let content = read_content(html.as_bytes(), &context, &ContentLimits::default());
     content.visible_text().to_owned()
 }
 
@@ -123,12 +123,11 @@ fn dom_smoothie(html: &str) -> String {
 fn trafilatura(html: &str) -> String {
     let options = trafilatura::Options::default();
     trafilatura::extract(html, &options)
-        .map(|found| found.content_text)
+        .map(|article| article.content_text)
         .unwrap_or_default()
 }
 
-/// The words of a text and how often each stands in it; characters of scripts without spaces
-/// are words.
+/// Counts the words of a text. In scripts without spaces, each character is a word.
 fn words(text: &str) -> HashMap<String, usize> {
     let mut words = HashMap::new();
     for word in text
@@ -149,11 +148,11 @@ fn words(text: &str) -> HashMap<String, usize> {
     words
 }
 
-fn score(expected: &str, found: &str) -> (f64, f64) {
-    let (expected, found) = (words(expected), words(found));
+fn score(expected: &str, actual: &str) -> (f64, f64) {
+    let (expected, actual) = (words(expected), words(actual));
     let count = |words: &HashMap<String, usize>| words.values().sum::<usize>();
     let shared = |(word, count): (&String, &usize)| *count.min(expected.get(word).unwrap_or(&0));
-    let both: usize = found.iter().map(shared).sum();
+    let both: usize = actual.iter().map(shared).sum();
     let share = |of: usize| {
         if of == 0 {
             100.0
@@ -161,5 +160,5 @@ fn score(expected: &str, found: &str) -> (f64, f64) {
             100.0 * both as f64 / of as f64
         }
     };
-    (share(count(&found)), share(count(&expected)))
+    (share(count(&actual)), share(count(&expected)))
 }

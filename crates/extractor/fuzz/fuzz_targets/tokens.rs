@@ -1,4 +1,4 @@
-//! Our tokenizer and html5ever's find the same in any text.
+//! Checks that our tokenizer and html5ever's agree on any text.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|html: &str| crawl_extractor::compare_with_html5ever(html));

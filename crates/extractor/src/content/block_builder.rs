@@ -1,25 +1,25 @@
-//! Text as it comes, put together to blocks.
+//! Assembles text into blocks.
 
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::model::BlockKind;
 use super::text_amount::Weigher;
 
-/// A heading that is longer was never closed: it is running text.
+/// Maximum bytes of a heading. A longer one was never closed, and is running text.
 const MAX_HEADING_BYTES: usize = 1_000;
-/// A block with more of it in links is a block of links. In percent.
+/// Percentage of link text above which a block is a block of links.
 pub(super) const MAX_LINKS: u32 = 60;
 
-/// A block as it stands in the text, and how much of it is what.
+/// A block's range in the text, with the weights of its words.
 #[derive(Debug)]
 pub(super) struct RawBlock {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) kind: BlockKind,
-    /// The region it stands in.
+    /// The region that contains the block.
     pub(super) region: u32,
-    /// Half words, see [`Weigher`].
+    /// Weight in half words, see [`Weigher`].
     pub(super) weight: u32,
-    /// Those of them within links.
+    /// The part of `weight` within links.
     pub(super) link_weight: u32,
     pub(super) id: Option<Box<str>>,
 }
@@ -32,12 +32,12 @@ pub(super) struct Place {
     link_weight: u32,
 }
 
-/// A range of a heading's text that is no part of the heading.
+/// A range of a heading's text that doesn't belong to the heading.
 #[derive(Debug)]
 pub(super) struct Mark {
     pub(super) from: Place,
     pub(super) to: Place,
-    /// True if it is a link whose text is only a sign.
+    /// Whether the range is a link whose text is only a sign.
     pub(super) is_sign: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Flow {
     weigher: Weigher,
     weight: u32,
     link_weight: u32,
-    /// White space stands before the next character.
+    /// Whether there is white space before the next character.
     space: bool,
 }
 
@@ -68,12 +68,12 @@ impl Flow {
         }
     }
 
-    /// Returns whether the block at hand has no text.
+    /// Returns whether the current block has no text.
     pub(super) fn is_empty(&self) -> bool {
         self.text.len() == self.start
     }
 
-    /// The current end of the text.
+    /// Returns the current end of the text.
     pub(super) fn place(&self) -> Place {
         Place {
             text: self.text.len(),
@@ -82,8 +82,8 @@ impl Flow {
         }
     }
 
-    /// Returns whether the current block has letters or digits outside of `marks`.
-    pub(super) fn has_letters_beside(&self, marks: &[Mark]) -> bool {
+    /// Returns whether the current block has letters or digits outside `marks`.
+    pub(super) fn has_letters_outside(&self, marks: &[Mark]) -> bool {
         let mut from = self.start;
         let ends = marks.iter().map(|mark| (mark.from.text, mark.to.text));
         ends.chain([(self.text.len(), 0)]).any(|(end, next)| {
@@ -93,8 +93,8 @@ impl Flow {
         })
     }
 
-    /// Removes `marks` from the current block. Where that leaves two spaces, one goes too.
-    pub(super) fn take_out(&mut self, marks: &[Mark]) {
+    /// Removes `marks` from the current block, and one space if that leaves two in a row.
+    pub(super) fn remove_marks(&mut self, marks: &[Mark]) {
         for mark in marks.iter().rev() {
             let (from, mut to) = (mark.from.text, mark.to.text);
             let is_apart = from == self.start || self.text[..from].ends_with(' ');
@@ -109,7 +109,7 @@ impl Flow {
         }
     }
 
-    /// Adds text to the block at hand. `exact`: white space is kept.
+    /// Adds text to the current block. With `exact`, white space is kept.
     pub(super) fn push(
         &mut self,
         text: &str,
@@ -120,7 +120,7 @@ impl Flow {
     ) {
         let before = self.weight;
         let mut rest = text;
-        // What comes behind the limit would be cut off again.
+        // Text beyond the limit would be cut off again.
         while self.text.len() <= self.limits.0 {
             let room = (self.limits.0 - self.text.len()).saturating_add(1);
             let word = visible_ascii(&rest.as_bytes()[..room.min(rest.len())]);
@@ -140,7 +140,7 @@ impl Flow {
         if in_link {
             self.link_weight += self.weight - before;
         }
-        // A little room is kept for the ends of blocks.
+        // Cut at the limit, which only the line end of a block may exceed.
         if self.text.len() > self.limits.0 {
             let end = self.text.floor_char_boundary(self.limits.0).max(self.start);
             self.text.truncate(end);
@@ -148,12 +148,12 @@ impl Flow {
         }
     }
 
-    /// The text that follows does not join what came before.
+    /// Separates the following text from the text so far.
     pub(super) fn separate(&mut self) {
         self.space = true;
     }
 
-    /// Ends the block at hand; whether there was one.
+    /// Ends the current block. Returns whether it has text.
     pub(super) fn end_block(
         &mut self,
         kind: BlockKind,
@@ -198,7 +198,7 @@ impl Flow {
         true
     }
 
-    /// The whole text without the last line's end.
+    /// Returns the whole text without the last line end, and the blocks.
     pub(super) fn into_parts(mut self) -> (String, Vec<RawBlock>) {
         self.text.truncate(self.text.trim_end_matches('\n').len());
         (self.text, self.blocks)
@@ -210,7 +210,7 @@ impl Flow {
         self.weight = self.weight.saturating_add(self.weigher.add(c));
     }
 
-    /// Adds text of which each character is visible, and of ASCII.
+    /// Adds text of visible ASCII characters.
     fn push_word(&mut self, word: &str) {
         self.push_space();
         self.text.push_str(word);
@@ -218,7 +218,7 @@ impl Flow {
         self.weight = self.weight.saturating_add(weight);
     }
 
-    /// Adds the space that stands before the next character.
+    /// Adds the pending space before the next character.
     fn push_space(&mut self) {
         if self.space && !self.is_empty() {
             self.text.push(' ');
@@ -227,12 +227,12 @@ impl Flow {
         self.space = false;
     }
 
-    /// Takes white space and the marks of headings' links from the ends of the block.
+    /// Trims white space, and the signs of heading links, from the block.
     fn trim(&mut self) {
         let block = &self.text[self.start..];
         let is_mark = |c: char| c.is_whitespace() || matches!(c, '¶' | '🔗');
-        let kept = block.trim_end_matches(is_mark);
-        self.text.truncate(self.start + kept.len());
+        let trimmed = block.trim_end_matches(is_mark);
+        self.text.truncate(self.start + trimmed.len());
         // Exact text may begin with empty lines.
         let block = &self.text[self.start..];
         let empty = block.len() - block.trim_start_matches(['\n', '\r']).len();
@@ -242,15 +242,15 @@ impl Flow {
     }
 }
 
-/// The number of bytes at the begin of a text that are visible characters of ASCII.
+/// Returns the number of visible ASCII characters at the start of a text.
 fn visible_ascii(text: &[u8]) -> usize {
     let end = text.iter().position(|byte| !byte.is_ascii_graphic());
     end.unwrap_or(text.len())
 }
 
-/// Characters that nobody sees and that no word is made of: NUL and other controls, soft
-/// hyphens, zero-width spaces, word joiners, byte order marks. Joiners (U+200C, U+200D) are
-/// letters' business in Persian, Hindi and others, and stay.
+/// Returns whether to drop an invisible character that is not part of any word: NUL and other
+/// controls, soft hyphens, zero-width spaces, word joiners, byte order marks. Joiners (U+200C,
+/// U+200D) stay, because Persian, Hindi and other scripts need them.
 pub(super) fn is_dropped(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}' | '\u{2060}' | '\u{feff}')
         || (c.is_control() && !matches!(c, '\n' | '\t'))
@@ -265,7 +265,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_text_is_what_its_characters_are_one_at_a_time(
+        fn a_text_equals_its_characters_pushed_one_by_one(
             text in "([a-z0-9.'-]{1,9}|[ \n\t]{1,2}|é|東|\u{ad}|\u{200b}|\u{7}){0,40}",
             text_bytes in 0_usize..60,
             exact in any::<bool>(),

@@ -1,12 +1,12 @@
-//! Lines that stand on pages of any kind and say nothing about this one.
+//! Boilerplate lines that occur on pages of any kind.
 
-/// Longer blocks are never such a line. In bytes.
+/// Maximum bytes of a boilerplate line.
 const MAX_PHRASE_BYTES: usize = 160;
 
-/// Maximum bytes of a line of Texinfo's navigation.
+/// Maximum bytes of a Texinfo navigation line.
 const MAX_TEXINFO_BYTES: usize = 480;
 
-/// The beginnings of such lines, in lower case.
+/// The beginnings of boilerplate lines, in lower case.
 const BEGINNINGS: [&str; 26] = [
     "©",
     "(c) ",
@@ -36,7 +36,7 @@ const BEGINNINGS: [&str; 26] = [
     "leave a comment",
 ];
 
-/// Returns whether a short block is one of these lines.
+/// Returns whether a short block is a boilerplate line.
 pub(super) fn is_phrase(text: &str) -> bool {
     let Some(first) = text
         .bytes()
@@ -45,16 +45,16 @@ pub(super) fn is_phrase(text: &str) -> bool {
     else {
         return false;
     };
-    // Most blocks begin with none of their letters.
+    // The first letter rules out most blocks.
     let may_begin = |beginning: &&&str| beginning.as_bytes()[0] == first.to_ascii_lowercase();
     let mut candidates = BEGINNINGS.iter().filter(may_begin);
     candidates.any(|beginning| begins(text, beginning))
 }
 
-/// Returns whether a block is Texinfo's line of links to the neighbours of a node.
+/// Returns whether a block is Texinfo's line of links to a node's neighbours.
 pub(super) fn is_texinfo_navigation(text: &str) -> bool {
     let begins = ["Next: ", "Previous: ", "Prev: ", "Up: "];
-    let goes_on = [
+    let continuations = [
         ", Previous: ",
         ", Prev: ",
         ", Up: ",
@@ -63,7 +63,7 @@ pub(super) fn is_texinfo_navigation(text: &str) -> bool {
     ];
     text.len() <= MAX_TEXINFO_BYTES
         && begins.iter().any(|label| text.starts_with(label))
-        && goes_on.iter().any(|label| text.contains(label))
+        && continuations.iter().any(|label| text.contains(label))
 }
 
 fn begins(text: &str, beginning: &str) -> bool {
@@ -77,7 +77,7 @@ mod tests {
     use super::{is_phrase, is_texinfo_navigation};
 
     #[test]
-    fn ours_a_line_that_any_page_has_is_known_by_its_beginning() {
+    fn a_boilerplate_line_is_recognised_by_its_beginning() {
         for line in [
             "© 2026",
             "(C) Example",

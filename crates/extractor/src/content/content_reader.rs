@@ -1,4 +1,4 @@
-//! The consumer that makes a [`Content`] of tags and text.
+//! The consumer that builds a [`Content`] from tags and text.
 
 mod date_fields;
 
@@ -6,7 +6,7 @@ use super::PageContext;
 use super::block_builder::Flow;
 use super::elements::{Part, part_of};
 use super::head::{Head, Meta};
-use super::heading_marks::{HeadingMarks, TakenOut};
+use super::heading_marks::{HeadingMarks, RemovedMarks};
 use super::hints::Traits;
 use super::json_ld::{JsonLd, JsonLdReader};
 use super::language::{DeclaredBy, detect};
@@ -22,7 +22,7 @@ use crate::html::name::{self, Name, is_void};
 use crate::html::tokenizer::{Tag, Text};
 use crate::text::{Collapsed, trim};
 
-/// Gathers what a page is about, in the one pass over it.
+/// Collects the content of a page in the single pass over it.
 pub(crate) struct ContentReader {
     limits: ContentLimits,
     oddities: Oddities,
@@ -32,30 +32,30 @@ pub(crate) struct ContentReader {
     flow: Flow,
     regions: Regions,
     spans: Spans,
-    /// The element whose text comes next, where it is not the page's.
+    /// The kind of the next text, which may not be the page's.
     raw: Raw,
     head_end: HeadEnd,
-    /// The level of the heading that is open.
+    /// The level of the open heading.
     heading: Option<u8>,
     marks: HeadingMarks,
     /// How much was removed from the last heading.
-    taken_out: TakenOut,
-    /// The id of the element that the block at hand is, or of an anchor at its beginning.
+    removed_marks: RemovedMarks,
+    /// The id of the current block's element, or of an anchor at its beginning.
     id: Option<Box<str>>,
-    /// An id met since the last block that a heading may take, though it is not its own: of an
-    /// anchor, or of a block that opens with it.
+    /// An id since the last block that a heading without one may take: of an anchor, or of a
+    /// container that begins with the heading.
     near_id: Option<Box<str>>,
-    /// An id met within the block at hand, and how much text stood before it.
+    /// An id within the current block, and the length of the text before it.
     tail_id: Option<(Box<str>, usize)>,
 }
 
-/// The element whose text comes next.
+/// The kind of the next text, by its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Raw {
     No,
     Title,
     JsonLd,
-    /// `xmp`, `plaintext`: text that is shown.
+    /// Visible text of `xmp` or `plaintext`.
     Shown,
     Other,
 }
@@ -74,7 +74,7 @@ impl ContentReader {
             head_end: HeadEnd::default(),
             heading: None,
             marks: HeadingMarks::default(),
-            taken_out: TakenOut::Nothing,
+            removed_marks: RemovedMarks::Nothing,
             id: None,
             near_id: None,
             tail_id: None,
@@ -82,13 +82,13 @@ impl ContentReader {
         }
     }
 
-    /// The content so far, which was read from the page's text `page`.
-    pub(crate) fn finish(mut self, given: &PageContext<'_>, page: &str) -> Content {
+    /// Returns the content of the page whose decoded text is `page`.
+    pub(crate) fn finish(mut self, context: &PageContext<'_>, page: &str) -> Content {
         self.end_raw(0);
         self.end_block(0);
         self.end_readings();
         self.add_json_ld_dates();
-        if let Some(value) = given.content_language {
+        if let Some(value) = context.content_language {
             self.head
                 .language
                 .declare(value, DeclaredBy::Header, 0, &mut self.oddities);
@@ -115,7 +115,10 @@ impl ContentReader {
             authors: authors(&self.json_ld.items).unwrap_or(self.head.authors),
             section: self.head.section.or_else(|| section(&self.json_ld.items)),
             language: self.head.language,
-            dates: self.head.dates.finish(given.fetched_at, &mut self.oddities),
+            dates: self
+                .head
+                .dates
+                .finish(context.fetched_at, &mut self.oddities),
             open_graph: graph,
             json_ld: self.json_ld.items,
             blocks: blocks.collect(),
@@ -134,29 +137,30 @@ impl ContentReader {
         content
     }
 
-    /// The number of blocks that have ended.
+    /// Returns the number of finished blocks.
     pub(super) fn blocks(&self) -> usize {
         self.flow.blocks.len()
     }
 
-    /// Returns the text of the last block if it is a heading that lost words, such as an edit link.
+    /// Returns the text of the last block if it is a heading from which words were removed, such as
+    /// an edit link.
     pub(super) fn shortened_heading(&self) -> Option<&str> {
         let last = self.flow.blocks.last();
-        let last = last.filter(|_| self.taken_out == TakenOut::Words)?;
+        let last = last.filter(|_| self.removed_marks == RemovedMarks::Words)?;
         Some(&self.flow.text[last.start..last.end])
     }
 
-    /// The ruby that is open.
+    /// Returns the open ruby.
     pub(super) fn ruby(&self) -> Option<&Ruby> {
         self.spans.ruby.as_ref()
     }
 
-    /// Returns whether no text has come since a block ended.
+    /// Returns whether there was no text since the last block ended.
     pub(super) fn is_between_blocks(&self) -> bool {
         self.flow.is_empty()
     }
 
-    /// Returns whether text that comes here is of use.
+    /// Returns whether text at this position is needed.
     fn wants_text(&self, at: At) -> bool {
         if !at.shown {
             return false;
@@ -170,12 +174,13 @@ impl ContentReader {
         }
     }
 
-    /// Returns whether text that comes here is the page's own, not its title or data.
+    /// Returns whether text at this position belongs to the page itself, rather than its title or
+    /// data.
     pub(super) fn wants_page_text(&self, at: At) -> bool {
         matches!(self.raw, Raw::No | Raw::Shown) && self.wants_text(at)
     }
 
-    /// Takes a start tag of HTML that is shown.
+    /// Processes the start tag of a visible HTML element.
     fn element(&mut self, tag: &Tag<'_>, offset: usize) {
         self.head_end.start(tag.name);
         self.spans.noscript = match tag.name {
@@ -206,7 +211,7 @@ impl ContentReader {
     }
 
     fn block(&mut self, tag: &Tag<'_>, part: Part, traits: &Traits<'_>, offset: usize) {
-        // An empty element in a heading does not end it.
+        // An empty element within a heading does not end it.
         let in_heading = self.heading.is_some() && is_in_heading(tag.name, part);
         if in_heading {
             self.marks.start(tag, traits, &self.flow);
@@ -230,7 +235,7 @@ impl ContentReader {
             return;
         };
         match part {
-            // A heading that it opens with may take its id.
+            // If the container begins with a heading, the heading may take its id.
             Part::Section | Part::Article | Part::Main | Part::Plain => self.near_id = Some(id),
             Part::Page | Part::List | Part::Table => {}
             _ => self.id = Some(id),
@@ -250,7 +255,7 @@ impl ContentReader {
             let name = tag.attributes.get("name");
             let name = traits.id.or(name);
             self.near(name, offset);
-            // Links side by side are words apart.
+            // Adjacent links are separate words.
             if self.spans.after_link {
                 self.flow.separate();
             }
@@ -259,8 +264,8 @@ impl ContentReader {
         } else if traits.id.is_some() {
             self.near(traits.id, offset);
         }
-        let annotation = matches!(tag.name, name::ANNOTATION | name::ANNOTATION_XML);
-        if (traits.hidden || annotation) && !is_void(tag.name) {
+        let is_annotation = matches!(tag.name, name::ANNOTATION | name::ANNOTATION_XML);
+        if (traits.hidden || is_annotation) && !is_void(tag.name) {
             self.spans.hide(tag.name, self.regions.depth());
         } else {
             self.spans.open_again(tag.name);
@@ -277,7 +282,7 @@ impl ContentReader {
         }
     }
 
-    /// Takes the id of an anchor or span: of the block that it stands in, or of what follows.
+    /// Records the id of an anchor or span, for the block that contains it or the one that follows.
     fn near(&mut self, id: Option<&str>, offset: usize) {
         let Some(id) = self.id_of(id, offset) else {
             return;
@@ -300,7 +305,7 @@ impl ContentReader {
         Some(id.into())
     }
 
-    /// Two line breaks in a row end a paragraph.
+    /// Processes a line break. Two in a row end a paragraph.
     fn line_break(&mut self, offset: usize) {
         if self.regions.kind() == BlockKind::Code {
             return self
@@ -315,7 +320,7 @@ impl ContentReader {
     }
 
     fn end_block(&mut self, offset: usize) {
-        // A ruby holds no blocks: the end tag is missing.
+        // A ruby contains no blocks, so its end tag is missing.
         self.end_ruby();
         let kind = match self.heading.take() {
             Some(level) => BlockKind::Heading { level },
@@ -329,9 +334,9 @@ impl ContentReader {
         if self.flow.is_empty() {
             self.marks = HeadingMarks::default();
         } else if kind.level().is_some() {
-            self.taken_out = self.marks.finish(&mut self.flow);
+            self.removed_marks = self.marks.finish(&mut self.flow);
         } else {
-            self.taken_out = TakenOut::Nothing;
+            self.removed_marks = RemovedMarks::Nothing;
             self.push_readings(offset);
         }
         let ended = self
@@ -344,12 +349,12 @@ impl ContentReader {
             self.regions
                 .heading(&self.flow.text[heading.start..heading.end]);
         }
-        // An anchor at the very end of a block is of what follows.
+        // An anchor at the very end of a block belongs to the next one.
         let tail = self.tail_id.take().filter(|(_, at)| *at == bytes);
         self.near_id = match (ended, tail) {
             (true, Some((tail, _))) => Some(tail),
             (true, None) => None,
-            // An empty heading leaves its id to the next.
+            // An empty heading passes its id on.
             (false, _) => id
                 .filter(|_| kind.level().is_some())
                 .or(self.near_id.take()),
@@ -357,8 +362,8 @@ impl ContentReader {
         self.spans.after_break = false;
     }
 
-    /// Appends the pending readings to the current block. Headings skip this, so their readings end
-    /// up in the next block.
+    /// Appends the pending readings to the current block. Not called for headings, so their
+    /// readings move to the next block.
     fn push_readings(&mut self, offset: usize) {
         let readings = std::mem::take(&mut self.spans.readings);
         if !readings.is_empty() {
@@ -537,7 +542,7 @@ impl ContentReader {
                 RubyPart::Reading => return ruby.read(text, self.limits.text_bytes),
                 RubyPart::Base => {
                     base = ruby.base_text(text);
-                    ruby.took_base(&base);
+                    ruby.record_base(&base);
                     &base
                 }
             },
@@ -547,7 +552,7 @@ impl ContentReader {
     }
 }
 
-/// Returns whether a block of that name may be part of a heading.
+/// Returns whether an element may be part of a heading.
 fn is_in_heading(name: Name, part: Part) -> bool {
     part == Part::Plain || name == name::BUTTON
 }
@@ -558,16 +563,16 @@ fn is_json_ld(tag: &Tag<'_>) -> bool {
     essence.eq_ignore_ascii_case("application/ld+json")
 }
 
-/// The level of an element that is a heading by its role.
+/// Returns the level of an element that is a heading by its `role`.
 fn heading_role(traits: &Traits<'_>) -> Option<u8> {
-    let is = traits
+    let is_heading = traits
         .role
         .is_some_and(|role| role.eq_ignore_ascii_case("heading"));
     let level = || traits.level.and_then(|level| level.trim().parse().ok());
-    is.then(|| level().unwrap_or(2u8).clamp(1, 6))
+    is_heading.then(|| level().unwrap_or(2u8).clamp(1, 6))
 }
 
-/// The language of the main text, its code apart; where that is too short, of all text.
+/// Detects the language of the main text without code or, if that is too short, of all text.
 fn detect_in(content: &Content, limits: &ContentLimits) -> Option<super::DetectedLanguage> {
     let words = |block: &&Block| block.kind != BlockKind::Code;
     let main = content.main_blocks().filter(words);
@@ -576,18 +581,18 @@ fn detect_in(content: &Content, limits: &ContentLimits) -> Option<super::Detecte
         .or_else(|| detect(all.map(|block| content.text_of(block)), limits))
 }
 
-/// The authors of the first text among the items of a page that names any.
+/// Returns the authors of the first text item that names any.
 fn authors(items: &[JsonLd]) -> Option<Vec<String>> {
     let mut texts = items.iter().filter(|item| item.is_text());
     let named = texts.find(|item| !item.authors.is_empty())?;
     Some(named.authors.clone())
 }
 
-/// The part of the site that a page stands in, by its items: as a text says, or by the breadcrumbs,
-/// whose last is the page itself.
+/// Returns the section of the site that contains a page, from its items: as a text item names it,
+/// or else the parent in the breadcrumbs, whose last entry is the page itself.
 fn section(items: &[JsonLd]) -> Option<String> {
-    let said = items.iter().find_map(|item| item.section.clone());
+    let declared = items.iter().find_map(|item| item.section.clone());
     let trail = items.iter().map(|item| item.breadcrumbs.as_slice());
     let mut parents = trail.filter_map(|trail| trail.iter().rev().nth(1));
-    said.or_else(|| parents.next().cloned())
+    declared.or_else(|| parents.next().cloned())
 }

@@ -1,13 +1,13 @@
-//! The dates at which a page was published and modified, as it says in one of many ways.
+//! The dates at which a page was published and modified, from many sources.
 
 use crawl_dates::Moment;
 
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 
-/// The time after the fetch at which a date may be: time zones, and clocks that are off.
+/// Maximum seconds that a date may be after the fetch, for time zones and wrong clocks.
 const AHEAD_SECONDS: i64 = 2 * 86_400;
 
-/// A date that a page says of itself.
+/// A date that a page declares for itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageDate {
@@ -15,13 +15,13 @@ pub struct PageDate {
     pub kind: DateKind,
     /// The moment.
     pub moment: Moment,
-    /// The place in which it was found.
+    /// Where the date was found.
     pub source: DateSource,
-    /// The name it bore there, such as `article:published_time`.
+    /// The name of the field, such as `article:published_time`.
     pub name: String,
 }
 
-/// The event that a date is of.
+/// The event that a date refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DateKind {
@@ -31,7 +31,7 @@ pub enum DateKind {
     Modified,
 }
 
-/// The places in which a date is found, best first.
+/// The sources of dates, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "snake_case")]
@@ -42,23 +42,23 @@ pub enum DateSource {
     Meta,
     /// An `itemprop`.
     Microdata,
-    /// A `time` element that says so: `pubdate`, or a class of the hentry or h-entry
+    /// A `time` element marked as such: `pubdate`, or a class of the hentry or h-entry
     /// microformats.
     Time,
-    /// The first `time` in the main part of the page, which says nothing more.
+    /// The first unmarked `time` in the main part of the page.
     AnyTime,
 }
 
 impl PageDate {
-    /// The lower, the better the source. Names that mean many things come after those that
-    /// mean one.
+    /// Returns the rank of the date's source; lower is better. Ambiguous names rank below specific
+    /// ones.
     pub(super) fn rank(&self) -> (DateSource, bool) {
-        let vague = !self.name.contains("publi") && !self.name.contains("modif");
-        (self.source, vague && self.source == DateSource::Meta)
+        let is_vague = !self.name.contains("publi") && !self.name.contains("modif");
+        (self.source, is_vague && self.source == DateSource::Meta)
     }
 }
 
-/// Gathers dates.
+/// Collects dates.
 #[derive(Debug, Default)]
 pub(super) struct Dates {
     found: Vec<(PageDate, usize)>,
@@ -73,7 +73,7 @@ impl Dates {
         }
     }
 
-    /// Takes a date as written.
+    /// Adds a date as written.
     pub(super) fn add(
         &mut self,
         kind: DateKind,
@@ -86,7 +86,7 @@ impl Dates {
             return;
         }
         let Some(moment) = Moment::parse(text) else {
-            // A `time` may well hold a duration or an hour.
+            // A `time` may also contain a duration or a time of day.
             if source != DateSource::AnyTime {
                 oddities.note(ContentOddityKind::UnreadableDate, offset);
             }
@@ -104,12 +104,12 @@ impl Dates {
         self.found.push((date, offset));
     }
 
-    /// Returns whether a date of that source was found.
+    /// Returns whether there is a date from a source.
     pub(super) fn has(&self, source: DateSource) -> bool {
         self.found.iter().any(|(date, _)| date.source == source)
     }
 
-    /// The dates that can be.
+    /// Returns the plausible dates.
     pub(super) fn finish(self, fetched_at: Option<i64>, oddities: &mut Oddities) -> Vec<PageDate> {
         let latest = fetched_at.map_or(i64::MAX, |at| at.saturating_add(AHEAD_SECONDS));
         let mut dates = Vec::new();
@@ -125,7 +125,7 @@ impl Dates {
     }
 }
 
-/// The event that a `meta` of that name (in lower case) dates.
+/// Returns the event that a `meta` dates, by its name in lower case.
 pub(super) fn kind_of_meta(name: &str) -> Option<DateKind> {
     Some(match name {
         "article:published_time"
@@ -167,7 +167,7 @@ pub(super) fn kind_of_meta(name: &str) -> Option<DateKind> {
     })
 }
 
-/// The event that an `itemprop` dates, and its own name.
+/// Returns the event that an `itemprop` dates, and the property's name.
 pub(super) fn kind_of_itemprop(value: &str) -> Option<(DateKind, &'static str)> {
     value.split_ascii_whitespace().find_map(|word| match word {
         "datePublished" => Some((DateKind::Published, "datePublished")),
@@ -177,7 +177,7 @@ pub(super) fn kind_of_itemprop(value: &str) -> Option<(DateKind, &'static str)> 
     })
 }
 
-/// The event that a class of the hentry and h-entry microformats dates.
+/// Returns the event that a class of the hentry or h-entry microformats dates.
 pub(super) fn kind_of_class(class: &str) -> Option<(DateKind, &'static str)> {
     class
         .split_ascii_whitespace()

@@ -1,8 +1,8 @@
-//! The elements of HTML by their meaning for a reader of text.
+//! HTML elements by their role for a reader of text.
 
 use crate::html::name::{self, Name};
 
-/// The part an element plays.
+/// The role of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// `html` and `body`.
@@ -10,7 +10,7 @@ pub(super) enum Part {
     Main,
     Article,
     Section,
-    /// A container of blocks that says no more about them.
+    /// A generic container of blocks.
     Plain,
     Nav,
     Aside,
@@ -34,31 +34,31 @@ pub(super) enum Part {
     Heading(u8),
     Paragraph,
     Break,
-    /// It ends a block and holds none.
+    /// Ends a block and contains none.
     Rule,
     Anchor,
     Inline,
 }
 
 impl Part {
-    /// Returns whether what holds it ends the block at hand.
+    /// Returns whether the element ends the current block.
     pub(super) fn is_block(self) -> bool {
         !matches!(self, Part::Break | Part::Anchor | Part::Inline)
     }
 
-    /// Returns whether it is kept among the open elements.
+    /// Returns whether the element is kept on the stack of open elements.
     pub(super) fn is_container(self) -> bool {
         self.is_block() && !matches!(self, Part::Heading(_) | Part::Paragraph | Part::Rule)
     }
 
-    /// Returns whether what stands in it is told apart from what stands around it.
+    /// Returns whether the content is judged separately from its surroundings.
     pub(super) fn is_region(self) -> bool {
         self.is_container()
             && !matches!(self, Part::Item | Part::Term | Part::Definition | Part::Row)
     }
 }
 
-/// The part that elements of that name play.
+/// Returns the role of an element.
 pub(super) fn part_of(name: Name) -> Part {
     match name {
         name::HTML | name::BODY => Part::Page,

@@ -5,10 +5,10 @@ use super::language::{DeclaredBy, Language};
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use crate::text::{Collapsed, trim};
 
-/// Authors of a page.
+/// Maximum number of authors of a page.
 const MAX_AUTHORS: usize = 32;
 
-/// OpenGraph basics (ogp.me): of each property the first one.
+/// OpenGraph basics (ogp.me): the first value of each property.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenGraph {
@@ -18,7 +18,7 @@ pub struct OpenGraph {
     pub kind: Option<String>,
     /// `og:description`
     pub description: Option<String>,
-    /// `og:url` in the head, as written: one in the body may stand in text that a visitor wrote.
+    /// `og:url` in the head, as written. One in the body may be a visitor's text.
     pub url: Option<String>,
     /// `og:image`, as written.
     pub image: Option<String>,
@@ -28,7 +28,7 @@ pub struct OpenGraph {
     pub site_name: Option<String>,
 }
 
-/// Gathers what `meta` and `link` elements say.
+/// Collects metadata from `meta` and `link` elements.
 pub(super) struct Head {
     pub(super) description: Option<String>,
     pub(super) twitter_description: Option<String>,
@@ -56,7 +56,7 @@ impl Head {
         }
     }
 
-    /// Takes a `meta` element by what it names and its content.
+    /// Processes a `meta` element.
     pub(super) fn meta(&mut self, meta: Meta<'_>, offset: usize, oddities: &mut Oddities) {
         if meta
             .equiv
@@ -66,7 +66,7 @@ impl Head {
                 .declare(meta.content, DeclaredBy::Meta, offset, oddities);
         }
         for names in [meta.name, meta.property].into_iter().flatten() {
-            // Some metas bear several properties, as RDFa lets them.
+            // RDFa allows several properties in one `meta`.
             for name in names.split_ascii_whitespace().take(4) {
                 let is_own_url = name.eq_ignore_ascii_case("og:url");
                 if meta.is_in_head || !is_own_url {
@@ -118,7 +118,7 @@ impl Head {
         }
     }
 
-    /// Takes the name of an author. Some name a page about one, which is no name.
+    /// Adds the name of an author, unless it is the URL of a page about one.
     fn author(&mut self, content: &str, offset: usize, oddities: &mut Oddities) {
         let name = field(content, self.limits.0, offset, oddities);
         let name = name.filter(|name| !name.contains("://") && !self.authors.contains(name));
@@ -151,11 +151,11 @@ pub(super) struct Meta<'a> {
     pub(super) property: Option<&'a str>,
     pub(super) equiv: Option<&'a str>,
     pub(super) content: &'a str,
-    /// True in the head: behind it may stand anybody's text.
+    /// Whether the element is in the head: text after it may be anybody's.
     pub(super) is_in_head: bool,
 }
 
-/// `text` with its white space collapsed, cut at `limit`; none where empty.
+/// Returns `text` with white space collapsed, cut at `limit` bytes. `None` if empty.
 fn field(text: &str, limit: usize, offset: usize, oddities: &mut Oddities) -> Option<String> {
     let mut collapsed = Collapsed::new(limit);
     collapsed.push(text);

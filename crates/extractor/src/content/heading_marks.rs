@@ -5,7 +5,7 @@ use super::hints::Traits;
 use crate::html::name::{self, Name};
 use crate::html::tokenizer::Tag;
 
-/// Maximum marks removed from one heading.
+/// Maximum number of marks to remove from one heading.
 const MAX_MARKS: usize = 16;
 
 /// Classes of links that lead to the heading itself.
@@ -51,7 +51,7 @@ const LINK_WORDS: [&str; 7] = [
     "self-link",
 ];
 
-/// The marks of the heading that is open.
+/// The marks of the open heading.
 #[derive(Debug, Default)]
 pub(super) struct HeadingMarks {
     open: Option<OpenMark>,
@@ -62,7 +62,7 @@ pub(super) struct HeadingMarks {
 #[derive(Debug)]
 struct OpenMark {
     name: Name,
-    /// Open elements of that name.
+    /// Number of open elements with that name.
     count: u32,
     from: Place,
     kind: MarkKind,
@@ -70,7 +70,7 @@ struct OpenMark {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MarkKind {
-    /// An element that is a mark whatever its text.
+    /// An element that is always a mark.
     Element,
     /// A link to a fragment: a mark if its text is a sign or one of [`LINK_WORDS`].
     Fragment,
@@ -80,7 +80,7 @@ enum MarkKind {
 
 /// How much was removed from a heading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum TakenOut {
+pub(super) enum RemovedMarks {
     #[default]
     Nothing,
     /// Links whose text is a sign.
@@ -135,28 +135,28 @@ impl HeadingMarks {
     }
 
     /// Removes the marks from the finished heading, unless that would leave no words.
-    pub(super) fn finish(&mut self, flow: &mut Flow) -> TakenOut {
+    pub(super) fn finish(&mut self, flow: &mut Flow) -> RemovedMarks {
         self.open = None;
         let marks = std::mem::take(&mut self.found);
-        if marks.is_empty() || !flow.has_letters_beside(&marks) {
-            return TakenOut::Nothing;
+        if marks.is_empty() || !flow.has_letters_outside(&marks) {
+            return RemovedMarks::Nothing;
         }
-        flow.take_out(&marks);
+        flow.remove_marks(&marks);
         match marks.iter().all(|mark| mark.is_sign) {
-            true => TakenOut::Signs,
-            false => TakenOut::Words,
+            true => RemovedMarks::Signs,
+            false => RemovedMarks::Words,
         }
     }
 }
 
 fn kind_of(tag: &Tag<'_>, traits: &Traits<'_>) -> Option<MarkKind> {
-    let has_class = |known: &[&str]| {
+    let has_class = |names: &[&str]| {
         let classes = traits.class.unwrap_or_default().split_ascii_whitespace();
         classes
             .take(16)
-            .any(|class| known.iter().any(|name| class.eq_ignore_ascii_case(name)))
+            .any(|class| names.iter().any(|name| class.eq_ignore_ascii_case(name)))
     };
-    let is_hidden = tag.attributes.says("aria-hidden", "true");
+    let is_hidden = tag.attributes.has_value("aria-hidden", "true");
     if tag.name == name::BUTTON || is_hidden || has_class(&TOOLS) {
         return Some(MarkKind::Element);
     }

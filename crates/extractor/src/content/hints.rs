@@ -4,10 +4,10 @@ use super::elements::Part;
 use crate::html::name::{self, Name};
 use crate::html::tokenizer::Tag;
 
-/// Bytes of one `class` or `id` that are looked at.
+/// Maximum bytes of one `class` or `id` to examine.
 pub(super) const MAX_NAME_BYTES: usize = 512;
 
-/// The attributes of a tag that matter here.
+/// The relevant attributes of a tag.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Traits<'a> {
     pub(super) id: Option<&'a str>,
@@ -34,7 +34,7 @@ impl<'a> Traits<'a> {
         }
     }
 
-    /// The words of the class and id.
+    /// Returns the words of the class and id.
     pub(super) fn words(self) -> impl Iterator<Item = &'a str> {
         [self.class, self.id]
             .into_iter()
@@ -47,30 +47,30 @@ impl<'a> Traits<'a> {
     }
 }
 
-/// The degree to which an element itself says that it surrounds the main text.
+/// How clearly an element declares that it surrounds the main text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Surround {
     /// Not at all.
     #[default]
     No,
-    /// A form: some sites put the whole page into one.
+    /// A form. Some sites put the whole page into one.
     Form,
     /// By its class or id, which may mean anything.
     Named,
     /// Comments of readers.
     Comments,
-    /// By its class or id, beyond doubt: a notice about cookies, say.
+    /// By a class or id beyond doubt, such as that of a cookie notice.
     Certain,
-    /// By what the element is, or its role.
+    /// By the kind of element, or its role.
     Element,
 }
 
-/// The degree to which an element itself says that it holds the main text.
+/// How clearly an element declares that it contains the main text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Favour {
     #[default]
     No,
-    /// A part of a text: never the whole.
+    /// A part of a text, never the whole.
     Part,
     /// By its class or id.
     Named,
@@ -82,8 +82,8 @@ pub(super) enum Favour {
     Main,
 }
 
-/// The degree to which an element surrounds the main text, its id apart: what is left of it
-/// where a generator made the id from a heading, and perhaps the class from the id.
+/// Returns how clearly an element surrounds the main text, ignoring its id, and a class equal to
+/// the id. For ids that a generator made from a heading.
 pub(super) fn surround_without_id(part: Part, traits: &Traits<'_>, within: bool) -> Surround {
     let named = Traits {
         id: None,
@@ -93,23 +93,22 @@ pub(super) fn surround_without_id(part: Part, traits: &Traits<'_>, within: bool)
     judge(part, &named, within).0
 }
 
-/// The letters and digits of an id or heading in lower case, without a number before them:
-/// generators of documents make an id from a heading by these.
+/// Returns the letters and digits of an id or heading in lower case, without a leading number.
+/// Document generators derive ids from headings in this way.
 pub(super) fn letters(text: &str) -> Box<str> {
-    let kept = text.chars().filter(|c| c.is_alphanumeric());
-    let kept = kept.skip_while(char::is_ascii_digit);
-    kept.flat_map(char::to_lowercase).collect()
+    let characters = text.chars().filter(|c| c.is_alphanumeric());
+    let characters = characters.skip_while(char::is_ascii_digit);
+    characters.flat_map(char::to_lowercase).collect()
 }
 
-/// Returns whether an id may be made from a heading, by the [`letters`] of both: where two
-/// headings are alike, the second id has a number behind.
+/// Returns whether an id may be derived from a heading, both given as [`letters`]. The second of
+/// two equal headings gets an id with a number appended.
 pub(super) fn is_made_from(id: &str, heading: &str) -> bool {
     let is_digit = |c: char| c.is_ascii_digit();
     !heading.is_empty() && (id == heading || id.trim_end_matches(is_digit) == heading)
 }
 
-/// Returns whether a heading has several words: an id of one may also name a part that pages are
-/// built of.
+/// Returns whether a heading has several words. An id of one word may also name a layout element.
 pub(super) fn has_words(heading: &str) -> bool {
     let mut words = heading.split_whitespace();
     let mut words = words
@@ -118,7 +117,8 @@ pub(super) fn has_words(heading: &str) -> bool {
     words.nth(1).is_some()
 }
 
-/// The role that an element gives its text. `within`: it stands in a `main` or `article`.
+/// Judges the role of an element's text. `within` says whether the element is in a `main` or
+/// `article`.
 pub(super) fn judge(part: Part, traits: &Traits<'_>, within: bool) -> (Surround, Favour) {
     if let Some(role) = traits.role.and_then(by_role) {
         return role;
@@ -138,7 +138,7 @@ pub(super) fn judge(part: Part, traits: &Traits<'_>, within: bool) -> (Surround,
         Part::Header if !within => (Surround::Element, Favour::No),
         Part::Form => (by_name(traits).0.max(Surround::Form), Favour::No),
         _ => {
-            // A section of the text has its id from its heading.
+            // The id of a section in the text comes from its heading.
             let is_of_text = within && part == Part::Section;
             let (surround, favour) = by_name(&Traits {
                 id: traits.id.filter(|_| !is_of_text),
@@ -154,7 +154,7 @@ pub(super) fn judge(part: Part, traits: &Traits<'_>, within: bool) -> (Surround,
     }
 }
 
-/// Returns whether an element says that it leads to other pages, or is there to be clicked at.
+/// Returns whether an element leads to other pages or is a control.
 pub(super) fn is_navigation(part: Part, traits: &Traits<'_>) -> bool {
     const ROLES: [&str; 8] = [
         "navigation",
@@ -166,10 +166,10 @@ pub(super) fn is_navigation(part: Part, traits: &Traits<'_>) -> bool {
         "button",
         "directory",
     ];
-    // DocBook's tables of links to the pages before and after.
+    // DocBook's tables of links to the previous and next pages.
     const CLASSES: [&str; 2] = ["navheader", "navfooter"];
     match traits.role {
-        Some(role) => ROLES.iter().any(|known| role.eq_ignore_ascii_case(known)),
+        Some(role) => ROLES.iter().any(|name| role.eq_ignore_ascii_case(name)),
         None => {
             matches!(part, Part::Nav | Part::Control)
                 || traits.class.is_some_and(|class| CLASSES.contains(&class))
@@ -219,7 +219,7 @@ fn by_name(traits: &Traits<'_>) -> (Surround, Favour) {
     (surround, favour)
 }
 
-/// Words in names of what stands around a text.
+/// Words in names of elements around a text.
 const AROUND: [&str; 63] = [
     "nav",
     "navbar",
@@ -285,7 +285,7 @@ const AROUND: [&str; 63] = [
     "postmeta",
     "userinfo",
 ];
-/// Of what readers wrote.
+/// Words in names of readers' comments.
 const COMMENTS: [&str; 12] = [
     "comments",
     "comment",
@@ -300,11 +300,11 @@ const COMMENTS: [&str; 12] = [
     "reacties",
     "livefyre",
 ];
-/// Of what stands before a page.
+/// Words in names of notices that cover a page.
 const NOTICES: [&str; 9] = [
     "cookie", "cookies", "consent", "gdpr", "modal", "popup", "overlay", "lightbox", "paywall",
 ];
-/// Of what holds a text.
+/// Words in names of elements that contain a text.
 const TEXTS: [&str; 13] = [
     "content",
     "article",
@@ -320,11 +320,11 @@ const TEXTS: [&str; 13] = [
     "articlebody",
     "documentwrapper",
 ];
-/// Of a part of it.
+/// A word in names of a part of the text.
 const PART: &str = "section";
 
-/// For each first letter the lengths that such words have, as bits: most words of names have
-/// another one.
+/// For each first letter, the lengths of all these words, as bits. This rules out most words of
+/// names quickly.
 const LENGTHS: [u32; 26] = {
     let mut lengths = [0; 26];
     add_lengths(&mut lengths, &AROUND);
@@ -344,7 +344,7 @@ const fn add_lengths(lengths: &mut [u32; 26], words: &[&str]) {
     }
 }
 
-/// Returns what a word of a name, of whatever case, says of its element.
+/// Returns what a word of a class or id indicates about its element, ignoring case.
 fn of_word(word: &[u8]) -> (Surround, Favour) {
     let first = word.first().map(u8::to_ascii_lowercase);
     let lengths = first.and_then(|first| LENGTHS.get(usize::from(first.wrapping_sub(b'a'))));
@@ -352,7 +352,7 @@ fn of_word(word: &[u8]) -> (Surround, Favour) {
     if lengths.is_none_or(|lengths| lengths.checked_shr(length).unwrap_or(0) & 1 == 0) {
         return (Surround::No, Favour::No);
     }
-    let is = |known: &&str| word.eq_ignore_ascii_case(known.as_bytes());
+    let is = |other: &&str| word.eq_ignore_ascii_case(other.as_bytes());
     if AROUND.iter().any(is) {
         (Surround::Named, Favour::No)
     } else if COMMENTS.iter().any(is) {
@@ -385,8 +385,8 @@ fn is_note(traits: &Traits<'_>) -> bool {
     words.any(|word| NOTES.iter().any(|note| word.eq_ignore_ascii_case(note)))
 }
 
-/// Classes of elements that hold the numbers of lines of code, by the elements that have them.
-/// Others mark the code itself.
+/// Classes of elements that contain the line numbers of code, by element. On other elements these
+/// classes mark the code itself.
 const LINE_NUMBERS: [(Name, &[&str]); 5] = [
     (
         name::TD,
@@ -418,22 +418,22 @@ const LINE_NUMBERS: [(Name, &[&str]); 5] = [
 ];
 
 fn holds_line_numbers(name: Name, class: &str) -> bool {
-    let Some((_, known)) = LINE_NUMBERS.iter().find(|(known, _)| *known == name) else {
+    let Some((_, classes)) = LINE_NUMBERS.iter().find(|(element, _)| *element == name) else {
         return false;
     };
-    let mut classes = class.split_ascii_whitespace().take(16);
-    classes.any(|class| known.iter().any(|name| class.eq_ignore_ascii_case(name)))
+    let mut own = class.split_ascii_whitespace().take(16);
+    own.any(|class| classes.iter().any(|name| class.eq_ignore_ascii_case(name)))
 }
 
 /// Returns whether a `style` attribute hides its element.
 fn hides(style: &str) -> bool {
     style.split(';').take(32).any(|declaration| {
         let (name, value) = declaration.split_once(':').unwrap_or_default();
-        let is = |value: &str, known: &str| {
+        let is = |value: &str, keyword: &str| {
             let value = value.trim();
             value
-                .get(..known.len())
-                .is_some_and(|head| head.eq_ignore_ascii_case(known))
+                .get(..keyword.len())
+                .is_some_and(|head| head.eq_ignore_ascii_case(keyword))
         };
         let name = name.trim();
         (name.eq_ignore_ascii_case("display") && is(value, "none"))

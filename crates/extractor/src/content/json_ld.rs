@@ -1,19 +1,19 @@
-//! JSON-LD basics: what things a page says that it is about.
+//! JSON-LD basics: the items that describe a page.
 
 use serde_json::{Map, Value};
 
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use crate::text::Collapsed;
 
-/// Names of one item: types, authors, steps of a breadcrumb.
+/// Maximum number of names in one item: types, authors, breadcrumbs.
 const MAX_NAMES: usize = 32;
 
-/// An item of a page's JSON-LD, as far as schema.org's names for it are understood. Nested
-/// items are not listed, save those in a `@graph` or `mainEntity`.
+/// An item of a page's JSON-LD, with the supported schema.org properties. Nested items are not
+/// listed, except those in `@graph` or `mainEntity`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JsonLd {
-    /// Its `@type`, one or more, without the address of the vocabulary.
+    /// One or more `@type`, without the address of the vocabulary.
     pub types: Vec<String>,
     /// `headline`, or else `name`.
     pub name: Option<String>,
@@ -23,9 +23,9 @@ pub struct JsonLd {
     pub url: Option<String>,
     /// `inLanguage`
     pub language: Option<String>,
-    /// Names of its authors.
+    /// Names of the authors.
     pub authors: Vec<String>,
-    /// `articleSection`: the part of the site that it stands in.
+    /// `articleSection`: the section of the site that contains the text.
     pub section: Option<String>,
     /// `datePublished`, as written.
     pub published: Option<String>,
@@ -36,7 +36,7 @@ pub struct JsonLd {
 }
 
 impl JsonLd {
-    /// Returns whether its dates are those of a text.
+    /// Returns whether the item is a text, so that its dates are the text's.
     pub(super) fn is_text(&self) -> bool {
         let ends = |kind: &String| {
             [
@@ -50,7 +50,7 @@ impl JsonLd {
     }
 }
 
-/// Gathers the items of a page's scripts.
+/// Collects the items of a page's scripts.
 pub(super) struct JsonLdReader {
     pub(super) items: Vec<JsonLd>,
     script: String,
@@ -75,7 +75,7 @@ impl JsonLdReader {
         }
     }
 
-    /// Takes a part of the script that is open.
+    /// Adds a part of the open script.
     pub(super) fn text(&mut self, text: &str) {
         if self.script.len() + text.len() > self.limits[0] {
             self.too_long = true;
@@ -84,7 +84,7 @@ impl JsonLdReader {
         }
     }
 
-    /// Reads the script, which is whole now.
+    /// Reads the finished script.
     pub(super) fn end_script(&mut self, offset: usize, oddities: &mut Oddities) {
         let script = std::mem::take(&mut self.script);
         if std::mem::take(&mut self.too_long) {
@@ -173,7 +173,7 @@ impl JsonLdReader {
         steps.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// The name of a thing that is a string or an item.
+    /// Returns the name of a thing that is either a string or an item.
     fn name_of(&self, value: &Value) -> Option<String> {
         match value {
             Value::Object(object) => object.get("name").and_then(|name| self.text_of(name)),
@@ -181,7 +181,7 @@ impl JsonLdReader {
         }
     }
 
-    /// A string, one in `@value`, or the first of several.
+    /// Returns a string, the string in `@value`, or the first of several.
     fn text_of(&self, value: &Value) -> Option<String> {
         let value = match value {
             Value::Array(list) => list.first()?,
@@ -205,12 +205,12 @@ fn names(value: Option<&Value>, name: impl Fn(&Value) -> Option<String>) -> Vec<
     }
 }
 
-/// `Article` of `http://schema.org/Article` and `schema:Article`.
+/// Returns `Article` for `http://schema.org/Article` and `schema:Article`.
 fn local_name(name: &str) -> &str {
     name.rsplit(['/', '#', ':']).next().unwrap_or(name)
 }
 
-/// The script without the comment or CDATA section that some put around it.
+/// Returns the script without a surrounding comment or CDATA section.
 fn unwrapped(script: &str) -> &str {
     let script =
         script.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '\0' | ';'));

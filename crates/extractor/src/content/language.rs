@@ -1,25 +1,25 @@
-//! The language of a page: the one that it declares, and the one that its text is in.
+//! The language of a page, as declared and as detected from its text.
 
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::text_amount::Weigher;
 
-/// Shorter texts are in no language: half words.
+/// Minimum weight of a text for a guess, in half words.
 const MIN_WEIGHT: u32 = 24;
-/// A guess below is none.
+/// Minimum confidence of a guess.
 const MIN_CONFIDENCE: f64 = 0.5;
-/// A guess that outweighs what a page declares, and that no more text would change.
+/// Confidence at which a guess overrides the declaration and needs no more text.
 const CLEAR: f64 = 0.9;
-/// Bytes of text that mostly give a clear guess: more are looked at where they don't, which takes
-/// longer than all else that is done with the text.
+/// Bytes of text that usually suffice for a clear guess. If not, more are examined, which takes
+/// longer than everything else done with the text.
 const FIRST_BYTES: usize = 1024;
 
 /// The language of a page.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Language {
-    /// The language that it declares; of several the strongest.
+    /// The declared language, from the strongest source.
     pub declared: Option<DeclaredLanguage>,
-    /// The language that its text looks like. None where the text is short, or could be several.
+    /// The language detected in the text. `None` if the text is short or ambiguous.
     pub detected: Option<DetectedLanguage>,
 }
 
@@ -27,21 +27,21 @@ pub struct Language {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeclaredLanguage {
-    /// The language tag (BCP 47) as written, with `-` where `_` stood.
+    /// The language tag (BCP 47) as written, but with `-` for `_`.
     pub tag: String,
     /// The source of the declaration.
     pub by: DeclaredBy,
 }
 
-/// The source of a declared language, strongest first (HTML Standard 3.2.6.2; the last is
+/// The source of a declared language, strongest first (HTML Standard 3.2.6.2; the last one is
 /// OpenGraph's).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "snake_case")]
 pub enum DeclaredBy {
-    /// `lang` of the `html` element; where it has none, of the `body`.
+    /// `lang` of the `html` element or, if missing, of the `body`.
     Lang,
-    /// `xml:lang` of them.
+    /// `xml:lang` of `html` or `body`.
     #[strum(serialize = "xml:lang")]
     XmlLang,
     /// `meta http-equiv=content-language`
@@ -53,18 +53,18 @@ pub enum DeclaredBy {
     OpenGraph,
 }
 
-/// A language that was told by the text.
+/// A language detected in the text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DetectedLanguage {
-    /// ISO 639-1, or 639-3 where that has none.
+    /// ISO 639-1, or ISO 639-3 if there is no such code.
     pub code: &'static str,
     /// 0.5 to 1.
     pub confidence: f64,
 }
 
 impl DeclaredLanguage {
-    /// The first subtag in lower case.
+    /// Returns the first subtag in lower case.
     fn primary(&self) -> String {
         let primary = self.tag.split('-').next().unwrap_or_default();
         primary.to_ascii_lowercase()
@@ -72,22 +72,22 @@ impl DeclaredLanguage {
 }
 
 impl Language {
-    /// The language without region or script, in lower case. It is the declared one, unless
-    /// that could have been told and the text is clearly in another: many a template declares
-    /// English whatever is written in it.
+    /// Returns the language without region or script, in lower case. The declared language wins,
+    /// unless it is detectable and the text is clearly in another one: many templates declare
+    /// English for any text.
     #[must_use]
     pub fn code(&self) -> Option<String> {
         let declared = self.declared.as_ref().map(DeclaredLanguage::primary);
         let Some(detected) = self.detected else {
             return declared;
         };
-        let wins = |declared: &String| detected.confidence >= CLEAR && can_be_told(declared);
+        let wins = |declared: &String| detected.confidence >= CLEAR && is_detectable(declared);
         let declared = declared.filter(|declared| !wins(declared));
         Some(declared.unwrap_or_else(|| detected.code.to_owned()))
     }
 
-    /// The language tag by which a page is judged: the declared one with region and script, unless
-    /// the text is clearly in another language, as in [`Language::code`].
+    /// Returns the effective language tag: the declared one with region and script, unless the text
+    /// is clearly in another language, as in [`Language::code`].
     #[must_use]
     pub fn tag(&self) -> Option<String> {
         let code = self.code()?;
@@ -96,8 +96,8 @@ impl Language {
         Some(declared.map_or(code, |declared| declared.tag.clone()))
     }
 
-    /// Takes a declaration; `several`: it may be a list, and one of more than one language
-    /// declares none.
+    /// Records a declaration. A list of languages, which only `Meta` and `Header` allow, declares
+    /// none.
     pub(super) fn declare(
         &mut self,
         value: &str,
@@ -106,14 +106,14 @@ impl Language {
         oddities: &mut Oddities,
     ) {
         let value = value.trim();
-        let list = matches!(by, DeclaredBy::Meta | DeclaredBy::Header) && value.contains(',');
-        if value.is_empty() || list {
+        let is_list = matches!(by, DeclaredBy::Meta | DeclaredBy::Header) && value.contains(',');
+        if value.is_empty() || is_list {
             return;
         }
         if !is_tag(value) {
             return oddities.note(ContentOddityKind::BadLanguageTag, offset);
         }
-        if self.declared.as_ref().is_none_or(|known| by < known.by) {
+        if self.declared.as_ref().is_none_or(|other| by < other.by) {
             self.declared = Some(DeclaredLanguage {
                 tag: value.replace('_', "-"),
                 by,
@@ -122,14 +122,14 @@ impl Language {
     }
 }
 
-/// Tells the language of `text`, the first part of it.
+/// Detects the language of `text` from its beginning.
 pub(super) fn detect<'a>(
     mut text: impl Iterator<Item = &'a str>,
     limits: &ContentLimits,
 ) -> Option<DetectedLanguage> {
-    let most = limits.language_bytes;
+    let max_bytes = limits.language_bytes;
     let mut sample = Sample::default();
-    sample.fill(&mut text, FIRST_BYTES.min(most));
+    sample.fill(&mut text, FIRST_BYTES.min(max_bytes));
     if is_english(&sample.text) {
         return Some(DetectedLanguage {
             code: "en",
@@ -137,20 +137,20 @@ pub(super) fn detect<'a>(
         });
     }
     let first = sample.guess();
-    if first.is_some_and(|guess| guess.confidence >= CLEAR) || sample.bytes() >= most {
+    if first.is_some_and(|guess| guess.confidence >= CLEAR) || sample.bytes() >= max_bytes {
         return first;
     }
-    match sample.fill(&mut text, most) {
+    match sample.fill(&mut text, max_bytes) {
         0 => first,
         _ => sample.guess(),
     }
 }
 
-/// The begin of a text, by which its language is told.
+/// The beginning of a text, for detecting its language.
 #[derive(Debug, Default)]
 struct Sample<'a> {
     text: String,
-    /// The end of a part of the text of which the begin is in the sample.
+    /// The rest of a part whose beginning is in the sample.
     rest: &'a str,
     weigher: Weigher,
     weight: u32,
@@ -161,7 +161,7 @@ impl<'a> Sample<'a> {
         self.text.len()
     }
 
-    /// Takes parts until it has that many bytes. Returns how many came.
+    /// Adds parts until the sample has `bytes` bytes. Returns the number of bytes added.
     fn fill(&mut self, parts: &mut impl Iterator<Item = &'a str>, bytes: usize) -> usize {
         let before = self.bytes();
         while self.bytes() < bytes {
@@ -178,7 +178,7 @@ impl<'a> Sample<'a> {
             self.rest = rest;
             match rest.is_empty() {
                 true => self.text.push(' '),
-                // A character has no room any more.
+                // The next character doesn't fit.
                 false => break,
             }
         }
@@ -191,76 +191,76 @@ impl<'a> Sample<'a> {
         }
         let info = whatlang::detect(&self.text)?;
         let confidence = info.confidence();
-        let enough = confidence >= MIN_CONFIDENCE;
-        enough.then(|| DetectedLanguage {
+        let is_confident = confidence >= MIN_CONFIDENCE;
+        is_confident.then(|| DetectedLanguage {
             code: two_letters(info.lang().code()),
             confidence,
         })
     }
 }
 
-/// Words that nearly every English text has, whatever it is about.
+/// Words that nearly every English text contains, on any topic.
 const ENGLISH: [&str; 24] = [
     "the", "of", "and", "to", "in", "is", "that", "for", "it", "as", "be", "by", "this", "with",
     "are", "or", "from", "which", "not", "an", "was", "you", "at", "on",
 ];
-/// One word in so many of a text in English is one of them, at least.
+/// At least one of this many words of an English text is in [`ENGLISH`].
 const ENGLISH_WORDS: usize = 5;
-/// So many different ones stand in it, at least.
+/// Minimum number of different words from [`ENGLISH`] in an English text.
 const MIN_ENGLISH: u32 = 7;
-/// Bytes of the longest of them.
+/// Maximum bytes of a word in [`ENGLISH`].
 const MAX_ENGLISH_BYTES: usize = 5;
 
-/// Returns whether a text is in English beyond doubt. To compare it with the letters of forty
-/// languages would tell the same, and take twenty times as long.
+/// Returns whether a text is certainly English. The statistics of forty languages would give the
+/// same result in twenty times the time.
 fn is_english(text: &str) -> bool {
-    let (mut words, mut found, mut different) = (0_usize, 0_usize, 0_u32);
+    let (mut words, mut matches, mut different) = (0_usize, 0_usize, 0_u32);
     let bounds = |byte: &u8| !byte.is_ascii_alphabetic() && *byte < 0x80;
     for word in text.as_bytes().split(bounds) {
         words += usize::from(!word.is_empty());
         if !(2..=MAX_ENGLISH_BYTES).contains(&word.len()) {
             continue;
         }
-        let is = |known: &&str| word.eq_ignore_ascii_case(known.as_bytes());
+        let is = |other: &&str| word.eq_ignore_ascii_case(other.as_bytes());
         if let Some(at) = ENGLISH.iter().position(is) {
-            found += 1;
+            matches += 1;
             different |= 1 << at;
         }
     }
-    different.count_ones() >= MIN_ENGLISH && found * ENGLISH_WORDS >= words
+    different.count_ones() >= MIN_ENGLISH && matches * ENGLISH_WORDS >= words
 }
 
-/// The form of RFC 5646 section 2.1, with `_` allowed, loosely: subtags of 1 to 8 letters and
-/// digits, the first of 2 to 8 letters, or `x` or `i` before others.
+/// Checks loosely for the form of RFC 5646 section 2.1, also allowing `_`: subtags of 1 to 8
+/// letters and digits, the first one of 2 to 8 letters, or `x` or `i` before others.
 fn is_tag(value: &str) -> bool {
     let mut subtags = value.split(['-', '_']);
     let first = subtags.next().unwrap_or_default();
-    let known =
+    let is_language =
         first.bytes().all(|byte| byte.is_ascii_alphabetic()) && (2..=8).contains(&first.len());
-    let grandfathered = matches!(first, "x" | "X" | "i" | "I") && value.len() > 2;
+    let is_grandfathered = matches!(first, "x" | "X" | "i" | "I") && value.len() > 2;
     let mut rest = subtags.take(8);
     value.len() <= 64
-        && (known || grandfathered)
+        && (is_language || is_grandfathered)
         && rest.all(|subtag| {
             (1..=8).contains(&subtag.len())
                 && subtag.bytes().all(|byte| byte.is_ascii_alphanumeric())
         })
 }
 
-/// Returns whether a language is one of those that can be told by their text.
-fn can_be_told(code: &str) -> bool {
+/// Returns whether the detector knows a language.
+fn is_detectable(code: &str) -> bool {
     CODES
         .iter()
         .any(|(three, two)| code == *two || code == *three)
 }
 
-/// ISO 639-1 for 639-3.
+/// Converts ISO 639-3 to ISO 639-1.
 fn two_letters(code: &'static str) -> &'static str {
-    let found = CODES.iter().find(|(three, _)| *three == code);
-    found.map_or(code, |(_, two)| two)
+    let codes = CODES.iter().find(|(three, _)| *three == code);
+    codes.map_or(code, |(_, two)| two)
 }
 
-/// ISO 639-3 and 639-1 of the languages that can be told.
+/// ISO 639-3 and 639-1 codes of the detectable languages.
 const CODES: &[(&str, &str)] = &[
     ("afr", "af"),
     ("aka", "ak"),
@@ -339,14 +339,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_language_that_can_be_told_has_a_short_code() {
+    fn every_detectable_language_has_a_short_code() {
         for lang in whatlang::Lang::all() {
             assert_eq!(two_letters(lang.code()).len(), 2, "{lang:?}");
         }
     }
 
     #[test]
-    fn ours_more_of_a_text_is_looked_at_where_its_begin_is_in_several_languages() {
+    fn more_of_a_text_is_examined_if_its_beginning_is_ambiguous() {
         let guess = |parts: &[&str]| {
             let parts = parts.iter().copied();
             detect(parts, &ContentLimits::default()).map(|guess| guess.code)
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_sample_ends_between_two_characters() {
+    fn a_sample_ends_between_two_characters() {
         let mut sample = Sample::default();
         let mut parts = ["aé", "東京", "", "b"].into_iter();
         for (bytes, text) in [(2, "a"), (3, "aé "), (8, "aé 東"), (99, "aé 東京  b ")] {

@@ -1,36 +1,36 @@
-//! The most of a page's content that is kept, and what is said when there was more.
+//! Limits for a page's content, and the oddities of reaching them.
 
 use crate::oddities::Oddity;
 
-/// The most that is kept of one page. Reaching a limit is never an error: what is beyond it is
-/// left out, and the matching [`ContentOddityKind`] stands in the oddities.
+/// Limits for the content of one page. Reaching a limit is never an error: the rest is dropped, and
+/// the matching [`ContentOddityKind`] is among the oddities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContentLimits {
     /// Bytes of the visible text.
     pub text_bytes: usize,
-    /// Blocks of text. What is beyond joins the last one.
+    /// Blocks of text. Text beyond joins the last block.
     pub blocks: usize,
-    /// Regions (elements that hold blocks). Text beyond counts to the region around it.
+    /// Regions (elements that contain blocks). Text beyond belongs to the outer region.
     pub regions: usize,
-    /// Elements open at a time that are minded; deeper ones count to the one around them.
+    /// Depth of nested elements. Deeper elements are ignored, and their text belongs to the outer
+    /// one.
     pub depth: usize,
-    /// Bytes of the title, of the description, and of each other field of the head and of
-    /// JSON-LD.
+    /// Bytes of the title, the description, and each other field of the head and of JSON-LD.
     pub field_bytes: usize,
     /// Keywords.
     pub keywords: usize,
-    /// Bytes of an id; a longer one is none.
+    /// Bytes of an id. Longer ids are dropped.
     pub id_bytes: usize,
-    /// Bytes of one JSON-LD script; a longer one is not read.
+    /// Bytes of one JSON-LD script. Longer scripts are not read.
     pub json_ld_bytes: usize,
     /// JSON-LD scripts.
     pub json_ld_scripts: usize,
-    /// Items kept of all JSON-LD scripts together.
+    /// Items of all JSON-LD scripts together.
     pub json_ld_items: usize,
     /// Dates.
     pub dates: usize,
-    /// Bytes of the main text that its language is told by.
+    /// Bytes of the main text for detecting its language.
     pub language_bytes: usize,
     /// Attributes of one tag.
     pub attributes: usize,
@@ -56,7 +56,7 @@ impl Default for ContentLimits {
     }
 }
 
-/// Something in a page's content that was wrong, or that was left out.
+/// A defect of a page's content, or an omission by a limit.
 pub type ContentOddity = Oddity<ContentOddityKind>;
 
 /// The kinds of [`ContentOddity`].
@@ -80,20 +80,20 @@ pub enum ContentOddityKind {
     IdTooLong,
     /// A tag with more attributes than [`ContentLimits::attributes`].
     TagCut,
-    /// A declared language that is no language tag (RFC 5646 section 2.1).
+    /// A declared language that is not a language tag (RFC 5646 section 2.1).
     BadLanguageTag,
     /// A JSON-LD script longer than [`ContentLimits::json_ld_bytes`].
     JsonLdTooLong,
-    /// JSON-LD that is no JSON, or nested deeper than 127 levels.
+    /// Invalid JSON, or nested deeper than 127 levels.
     BrokenJsonLd,
     /// More scripts or items than [`ContentLimits::json_ld_scripts`] and
     /// [`ContentLimits::json_ld_items`].
     JsonLdFull,
-    /// A date in no form that is known.
+    /// A date in an unknown form.
     UnreadableDate,
-    /// A date that can't be: before the year 1500, the epoch itself, or later than the fetch.
+    /// An implausible date: before the year 1500, the epoch itself, or later than the fetch.
     ImplausibleDate,
-    /// The page says it was modified before it was published.
+    /// The page declares a modification before its publication.
     ModifiedBeforePublished,
     /// More dates than [`ContentLimits::dates`].
     DatesFull,

@@ -1,11 +1,13 @@
-//! The blocks that are the main text, and what the others are.
+//! Separates the main text from the other blocks, and classifies those.
 //!
-//! Three steps, each one walk over a flat list. First the hints of elements (`nav`, a class of
-//! `sidebar`) are weighed against how much of the page's text stands in them, since a class may
-//! mean anything. Then the way leads from the page down to the region that holds nearly all
-//! running text: a little may be left behind on each step, and an `article` may leave more.
-//! Last, of the blocks in that region those go that are nothing but links, or that say what any
-//! page says; headings stay where text stays under them.
+//! There are three steps, each a walk over a flat list:
+//!
+//! 1. Weigh the hints of elements (`nav`, the class `sidebar`) against the share of the page's text
+//!    in them, since a class may mean anything.
+//! 2. Descend from the page to the region with nearly all running text. Each step may lose a little
+//!    text, and a step to an `article` more.
+//! 3. Within that region, drop blocks that consist of links or boilerplate. Headings stay if text
+//!    under them stays.
 
 use super::block_builder::{MAX_LINKS, RawBlock};
 use super::boilerplate::{is_phrase, is_texinfo_navigation};
@@ -15,23 +17,22 @@ use super::model::{BlockKind, BlockPlace};
 use super::regions::Region;
 use super::teasers::drop_teasers;
 
-/// A region named like a sidebar with more of the text than this is none. In percent.
+/// Maximum percentage of the text in a region named like a sidebar. With more, the name is ignored.
 const MAX_NAMED: u64 = 40;
-/// Comments are part of the text where there is less than this beside them. In half words.
+/// Comments count as text if there is less than this besides them, in half words.
 const COMMENTS_BESIDE: u64 = 80;
-/// A `main` with less of the page's text than this is not where it is. In percent.
+/// Minimum percentage of the page's text in a `main`. With less, the `main` is ignored.
 const MIN_MAIN: u64 = 15;
-/// A block of links at the end of a `main` that is longer is more than a way on. In half words.
+/// Maximum weight of a block of navigation links at the end of a `main`, in half words.
 const SHORT_LINKS: u64 = 24;
-/// A page whose running text is less, and less than a quarter of its links, is a page of links.
-/// In half words.
+/// Maximum weight of running text on a page of links, in half words. The running text must also
+/// weigh less than a quarter of the links.
 const MAX_INDEX: u64 = 120;
 
-/// An introduction is a sentence with so much text at least: a line with an author and a date has
-/// less. In half words.
+/// Minimum weight of an introduction, in half words. A line with author and date has less.
 const MIN_INTRODUCTION: u32 = 16;
 
-/// The place of each of the blocks on the page.
+/// Returns the place of each block on the page.
 pub(super) fn places(
     text: &str,
     blocks: &[RawBlock],
@@ -55,19 +56,19 @@ pub(super) fn places(
             false => BlockPlace::Beside,
         }
     };
-    let known = blocks.iter().zip(&page.links);
-    known.zip(main).map(place).collect()
+    let blocks_with_links = blocks.iter().zip(&page.links);
+    blocks_with_links.zip(main).map(place).collect()
 }
 
 /// The text in each region, and whether the region surrounds the main text.
 struct PageSums<'a> {
     blocks: &'a [RawBlock],
     regions: &'a [Region],
-    /// True if a region, or one around it, surrounds the main text.
+    /// Whether a region, or one around it, surrounds the main text.
     surrounds: Vec<bool>,
-    /// Half words of running text in each region and those within, surroundings left out.
+    /// Running text in each region and those within, without surroundings, in half words.
     good: Vec<u64>,
-    /// Half words of all text in each region and those within, surroundings left out.
+    /// All text in each region and those within, without surroundings, in half words.
     all: Vec<u64>,
     links: Vec<Links>,
 }
@@ -81,12 +82,12 @@ impl<'a> PageSums<'a> {
             false => u64::from(block.weight.saturating_sub(block.link_weight)),
         };
         let running: Vec<u64> = blocks.iter().zip(&links).map(running).collect();
-        // Sums over the regions that are not left out.
-        let sum = |values: &[u64], out: &[bool]| {
+        // Sums over the regions that are not excluded.
+        let sum = |values: &[u64], is_excluded: &[bool]| {
             let mut sums = vec![0; regions.len()];
             for (block, value) in blocks.iter().zip(values) {
                 let region = block.region as usize;
-                sums[region] += if out[region] { 0 } else { *value };
+                sums[region] += if is_excluded[region] { 0 } else { *value };
             }
             add_up(&mut sums, regions);
             sums
@@ -111,7 +112,7 @@ impl<'a> PageSums<'a> {
         }
     }
 
-    /// The region that holds the main text.
+    /// Returns the region that contains the main text.
     fn root(&self) -> usize {
         let mains = (0..self.regions.len())
             .filter(|&at| self.regions[at].favour == Favour::Main && !self.surrounds[at]);
@@ -119,7 +120,7 @@ impl<'a> PageSums<'a> {
         let main = main.filter(|&at| self.all[at] * 100 >= self.all[0] * MIN_MAIN);
         let largest = self.largest_children();
         let mut at = main.unwrap_or(0);
-        // What a page of links holds besides them does not say where its text is.
+        // The little text on a page of links does not show where its main text is.
         if main.is_some() && self.is_index(at, u64::MAX) {
             return at;
         }
@@ -130,7 +131,7 @@ impl<'a> PageSums<'a> {
             }
             at = child;
         }
-        // Down through parts of a text the way may lead to one that holds it, but not end there.
+        // The path may pass through parts of a text, but must not end in one.
         while self.regions[at].favour == Favour::Part && at != 0 {
             at = self.regions[at].parent as usize;
         }
@@ -140,8 +141,8 @@ impl<'a> PageSums<'a> {
         }
     }
 
-    /// The region that says what a table is about, which alone is no whole text: the nearest one
-    /// with a heading or running text beside it.
+    /// Returns the region that describes a table, which alone is not a whole text: the nearest one
+    /// with a heading or other running text.
     fn around_table(&self, table: usize) -> usize {
         let (mut at, mut headings) = (table, vec![false; self.regions.len()]);
         for block in self
@@ -161,7 +162,7 @@ impl<'a> PageSums<'a> {
         at
     }
 
-    /// Of each region the region in it that holds the most text.
+    /// Returns, for each region, the region in it with the most text.
     fn largest_children(&self) -> Vec<Option<usize>> {
         let mut largest: Vec<Option<usize>> = vec![None; self.regions.len()];
         for at in 1..self.regions.len() {
@@ -169,29 +170,29 @@ impl<'a> PageSums<'a> {
                 continue;
             }
             let slot = &mut largest[self.regions[at].parent as usize];
-            if slot.is_none_or(|known| self.good[known] < self.good[at]) {
+            if slot.is_none_or(|other| self.good[other] < self.good[at]) {
                 *slot = Some(at);
             }
         }
         largest
     }
 
-    /// The blocks that stand in `root`, and not in what surrounds it.
+    /// Returns which blocks are in `root` but not in its surroundings.
     fn inside(&self, root: usize) -> Vec<bool> {
         let mut inside = vec![false; self.regions.len()];
         for at in 0..self.regions.len() {
             let parent = self.regions[at].parent as usize;
             inside[at] = at == root || (at > 0 && inside[parent]);
         }
-        let here = |block: &RawBlock| {
+        let is_here = |block: &RawBlock| {
             let region = block.region as usize;
             inside[region] && !self.surrounds[region]
         };
-        self.blocks.iter().map(here).collect()
+        self.blocks.iter().map(is_here).collect()
     }
 
-    /// Returns whether each region is in an element that the page names as content, such as
-    /// `article`, `main` or `#content`, and not in what surrounds it. Links there are content.
+    /// Returns whether each region is within an element named as content (such as `article`, `main`
+    /// or `#content`), but not in its surroundings. Links there are content.
     fn in_content(&self) -> Vec<bool> {
         let mut inside = vec![false; self.regions.len()];
         for (at, region) in self.regions.iter().enumerate() {
@@ -201,7 +202,7 @@ impl<'a> PageSums<'a> {
         inside
     }
 
-    /// The blocks in `root` that are text, and headings, which are looked at later.
+    /// Returns which blocks in `root` are text or headings. Headings are examined later.
     fn filter(&self, text: &str, root: usize) -> Vec<bool> {
         let is_inside = self.inside(root);
         let mut main = is_inside.clone();
@@ -210,16 +211,16 @@ impl<'a> PageSums<'a> {
             *main &= !is_phrase(words) && !is_texinfo_navigation(words);
         }
         drop_teasers(self.blocks, self.regions, root, &is_inside, &mut main);
-        let told = self.regions[root].favour == Favour::Main;
-        if !self.is_index(root, if told { u64::MAX } else { MAX_INDEX }) {
-            self.drop_links(&mut main, told);
+        let is_declared = self.regions[root].favour == Favour::Main;
+        if !self.is_index(root, if is_declared { u64::MAX } else { MAX_INDEX }) {
+            self.drop_links(&mut main, is_declared);
         }
         main
     }
 
-    /// Returns whether a region is there for its links: there is much less running text than links,
-    /// and not more of it than `most` half words.
-    fn is_index(&self, root: usize, most: u64) -> bool {
+    /// Returns whether a region is a list of links: it has much less running text than links, and
+    /// less than `max_running` half words.
+    fn is_index(&self, root: usize, max_running: u64) -> bool {
         let (mut running, mut linked) = (0, 0);
         let inside = self.inside(root);
         for (at, block) in self.blocks.iter().enumerate().filter(|(at, _)| inside[*at]) {
@@ -230,29 +231,28 @@ impl<'a> PageSums<'a> {
                 running += u64::from(block.weight);
             }
         }
-        running < most && running * 4 < linked
+        running < max_running && running * 4 < linked
     }
 
-    /// Drops blocks of links: all of them, or, where a `main` told what the main text is, the
-    /// short ones at its ends.
-    fn drop_links(&self, main: &mut [bool], told: bool) {
+    /// Drops blocks of links: all of them or, in a declared `main`, only short ones at its ends.
+    fn drop_links(&self, main: &mut [bool], is_declared: bool) {
         let is_text = |at: &usize| {
             main[*at] && !self.links[*at].many() && self.blocks[*at].kind.level().is_none()
         };
         let first = (0..main.len()).find(is_text).unwrap_or(0);
         let last = (0..main.len()).rev().find(is_text).unwrap_or(0);
         for (at, block) in self.blocks.iter().enumerate() {
-            let stays =
-                told && ((first..=last).contains(&at) || self.links[at].weight > SHORT_LINKS);
-            let exempt = block.kind.level().is_some() || block.kind == BlockKind::Code;
-            if self.links[at].many() && !exempt && !stays {
+            let stays = is_declared
+                && ((first..=last).contains(&at) || self.links[at].weight > SHORT_LINKS);
+            let is_exempt = block.kind.level().is_some() || block.kind == BlockKind::Code;
+            if self.links[at].many() && !is_exempt && !stays {
                 main[at] = false;
             }
         }
     }
 
-    /// Adds the heading that names the page, and the running text that follows it, where they
-    /// stand before the main text.
+    /// Adds the heading that names the page and the running text after it, if they precede the main
+    /// text.
     fn add_title_and_introduction(&self, text: &str, main: &mut [bool], title: Option<&str>) {
         let Some(first) = main.iter().position(|main| *main) else {
             return;
@@ -274,17 +274,17 @@ impl<'a> PageSums<'a> {
         }
     }
 
-    /// The heading that names the page, where it stands before its main text: outside of all
-    /// that surrounds it, or with the words of the title.
+    /// Returns the heading that names the page, if it precedes the main text: one outside all
+    /// surroundings, or one with the words of the title.
     fn title_heading(&self, text: &str, main: &[bool], title: Option<&str>) -> Option<usize> {
         let first = main.iter().position(|main| *main)?;
         let is_first_level = |block: &RawBlock| block.kind == (BlockKind::Heading { level: 1 });
-        let known = self
+        let has_heading = self
             .blocks
             .iter()
             .zip(main)
             .any(|(block, main)| *main && is_first_level(block));
-        if known {
+        if has_heading {
             return None;
         }
         let candidates = (0..first)
@@ -294,24 +294,24 @@ impl<'a> PageSums<'a> {
         candidates.find(|&at| {
             let block = &self.blocks[at];
             let heading = &text[block.start..block.end];
-            let titled = title.is_some_and(|title| title.starts_with(heading));
-            titled || !self.surrounds[block.region as usize]
+            let is_title = title.is_some_and(|title| title.starts_with(heading));
+            is_title || !self.surrounds[block.region as usize]
         })
     }
 }
 
-/// The share of the text around a region that must stand in it, so that it is the whole text. In
-/// percent.
+/// Returns the minimum percentage of the outer region's text that a region must contain to replace
+/// it.
 fn least_share(region: &Region, around: &Region, in_main: bool) -> u64 {
     match region.favour {
         Favour::Body if around.favour == Favour::Article => 60,
         Favour::Body => 30,
         Favour::Main => 50,
         Favour::Article => 60,
-        // An article has a lead beside its body.
+        // An article may have a lead next to its body.
         Favour::Named if around.favour == Favour::Article => 96,
         Favour::Named => 75,
-        // A part may hold the whole, if nothing is left beside it.
+        // A part may be the whole, if nothing else is left.
         Favour::Part => 98,
         Favour::No if in_main => 92,
         Favour::No if matches!(region.part, Part::Table | Part::Cell) => 75,
@@ -319,14 +319,14 @@ fn least_share(region: &Region, around: &Region, in_main: bool) -> u64 {
     }
 }
 
-/// Adds the sums of regions to those around them. A region stands after the one around it.
+/// Adds the sums of regions to those of the outer regions, which precede them in the list.
 fn add_up(sums: &mut [u64], regions: &[Region]) {
     for at in (1..sums.len()).rev() {
         sums[regions[at].parent as usize] += sums[at];
     }
 }
 
-/// The regions that surround the main text, and those that hold comments on it.
+/// Returns which regions surround the main text, and which contain comments on it.
 fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
     let mut holds_main = vec![false; regions.len()];
     for at in (1..regions.len()).rev() {
@@ -337,11 +337,11 @@ fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
     let (mut surrounds, mut comments) = (vec![false; regions.len()], vec![false; regions.len()]);
     for (at, region) in regions.iter().enumerate() {
         let parent = region.parent as usize;
-        let large = all[at] * 100 > total * MAX_NAMED;
+        let is_large = all[at] * 100 > total * MAX_NAMED;
         let own = match region.surround {
             _ if holds_main[at] => false,
             Surround::No | Surround::Comments => false,
-            Surround::Form | Surround::Named => !large,
+            Surround::Form | Surround::Named => !is_large,
             Surround::Certain | Surround::Element => true,
         };
         surrounds[at] = own || (at > 0 && surrounds[parent]);
@@ -351,7 +351,7 @@ fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
     (surrounds, comments)
 }
 
-/// Returns whether each region leads to other pages, or is there to be clicked at.
+/// Returns whether each region leads to other pages or is a control.
 fn navigation(regions: &[Region]) -> Vec<bool> {
     let mut navigation = vec![false; regions.len()];
     for (at, region) in regions.iter().enumerate() {
@@ -360,23 +360,23 @@ fn navigation(regions: &[Region]) -> Vec<bool> {
     navigation
 }
 
-/// The share of links in a block, or in the list or table that it is of.
+/// The share of links in a block, or in its whole list or table.
 #[derive(Clone, Copy)]
 struct Links {
-    /// In percent.
+    /// Percentage of text in links.
     share: u32,
-    /// Half words of all its text.
+    /// Weight of all text, in half words.
     weight: u64,
 }
 
 impl Links {
-    /// Returns whether it is there for its links.
+    /// Returns whether the text consists mostly of links.
     fn many(self) -> bool {
         self.share > MAX_LINKS
     }
 }
 
-/// The links of each block; those of an item or cell are of its list or table.
+/// Returns the links of each block. Items and cells share those of their list or table.
 fn links_of(blocks: &[RawBlock], regions: &[Region]) -> Vec<Links> {
     let tables = tables(regions);
     let group = |block: &RawBlock| match block.kind {
@@ -404,7 +404,7 @@ fn links_of(blocks: &[RawBlock], regions: &[Region]) -> Vec<Links> {
     blocks.iter().map(links).collect()
 }
 
-/// The table that each region is in or is.
+/// Returns the table that each region is, or is in.
 fn tables(regions: &[Region]) -> Vec<Option<usize>> {
     let mut tables: Vec<Option<usize>> = Vec::with_capacity(regions.len());
     for (at, region) in regions.iter().enumerate() {
@@ -418,9 +418,9 @@ fn tables(regions: &[Region]) -> Vec<Option<usize>> {
     tables
 }
 
-/// Keeps headings that text stands under, up to the next of their level.
+/// Keeps only headings with text under them, before the next heading of the same or a higher level.
 fn keep_headings(blocks: &[RawBlock], main: &mut [bool]) {
-    // For each level, whether text was met since the last heading of that level or above.
+    // For each level, whether there is text up to the next heading of that level or above.
     let mut text_since = [false; 7];
     for (at, block) in blocks.iter().enumerate().rev() {
         match block.kind.level() {

@@ -13,12 +13,12 @@ use reader::MarkdownReader;
 
 pub use inline::escape_markdown;
 
-/// Reads the content of a page as [`read_content`](super::read_content) does, and its main text as
-/// Markdown, without a line's end behind it. `link` makes the target of a link or image out of
-/// the value of its attribute; where it gives none, the words of the link stand alone.
+/// Reads the content of a page like [`read_content`](super::read_content), and its main text as
+/// Markdown without a final line end. `link` converts the value of an attribute to the target of a
+/// link or image; if it returns `None`, only the words of the link remain.
 ///
-/// Never fails. The time is linear in `body`; what is nested deeper than sixteen lists and quotes
-/// stands at that depth.
+/// Never fails. Takes linear time in the length of `body`. Lists and quotes nested deeper than
+/// sixteen levels are flattened to that depth.
 ///
 /// ```
 /// use crawl_extractor::{ContentLimits, PageContext, read_markdown};
@@ -40,16 +40,16 @@ pub use inline::escape_markdown;
 #[must_use]
 pub fn read_markdown(
     body: &[u8],
-    given: &PageContext<'_>,
+    context: &PageContext<'_>,
     limits: &ContentLimits,
     link: &mut dyn FnMut(&str) -> Option<String>,
 ) -> (Content, String) {
-    let text = PageText::decode(body, given.content_type);
+    let text = PageText::decode(body, context.content_type);
     let charset = text.charset.encoding;
     let mut link = |href: &str| link(&encode_query(href, charset));
     let reader = MarkdownReader::new(limits, &mut link);
     let (content, blocks) =
-        pass_over(&text, limits.attributes, reader).finish(given, text.as_str());
+        pass_over(&text, limits.attributes, reader).finish(context, text.as_str());
     let markdown = render::render(&content, &blocks);
     (content, markdown)
 }

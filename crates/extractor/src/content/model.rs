@@ -1,4 +1,4 @@
-//! The content of a page as it was read.
+//! The result of reading the content of a page.
 
 use std::ops::Range;
 
@@ -10,51 +10,50 @@ use super::limits::ContentOddity;
 
 /// The main text of a page, and the page's own metadata.
 ///
-/// All of its text stands once, in [`Content::visible_text`]; blocks are ranges of it. In it,
-/// runs of white space are one space (in [`BlockKind::Code`] they stay), soft hyphens and
-/// zero-width spaces are gone, joiners stay, and nothing else was changed.
+/// Each text occurs once, in [`Content::visible_text`]; blocks are ranges of it. Runs of white
+/// space become one space (except in [`BlockKind::Code`]), soft hyphens and zero-width spaces are
+/// removed, joiners stay, and nothing else is changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Content {
     /// The text of the first `title` outside SVG.
     pub title: Option<String>,
-    /// `meta name=description`; where there is none, what OpenGraph or Twitter says.
+    /// `meta name=description` or, if missing, the description of OpenGraph or Twitter.
     pub description: Option<String>,
-    /// `meta name=keywords`, then `article:tag`; in their order, none twice.
+    /// `meta name=keywords`, then `article:tag`, in order and without duplicates.
     pub keywords: Vec<String>,
-    /// The names of its authors: of its JSON-LD, else of `author`, `article:author` and their like.
+    /// The names of the authors: from JSON-LD, else from `author`, `article:author` and the like.
     pub authors: Vec<String>,
-    /// The part of its site that it stands in: `article:section`, `articleSection` of its JSON-LD, or
-    /// the last but one of its breadcrumbs.
+    /// The section of the site that contains the page: `article:section`, `articleSection` in
+    /// JSON-LD, or the last breadcrumb but one.
     pub section: Option<String>,
-    /// The language it is written in.
+    /// The language of the text.
     pub language: Language,
-    /// The dates that were found and can be, in the order of the page; see
-    /// [`Content::published`].
+    /// The plausible dates of the page, in page order. See [`Content::published`].
     pub dates: Vec<PageDate>,
     /// OpenGraph basics.
     pub open_graph: OpenGraph,
-    /// The items of its JSON-LD, in the order of the page.
+    /// The items of the JSON-LD, in page order.
     pub json_ld: Vec<JsonLd>,
-    /// All blocks of text in the order of the page.
+    /// All blocks of text, in page order.
     pub blocks: Vec<Block>,
-    /// Defects, and parts that were left out, each kind once.
+    /// Defects and omissions, each kind once.
     pub oddities: Vec<ContentOddity>,
     pub(super) text: String,
 }
 
-/// A run of text that stands by itself.
+/// A separate run of text, such as a paragraph or a list item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Block {
     /// The kind of block.
     pub kind: BlockKind,
-    /// Its place in [`Content::visible_text`], in bytes.
+    /// The byte range in [`Content::visible_text`].
     pub range: Range<usize>,
-    /// The place of it on the page.
+    /// The place of the block on the page.
     pub place: BlockPlace,
-    /// The id to link to it: the element's own; a heading's may also be of an anchor in it or
-    /// right before it, or of a block that it opens.
+    /// The id for linking to the block: that of its element. A heading's may also be that of an
+    /// anchor in it or directly before it, or of a container that begins with it.
     pub id: Option<Box<str>>,
 }
 
@@ -65,10 +64,10 @@ pub struct Block {
 pub enum BlockPlace {
     /// In the main text.
     Main,
-    /// Outside of the main text: a footer, a box, a notice, a reader's comment, or links in an element
-    /// that is named as content.
+    /// Outside the main text: a footer, a box, a notice, a reader's comment, or links in an element
+    /// named as content.
     Beside,
-    /// Part of the navigation: menus, lists of links outside of content, buttons.
+    /// Part of the navigation: menus, lists of links outside content, buttons.
     Navigation,
 }
 
@@ -84,24 +83,24 @@ pub enum BlockKind {
     },
     /// Running text.
     Paragraph,
-    /// Text of a list's item.
+    /// Text of a list item.
     ListItem,
-    /// `pre`: white space stands as it was.
+    /// `pre`: white space is kept.
     Code,
     /// A cell of a table.
     Cell,
-    /// A term that is defined.
+    /// A term with a definition.
     Term,
-    /// The definition.
+    /// The definition of a term.
     Definition,
-    /// Text that is quoted.
+    /// Quoted text.
     Quote,
     /// The caption of a table or figure.
     Caption,
 }
 
 impl BlockKind {
-    /// The level of a heading.
+    /// Returns the level of a heading.
     #[must_use]
     pub fn level(self) -> Option<u8> {
         match self {
@@ -111,39 +110,39 @@ impl BlockKind {
     }
 }
 
-/// A part of the main text that one heading stands over.
+/// A part of the main text under one heading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Section<'a> {
-    /// The heading's text; none for what comes before the first.
+    /// The text of the heading. `None` before the first heading.
     pub heading: Option<&'a str>,
-    /// Its level, 1 to 6; 0 without a heading.
+    /// The level of the heading, 1 to 6; 0 without a heading.
     pub level: u8,
-    /// The id to link to it.
+    /// The id for linking to the heading.
     pub id: Option<&'a str>,
-    /// The blocks under it, up to the next heading of any level.
+    /// The blocks under the heading, up to the next heading of any level.
     pub blocks: Vec<&'a Block>,
 }
 
 impl Content {
-    /// The text of a block.
+    /// Returns the text of a block.
     #[must_use]
     pub fn text_of(&self, block: &Block) -> &str {
         self.text.get(block.range.clone()).unwrap_or_default()
     }
 
-    /// All text that a person sees, a line for each block.
+    /// All text that a person sees, one line per block.
     #[must_use]
     pub fn visible_text(&self) -> &str {
         &self.text
     }
 
-    /// The blocks of the main text.
+    /// Returns the blocks of the main text.
     pub fn main_blocks(&self) -> impl Iterator<Item = &Block> {
         self.blocks.iter().filter(|block| block.is_main())
     }
 
-    /// The main text, a line for each block.
+    /// Returns the main text, one line per block.
     #[must_use]
     pub fn main_text(&self) -> String {
         let mut text = String::new();
@@ -156,13 +155,13 @@ impl Content {
         text
     }
 
-    /// The headings, those outside of the main text too: level, block.
+    /// Returns all headings with their levels, also those outside the main text.
     pub fn headings(&self) -> impl Iterator<Item = (u8, &Block)> {
         let level = |block| Block::level(block).map(|level| (level, block));
         self.blocks.iter().filter_map(level)
     }
 
-    /// The main text by its headings. What stands before the first one is a section too.
+    /// Returns the main text by headings. Text before the first heading is a section too.
     #[must_use]
     pub fn sections(&self) -> Vec<Section<'_>> {
         let mut sections: Vec<Section<'_>> = Vec::new();
@@ -183,13 +182,13 @@ impl Content {
         sections
     }
 
-    /// The date of publication: of all such dates the one from the best source.
+    /// Returns the publication date from the best source.
     #[must_use]
     pub fn published(&self) -> Option<&PageDate> {
         self.best_date(DateKind::Published)
     }
 
-    /// The date of the last change, as the page says itself.
+    /// Returns the date of the last change from the best source.
     #[must_use]
     pub fn modified(&self) -> Option<&PageDate> {
         self.best_date(DateKind::Modified)
@@ -202,7 +201,7 @@ impl Content {
 }
 
 impl Block {
-    /// Returns whether it belongs to the main text.
+    /// Returns whether the block belongs to the main text.
     #[must_use]
     pub fn is_main(&self) -> bool {
         self.place == BlockPlace::Main

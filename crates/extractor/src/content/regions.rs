@@ -1,7 +1,7 @@
-//! The elements that are open, and the regions of a page that they make.
+//! The open elements, and the regions of a page that they form.
 //!
-//! A region is an element that holds blocks. They are kept in a flat list, each with the one
-//! around it, so that sums over them need one walk backwards, and nothing recurses.
+//! A region is an element that contains blocks. Regions are kept in a flat list, each with the
+//! index of its outer region, so that sums take one backwards walk and nothing recurses.
 
 use super::elements::Part;
 use super::hints::{
@@ -12,15 +12,15 @@ use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::model::BlockKind;
 use crate::html::name::Name;
 
-/// An element that holds blocks.
+/// An element that contains blocks.
 #[derive(Debug)]
 pub(super) struct Region {
-    /// The region around it; the first region is its own.
+    /// The outer region. The first region is its own.
     pub(super) parent: u32,
     pub(super) part: Part,
     pub(super) surround: Surround,
     pub(super) favour: Favour,
-    /// It leads to other pages, or is there to be clicked at.
+    /// Whether the region leads to other pages or is a control.
     pub(super) is_navigation: bool,
 }
 
@@ -29,12 +29,13 @@ struct Open {
     name: Name,
     part: Part,
     region: u32,
-    /// The role of text in it.
+    /// The kind of text in the element.
     kind: BlockKind,
     hidden: bool,
-    /// It stands in a `main` or `article`.
+    /// Whether the element is in a `main` or `article`.
     within: bool,
-    /// The letters of the id that makes it surround the text, and how far it does so without it.
+    /// The letters of the id by which the element seems to surround the text, and how clearly it
+    /// does without the id.
     named: Option<(Box<str>, Surround)>,
 }
 
@@ -42,7 +43,7 @@ struct Open {
 pub(super) struct Regions {
     pub(super) all: Vec<Region>,
     open: Vec<Open>,
-    /// Elements open beyond the limit.
+    /// Number of open elements beyond the depth limit.
     beyond: u32,
     limits: (usize, usize),
 }
@@ -64,36 +65,36 @@ impl Regions {
         }
     }
 
-    /// The region that text stands in.
+    /// Returns the region of the current text.
     pub(super) fn region(&self) -> u32 {
         self.open.last().map_or(0, |open| open.region)
     }
 
-    /// The role of text that stands here.
+    /// Returns the kind of the current text.
     pub(super) fn kind(&self) -> BlockKind {
         self.open
             .last()
             .map_or(BlockKind::Paragraph, |open| open.kind)
     }
 
-    /// Returns whether what stands here is hidden.
+    /// Returns whether the current text is hidden.
     pub(super) fn is_hidden(&self) -> bool {
         self.open.last().is_some_and(|open| open.hidden)
     }
 
-    /// Returns whether what stands here is in a `main` or `article`, and in nothing in it that
-    /// surrounds text.
+    /// Returns whether the current text is in a `main` or `article`, but not in an element there that
+    /// surrounds the main text.
     pub(super) fn is_favoured(&self) -> bool {
         let surround = self.all[self.region() as usize].surround;
         surround == Surround::No && self.open.last().is_some_and(|open| open.within)
     }
 
-    /// The number of open elements.
+    /// Returns the number of open elements.
     pub(super) fn depth(&self) -> usize {
         self.open.len()
     }
 
-    /// Opens an element. Items, rows, cells and terms end those before them.
+    /// Opens an element. An item, row, cell or term ends the one before it.
     pub(super) fn start(
         &mut self,
         name: Name,
@@ -144,9 +145,9 @@ impl Regions {
         });
     }
 
-    /// Takes a heading: an open element whose id was made from it does not surround the text for
-    /// its id. What is taken for comments or a notice, or has an id of one word, has to stand in
-    /// what holds the text.
+    /// Processes a heading. If the id of an open element is derived from the heading, the id no
+    /// longer counts as a sign of surroundings. For apparent comments or notices, or an id of one
+    /// word, this holds only within an element that contains the text.
     pub(super) fn heading(&mut self, text: &str) {
         if self.open.iter().all(|open| open.named.is_none()) {
             return;
@@ -157,7 +158,7 @@ impl Regions {
         for open in &mut self.open {
             let region = &mut self.all[open.region as usize];
             let may_be = is_in_text || (has_words && region.surround <= Surround::Named);
-            // `3 Comments` counts what readers wrote.
+            // A heading such as `3 Comments` belongs to readers' comments.
             let may_be = may_be && !(has_number && region.surround == Surround::Comments);
             if let Some((id, without)) = &open.named
                 && may_be
@@ -170,8 +171,8 @@ impl Regions {
         }
     }
 
-    /// Closes the innermost element of that name, and what is open in it. An end tag within a
-    /// cell never closes what stands around the table.
+    /// Closes the innermost element of that name, and those open within it. An end tag within a
+    /// cell never closes elements around the table.
     pub(super) fn end(&mut self, name: Name, part: Part) {
         if self.beyond > 0 {
             self.beyond -= 1;
@@ -202,7 +203,8 @@ impl Regions {
         }
     }
 
-    /// Closes down to the innermost element that `is` it, unless one that `stops` is met first.
+    /// Closes down to the innermost element that satisfies `is`, unless one that satisfies `stops`
+    /// comes first.
     fn close(&mut self, is: impl Fn(&Open) -> bool, stops: impl Fn(&Open) -> bool) {
         for at in (0..self.open.len()).rev() {
             if is(&self.open[at]) {
@@ -225,7 +227,7 @@ impl Regions {
     }
 }
 
-/// Elements whose items and terms are their own.
+/// Returns whether items and terms inside the element belong to it.
 fn is_holder(part: Part) -> bool {
     matches!(
         part,
@@ -233,7 +235,7 @@ fn is_holder(part: Part) -> bool {
     )
 }
 
-/// The role of text in an element, where it was `around` outside of it.
+/// Returns the kind of text in an element, if it is `around` outside of it.
 fn kind_in(part: Part, around: BlockKind) -> BlockKind {
     match part {
         Part::Item => BlockKind::ListItem,

@@ -6,13 +6,13 @@
 use super::text_amount::is_unspaced;
 use crate::html::name::{self, Name};
 
-/// A `ruby` element that is open.
+/// An open `ruby` element.
 #[derive(Debug)]
 pub(super) struct Ruby {
     part: RubyPart,
     /// The number of open `ruby` elements, nested ones included.
     open: u32,
-    /// The last character of its base text.
+    /// The last character of the base text.
     last: Option<char>,
     readings: String,
 }
@@ -91,7 +91,7 @@ impl Ruby {
     }
 
     /// Records base text returned by [`Ruby::base_text`].
-    pub(super) fn took_base(&mut self, text: &str) {
+    pub(super) fn record_base(&mut self, text: &str) {
         self.last = text.trim_end().chars().next_back().or(self.last);
     }
 
@@ -111,12 +111,12 @@ impl Ruby {
         }
     }
 
-    /// The readings so far.
+    /// Returns the readings so far.
     pub(super) fn readings(&self) -> &str {
         &self.readings
     }
 
-    /// The readings of the whole ruby.
+    /// Returns the readings of the whole ruby.
     pub(super) fn into_readings(self) -> String {
         self.readings
     }

@@ -1,4 +1,4 @@
-//! Elements within a line of text that change what is done with it.
+//! Inline elements that affect the text in them.
 
 use super::dates::{DateKind, DateSource};
 use super::hints::Traits;
@@ -6,44 +6,44 @@ use super::ruby::Ruby;
 use crate::html::name::{self, Name};
 use crate::html::tokenizer::Tag;
 
-/// A date as text is no longer.
+/// Maximum bytes of a date in text.
 const MAX_TIME_BYTES: usize = 80;
 
-/// The elements that are open within a line of text.
+/// The open inline elements.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
-    /// A link is open.
+    /// Whether a link is open.
     pub(super) in_link: bool,
-    /// The last thing was the end of a link.
+    /// Whether a link has just ended.
     pub(super) after_link: bool,
-    /// The last thing was a line break.
+    /// Whether there was a line break just before.
     pub(super) after_break: bool,
-    /// The element whose text is a date.
+    /// The open element whose text is a date.
     pub(super) time: Option<TimeText>,
-    /// The text that comes next is that of a `noscript`, as far as is known of it.
+    /// Whether the next text is that of a `noscript`, as far as known.
     pub(super) noscript: NoscriptText,
-    /// The ruby that is open.
+    /// The open ruby.
     pub(super) ruby: Option<Ruby>,
     /// Ruby readings to append to the current block.
     pub(super) readings: String,
     hidden: Option<Hidden>,
 }
 
-/// The text at the beginning of a `noscript`: a browser that saved a page with scripts on writes
-/// the markup in it out as text (`&lt;img src=..&gt;`), which nobody sees.
+/// The text at the beginning of a `noscript`. A browser that saves a page with scripts enabled
+/// writes its markup as text (`&lt;img src=..&gt;`), which is never shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum NoscriptText {
-    /// Other text comes next.
+    /// The next text is not in a `noscript`.
     #[default]
     No,
-    /// Its first letter has not come.
+    /// The first letter is still missing.
     Unknown,
-    /// It is markup.
+    /// The text is markup.
     Markup,
 }
 
 impl NoscriptText {
-    /// Takes the next piece of text; whether it is markup.
+    /// Processes the next piece of text. Returns whether it is markup.
     pub(super) fn is_markup(&mut self, text: &str) -> bool {
         if *self == NoscriptText::Unknown
             && let Some(first) = text.chars().find(|c| !c.is_whitespace())
@@ -57,13 +57,13 @@ impl NoscriptText {
     }
 }
 
-/// A hidden element that is no container.
+/// A hidden element that is not a container.
 #[derive(Debug)]
 struct Hidden {
     name: Name,
-    /// Elements of that name open in it, with itself.
+    /// Number of open elements of that name, including the hidden one.
     open: u32,
-    /// Containers that were open around it.
+    /// Number of containers around the element.
     depth: usize,
 }
 
@@ -102,12 +102,12 @@ impl TimeText {
 }
 
 impl Spans {
-    /// Returns whether text here is hidden.
+    /// Returns whether the current text is hidden.
     pub(super) fn is_hidden(&self) -> bool {
         self.hidden.is_some()
     }
 
-    /// A hidden element begins; `depth` containers are open.
+    /// Processes the start of a hidden element within `depth` open containers.
     pub(super) fn hide(&mut self, name: Name, depth: usize) {
         match &mut self.hidden {
             None => {
@@ -121,14 +121,14 @@ impl Spans {
         }
     }
 
-    /// An element begins; in a hidden one of the same name its end is not that one's.
+    /// Counts an element that begins within a hidden one of the same name.
     pub(super) fn open_again(&mut self, name: Name) {
         if let Some(hidden) = self.hidden.as_mut().filter(|hidden| hidden.name == name) {
             hidden.open = hidden.open.saturating_add(1);
         }
     }
 
-    /// An element ends.
+    /// Processes the end of an element.
     pub(super) fn end(&mut self, name: Name) {
         if let Some(hidden) = self.hidden.as_mut().filter(|hidden| hidden.name == name) {
             hidden.open -= 1;
@@ -138,8 +138,8 @@ impl Spans {
         }
     }
 
-    /// A block begins. It ends a hidden `p` or heading, whose end tags may be left out or are
-    /// lost, but no hidden `span` around it.
+    /// Processes the start of a block. This ends a hidden `p` or heading, whose end tag may be
+    /// missing, but not a hidden `span` around it.
     pub(super) fn end_hidden_at_block(&mut self, block: Name) {
         let ends = |hidden: &mut Hidden| {
             matches!(
@@ -158,15 +158,15 @@ impl Spans {
         self.hidden.take_if(ends);
     }
 
-    /// Containers were closed: `depth` are open still.
+    /// Ends a hidden element outside the `depth` containers that are still open.
     pub(super) fn end_hidden_above(&mut self, depth: usize) {
         self.hidden.take_if(|hidden| hidden.depth > depth);
     }
 
-    /// An element of a drawing or formula begins. Titles and descriptions of drawings, and
-    /// annotations of formulas, are not seen.
+    /// Processes the start of an element in a drawing or formula. Titles and descriptions of
+    /// drawings, and annotations of formulas, are not shown.
     pub(super) fn start_foreign(&mut self, tag: &Tag<'_>, depth: usize) {
-        let unseen = matches!(
+        let is_unseen = matches!(
             tag.name,
             name::TITLE
                 | name::DESC
@@ -179,7 +179,7 @@ impl Spans {
         if tag.self_closing {
             return;
         }
-        if unseen || Traits::of(tag).hidden {
+        if is_unseen || Traits::of(tag).hidden {
             self.hide(tag.name, depth);
         } else {
             self.open_again(tag.name);

@@ -1,5 +1,5 @@
-//! Teasers of other pages: a link with a title, and a line or two on what it leads to, several
-//! times over. They say nothing of the page that they stand on, and no name gives them away.
+//! Recognises teasers of other pages: several links with a title, each with a line or two about the
+//! target. They don't describe the page that contains them, and have no telling names.
 
 use super::block_builder::{MAX_LINKS, RawBlock};
 use super::elements::Part;
@@ -7,33 +7,34 @@ use super::hints::Favour;
 use super::model::BlockKind;
 use super::regions::Region;
 
-/// Teasers are so many at least.
+/// Minimum number of titles in a region of teasers.
 const MIN_TITLES: u64 = 3;
-/// The title of a page has so much text at least; in a `main`, which a generator may have written,
-/// where links to single names are part of the text, so much. In half words.
+/// Minimum weight of a title, in half words. It is higher in a `main`, which may be generated and
+/// often links to single names in its text.
 const MIN_TITLE: u32 = 6;
 const MIN_TITLE_IN_MAIN: u32 = 8;
-/// The text for each title is no more than this, and no paragraph of it is longer than that. In
-/// half words.
+/// Maximum weight of the text per title, and of any paragraph, in half words.
 const MAX_TEXT: u64 = 80;
 const MAX_PARAGRAPH: u64 = 160;
-/// A region with more of the text than this holds what the page is about. In percent.
+/// Maximum percentage of the text in a region of teasers. A region with more is what the page is
+/// about.
 const MAX_PART: u64 = 60;
-/// A page that would be left with less text than this is a list of other pages. In half words.
+/// Minimum weight of the text left on the page, in half words. With less, the page is a list of
+/// other pages.
 const MIN_LEFT: u64 = 200;
-/// A paragraph that a `main` goes on with. In half words.
+/// Minimum weight of a paragraph that continues the text of a `main`, in half words.
 const MIN_PARAGRAPH: u64 = 24;
 
-/// Counts of a region and of those within it.
+/// Counts of a region including those within it.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     /// Blocks that are links with a title.
     titles: u64,
-    /// Those of them that are more than the items of a list, as references are.
+    /// Titles that are more than list items, which references usually are.
     cards: u64,
-    /// Half words of running text.
+    /// Weight of running text, in half words.
     running: u64,
-    /// Blocks of it, and the half words of the longest.
+    /// Number of blocks of running text, and the weight of the longest in half words.
     lines: u64,
     longest: u64,
     code: u64,
@@ -71,7 +72,8 @@ impl Sums {
         self.code += other.code;
     }
 
-    /// Returns whether they are those of teasers, on a page with so much running text.
+    /// Returns whether these are the counts of teasers, on a page with `all` half words of running
+    /// text.
     fn are_teasers(&self, all: u64) -> bool {
         self.titles >= MIN_TITLES
             && self.cards > 0
@@ -79,14 +81,14 @@ impl Sums {
             && self.running > 0
             && self.running <= self.titles * MAX_TEXT
             && self.longest <= MAX_PARAGRAPH
-            // Without a line for every second title at least it is a list of links.
+            // With fewer lines than one per two titles, it is a list of links.
             && self.lines * 2 >= self.titles
             && self.running * 100 <= all * MAX_PART
     }
 }
 
-/// Takes the regions out of `main`, the blocks of the text in `root`, that are teasers of other
-/// pages; where `root` is a `main`, those alone that its text does not go on after.
+/// Clears the blocks in `main` (the text in `root`) that are teasers of other pages. If `root` is a
+/// `main`, only those after the end of its text.
 pub(super) fn drop_teasers(
     blocks: &[RawBlock],
     regions: &[Region],
@@ -94,8 +96,12 @@ pub(super) fn drop_teasers(
     is_inside: &[bool],
     main: &mut [bool],
 ) {
-    let told = regions[root].favour == Favour::Main;
-    let min_title = if told { MIN_TITLE_IN_MAIN } else { MIN_TITLE };
+    let is_declared = regions[root].favour == Favour::Main;
+    let min_title = if is_declared {
+        MIN_TITLE_IN_MAIN
+    } else {
+        MIN_TITLE
+    };
     let mut sums = vec![Sums::default(); regions.len()];
     for (at, block) in blocks.iter().enumerate().filter(|(at, _)| is_inside[*at]) {
         let region = block.region as usize;
@@ -125,11 +131,11 @@ pub(super) fn drop_teasers(
     };
     let last = (0..blocks.len()).rev().find(goes_on).unwrap_or(0);
     for (at, block) in blocks.iter().enumerate() {
-        main[at] &= !is_of_teasers(block) || (told && at < last);
+        main[at] &= !is_of_teasers(block) || (is_declared && at < last);
     }
 }
 
-/// Half words of a block outside of links.
+/// Returns the weight of a block outside links, in half words.
 fn running(block: &RawBlock) -> u64 {
     u64::from(block.weight.saturating_sub(block.link_weight))
 }

@@ -1,23 +1,23 @@
-//! The amount of a text.
+//! Measures the amount of text.
 
-/// Counts half words: a word counts two, a character of a script that is written without
-/// spaces counts one, which is about what it says.
+/// Counts half words. A word counts two. A character of a script without spaces counts one, which
+/// about matches its information.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Weigher {
     in_word: bool,
 }
 
 impl Weigher {
-    /// The weight that `c`, the next character, adds.
+    /// Returns the weight that the next character adds.
     #[inline]
     pub(super) fn add(&mut self, c: char) -> u32 {
-        let letter = if c.is_ascii() {
+        let is_letter = if c.is_ascii() {
             c.is_ascii_alphanumeric()
         } else {
             c.is_alphanumeric()
         };
-        if !letter {
-            // A word goes on behind an apostrophe.
+        if !is_letter {
+            // A word continues after an apostrophe.
             self.in_word &= matches!(c, '\'' | '\u{2019}');
             return 0;
         }
@@ -25,11 +25,11 @@ impl Weigher {
             self.in_word = false;
             return 1;
         }
-        let begins = !std::mem::replace(&mut self.in_word, true);
-        if begins { 2 } else { 0 }
+        let is_first = !std::mem::replace(&mut self.in_word, true);
+        if is_first { 2 } else { 0 }
     }
 
-    /// The weight that characters of ASCII add, as [`Weigher::add`] gives it.
+    /// Returns the weight that ASCII characters add, equal to that of [`Weigher::add`].
     pub(super) fn add_ascii(&mut self, text: &[u8]) -> u32 {
         let mut words = 0;
         for byte in text {
@@ -41,7 +41,7 @@ impl Weigher {
     }
 }
 
-/// Returns whether `c` is of a script that puts no space between words: Thai, Lao, Burmese, Khmer,
+/// Returns whether `c` is of a script without spaces between words: Thai, Lao, Burmese, Khmer,
 /// Chinese, Japanese, Yi.
 pub(super) fn is_unspaced(c: char) -> bool {
     matches!(c,
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_words_count_two_and_unspaced_characters_one() {
+    fn words_count_two_and_unspaced_characters_one() {
         assert_eq!(weigh(""), 0);
         assert_eq!(weigh("Two words."), 4);
         assert_eq!(weigh("don't l\u{2019}eau 3.5"), 8);

@@ -1,11 +1,11 @@
-//! The tokens of CSS (CSS Syntax Level 3, section 4), as far as they lead to addresses.
+//! The tokens of CSS (CSS Syntax Level 3, section 4) that lead to addresses.
 
 use std::borrow::Cow;
 
-use super::Found;
+use super::CssAddress;
 use crate::text::is_space;
 
-/// The kind of text.
+/// The kind of CSS text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Sheet,
@@ -13,15 +13,15 @@ pub(super) enum Place {
     Declarations,
 }
 
-/// Walks over CSS once, forwards, and gives the addresses in it.
+/// Walks over CSS once, forwards, and yields the addresses in it.
 pub(super) struct Scan<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
     place: Place,
-    /// Blocks and functions that are open, outermost first.
+    /// The open blocks and functions, outermost first.
     open: Vec<Open>,
-    /// The at-rule at hand, and how many blocks were open when it began.
+    /// The current at-rule, and the number of blocks that were open when it began.
     rule: Option<(Rule, usize)>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Scan<'a> {
 enum Open {
     Curly,
     Square,
-    /// Parentheses, or a function whose strings are no addresses.
+    /// Parentheses, or a function whose strings are not addresses.
     Paren,
     /// `url(` or `src(` before its string.
     Url,
@@ -37,12 +37,12 @@ enum Open {
     Images,
 }
 
-/// At-rules in which an address means something else.
+/// At-rules in which an address has another meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     /// `@import`, before its address.
     Import,
-    /// `@namespace` and such: what looks like an address is none.
+    /// `@namespace` and the like, which contain no addresses.
     Mute,
 }
 
@@ -58,16 +58,20 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Bytes that were walked over.
+    /// Returns the current offset.
     pub(super) fn position(&self) -> usize {
         self.at
     }
 
-    /// Takes one token; gives the address that it is.
-    fn token(&mut self, first: u8) -> Option<Found<'a>> {
+    /// Consumes one token. Returns its address, if it is one.
+    fn token(&mut self, first: u8) -> Option<CssAddress<'a>> {
         match first {
             b'/' if self.peek(1) == Some(b'*') => self.comment(),
-            b'"' | b'\'' => return self.string(first).and_then(|text| self.took_string(text)),
+            b'"' | b'\'' => {
+                return self
+                    .string(first)
+                    .and_then(|text| self.string_address(text));
+            }
             b'#' => {
                 self.at += 1;
                 if self.peek(0).is_some_and(is_name) || self.is_escape(0) {
@@ -109,7 +113,7 @@ impl<'a> Scan<'a> {
         self.at += 1;
     }
 
-    /// A closing bracket ends what was opened last, if that is its kind, and else nothing.
+    /// Processes a closing bracket, which ends the last opened block if the kinds match.
     fn end(&mut self, is_kind: impl Fn(Open) -> bool) {
         self.at += 1;
         if self.open.last().copied().is_some_and(is_kind) {
@@ -121,10 +125,10 @@ impl<'a> Scan<'a> {
     }
 
     fn at_rule(&mut self, name: &str) {
-        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        let is = |keyword: &str| name.eq_ignore_ascii_case(keyword);
         // An `@import` within a block is invalid.
-        let at_top = self.place == Place::Sheet && self.open.is_empty();
-        let rule = if is("import") && at_top {
+        let is_top_level = self.place == Place::Sheet && self.open.is_empty();
+        let rule = if is("import") && is_top_level {
             Rule::Import
         } else if is("import") || is("namespace") || is("charset") {
             Rule::Mute
@@ -140,21 +144,23 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The address that a string is, where it stands.
-    fn took_string(&mut self, text: Cow<'a, str>) -> Option<Found<'a>> {
-        let import = matches!(self.rule, Some((Rule::Import, depth)) if depth == self.open.len());
+    /// Returns the address that a string at this place is.
+    fn string_address(&mut self, text: Cow<'a, str>) -> Option<CssAddress<'a>> {
+        let is_import =
+            matches!(self.rule, Some((Rule::Import, depth)) if depth == self.open.len());
         match self.open.last_mut() {
-            _ if import => {}
-            // Behind its string, `url(` holds modifiers only.
+            _ if is_import => {}
+            // After its string, `url(` only contains modifiers.
             Some(open) if *open == Open::Url => *open = Open::Paren,
             Some(Open::Images) => {}
             _ => return None,
         }
-        self.took_address(text)
+        self.record_address(text)
     }
 
-    /// The first address of an `@import` is a style sheet; what follows are its conditions.
-    fn took_address(&mut self, address: Cow<'a, str>) -> Option<Found<'a>> {
+    /// Records an address. The first one of an `@import` is a style sheet; the rest of the rule is
+    /// conditions.
+    fn record_address(&mut self, address: Cow<'a, str>) -> Option<CssAddress<'a>> {
         let is_import = match &mut self.rule {
             None => false,
             Some((Rule::Mute, _)) => return None,
@@ -163,16 +169,16 @@ impl<'a> Scan<'a> {
                 true
             }
         };
-        Some(Found { address, is_import })
+        Some(CssAddress { address, is_import })
     }
 
-    /// A name, a function or a URL: "consume an ident-like token".
-    fn word(&mut self) -> Option<Found<'a>> {
+    /// Consumes a name, a function or a URL: "consume an ident-like token".
+    fn word(&mut self) -> Option<CssAddress<'a>> {
         let name = self.name();
         if self.peek(0) != Some(b'(') {
             return None;
         }
-        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        let is = |keyword: &str| name.eq_ignore_ascii_case(keyword);
         if !is("url") {
             self.begin(if is("src") {
                 Open::Url
@@ -190,10 +196,10 @@ impl<'a> Scan<'a> {
         }
         self.open.pop();
         let address = self.bare_url()?;
-        self.took_address(address)
+        self.record_address(address)
     }
 
-    /// The rest of a URL without quotes: "consume a url token".
+    /// Consumes the rest of a URL without quotes: "consume a url token".
     fn bare_url(&mut self) -> Option<Cow<'a, str>> {
         let mut parts = Parts::from(self.at);
         while let Some(byte) = self.peek(0) {
@@ -235,7 +241,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A string; nothing where a line ends before it does.
+    /// Consumes a string. `None` if the line ends first.
     fn string(&mut self, quote: u8) -> Option<Cow<'a, str>> {
         self.at += 1;
         let mut parts = Parts::from(self.at);
@@ -276,7 +282,7 @@ impl<'a> Scan<'a> {
         parts.end(self.text, self.at)
     }
 
-    /// A number and its unit, which may look like a name.
+    /// Consumes a number and its unit, which may look like a name.
     fn number(&mut self) {
         self.at += 1;
         while matches!(self.peek(0), Some(b'0'..=b'9' | b'.')) {
@@ -300,24 +306,24 @@ impl<'a> Scan<'a> {
         let digits = self.rest().iter().take(6);
         let digits = digits.take_while(|byte| byte.is_ascii_hexdigit()).count();
         let mut buffer = [0; 4];
-        let meant = if digits > 0 {
+        let character = if digits > 0 {
             let code = u32::from_str_radix(&self.text[self.at..self.at + digits], 16);
             self.at += digits;
             if !self.skip_newline() && self.peek(0).is_some_and(is_space) {
                 self.at += 1;
             }
-            let meant = code.ok().filter(|code| *code != 0).and_then(char::from_u32);
-            meant.unwrap_or(char::REPLACEMENT_CHARACTER)
+            let character = code.ok().filter(|code| *code != 0).and_then(char::from_u32);
+            character.unwrap_or(char::REPLACEMENT_CHARACTER)
         } else {
-            let meant = self.text[self.at..].chars().next();
-            self.at += meant.map_or(0, char::len_utf8);
-            meant.unwrap_or(char::REPLACEMENT_CHARACTER)
+            let character = self.text[self.at..].chars().next();
+            self.at += character.map_or(0, char::len_utf8);
+            character.unwrap_or(char::REPLACEMENT_CHARACTER)
         };
-        parts.skip(self.text, start, meant.encode_utf8(&mut buffer));
+        parts.skip(self.text, start, character.encode_utf8(&mut buffer));
         parts.resume(self.at);
     }
 
-    /// Skips one end of a line, if there is one.
+    /// Skips one line end, if there is one. Returns whether there was.
     fn skip_newline(&mut self) -> bool {
         let bytes = match self.rest() {
             [b'\r', b'\n', ..] => 2,
@@ -347,17 +353,17 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// "Would start a number", behind a sign or with a dot.
+    /// "Would start a number", after a sign or with a dot.
     fn starts_number(&self) -> bool {
-        let digit = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_digit());
+        let is_digit = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_digit());
         match (self.peek(0), self.peek(1)) {
-            (Some(b'.'), next) => digit(next),
-            (_, Some(b'.')) => digit(self.peek(2)),
-            (_, next) => digit(next),
+            (Some(b'.'), next) => is_digit(next),
+            (_, Some(b'.')) => is_digit(self.peek(2)),
+            (_, next) => is_digit(next),
         }
     }
 
-    /// Returns whether a backslash stands there that escapes something.
+    /// Returns whether there is a backslash that escapes something.
     fn is_escape(&self, ahead: usize) -> bool {
         self.peek(ahead) == Some(b'\\')
             && !matches!(self.peek(ahead + 1), Some(b'\n' | b'\r' | 0x0c))
@@ -373,20 +379,19 @@ impl<'a> Scan<'a> {
 }
 
 impl<'a> Iterator for Scan<'a> {
-    type Item = Found<'a>;
+    type Item = CssAddress<'a>;
 
-    fn next(&mut self) -> Option<Found<'a>> {
+    fn next(&mut self) -> Option<CssAddress<'a>> {
         while let Some(first) = self.peek(0) {
-            if let Some(found) = self.token(first) {
-                return Some(found);
+            if let Some(address) = self.token(first) {
+                return Some(address);
             }
         }
         None
     }
 }
 
-/// Text that is taken from its source piece by piece, and as it stands where nothing in it
-/// is escaped.
+/// Collects text from its source, copying it only if something in it is escaped.
 struct Parts {
     done: Option<String>,
     from: usize,
@@ -400,7 +405,7 @@ impl Parts {
         }
     }
 
-    /// Takes what stands before `to`, and `instead` of what stands there.
+    /// Takes the text before `to`, and `instead` of the text there.
     fn skip(&mut self, text: &str, to: usize, instead: &str) {
         let done = self.done.get_or_insert_default();
         done.push_str(&text[self.from..to]);
@@ -420,7 +425,7 @@ impl Parts {
     }
 }
 
-/// Bytes of letters beyond ASCII are all part of names; NUL is read as U+FFFD.
+/// Non-ASCII bytes are all part of names; NUL is read as U+FFFD.
 fn starts_name(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80 || byte == 0
 }

@@ -2,7 +2,7 @@
 
 use crate::text::is_space;
 
-/// The kind of document that a pattern tells.
+/// The kind of document that a pattern identifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Media {
     Pdf,
@@ -15,7 +15,7 @@ pub(super) enum Media {
     Archive,
 }
 
-/// Bytes at the start of a document; where the mask has a 0, any byte may stand.
+/// Bytes at the start of a document. A 0 in the mask allows any byte.
 struct Pattern {
     bytes: &'static [u8],
     mask: &'static [u8],
@@ -32,7 +32,7 @@ const fn exact(bytes: &'static [u8], media: Media, media_type: &'static str) -> 
     }
 }
 
-/// Four bytes of any value, such as a length, within a pattern of twelve or more.
+/// A mask for four bytes of any value, such as a length, within a pattern of twelve or more.
 const RIFF: &[u8] = b"\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff";
 const RIFF_WEBP: &[u8] = b"\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff\xff\xff";
 
@@ -55,7 +55,7 @@ const PATTERNS: &[Pattern] = &[
     },
     exact(b"\x89PNG\r\n\x1a\n", Media::Image, "image/png"),
     exact(b"\xff\xd8\xff", Media::Image, "image/jpeg"),
-    // Beyond the standard: TIFF, in both orders of its bytes.
+    // Beyond the standard: TIFF, in both byte orders.
     exact(b"II*\0", Media::Image, "image/tiff"),
     exact(b"MM\0*", Media::Image, "image/tiff"),
     Pattern {
@@ -94,7 +94,7 @@ const PATTERNS: &[Pattern] = &[
         Media::Archive,
         "application/x-rar-compressed",
     ),
-    // Beyond the standard: bzip2, xz, 7z, zstd, programs of Unix and of Java.
+    // Beyond the standard: bzip2, xz, 7z, zstd, Unix and Java executables.
     exact(b"BZh", Media::Archive, "application/x-bzip2"),
     exact(b"\xfd7zXZ\0", Media::Archive, "application/x-xz"),
     exact(
@@ -107,13 +107,13 @@ const PATTERNS: &[Pattern] = &[
     exact(b"\xca\xfe\xba\xbe", Media::Archive, "application/java-vm"),
 ];
 
-/// The media that `first` begins as. Where a pattern is made of letters alone, only the bytes
-/// behind it tell it from text: see [`is_binary`].
+/// Returns the kind of media that `first` begins as. If a pattern consists of letters, only later
+/// bytes distinguish it from text: see [`is_binary`].
 pub(super) fn media(first: &[u8]) -> Option<Media> {
     typed_media(first).map(|(media, _)| media)
 }
 
-/// The same with its media type.
+/// Returns the kind of media with its media type.
 pub(super) fn typed_media(first: &[u8]) -> Option<(Media, &'static str)> {
     let fits = |pattern: &&Pattern| {
         let head = first.get(..pattern.bytes.len());
@@ -124,19 +124,19 @@ pub(super) fn typed_media(first: &[u8]) -> Option<(Media, &'static str)> {
             })
         })
     };
-    let found = PATTERNS.iter().find(fits);
-    let found = found.map(|pattern| (pattern.media, pattern.media_type));
-    found.or_else(|| Some((Media::Stream, mp4(first)?)))
+    let pattern = PATTERNS.iter().find(fits);
+    let media = pattern.map(|pattern| (pattern.media, pattern.media_type));
+    media.or_else(|| Some((Media::Stream, mp4(first)?)))
 }
 
-/// "Matches the signature for MP4" (section 6.2.1), by its major brand and those beside it;
-/// pictures in the same container (AVIF, HEIC) too.
+/// "Matches the signature for MP4" (section 6.2.1), by the major and compatible brands. Also covers
+/// images in the same container (AVIF, HEIC).
 fn mp4(first: &[u8]) -> Option<&'static str> {
     let Some(&[a, b, c, d, b'f', b't', b'y', b'p', ref brands @ ..]) = first.get(..) else {
         return None;
     };
     let length = u32::from_be_bytes([a, b, c, d]) as usize;
-    let boxed = length.is_multiple_of(4) && length >= 12 && length <= first.len();
+    let is_box = length.is_multiple_of(4) && length >= 12 && length <= first.len();
     let brands = brands.get(..length.saturating_sub(8)).unwrap_or_default();
     let of_brand = |brand: &[u8]| match brand {
         b"avif" => Some("image/avif"),
@@ -145,25 +145,24 @@ fn mp4(first: &[u8]) -> Option<&'static str> {
         [b'm', b'p', b'4', _] | b"isom" => Some("video/mp4"),
         _ => None,
     };
-    // The four bytes behind the major brand are its version.
+    // The four bytes after the major brand are its version.
     let mut brands = brands.chunks_exact(4).enumerate();
     brands
         .find_map(|(place, brand)| of_brand(brand).filter(|_| place != 1))
-        .filter(|_| boxed)
+        .filter(|_| is_box)
 }
 
-/// Returns whether `first` holds bytes that no text has (section 3, "binary data byte"), save those
-/// of UTF-16.
+/// Returns whether `first` contains binary data bytes (section 3), except those of UTF-16.
 pub(super) fn is_binary(first: &[u8]) -> bool {
-    let wide = first.starts_with(b"\xfe\xff")
+    let is_wide = first.starts_with(b"\xfe\xff")
         || first.starts_with(b"\xff\xfe")
         || crate::charset_guess::utf_16_without_mark(first).is_some();
-    let binary = |byte: &u8| matches!(byte, 0..=0x08 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
-    !wide && first.iter().any(binary)
+    let is_binary_byte = |byte: &u8| matches!(byte, 0..=0x08 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
+    !is_wide && first.iter().any(is_binary_byte)
 }
 
-/// Section 7.1, the rows for HTML; beyond it, a space of any kind ends a name, and UTF-16 is
-/// read.
+/// Checks the rows for HTML in section 7.1. Beyond the standard, any white space ends a name, and
+/// UTF-16 is decoded.
 pub(super) fn begins_as_html(first: &[u8]) -> bool {
     const BEGINNINGS: [&[u8]; 16] = [
         b"<!DOCTYPE HTML",
@@ -192,10 +191,10 @@ pub(super) fn begins_as_html(first: &[u8]) -> bool {
                 .get(beginning.len())
                 .is_some_and(|&byte| byte == b'>' || is_space(byte))
     };
-    first.starts_with(b"<!--") && !is_xml_behind_comment(&text) || BEGINNINGS.iter().any(begins)
+    first.starts_with(b"<!--") && !is_xml_after_comment(&text) || BEGINNINGS.iter().any(begins)
 }
 
-/// A comment begins a page, and also some feeds and sitemaps.
-fn is_xml_behind_comment(text: &str) -> bool {
+/// Returns whether text that begins with a comment is a feed or a sitemap rather than a page.
+fn is_xml_after_comment(text: &str) -> bool {
     super::root::root_of(text.as_bytes()).is_some()
 }

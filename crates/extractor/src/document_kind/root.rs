@@ -1,4 +1,4 @@
-//! The root element of an XML document, found in its first bytes.
+//! Finds the root element of an XML document in its first bytes.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,12 @@ use encoding_rs::{Encoding, UTF_8};
 
 use crate::charset_guess::utf_16_without_mark;
 
-/// The kind of document that its root element tells.
+/// The kind of document that a root element indicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Root {
-    /// `html`, whatever its namespace
+    /// `html` in any namespace
     Html,
-    /// `html` of the namespace of XHTML
+    /// `html` in the XHTML namespace
     Xhtml,
     /// `urlset` or `sitemapindex`
     Sitemap,
@@ -23,16 +23,17 @@ pub(super) enum Root {
     Other,
 }
 
-/// The root element of what begins with `first`; `None` where that is no XML: "distinguishing
-/// if a resource is a feed or HTML" (MIME Sniffing Standard, section 7.3), with other roots.
-/// Text without an XML declaration is XML only if its root is that of a sitemap or a feed.
+/// Returns the root element of a document that begins with `first`. `None` if that is not XML:
+/// "distinguishing if a resource is a feed or HTML" (MIME Sniffing Standard, section 7.3), with
+/// other roots. Text without an XML declaration is XML only if its root is that of a sitemap or a
+/// feed.
 pub(super) fn root_of(first: &[u8]) -> Option<Root> {
-    let declared = text_of(first).trim_start().starts_with("<?xml");
+    let is_declared = text_of(first).trim_start().starts_with("<?xml");
     root_of_xml(first)
-        .filter(|root| declared || matches!(root, Root::Sitemap | Root::Rss | Root::Atom))
+        .filter(|root| is_declared || matches!(root, Root::Sitemap | Root::Rss | Root::Atom))
 }
 
-/// The root element of what begins with `first` and is XML by its type.
+/// Returns the root element of a document that begins with `first` and has an XML type.
 pub(super) fn root_of_xml(first: &[u8]) -> Option<Root> {
     let text = text_of(first);
     let mut rest: &str = &text;
@@ -41,7 +42,7 @@ pub(super) fn root_of_xml(first: &[u8]) -> Option<Root> {
         let end = match rest.as_bytes().first()? {
             b'!' if rest.starts_with("!--") => "-->",
             b'?' => "?>",
-            // A DOCTYPE may hold declarations in brackets.
+            // A DOCTYPE may contain declarations in brackets.
             b'!' if rest.find('[') < rest.find('>') && rest.contains('[') => "]>",
             b'!' => ">",
             _ => break,
@@ -49,15 +50,18 @@ pub(super) fn root_of_xml(first: &[u8]) -> Option<Root> {
         rest = rest.split_once(end)?.1;
     }
     let end = rest.find(|c: char| c.is_ascii_whitespace() || matches!(c, '>' | '/'));
-    let (name, behind) = rest.split_at(end?);
+    let (name, rest_of_tag) = rest.split_at(end?);
     let local = name.split_once(':').map_or(name, |(_, local)| local);
     Some(match local {
-        "html" if behind.contains("http://www.w3.org/1999/xhtml") => Root::Xhtml,
+        "html" if rest_of_tag.contains("http://www.w3.org/1999/xhtml") => Root::Xhtml,
         "html" | "HTML" => Root::Html,
         "urlset" | "sitemapindex" => Root::Sitemap,
         "rss" => Root::Rss,
         "feed" => Root::Atom,
-        "RDF" if behind.contains("//purl.org/rss/1.0/") || behind.contains("/rdf/simple/0.9/") => {
+        "RDF"
+            if rest_of_tag.contains("//purl.org/rss/1.0/")
+                || rest_of_tag.contains("/rdf/simple/0.9/") =>
+        {
             Root::Rss
         }
         "svg" => Root::Svg,
@@ -65,7 +69,7 @@ pub(super) fn root_of_xml(first: &[u8]) -> Option<Root> {
     })
 }
 
-/// First bytes as text.
+/// Decodes the first bytes.
 pub(super) fn text_of(first: &[u8]) -> Cow<'_, str> {
     let (encoding, skip) = Encoding::for_bom(first)
         .unwrap_or_else(|| (utf_16_without_mark(first).unwrap_or(UTF_8), 0));

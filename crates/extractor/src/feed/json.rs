@@ -18,14 +18,14 @@ pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
         limits,
     };
     let mut parser = serde_json::Deserializer::from_str(text);
-    let ended = Whole(&into).deserialize(&mut parser);
+    let result = Whole(&into).deserialize(&mut parser);
     let feed = into.feed.into_inner();
-    if let Err(error) = ended {
-        let what = match error.is_eof() {
+    if let Err(error) = result {
+        let oddity = match error.is_eof() {
             true => DocumentOddityKind::EndsEarly,
             false => DocumentOddityKind::BrokenJson,
         };
-        note(&mut feed.oddities, what, error.line() as u64);
+        note(&mut feed.oddities, oddity, error.line() as u64);
     }
     if feed.kind == FeedKind::Unknown {
         note(&mut feed.oddities, DocumentOddityKind::NotAFeed, 1);
@@ -33,7 +33,7 @@ pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
     }
 }
 
-/// The feed into which what is read goes at once, so that it stays when the document breaks later.
+/// Stores the parsed parts at once, so that they survive a later syntax error.
 struct Into<'a, 'f> {
     feed: RefCell<&'f mut Feed>,
     limits: &'a Limits,
@@ -66,8 +66,8 @@ impl Into<'_, '_> {
                 .filter_map(|attachment| self.url(attachment.url.as_str()))
                 .collect(),
         };
-        let kept = self.feed.borrow_mut().keep(entry, self.limits);
-        if !kept {
+        let is_kept = self.feed.borrow_mut().keep(entry, self.limits);
+        if !is_kept {
             note(
                 &mut self.feed.borrow_mut().oddities,
                 DocumentOddityKind::EntriesFull,
@@ -132,7 +132,7 @@ impl<'de> Visitor<'de> for Whole<'_, '_, '_> {
     }
 }
 
-/// The entries. Each is kept or forgotten before the next is read.
+/// The entries. Each is kept or dropped before the next one is read.
 struct Items<'i, 'a, 'f>(&'i Into<'a, 'f>);
 
 impl<'de> DeserializeSeed<'de> for Items<'_, '_, '_> {
@@ -191,13 +191,13 @@ impl<'de> Deserialize<'de> for Attachments {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Attachments, A::Error> {
-                let mut kept = Vec::new();
+                let mut attachments = Vec::new();
                 while let Option::Some(attachment) = all.next_element::<Attachment>()? {
-                    if kept.len() < MAX_ENCLOSURES {
-                        kept.push(attachment);
+                    if attachments.len() < MAX_ENCLOSURES {
+                        attachments.push(attachment);
                     }
                 }
-                Ok(Attachments(kept))
+                Ok(Attachments(attachments))
             }
 
             fn visit_unit<E>(self) -> Result<Attachments, E> {
@@ -208,7 +208,7 @@ impl<'de> Deserialize<'de> for Attachments {
     }
 }
 
-/// A string; a number where a string should stand; empty for all else.
+/// A string, or a number in its place. Empty for any other value.
 #[derive(Default)]
 struct Word(String);
 

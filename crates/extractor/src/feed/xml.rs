@@ -1,4 +1,4 @@
-//! Feeds in XML: RSS 2.0, RSS 1.0 and Atom, read by one walk, since feeds mix their words.
+//! XML feeds: RSS 2.0, RSS 1.0 and Atom, read by one walk, because feeds mix their vocabularies.
 
 use super::{
     Feed, FeedEntry, FeedKind, FeedUrl, MAX_ENCLOSURES, MAX_HINT_BYTES, MAX_NEXT_PAGES, address,
@@ -39,15 +39,15 @@ pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
     feed.oddities.extend(oddities);
 }
 
-/// The meaning of the text at hand.
+/// The meaning of the current text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Title,
-    /// The address, where it is text: RSS.
+    /// The address as text, in RSS.
     Link,
     /// The id of an Atom entry.
     Id,
-    /// The id of an RSS entry, and whether it is its address too.
+    /// The id of an RSS entry, and whether it is also the address.
     Guid {
         is_address: bool,
     },
@@ -59,38 +59,39 @@ struct Walk<'a> {
     xml: Xml<'a>,
     limits: &'a Limits,
     feed: &'a mut Feed,
-    /// The entry that is open, and the depth of its element.
+    /// The open entry, and the depth of its element.
     entry: Option<(FeedEntry, usize)>,
-    /// The depth of the element whose children speak of the whole feed.
+    /// The depth of the element whose children describe the whole feed.
     outlined: Option<usize>,
     field: Option<(Field, usize)>,
     value: String,
 }
 
 impl Walk<'_> {
-    /// Takes a start tag; false where the document is no feed, or there is no more room.
+    /// Processes a start tag. Returns false if the document is not a feed, or there is no more
+    /// room.
     fn start(&mut self, tag: &Tag<'_>) -> bool {
         let depth = self.xml.depth();
         if depth == 1 {
             return self.root(tag);
         }
-        let core = matches!(tag.space, Space::None | Space::Atom);
-        if core && matches!(tag.name(), "item" | "entry") {
-            // One that was never ended ends where the next begins.
+        let is_core = matches!(tag.space, Space::None | Space::Atom);
+        if is_core && matches!(tag.name(), "item" | "entry") {
+            // An entry without an end tag ends where the next one begins.
             self.finish_entry();
             if self.feed.entries.len() >= self.limits.feed_entries {
                 self.xml.note(DocumentOddityKind::EntriesFull);
                 return false;
             }
             let entry = FeedEntry {
-                // An item of RSS 1.0 is named by what it is about.
+                // An item of RSS 1.0 is identified by `rdf:about`.
                 id: tag.short_attribute("rdf:about", self.limits.href_bytes),
                 ..FeedEntry::default()
             };
             self.entry = Some((entry, depth));
             return true;
         }
-        if depth == 2 && core && tag.name() == "channel" {
+        if depth == 2 && is_core && tag.name() == "channel" {
             self.outlined = Some(depth);
             return true;
         }
@@ -118,7 +119,7 @@ impl Walk<'_> {
         true
     }
 
-    /// Takes a child of an entry or of what speaks of the feed.
+    /// Processes a child of an entry or of the element that describes the feed.
     fn child(&mut self, tag: &Tag<'_>, depth: usize) {
         let field = match (tag.space, tag.name()) {
             (Space::None | Space::Atom, "link") if self.is_atom_link(tag) => {
@@ -156,7 +157,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A link of Atom has its address in an attribute, also where it stands in RSS.
+    /// Returns whether a link has its address in an attribute, as in Atom, also when used in RSS.
     fn is_atom_link(&self, tag: &Tag<'_>) -> bool {
         tag.space == Space::Atom || tag.attribute("href").is_some()
     }
@@ -199,7 +200,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Content of Atom that lies elsewhere, of an entry without another address.
+    /// Records the address of external Atom content, for an entry without another address.
     fn content_elsewhere(&mut self, tag: &Tag<'_>) {
         let url = tag.attribute("src").and_then(|src| self.url(&src));
         if let (Some((entry, _)), Some(url)) = (&mut self.entry, url) {
@@ -208,14 +209,14 @@ impl Walk<'_> {
     }
 
     fn text(&mut self, text: &str) {
-        // Titles of Atom may be XHTML: the text of the elements within counts too.
-        let within = match self.field {
+        // Atom titles may be XHTML: the text of inner elements counts too.
+        let is_within = match self.field {
             Some((Field::Title, depth)) => self.xml.depth() >= depth,
             Some((_, depth)) => self.xml.depth() == depth,
             None => false,
         };
-        let most = self.limits.href_bytes.max(self.limits.title_bytes);
-        if within && self.value.len() <= most {
+        let max_bytes = self.limits.href_bytes.max(self.limits.title_bytes);
+        if is_within && self.value.len() <= max_bytes {
             self.value.push_str(text);
         }
     }
@@ -266,13 +267,13 @@ impl Walk<'_> {
         self.value = value;
     }
 
-    /// Takes an address that is text; it outweighs an id that is one too.
+    /// Records an address given as text, which overrides one taken from an id.
     fn link(&mut self, value: &str) {
         let Some(url) = self.url(value) else { return };
         match &mut self.entry {
             Some((entry, _)) => {
-                let from_id = |known: &FeedUrl| entry.id.as_deref() == Some(&known.href);
-                if entry.url.as_ref().is_none_or(from_id) {
+                let is_from_id = |other: &FeedUrl| entry.id.as_deref() == Some(&other.href);
+                if entry.url.as_ref().is_none_or(is_from_id) {
                     entry.url = Some(url);
                 }
             }

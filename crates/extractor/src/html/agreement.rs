@@ -1,4 +1,4 @@
-//! Our tokenizer beside html5ever's: consumers learn the same from both.
+//! Compares our tokenizer with html5ever's: consumers must see the same from both.
 
 use std::cell::RefCell;
 
@@ -18,16 +18,16 @@ use super::tokenizer::{AttributeList, Attributes, Mode, Tag, Text};
 use crate::content::{ContentLimits, PageContext};
 use crate::limits::Limits;
 
-/// Attributes of a tag that all readers take here.
+/// Maximum attributes of a tag in these comparisons.
 const MAX_ATTRIBUTES: usize = 100_000;
 
-/// Writes down what a page holds: each tag with its attributes, and the text between tags.
+/// Records the contents of a page: each tag with its attributes, and the text between tags.
 #[derive(Debug, Default)]
 pub(super) struct Recorder(pub(super) Vec<Seen>);
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// A tag: its name, with a slash for an end tag, and its attributes.
+    /// A tag: the name, with a slash for an end tag, and the attributes.
     Tag(String, Vec<(String, String)>),
     Text(String),
 }
@@ -42,7 +42,8 @@ impl Recorder {
         let mut attributes: Vec<_> = first
             .map(|one| (written(one.name()), one.value().to_owned()))
             .collect();
-        // Names that differ by a NUL, which is read as U+FFFD, are one name. Nobody asks for it.
+        // Names that differ only by a NUL, which is read as U+FFFD, are one name. No consumer looks
+        // for it.
         attributes.sort_by(|one, other| one.0.cmp(&other.0));
         attributes.dedup_by(|later, first| later.0 == first.0);
         let name = format!("{slash}{}", written(name.unwrap_or_default()));
@@ -67,7 +68,7 @@ impl Consumer for Recorder {
     }
 }
 
-/// Hands the tokens of html5ever on as if they were ours.
+/// Passes html5ever's tokens on as if they were ours.
 struct Reference<C>(RefCell<Walk<C>>);
 
 impl<C: Consumer> TokenSink for Reference<C> {
@@ -118,7 +119,7 @@ impl<C: Consumer> TokenSink for Reference<C> {
     }
 }
 
-/// The consumer, which has seen all that html5ever finds in `html`.
+/// Returns the consumer after it has seen html5ever's tokens of `html`.
 fn by_html5ever<C: Consumer>(html: &str, consumer: C) -> C {
     let options = TokenizerOpts {
         discard_bom: false,
@@ -133,13 +134,13 @@ fn by_html5ever<C: Consumer>(html: &str, consumer: C) -> C {
     tokenizer.sink.0.into_inner().consumer
 }
 
-/// The consumer, which has seen all that we find in `html`.
+/// Returns the consumer after it has seen our tokens of `html`.
 fn by_ours<C: Consumer>(html: &str, consumer: C) -> C {
     walk_html(&with_line_feeds(html.into()), MAX_ATTRIBUTES, consumer)
 }
 
-/// All that both readers learn of a page, oddities and their lines apart.
-fn findings(html: &str, read: impl Fn(&str, Both) -> Both) -> [String; 2] {
+/// Returns the results of both readers for a page, without oddities.
+fn results(html: &str, read: impl Fn(&str, Both) -> Both) -> [String; 2] {
     let content = crate::content::ContentReader::new(&ContentLimits::default());
     let (page, content) = read(html, (PageReader::new(&Limits::default()), content));
     let (mut page, mut content) = (page.finish(""), content.finish(&PageContext::default(), ""));
@@ -150,10 +151,10 @@ fn findings(html: &str, read: impl Fn(&str, Both) -> Both) -> [String; 2] {
 
 type Both = (PageReader, crate::content::ContentReader);
 
-/// Compares tokens, and what is made of them.
+/// Compares the tokens, and the results of reading them.
 ///
 /// # Panics
-/// Where the two differ.
+/// If the two differ.
 pub(crate) fn compare(html: &str) {
     assert_eq!(
         by_ours(html, Recorder::default()).0,
@@ -161,8 +162,8 @@ pub(crate) fn compare(html: &str) {
         "{html:?}"
     );
     assert_eq!(
-        findings(html, by_ours),
-        findings(html, by_html5ever),
+        results(html, by_ours),
+        results(html, by_html5ever),
         "{html:?}"
     );
 }
@@ -177,7 +178,7 @@ mod tests {
 
     use super::compare;
 
-    /// Parts of pages that bring a tokenizer into each of its states.
+    /// Parts of pages that put a tokenizer into each of its states.
     const PARTS: &[&str] = &[
         "<",
         ">",
@@ -288,7 +289,7 @@ mod tests {
         vec(prop::sample::select(PARTS), 0..40).prop_map(|parts| parts.concat())
     }
 
-    /// A page of ordinary make, some of its characters changed, doubled or left out.
+    /// An ordinary page with some characters changed, doubled or removed.
     fn mutated() -> impl Strategy<Value = String> {
         const PAGE: &str = "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>A &amp; b</title>\
         <base href='/x/'><link rel=\"canonical\" href=\"/c?a=1&amp;b=2\"><style>a{b:url(c)}</style>\
@@ -316,20 +317,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ours_tag_soup_gives_the_tokens_of_html5ever(html in soup()) {
+        fn tag_soup_gives_the_tokens_of_html5ever(html in soup()) {
             compare(&html);
         }
 
         #[test]
-        fn ours_mutated_pages_give_the_tokens_of_html5ever(html in mutated()) {
+        fn mutated_pages_give_the_tokens_of_html5ever(html in mutated()) {
             compare(&html);
         }
     }
 
     #[test]
     #[ignore = "needs openjdk's and Python's documentation: cargo xtask test sets it up"]
-    fn ours_real_pages_give_the_tokens_of_html5ever() {
-        // A twelfth of the pages finds what differs in many, within the gate's time.
+    fn real_pages_give_the_tokens_of_html5ever() {
+        // A twelfth of the pages finds frequent differences within the gate's time.
         let step = match std::env::var_os("CRAWL_WHOLE_CORPUS") {
             Some(_) => 1,
             None => 12,
@@ -350,7 +351,7 @@ mod tests {
         assert!(compared >= 10_000 / step, "{compared} pages");
     }
 
-    /// The files of HTML beneath `folder`, in order of their names.
+    /// Collects the HTML files below `folder`, ordered by name.
     fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
         let entries = std::fs::read_dir(folder).unwrap();
         let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();

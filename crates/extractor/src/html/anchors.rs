@@ -1,4 +1,4 @@
-//! The places in a page that a fragment can lead to.
+//! The places in a page that a fragment can refer to.
 
 use std::collections::HashSet;
 
@@ -9,13 +9,14 @@ use super::tag_walk::walk;
 use super::tokenizer::{Tag, Text};
 use crate::limits::Limits;
 
-/// Bytes of an id that are kept: one that is longer is led to by nobody.
+/// Maximum bytes of an id; longer ids are dropped.
 const MAX_ID_BYTES: usize = 4096;
 
-/// Reads the ids of all elements of a page, and the names of its `a` elements: what a fragment
-/// leads to (HTML Standard 7.4.6.3). Those in a template count, since a script may show it.
+/// Returns the ids of all elements of a page, and the names of its `a` elements: the possible
+/// targets of a fragment (HTML Standard 7.4.6.3). Those in a template are included, because a
+/// script may show it.
 ///
-/// Never fails. Time is linear in the page, memory is that of the ids.
+/// Never fails. Takes linear time; memory is that of the ids.
 ///
 /// ```
 /// use crawl_extractor::{PageText, read_anchors};

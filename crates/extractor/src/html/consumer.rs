@@ -2,44 +2,44 @@
 
 use super::tokenizer::{Tag, Text};
 
-/// Takes the tags and the text of a page in their order, in the one pass that is made over
-/// it. Two consumers that look for different things are one, as a pair.
+/// Receives the tags and the text of a page in order, in a single pass over it. A pair of consumers
+/// is a consumer too.
 pub(crate) trait Consumer {
-    /// Takes a start tag.
+    /// Processes a start tag.
     fn start(&mut self, tag: &Tag<'_>, at: At);
 
-    /// Takes an end tag.
+    /// Processes an end tag.
     fn end(&mut self, tag: &Tag<'_>, at: At);
 
-    /// Takes text, or passes over it. What stands between two tags may come in parts. Most text is
-    /// wanted by nobody, so that it is the first thing to ask.
+    /// Processes or ignores text. Text between two tags may come in several parts. Most text is not
+    /// needed, so implementations check that first.
     fn text(&mut self, text: &Text<'_>, at: At);
 
-    /// Returns whether nobody will use what is read of the page, so that the rest is left.
+    /// Returns whether the results are no longer needed, so that reading can stop.
     fn is_given_up(&self) -> bool {
         false
     }
 }
 
-/// The place in the page of a tag or text.
+/// The place of a tag or text in the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct At {
-    /// The byte of the text at which it begins; of text, that of the tag before it.
+    /// Offset of the tag in the text; for text, that of the tag before it.
     pub(crate) offset: usize,
-    /// The language that the tag belongs to, or the element that the text stands in.
+    /// The namespace of the tag, or of the element around the text.
     pub(crate) space: Space,
-    /// True if it is shown: not the content of a `template`, nor of a script or style
-    /// within a drawing.
+    /// Whether the tag or text is visible: not in a `template`, nor in a script or style within a
+    /// drawing.
     pub(crate) shown: bool,
-    /// True if it is the content of a `template`: markup that a script may put into the page.
+    /// Whether it is in a `template`: markup that a script may insert into the page.
     pub(crate) in_template: bool,
-    /// True if the text is that of an element without markup: `script`, `style`, `title`,
-    /// `textarea`, `xmp` and such.
+    /// Whether the text is that of an element without markup: `script`, `style`, `title`,
+    /// `textarea`, `xmp` and the like.
     pub(crate) raw: bool,
 }
 
 impl At {
-    /// The place of HTML that is shown, as most of a page is.
+    /// Returns the place of visible HTML, which most of a page is.
     #[inline]
     pub(super) fn shown(offset: usize) -> At {
         At {
@@ -51,7 +51,7 @@ impl At {
         }
     }
 
-    /// Returns whether it is such a place.
+    /// Returns whether this is a place in visible HTML.
     #[inline]
     pub(super) fn is_shown_html(self) -> bool {
         self == At::shown(self.offset)
@@ -66,10 +66,10 @@ pub(crate) enum Space {
     Math,
 }
 
-/// The consumer that wants nothing.
-pub(super) struct Nobody;
+/// A consumer that ignores everything.
+pub(super) struct NoConsumer;
 
-impl Consumer for Nobody {
+impl Consumer for NoConsumer {
     fn start(&mut self, _tag: &Tag<'_>, _at: At) {}
 
     fn end(&mut self, _tag: &Tag<'_>, _at: At) {}

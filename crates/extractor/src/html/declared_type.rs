@@ -1,11 +1,11 @@
-//! The media type that a tag declares for the target of its link.
+//! The media type that a tag declares for its link's target.
 
 use super::tokenizer::Attributes;
 use crate::link::{Link, LinkKind};
 use crate::rel::Rel;
 use crate::text::trim;
 
-/// A link with the types and the media type that its tag gives it.
+/// Adds the link types and the media type of a tag to its link.
 pub(super) fn typed(link: Link, attributes: Attributes<'_>) -> Link {
     let rel = attributes.get("rel").map(Rel::parse).unwrap_or_default();
     // Parameters and absurd lengths say nothing about the kind.
@@ -17,12 +17,12 @@ pub(super) fn typed(link: Link, attributes: Attributes<'_>) -> Link {
     }
 }
 
-/// A media type without its parameters.
+/// Returns a media type without its parameters.
 fn media_type(value: &str) -> String {
     trim(value.split(';').next().unwrap_or_default()).to_ascii_lowercase()
 }
 
-/// An object that is a page is a frame.
+/// Returns the kind of an object's link: an object that is a page is a frame.
 pub(super) fn kind_of_object(attributes: Attributes<'_>) -> LinkKind {
     match attributes.get("type").map(media_type).as_deref() {
         Some("text/html" | "application/xhtml+xml") => LinkKind::Page,
@@ -30,7 +30,7 @@ pub(super) fn kind_of_object(attributes: Attributes<'_>) -> LinkKind {
     }
 }
 
-/// `file` within the folder `base`, unless it says itself where it lies.
+/// Returns `file` within the folder `base`, unless `file` is absolute.
 pub(super) fn below(base: &str, file: &str) -> String {
     let scheme = file.split(['/', '?', '#']).next().unwrap_or_default();
     if base.is_empty() || file.starts_with('/') || scheme.contains(':') {

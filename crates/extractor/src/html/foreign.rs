@@ -1,21 +1,21 @@
-//! The parts of a page that are SVG or MathML, known without a tree.
+//! Finds the SVG and MathML parts of a page, without a tree.
 //!
-//! The meaning of a tag differs there: a `title` in a drawing is not the page's, a `script`
-//! is ordinary markup to the tokenizer, and `CDATA` sections exist.
+//! Tags have other meanings there: a `title` in a drawing is not the page's, a `script` is ordinary
+//! markup to the tokenizer, and `CDATA` sections exist.
 
 use super::consumer::Space;
 use super::name::{self, Name};
 use super::tag_kinds::TagKinds;
 use super::tokenizer::Tag;
 
-/// Deeper nesting of foreign and HTML parts is not followed.
+/// Maximum nesting of foreign and HTML parts; deeper ones are ignored.
 const MAX_DEPTH: usize = 256;
 
-/// The foreign elements that are open, outermost first.
+/// The open foreign elements, outermost first.
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
     open: Vec<Part>,
-    /// Elements open beyond [`MAX_DEPTH`].
+    /// Number of open elements beyond [`MAX_DEPTH`].
     beyond: u32,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Foreign {
 enum Part {
     Svg,
     Math,
-    /// A script or style within a drawing: markup to the tokenizer, nothing to a reader.
+    /// A script or style within a drawing: markup to the tokenizer, but ignored by readers.
     Mute(Name),
     /// HTML within a drawing or formula (an integration point).
     Html(Name),
@@ -36,18 +36,18 @@ impl Foreign {
         self.open.is_empty()
     }
 
-    /// Returns whether the parser stands in foreign content.
+    /// Returns whether the current position is in foreign content.
     #[inline]
     pub(super) fn is_foreign(&self) -> bool {
         !matches!(self.open.last(), None | Some(Part::Html(_)))
     }
 
-    /// Returns whether what stands here is shown.
+    /// Returns whether the current position is visible.
     pub(super) fn is_shown(&self) -> bool {
         !matches!(self.open.last(), Some(Part::Mute(_)))
     }
 
-    /// The language of text that stands here.
+    /// Returns the namespace of text at the current position.
     pub(super) fn space(&self) -> Space {
         match self.open.last() {
             None | Some(Part::Html(_)) => Space::Html,
@@ -56,11 +56,11 @@ impl Foreign {
         }
     }
 
-    /// Takes a start tag; says what its element belongs to.
+    /// Processes a start tag. Returns the namespace of its element.
     pub(super) fn start(&mut self, tag: &Tag<'_>) -> Space {
         if self.is_foreign() {
             if breaks_out(tag) {
-                self.leave();
+                self.exit_foreign();
                 return Space::Html;
             }
             let space = self.space_within(tag);
@@ -83,7 +83,7 @@ impl Foreign {
         }
     }
 
-    /// Takes an end tag; says what its element belongs to.
+    /// Processes an end tag. Returns the namespace of its element.
     pub(super) fn end(&mut self, name: Name) -> Space {
         let around = self.space();
         if name == name::SVG && matches!(self.open.last(), Some(Part::Mute(_))) {
@@ -102,7 +102,7 @@ impl Foreign {
                 0 => drop(self.open.pop()),
                 _ => self.beyond -= 1,
             }
-            // What an integration point belongs to is what stands around it.
+            // An integration point itself belongs to its surroundings.
             return if around == Space::Html {
                 self.space()
             } else {
@@ -110,15 +110,15 @@ impl Foreign {
             };
         }
         if around != Space::Html && matches!(name, name::P | name::BR) {
-            self.leave();
+            self.exit_foreign();
             return Space::Html;
         }
         around
     }
 
-    /// The language of an element that starts within foreign content.
+    /// Returns the namespace of an element that starts within foreign content.
     fn space_within(&self, tag: &Tag<'_>) -> Space {
-        // A drawing may stand in the `annotation-xml` of a formula.
+        // The `annotation-xml` of a formula may contain a drawing.
         if tag.name == name::SVG {
             return Space::Svg;
         }
@@ -157,8 +157,8 @@ impl Foreign {
         }
     }
 
-    /// Back to the HTML around.
-    fn leave(&mut self) {
+    /// Returns to the surrounding HTML.
+    fn exit_foreign(&mut self) {
         self.beyond = 0;
         while self.is_foreign() {
             self.open.pop();
@@ -166,7 +166,7 @@ impl Foreign {
     }
 }
 
-/// HTML Standard 13.2.6.5: the start tags that end foreign content.
+/// Returns whether a start tag ends foreign content (HTML Standard 13.2.6.5).
 fn breaks_out(tag: &Tag<'_>) -> bool {
     match tag.name {
         name::B
@@ -220,9 +220,9 @@ fn breaks_out(tag: &Tag<'_>) -> bool {
     }
 }
 
-/// An `annotation-xml` whose encoding says that it holds HTML.
+/// Returns whether an `annotation-xml` declares HTML as its encoding.
 fn holds_html(tag: &Tag<'_>) -> bool {
     ["text/html", "application/xhtml+xml"]
         .iter()
-        .any(|html| tag.attributes.says("encoding", html))
+        .any(|html| tag.attributes.has_value("encoding", html))
 }

@@ -1,5 +1,4 @@
-//! html5lib's cases of tokens: the tags, attributes and text that a consumer sees are those
-//! expected.
+//! Runs html5lib's tokenizer cases: a consumer must see the expected tags, attributes and text.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +8,7 @@ use super::agreement::{Recorder, Seen};
 use super::page_text::with_line_feeds;
 use super::tag_walk::walk_html;
 
-/// Cases that are knowingly seen otherwise.
+/// Cases with known differences.
 const KNOWN: &str = include_str!("../../tests/html5lib/known-tokenizer.txt");
 
 macro_rules! files {
@@ -42,7 +41,7 @@ struct Case {
     double_escaped: bool,
 }
 
-/// The tags and the text of `html` behind its beginning `before`.
+/// Returns the tags and text of `html` after the prefix `before`.
 fn seen(before: &str, html: &str) -> Vec<Seen> {
     let html = format!("{before}{html}");
     let text = with_line_feeds(html.into());
@@ -51,7 +50,7 @@ fn seen(before: &str, html: &str) -> Vec<Seen> {
     seen
 }
 
-/// `\u0041` as `A`.
+/// Replaces `\u0041` by `A`, and so on.
 fn unescaped(text: &str) -> String {
     let mut parts = text.split("\\u");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -62,7 +61,7 @@ fn unescaped(text: &str) -> String {
     })
 }
 
-/// `text` with each `name` in it, in any letter case, replaced.
+/// Replaces each `name` in `text`, ignoring case.
 fn renamed(text: &str, name: &str, instead: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let mut renamed = String::new();
@@ -102,7 +101,7 @@ impl Case {
                     expected.push(Seen::Tag(format!("/{}", text(&token[1])), Vec::new()));
                 }
                 Some("Character") => {
-                    // No consumer wants to see a NUL; a tree has none either.
+                    // No consumer needs a NUL, and a tree has none either.
                     let text = text(&token[1]).replace('\0', "");
                     match expected.last_mut() {
                         _ if text.is_empty() => {}
@@ -116,8 +115,8 @@ impl Case {
         expected
     }
 
-    /// The text that must stand before the input to bring a page's reader into `state`, and the
-    /// name of the element that it opens.
+    /// Returns the text that precedes the input to put a page's reader into `state`, and the name
+    /// of the element that it opens.
     fn before(&self, state: &str) -> (String, String) {
         let open = match state {
             "Data state" => return (String::new(), String::new()),
@@ -131,7 +130,7 @@ impl Case {
         (format!("<{open}>"), open.to_owned())
     }
 
-    /// Returns whether the case is seen as expected in `state`.
+    /// Returns whether the tokens are as expected in `state`.
     fn holds_in(&self, state: &str) -> bool {
         let (before, open) = self.before(state);
         let mut input = self.input.clone();
@@ -139,7 +138,7 @@ impl Case {
         if self.double_escaped {
             input = unescaped(&input);
         }
-        // Which element it is makes no difference to the tokenizer.
+        // The tokenizer treats these elements alike.
         if !self.last_start_tag.is_empty() && !open.is_empty() {
             input = renamed(&input, &self.last_start_tag, &open);
             for seen in &mut expected {
@@ -168,15 +167,15 @@ fn html5lib_tokens_are_seen_as_tags_and_text() {
         }
     }
     assert!(run > 1_500, "{run} cases");
-    let known = KNOWN
+    let listed = KNOWN
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let known: BTreeSet<String> = known.map(str::to_owned).collect();
-    let unlisted: Vec<_> = different.difference(&known).collect();
-    let mended: Vec<_> = known.difference(&different).collect();
+    let listed: BTreeSet<String> = listed.map(str::to_owned).collect();
+    let unlisted: Vec<_> = different.difference(&listed).collect();
+    let fixed: Vec<_> = listed.difference(&different).collect();
     assert!(
-        unlisted.is_empty() && mended.is_empty(),
-        "{run} cases; known-tokenizer.txt lacks {unlisted:#?} and has too much: {mended:#?}"
+        unlisted.is_empty() && fixed.is_empty(),
+        "{run} cases; known-tokenizer.txt lacks {unlisted:#?} and has too much: {fixed:#?}"
     );
 }
 

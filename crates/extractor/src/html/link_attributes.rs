@@ -1,21 +1,21 @@
-//! The attributes of HTML that hold addresses.
+//! The HTML attributes that contain addresses.
 
 use super::name::{self, Name};
 use crate::link::{Element, LinkKind};
 
-/// An attribute that holds addresses.
+/// An attribute that contains addresses.
 pub(super) struct Holder {
     pub(super) attribute: &'static str,
     pub(super) kind: LinkKind,
     pub(super) holds: Holds,
 }
 
-/// The form in which an attribute holds its addresses.
+/// The form of an attribute's addresses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holds {
     Address,
     Srcset,
-    /// An address, or prose by authors who took it for a text.
+    /// An address, or prose by authors who misunderstood the attribute.
     AddressOrProse,
 }
 
@@ -59,8 +59,8 @@ const VIDEO: &[Holder] = &[resource("src"), resource("poster")];
 const SRC: &[Holder] = &[resource("src")];
 const BACKGROUND: &[Holder] = &[resource("background")];
 
-/// The element of that name, and those of its attributes that hold addresses whatever the
-/// others say. `image` is `img` to a parser of HTML.
+/// Returns the element with a name, and those of its attributes that contain addresses regardless
+/// of other attributes. `image` is `img` to an HTML parser.
 pub(super) fn holders(name: Name) -> Option<(Element, &'static [Holder])> {
     Some(match name {
         name::IMG | name::IMAGE => (Element::Img, IMG),

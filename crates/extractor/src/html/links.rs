@@ -1,4 +1,4 @@
-//! The links that the tags of a page hold.
+//! Reads the links in the tags of a page.
 
 use super::consumer::{At, Space};
 use super::declared_type::{below, kind_of_object, typed};
@@ -13,25 +13,25 @@ use crate::link::{Element, Link, LinkKind, Links, kind_of_link};
 use crate::oddities::Oddities;
 use crate::text::{Collapsed, trim};
 
-/// Files that one tag names beside a code base; each carries it along.
+/// Maximum number of files that one tag names relative to a code base, which each link includes.
 const MAX_ARCHIVES: usize = 32;
-/// Bytes of such a code base.
+/// Maximum bytes of a code base.
 const MAX_CODEBASE_BYTES: usize = 1024;
 
-/// Gathers links from the tags of a page.
+/// Collects links from the tags of a page.
 pub(super) struct LinkReader {
     limits: Limits,
     links: Links,
-    /// The link whose text is being read, by its position in the page's links.
+    /// The index of the link whose text is being read.
     anchor: Option<usize>,
     anchor_text: Collapsed,
-    /// True within a ruby reading, which is not link text.
+    /// Whether the current position is in a ruby reading, which is not link text.
     is_in_reading: bool,
-    /// True if a form is open, and sent by GET.
+    /// Whether the open form has the method GET. `None` if no form is open.
     form: Option<bool>,
 }
 
-/// The parts that the links of a tag have in common.
+/// The context that a tag's links share.
 struct Spot<'a> {
     oddities: &'a mut Oddities<DocumentOddityKind>,
     offset: usize,
@@ -54,7 +54,7 @@ impl LinkReader {
         self.links.found
     }
 
-    /// Returns whether a tag of HTML, at its start or end, matters to links: most do not.
+    /// Returns whether an HTML start or end tag matters to links. Most don't.
     #[inline]
     pub(super) fn wants(&self, tag: &Tag<'_>) -> bool {
         tag.kinds.is(TagKinds::LINKS)
@@ -62,7 +62,7 @@ impl LinkReader {
             || tag.attributes.may_have("style")
     }
 
-    /// Takes a start tag that is shown.
+    /// Processes a visible start tag.
     #[inline]
     pub(super) fn start(
         &mut self,
@@ -77,8 +77,8 @@ impl LinkReader {
             element: Element::Any,
         };
         if let Some(style) = attributes.get("style").filter(|style| style.contains('(')) {
-            let found = css::declarations(style);
-            self.css(found, "style", &mut spot);
+            let addresses = css::declarations(style);
+            self.css(addresses, "style", &mut spot);
         }
         match at.space {
             Space::Html => {
@@ -97,9 +97,9 @@ impl LinkReader {
         }
     }
 
-    /// Takes a start tag within a `template`. A script may put it into the page as it stands, so
-    /// its links lead on; one that has a hole to be filled leads nowhere yet. It shares neither
-    /// the link's text nor the form with the page around the template.
+    /// Processes a start tag within a `template`. A script may insert it unchanged, so its links
+    /// count, except in a tag with a placeholder still to be filled. The tag shares neither the
+    /// link text nor the form of the page around the template.
     pub(super) fn in_template(
         &mut self,
         tag: &Tag<'_>,
@@ -108,7 +108,7 @@ impl LinkReader {
         oddities: &mut Oddities<DocumentOddityKind>,
     ) {
         let mut all = attributes.iter();
-        if all.any(|one| has_hole(one.value()) && attributes.is_first(one)) {
+        if all.any(|one| has_placeholder(one.value()) && attributes.is_first(one)) {
             return;
         }
         let around = (self.anchor.take(), self.form.take());
@@ -116,7 +116,7 @@ impl LinkReader {
         (self.anchor, self.form) = around;
     }
 
-    /// Takes an end tag that is shown.
+    /// Processes a visible end tag.
     pub(super) fn end(
         &mut self,
         tag: &Tag<'_>,
@@ -140,14 +140,14 @@ impl LinkReader {
         self.anchor.is_some()
     }
 
-    /// Takes text of the page.
+    /// Processes text of the page.
     pub(super) fn text(&mut self, text: &str) {
         if !self.is_in_reading {
             self.anchor_text.push(text);
         }
     }
 
-    /// Ends the link whose text is being read, if there is one.
+    /// Ends the link whose text is being read, if any.
     pub(super) fn end_anchor(
         &mut self,
         oddities: &mut Oddities<DocumentOddityKind>,
@@ -164,7 +164,7 @@ impl LinkReader {
         self.links.found[position].text = text;
     }
 
-    /// Takes the text of a `style` element.
+    /// Processes the text of a `style` element.
     pub(super) fn style_element(
         &mut self,
         text: &str,
@@ -180,7 +180,7 @@ impl LinkReader {
         self.css(css::sheet(text), "", &mut spot);
     }
 
-    /// Takes the target of a `meta` that refreshes.
+    /// Processes the target of a `meta` refresh.
     pub(super) fn refresh(
         &mut self,
         target: &str,
@@ -197,7 +197,7 @@ impl LinkReader {
     }
 
     fn html(&mut self, name: Name, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
-        // As most are.
+        // The most frequent case.
         if name == name::A {
             return self.anchor(attributes, &["href"], spot);
         }
@@ -219,12 +219,17 @@ impl LinkReader {
                 }
             }
         } else {
-            self.html_by_more(name, attributes, spot);
+            self.html_with_related_attributes(name, attributes, spot);
         }
     }
 
-    /// Elements whose attributes must be seen together.
-    fn html_by_more(&mut self, name: Name, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+    /// Reads elements whose attributes depend on each other.
+    fn html_with_related_attributes(
+        &mut self,
+        name: Name,
+        attributes: Attributes<'_>,
+        spot: &mut Spot<'_>,
+    ) {
         match name {
             name::AREA => self.area(attributes, spot),
             name::LINK => self.link_element(attributes, spot),
@@ -243,7 +248,7 @@ impl LinkReader {
             }
             name::INPUT => {
                 spot.element = Element::Input;
-                if attributes.says("type", "image") {
+                if attributes.has_value("type", "image") {
                     self.add_if_there(attributes, "src", LinkKind::Resource, spot);
                 }
                 self.form_action(attributes, spot);
@@ -268,7 +273,7 @@ impl LinkReader {
         }
     }
 
-    /// Any element of MathML may be a link (MathML 3 section 2.1.6).
+    /// Any MathML element may be a link (MathML 3 section 2.1.6).
     fn math(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
         spot.element = Element::Math;
         for attribute in ["href", "xlink:href"] {
@@ -276,7 +281,7 @@ impl LinkReader {
         }
     }
 
-    /// Takes an `a`, whose address is the first of `names` that it has.
+    /// Processes an `a`, whose address is the first attribute of `names` that it has.
     fn anchor(&mut self, attributes: Attributes<'_>, names: &[&'static str], spot: &mut Spot<'_>) {
         // An `a` within an `a` ends the outer one.
         self.end_anchor(spot.oddities, spot.offset);
@@ -329,7 +334,7 @@ impl LinkReader {
 
     fn frame(&mut self, attributes: Attributes<'_>, element: Element, spot: &mut Spot<'_>) {
         spot.element = element;
-        // The content of `srcdoc` is shown in the place of what `src` names.
+        // The content of `srcdoc` replaces that of `src`.
         if element == Element::Frame || attributes.get("srcdoc").is_none() {
             self.add_if_there(attributes, "src", LinkKind::Page, spot);
         }
@@ -368,29 +373,31 @@ impl LinkReader {
     }
 
     fn form(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
-        // A form within a form is none.
+        // A form within a form is ignored.
         if self.form.is_some() {
             return;
         }
         let method = attributes.get("method").unwrap_or_default();
-        let other = ["post", "dialog"];
-        let get = !other.iter().any(|other| method.eq_ignore_ascii_case(other));
-        self.form = Some(get);
+        let other_methods = ["post", "dialog"];
+        let is_get = !other_methods
+            .iter()
+            .any(|other| method.eq_ignore_ascii_case(other));
+        self.form = Some(is_get);
         spot.element = Element::Form;
-        if get {
+        if is_get {
             self.add_if_there(attributes, "action", LinkKind::Form, spot);
         }
     }
 
-    /// Takes the address to which a button sends its form instead.
+    /// Processes the address to which a button sends its form instead.
     fn form_action(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
-        let get = match attributes.get("formmethod") {
+        let is_get = match attributes.get("formmethod") {
             Some(method) => !["post", "dialog"]
                 .iter()
                 .any(|other| method.eq_ignore_ascii_case(other)),
             None => self.form.unwrap_or(false),
         };
-        if get {
+        if is_get {
             self.add_if_there(attributes, "formaction", LinkKind::Form, spot);
         }
     }
@@ -401,20 +408,21 @@ impl LinkReader {
         }
     }
 
-    /// Adds what a piece of CSS names; `attribute` where it stands in one.
+    /// Adds the addresses in CSS of the given attribute, which is empty for a `style` element.
     fn css<'c>(
         &mut self,
-        found: impl Iterator<Item = css::Found<'c>>,
+        addresses: impl Iterator<Item = css::CssAddress<'c>>,
+
         attribute: &'static str,
         spot: &mut Spot<'_>,
     ) {
-        for found in found {
+        for address in addresses {
             let how = if attribute.is_empty() {
-                found.how()
+                address.how()
             } else {
                 attribute
             };
-            self.add(&found.address, how, LinkKind::Resource, spot);
+            self.add(&address.address, how, LinkKind::Resource, spot);
         }
     }
 
@@ -431,7 +439,7 @@ impl LinkReader {
         }
     }
 
-    /// Adds a file that lies below a code base.
+    /// Adds a file relative to a code base.
     fn add_below(
         &mut self,
         base: &str,
@@ -459,7 +467,7 @@ impl LinkReader {
         }
     }
 
-    /// The address as it is kept, if it is.
+    /// Returns the address to keep, if there is room for it.
     fn room(&self, href: &str, kind: LinkKind, spot: &mut Spot<'_>) -> Option<String> {
         match self.links.room(href, kind, &self.limits) {
             Ok(href) => Some(href),
@@ -473,8 +481,8 @@ impl LinkReader {
     }
 }
 
-/// Returns whether the value of a `longdesc` looks like an address and not like the description
-/// itself: it begins like a URL, or is one word with a slash, a query, a fragment or a file extension.
+/// Returns whether the value of a `longdesc` looks like an address rather than a description: it
+/// begins like a URL, or is one word with a slash, a query, a fragment or a file extension.
 fn is_address(value: &str) -> bool {
     let value = trim(value);
     let begins = |start: &&str| {
@@ -488,15 +496,15 @@ fn is_address(value: &str) -> bool {
         return true;
     }
     let mut around_dots = value.split('.').zip(value.split('.').skip(1));
-    let has_ending = around_dots.any(|(before, behind)| {
-        before.ends_with(char::is_alphanumeric) && behind.starts_with(char::is_alphanumeric)
+    let has_ending = around_dots.any(|(before, after)| {
+        before.ends_with(char::is_alphanumeric) && after.starts_with(char::is_alphanumeric)
     });
     !value.contains(char::is_whitespace) && (has_ending || value.contains(['/', '?', '#']))
 }
 
-/// Returns whether a value waits to be filled in, in the words of the usual template languages.
-fn has_hole(value: &str) -> bool {
+/// Returns whether a value contains a placeholder of a common template language.
+fn has_placeholder(value: &str) -> bool {
     ["{{", "{%", "${", "<%", "[["]
         .iter()
-        .any(|hole| value.contains(hole))
+        .any(|mark| value.contains(mark))
 }

@@ -1,22 +1,22 @@
-//! Names of elements, as numbers that are cheap to compare and to keep.
+//! Names of elements, as numbers that are cheap to compare and to store.
 
-/// The name of an element, letter case aside. Names of up to [`MAX_EXACT_BYTES`] are exact; longer
-/// ones are told apart by a hash.
+/// The name of an element, ignoring case. Names of up to [`MAX_EXACT_BYTES`] are exact; longer ones
+/// are hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Name(u64);
 
-/// The longest name that is its own number.
+/// Maximum bytes of a name that is stored exactly.
 pub(super) const MAX_EXACT_BYTES: usize = 7;
 
-/// The first byte of the numbers of longer names.
+/// The top byte of the numbers of hashed names.
 const HASHED: u64 = 0xff;
 
 impl Name {
-    /// The number of a name as it stands in a page.
+    /// Returns the number of a name as written in a page.
     pub(crate) const fn of(name: &[u8]) -> Name {
         let (mut at, mut hash, mut eight) = (0, 0, 0);
         while at < name.len() {
-            // A NUL counts in a hash too: 0xff stands in no text.
+            // In a hash, a NUL must count too. 0xff never occurs in text.
             let byte = match name[at] {
                 0 if name.len() > MAX_EXACT_BYTES => 0xff,
                 byte => byte,
@@ -34,12 +34,12 @@ impl Name {
         }
     }
 
-    /// The number of the name at `from..to` of a page.
+    /// Returns the number of the name at `from..to` of a page.
     #[inline]
     pub(crate) fn at(page: &[u8], from: usize, to: usize) -> Name {
         let name = &page[from..];
         match name.first_chunk() {
-            // As most are: read at once, with what stands behind it.
+            // The usual case: read the name with the bytes after it at once.
             Some(eight) if (1..=MAX_EXACT_BYTES).contains(&(to - from)) => {
                 Name::beginning(*eight, to - from)
             }
@@ -47,7 +47,7 @@ impl Name {
         }
     }
 
-    /// The number of the name that is the first `length` of eight bytes, of which there are 1 to
+    /// Returns the number of the name in the first `length` of eight bytes, from 1 to
     /// [`MAX_EXACT_BYTES`].
     #[inline]
     pub(super) fn beginning(eight: [u8; 8], length: usize) -> Name {
@@ -56,13 +56,13 @@ impl Name {
         Name::exact(lower_case(name), length)
     }
 
-    /// The length stands in the last byte: so a name is no other with NULs behind it.
+    /// Stores the length in the top byte, so that a name differs from one with NULs appended.
     #[inline]
     const fn exact(name: u64, length: usize) -> Name {
         Name(name | (length as u64) << 56)
     }
 
-    /// Returns whether two names are one.
+    /// Returns whether two names are equal, in a `const` context.
     pub(crate) const fn is(self, other: Name) -> bool {
         self.0 == other.0
     }
@@ -80,12 +80,12 @@ const fn mix(hash: u64, eight: u64) -> u64 {
     mixed ^ mixed >> 29
 }
 
-/// Eight bytes with their ASCII letters in lower case.
+/// Converts the ASCII letters in eight bytes to lower case.
 #[inline]
 const fn lower_case(bytes: u64) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * EACH;
-    // The high bit of a byte tells whether it is past the one letter or the other.
+    // The high bit of each byte shows whether the byte is past `A`, or past `Z`.
     let low = bytes & !HIGH;
     let from_a = low + (0x80 - b'A' as u64) * EACH;
     let past_z = low + (0x7f - b'Z' as u64) * EACH;
@@ -233,7 +233,7 @@ names! {
     XMP b"xmp"
 }
 
-/// Returns whether elements of that name never hold anything.
+/// Returns whether elements of that name never have content.
 pub(crate) fn is_void(name: Name) -> bool {
     matches!(
         name,
@@ -246,7 +246,7 @@ mod tests {
     use super::Name;
 
     #[test]
-    fn ours_a_name_is_the_same_wherever_it_stands() {
+    fn a_name_is_the_same_at_any_place() {
         for byte in 0..=255 {
             for length in 1..20 {
                 let name: Vec<_> = [b'T', byte, b'z']
@@ -254,12 +254,12 @@ mod tests {
                     .cycle()
                     .take(length)
                     .collect();
-                for behind in [&b""[..], b">", b" href=ABCDEFGHIJKLMNOPQRSTUVWXYZ>"] {
-                    let page = [b"</", &name[..], behind].concat();
-                    let found = Name::at(&page, 2, 2 + length);
-                    assert_eq!(found, Name::of(&name), "{name:?}");
+                for suffix in [&b""[..], b">", b" href=ABCDEFGHIJKLMNOPQRSTUVWXYZ>"] {
+                    let page = [b"</", &name[..], suffix].concat();
+                    let actual = Name::at(&page, 2, 2 + length);
+                    assert_eq!(actual, Name::of(&name), "{name:?}");
                     let same = Name::of(&name.to_ascii_lowercase());
-                    assert_eq!(found, same, "{name:?}");
+                    assert_eq!(actual, same, "{name:?}");
                 }
                 assert_ne!(Name::of(&name), Name::of(&name[1..]), "{name:?}");
             }
@@ -273,7 +273,7 @@ mod tests {
         let (long, padding) = (b"a-name-of-an-element", [0; 16]);
         assert_eq!(Name::of(long), Name::of(&long.to_ascii_uppercase()));
         assert_ne!(Name::of(long), Name::of(&long[1..]));
-        // A name with NULs is no other, however long it is.
+        // A name with NULs differs from any other, however long it is.
         assert_ne!(Name::of(&[&padding[..], b"a"].concat()), super::A);
         for name in [&b"td"[..], b"section", b"textarea", b"blockquote"] {
             for nuls in 1..=padding.len() {

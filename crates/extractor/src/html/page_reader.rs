@@ -1,4 +1,4 @@
-//! The consumer that makes a [`Page`] of tags and text.
+//! The consumer that builds a [`Page`] from tags and text.
 
 use super::consumer::{At, Consumer, Space};
 use super::links::LinkReader;
@@ -12,30 +12,30 @@ use crate::page::{Meta, Page};
 use crate::refresh::refresh_target;
 use crate::text::{Collapsed, trim};
 
-/// Gathers a page from its tags and text.
+/// Builds a page from its tags and text.
 pub(super) struct PageReader {
     limits: Limits,
     page: Page,
     links: LinkReader,
-    /// The element that text belongs to.
+    /// The kind of the next text.
     text_of: TextOf,
     title: Collapsed,
-    title_seen: bool,
+    has_title: bool,
     head_end: HeadEnd,
-    /// The text of the style element that is open.
+    /// The text of the open style element.
     css: String,
     css_offset: usize,
     oddities: Oddities<DocumentOddityKind>,
 }
 
-/// The element whose text comes next.
+/// The kind of the next text, by its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextOf {
-    /// The page: a link's text, if one is open.
+    /// Text of the page, and of an open link.
     Page,
     Title,
     Style,
-    /// A script or form field: nobody's.
+    /// Text of a script or form field, which is ignored.
     Raw,
 }
 
@@ -46,7 +46,7 @@ impl PageReader {
             links: LinkReader::new(limits),
             text_of: TextOf::Page,
             title: Collapsed::new(limits.title_bytes),
-            title_seen: false,
+            has_title: false,
             head_end: HeadEnd::default(),
             css: String::new(),
             css_offset: 0,
@@ -55,7 +55,7 @@ impl PageReader {
         }
     }
 
-    /// The page so far, which was read from `text`.
+    /// Returns the page read from `text`.
     pub(super) fn finish(mut self, text: &str) -> Page {
         self.end_title(0);
         self.end_style();
@@ -65,15 +65,15 @@ impl PageReader {
         self.page
     }
 
-    /// Takes a tag that says something of the page.
+    /// Processes a tag with metadata of the page.
     fn about_page(&mut self, tag: &Tag<'_>, attributes: Attributes<'_>, at: At) {
         let is_html = at.space == Space::Html;
         match tag.name {
             name::LINK if is_html => self.canonical(attributes, at.offset),
             name::BASE if is_html => self.base(attributes, at.offset),
             name::META if is_html => self.meta(attributes, at.offset),
-            name::TITLE if is_html && !self.title_seen => {
-                self.title_seen = true;
+            name::TITLE if is_html && !self.has_title => {
+                self.has_title = true;
                 self.text_of = TextOf::Title;
             }
             name::STYLE if is_css(attributes) => {
@@ -97,7 +97,7 @@ impl PageReader {
         }
     }
 
-    /// Takes the address of the first `rel=canonical`, where it stands in the head.
+    /// Records the address of the first `rel=canonical` in the head.
     fn canonical(&mut self, attributes: Attributes<'_>, offset: usize) {
         let (Some(rel), Some(href)) = (attributes.get("rel"), attributes.get("href")) else {
             return;
@@ -171,9 +171,9 @@ impl PageReader {
 
     fn style_text(&mut self, text: &str) {
         let room = self.limits.css_bytes.saturating_sub(self.css.len());
-        let kept = &text[..text.floor_char_boundary(room)];
-        self.css.push_str(kept);
-        if kept.len() < text.len() {
+        let fitting = &text[..text.floor_char_boundary(room)];
+        self.css.push_str(fitting);
+        if fitting.len() < text.len() {
             self.note(DocumentOddityKind::CssTooLong, self.css_offset);
         }
     }
@@ -185,7 +185,7 @@ impl PageReader {
         self.css.clear();
     }
 
-    /// Ends what the last tag began that has text of its own.
+    /// Ends the title or style that the last tag began, if any.
     #[inline]
     fn end_text(&mut self, offset: usize) {
         if self.text_of != TextOf::Page {
@@ -205,7 +205,7 @@ impl PageReader {
         self.oddities.note(what, offset);
     }
 
-    /// The attributes of a tag that are not beyond the limit.
+    /// Returns the attributes of a tag up to the limit.
     #[inline]
     fn attributes<'a>(&mut self, tag: &Tag<'a>, at: At) -> Attributes<'a> {
         let (attributes, was_cut) = tag.attributes_up_to(self.limits.attributes);
@@ -215,8 +215,7 @@ impl PageReader {
         attributes
     }
 
-    /// Returns whether a tag of HTML that is shown changes nothing here, and holds nothing that is
-    /// wanted: so do most behind the head.
+    /// Returns whether a visible HTML tag can be ignored here, as most after the head can.
     #[inline]
     fn passes_over(&self, tag: &Tag<'_>) -> bool {
         self.text_of == TextOf::Page
@@ -260,7 +259,7 @@ impl PageReader {
         }
     }
 
-    /// Takes text of a link, the title, a style, or of what may be the head.
+    /// Processes text of a link, the title, a style, or possibly the head.
     fn wanted_text(&mut self, text: &Text<'_>) {
         text.parts(|part| match self.text_of {
             TextOf::Page => {
@@ -304,7 +303,7 @@ impl Consumer for PageReader {
     }
 }
 
-/// HTML Standard 4.2.6: a `style` without a type is CSS.
+/// Returns whether a `style` is CSS, which is the default (HTML Standard 4.2.6).
 fn is_css(attributes: Attributes<'_>) -> bool {
     let media_type = attributes.get("type").unwrap_or_default();
     media_type.is_empty() || media_type.eq_ignore_ascii_case("text/css")

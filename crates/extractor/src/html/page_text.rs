@@ -1,4 +1,4 @@
-//! The text of a page.
+//! The decoded text of a page.
 
 use std::borrow::Cow;
 
@@ -7,20 +7,20 @@ use memchr::memchr;
 use crate::charset::{self, Charset};
 use crate::document_kind::{Syntax, is_xhtml};
 
-/// A page's bytes as text, its line ends line feeds. Where the bytes are UTF-8 and have no other
-/// line ends, the text is they.
+/// A page as text with normalised line ends. Borrows the bytes if they are UTF-8 and all line ends
+/// are line feeds.
 #[derive(Debug)]
 pub struct PageText<'b> {
     text: Cow<'b, str>,
     syntax: Syntax,
     pub(crate) charset: Charset,
-    /// True if bytes were met that are no text in the charset.
+    /// Whether some bytes were invalid in the charset.
     pub(crate) is_broken: bool,
 }
 
 impl<'b> PageText<'b> {
-    /// Decodes the page in `body`, content codings undone; `content_type` is the value of its
-    /// header. What is served as XML is read in XML's syntax.
+    /// Decodes the page in `body`, whose content coding is already removed. `content_type` is the
+    /// value of its header, which also decides between HTML and XML syntax.
     #[must_use]
     pub fn decode(body: &'b [u8], content_type: Option<&str>) -> PageText<'b> {
         let syntax = match is_xhtml(content_type, body) {
@@ -39,19 +39,20 @@ impl<'b> PageText<'b> {
         }
     }
 
-    /// The syntax that the page is read in.
+    /// Returns the syntax of the page.
     pub(crate) fn syntax(&self) -> Syntax {
         self.syntax
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 }
 
-/// HTML Standard 13.2.3.5: a return is a line feed, and with the line feed behind it is one.
+/// Replaces each carriage return, with a line feed after it if any, by a line feed (HTML Standard
+/// 13.2.3.5).
 pub(super) fn with_line_feeds(text: Cow<'_, str>) -> Cow<'_, str> {
     if memchr(b'\r', text.as_bytes()).is_none() {
         return text;

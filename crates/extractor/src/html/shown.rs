@@ -1,4 +1,4 @@
-//! The text and images that a page shows.
+//! The visible text and images of a page.
 
 use std::ops::Range;
 
@@ -9,31 +9,31 @@ use super::tokenizer::{LetterCount, Tag, Text};
 use crate::page::Outline;
 use crate::text::{Collapsed, trim};
 
-/// Bytes of a heading that are kept.
+/// Maximum bytes of a heading to keep.
 const MAX_HEADING_BYTES: usize = 1024;
 
-/// Letters of a page that are counted: an outline tells pages with little text from others.
+/// Maximum number of letters to count: an outline only has to recognise pages with little text.
 const MAX_LETTERS: usize = 8192;
 
-/// Texts that an observer is told of together.
+/// Maximum number of texts to pass to an observer at once.
 const MAX_TEXTS: usize = 64;
 
-/// Takes the text and the images of a page while it is read.
+/// Observes the text and the images of a page while it is read.
 pub trait PageObserver {
-    /// Returns whether more text is wanted: it is asked before the page and behind each call with
-    /// texts.
+    /// Returns whether more text is wanted. Called before the page and after each call of
+    /// [`PageObserver::texts`].
     fn wants_text(&self) -> bool;
 
-    /// Takes texts in the order of the page, some at once. Each is what stands between two tags, a
-    /// part of the page, as it is written, its character references not decoded: what the page
-    /// shows, its title, and form fields. Comments may part it.
+    /// Processes several texts in page order. Each is the range of text between two tags of the
+    /// page, as written, without decoding its character references: visible text, the title, and
+    /// form fields. Comments may split a text.
     fn texts(&mut self, page: &str, texts: &[Range<usize>]);
 
-    /// Takes an image, by its tag as it is written.
+    /// Processes an image, given its tag as written.
     fn image(&mut self, tag: &str);
 
-    /// Returns whether nobody will use what is read of the page: it is asked before the page and at
-    /// the first tag behind each 64 KiB of it, and the rest is left then.
+    /// Returns whether the results are no longer needed, so that reading stops. Called before the
+    /// page and at the first tag after each 64 KiB.
     fn is_given_up(&self) -> bool {
         false
     }
@@ -50,12 +50,12 @@ impl PageObserver for () {
     fn image(&mut self, _tag: &str) {}
 }
 
-/// Makes the outline of a page, and tells an observer what it shows.
+/// Builds the outline of a page, and passes the visible parts to an observer.
 pub(super) struct ShownReader<'o> {
     observer: &'o mut dyn PageObserver,
-    /// True if the observer wants more text.
+    /// Whether the observer wants more text.
     is_text_wanted: bool,
-    /// The texts whose letters are counted next, and that it is told of.
+    /// Texts still to be counted and passed to the observer.
     texts: Vec<Range<usize>>,
     outline: Outline,
     letters: LetterCount,
@@ -63,15 +63,15 @@ pub(super) struct ShownReader<'o> {
     inside: Inside,
 }
 
-/// The element whose text comes next.
+/// The kind of the next text, by its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inside {
     Page,
-    /// The first `h1` that has text.
+    /// The first non-empty `h1`.
     Heading,
-    /// A title or form field, which are no text of the page, though of interest to an observer.
+    /// A title or form field. Their text is not the page's, but goes to the observer.
     Title,
-    /// A script or style, which are no text.
+    /// A script or style, whose content is not text.
     Script,
 }
 
@@ -88,7 +88,7 @@ impl<'o> ShownReader<'o> {
         }
     }
 
-    /// The outline of `page`, which was read.
+    /// Returns the outline of `page`.
     pub(super) fn finish(mut self, page: &str) -> Outline {
         self.take_texts(page);
         self.end_heading();
@@ -96,7 +96,7 @@ impl<'o> ShownReader<'o> {
         self.outline
     }
 
-    /// Counts the letters of the texts that were put aside, and tells the observer of them.
+    /// Counts the letters of the collected texts, and passes the texts to the observer.
     #[inline(never)]
     fn take_texts(&mut self, page: &str) {
         if self.letters.so_far() < MAX_LETTERS {
@@ -105,25 +105,25 @@ impl<'o> ShownReader<'o> {
             }
         }
         let texts = std::mem::take(&mut self.texts);
-        self.tell(page, &texts);
+        self.notify(page, &texts);
         self.texts = texts;
         self.texts.clear();
     }
 
-    fn tell(&mut self, page: &str, texts: &[Range<usize>]) {
+    fn notify(&mut self, page: &str, texts: &[Range<usize>]) {
         if self.is_text_wanted && !texts.is_empty() {
             self.observer.texts(page, texts);
             self.is_text_wanted = self.observer.wants_text();
         }
     }
 
-    /// Takes text that is none of the page itself, or that of its heading too.
+    /// Processes text in a heading, title, form field or script.
     #[cold]
     fn text_inside(&mut self, text: &Text<'_>) {
         match self.inside {
             Inside::Title => {
                 self.take_texts(text.page);
-                self.tell(text.page, std::slice::from_ref(&text.place()));
+                self.notify(text.page, std::slice::from_ref(&text.place()));
             }
             Inside::Heading => {
                 text.parts(|part| self.heading.push(part));
@@ -157,7 +157,7 @@ impl<'o> ShownReader<'o> {
 }
 
 impl ShownReader<'_> {
-    /// Takes the start tag of an element that tells of what the page shows.
+    /// Processes the start tag of an element that affects the outline.
     fn element(&mut self, tag: &Tag<'_>) {
         match tag.name {
             name::A => self.outline.links += 1,

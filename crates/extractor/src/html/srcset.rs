@@ -2,9 +2,9 @@
 
 use crate::text::is_space;
 
-/// The addresses of the image candidates in `value`: "parse a srcset attribute" of the HTML
-/// Standard (4.8.4.2.1, sizes and densities are passed over). A candidate whose descriptors
-/// are wrong counts too.
+/// Returns the addresses of the image candidates in `value`: "parse a srcset attribute" of the HTML
+/// Standard (4.8.4.2.1), without sizes and densities. A candidate with invalid descriptors counts
+/// too.
 pub(super) fn addresses(value: &str) -> impl Iterator<Item = &str> {
     let mut rest = value;
     std::iter::from_fn(move || {
@@ -13,27 +13,27 @@ pub(super) fn addresses(value: &str) -> impl Iterator<Item = &str> {
             return None;
         }
         let end = rest.find(is_white).unwrap_or(rest.len());
-        let (address, behind) = rest.split_at(end);
+        let (address, after) = rest.split_at(end);
         let bare = address.trim_end_matches(',');
         rest = if bare.len() < address.len() {
-            behind
+            after
         } else {
-            behind_descriptors(behind)
+            after_descriptors(after)
         };
         Some(bare)
     })
 }
 
-/// The rest behind the comma that ends the descriptors; one in parentheses does not.
-fn behind_descriptors(text: &str) -> &str {
-    let mut within = false;
+/// Returns the rest after the comma that ends the descriptors, ignoring commas in parentheses.
+fn after_descriptors(text: &str) -> &str {
+    let mut in_parentheses = false;
     let end = text.bytes().position(|byte| {
         match byte {
-            b'(' => within = true,
-            b')' => within = false,
+            b'(' => in_parentheses = true,
+            b')' => in_parentheses = false,
             _ => {}
         }
-        byte == b',' && !within
+        byte == b',' && !in_parentheses
     });
     end.map_or("", |end| &text[end + 1..])
 }

@@ -1,44 +1,44 @@
-//! The kinds of tags, found by one look-up: most tags of a page are of none, and are passed over.
+//! Classifies tags by one look-up. Most tags of a page have no kind, and are ignored.
 
 use super::name::{self, Name};
 
-/// The kinds that the name of a tag has.
+/// The kinds of a tag, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TagKinds(u16);
 
 impl TagKinds {
-    /// The text behind its start tag is read without markup.
+    /// The text after the start tag is read without markup.
     pub(crate) const RAW: TagKinds = TagKinds(1);
-    /// It begins a drawing or a formula.
+    /// Begins a drawing or a formula.
     pub(crate) const FOREIGN: TagKinds = TagKinds(2);
-    /// It says something of the page: its base, its title and such.
+    /// Contains metadata of the page, such as its base or title.
     pub(crate) const ABOUT_PAGE: TagKinds = TagKinds(4);
-    /// It may hold links of HTML, by other attributes than `style`.
+    /// May contain HTML links in attributes other than `style`.
     pub(crate) const LINKS: TagKinds = TagKinds(8);
-    /// It tells of what the page shows.
+    /// Affects the outline of the page.
     pub(crate) const SHOWN: TagKinds = TagKinds(16);
-    /// Its content may be inert.
+    /// May have inert content.
     pub(crate) const TEMPLATE: TagKinds = TagKinds(32);
-    /// It begins a new line, or a new cell: the words around it are two.
+    /// Begins a new line or cell, so the words before and after it are separate.
     pub(crate) const SEPARATES_WORDS: TagKinds = TagKinds(64);
     /// A part of a ruby: base text or a reading.
     pub(crate) const RUBY: TagKinds = TagKinds(128);
     /// Affects the text of a link.
     pub(crate) const IN_LINK: TagKinds = TagKinds(TagKinds::SEPARATES_WORDS.0 | TagKinds::RUBY.0);
-    /// The text behind it is read in another way, or is not shown.
+    /// Changes how the text after it is read, or hides it.
     pub(crate) const CHANGES_CONTEXT: TagKinds =
         TagKinds(TagKinds::RAW.0 | TagKinds::FOREIGN.0 | TagKinds::TEMPLATE.0);
 
-    /// The kinds of the tags of that name.
+    /// Returns the kinds of the tags with a name.
     #[inline]
     pub(crate) fn of(name: Name) -> TagKinds {
         match &TABLE[place(name)] {
-            (known, kinds) if *known == name => *kinds,
+            (listed, kinds) if *listed == name => *kinds,
             _ => TagKinds(0),
         }
     }
 
-    /// Returns whether any of these is among them.
+    /// Returns whether a tag has any of these kinds.
     #[inline]
     pub(crate) fn is(self, kind: TagKinds) -> bool {
         self.0 & kind.0 != 0
@@ -155,7 +155,7 @@ const KINDS: [(TagKinds, &[Name]); 8] = [
     ),
 ];
 
-/// The names that have a kind, each at a place of its own.
+/// The names that have a kind, each at its own place.
 static TABLE: [(Name, TagKinds); 256] = {
     let mut table = [(Name::of(b""), TagKinds(0)); 256];
     let mut kind = 0;
@@ -163,10 +163,10 @@ static TABLE: [(Name, TagKinds); 256] = {
         let (bit, names) = KINDS[kind];
         let mut at = 0;
         while at < names.len() {
-            let (known, kinds) = &mut table[place(names[at])];
-            let is_free = kinds.0 == 0 || known.is(names[at]);
+            let (entry, kinds) = &mut table[place(names[at])];
+            let is_free = kinds.0 == 0 || entry.is(names[at]);
             assert!(is_free, "two names share a place: take another factor");
-            *known = names[at];
+            *entry = names[at];
             kinds.0 |= bit.0;
             at += 1;
         }
@@ -175,10 +175,10 @@ static TABLE: [(Name, TagKinds); 256] = {
     table
 };
 
-/// By this factor no two of the names above have the same place.
+/// With this factor, no two of the names have the same place.
 const FACTOR: u64 = 0x72df_7047_c4a3_1057;
 
-/// The place of a name in the table.
+/// Returns the place of a name in the table.
 #[inline]
 const fn place(name: Name) -> usize {
     (name.number().wrapping_mul(FACTOR) >> 56) as usize
@@ -191,7 +191,7 @@ mod tests {
     use super::{KINDS, TABLE, TagKinds};
 
     #[test]
-    fn ours_a_name_has_the_kinds_that_it_is_listed_with_and_no_others() {
+    fn a_name_has_exactly_the_kinds_it_is_listed_with() {
         for (_, names) in KINDS {
             for name in names {
                 for (kind, names) in KINDS {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_each_element_with_an_attribute_for_addresses_may_hold_links() {
+    fn each_element_with_an_address_attribute_has_the_kind_links() {
         let with_holders = TABLE.iter().filter(|(name, _)| holders(*name).is_some());
         assert!(
             with_holders

@@ -1,4 +1,4 @@
-//! The place in a page of its tags and text, known without a tree.
+//! Determines the context of tags and text in a page, without a tree.
 
 use super::consumer::{At, Consumer, Space};
 use super::foreign::Foreign;
@@ -9,12 +9,11 @@ use super::tokenizer::{Mode, Tag, Text, Token, Tokenizer};
 use super::xml_names::XmlNames;
 use crate::document_kind::Syntax;
 
-/// The bytes of a page that are read at least before its consumer is asked again whether it is given
-/// up.
+/// Minimum bytes of a page between two calls of [`Consumer::is_given_up`].
 const GIVEN_UP_CHECK_BYTES: usize = 64 << 10;
 
-/// Gives all tags and text of a page to `consumer`, tags with `attributes` at most, or those up to
-/// where it is given up.
+/// Passes all tags and text of a page to `consumer`, with at most `attributes` attributes per tag,
+/// until the consumer gives up.
 pub(super) fn walk<C: Consumer>(page: &PageText<'_>, attributes: usize, consumer: C) -> C {
     match page.syntax() {
         Syntax::Html => walk_html(page.as_str(), attributes, consumer),
@@ -22,7 +21,7 @@ pub(super) fn walk<C: Consumer>(page: &PageText<'_>, attributes: usize, consumer
     }
 }
 
-/// Walks over a page in HTML's syntax.
+/// Walks over a page in HTML syntax.
 pub(super) fn walk_html<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C {
     let mut tokenizer = Tokenizer::new(text, Syntax::Html, attributes);
     let mut walk = Walk::new(consumer);
@@ -51,8 +50,8 @@ pub(super) fn walk_html<C: Consumer>(text: &str, attributes: usize, consumer: C)
     }
 }
 
-/// Walks over a page in XML's syntax: an empty tag ends its element, prefixes name vocabularies,
-/// and the content of `script`, `style`, `title` and such may hold CDATA sections and comments.
+/// Walks over a page in XML syntax: an empty tag ends its element, prefixes name vocabularies, and
+/// the content of `script`, `style`, `title` and the like may contain CDATA sections and comments.
 fn walk_xml<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C {
     let mut tokenizer = Tokenizer::new(text, Syntax::Xml, attributes);
     let mut walk = Walk::new(consumer);
@@ -94,13 +93,13 @@ fn walk_xml<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C {
     }
 }
 
-/// Tells a consumer what stands where, and the tokenizer how to go on.
+/// Passes tags and text with their places to a consumer, and controls the tokenizer.
 pub(super) struct Walk<C> {
     pub(super) consumer: C,
     foreign: Foreign,
-    /// `template` elements open whose content is nobody's to see.
+    /// Number of open `template` elements with inert content.
     inert: u32,
-    /// The place of the text behind the last tag.
+    /// The place of the text after the last tag.
     text_at: At,
 }
 
@@ -145,8 +144,8 @@ impl<C: Consumer> Walk<C> {
         self.text_at = at;
     }
 
-    /// Takes the tag of an element without content. A drawing's elements close themselves in HTML's
-    /// syntax too.
+    /// Processes the tag of an empty element. Elements of a drawing close themselves in HTML syntax
+    /// too.
     fn empty_tag(&mut self, tag: &Tag<'_>) {
         let was_foreign = self.foreign.is_foreign();
         self.start_tag(tag);
@@ -166,11 +165,11 @@ impl<C: Consumer> Walk<C> {
     fn start_tag_in_context(&mut self, tag: &Tag<'_>) -> Mode {
         let was_shown = self.foreign.is_shown();
         let space = self.foreign.start(tag);
-        // A tag of HTML is never within a script or style of a drawing: it ended that.
+        // An HTML tag is never within a script or style of a drawing, because it ends the drawing.
         let is_markup = was_shown || space == Space::Html;
         let in_template = is_markup && self.inert > 0;
         let mode = match space {
-            Space::Html if tag.kinds.is(TagKinds::RAW) => mode_behind(tag.name),
+            Space::Html if tag.kinds.is(TagKinds::RAW) => mode_after(tag.name),
             Space::Html | Space::Svg | Space::Math => Mode::Markup,
         };
         let at = At {
@@ -205,29 +204,29 @@ impl<C: Consumer> Walk<C> {
         self.text_follows(at);
     }
 
-    fn text_follows(&mut self, behind: At) {
+    fn text_follows(&mut self, tag_place: At) {
         self.text_at = At {
             space: self.foreign.space(),
             shown: self.inert == 0 && self.foreign.is_shown(),
             in_template: self.inert > 0,
-            ..behind
+            ..tag_place
         };
     }
 
-    /// A template is inert, save one that is a shadow root: browsers show that.
+    /// Processes a template, which is inert unless it is a shadow root, which browsers show.
     fn start_template(&mut self, tag: &Tag<'_>) {
-        let shown = ["open", "closed"]
+        let is_shadow_root = ["open", "closed"]
             .iter()
-            .any(|mode| tag.attributes.says("shadowrootmode", mode));
-        if self.inert > 0 || !shown {
+            .any(|mode| tag.attributes.has_value("shadowrootmode", mode));
+        if self.inert > 0 || !is_shadow_root {
             self.inert = self.inert.saturating_add(1);
         }
     }
 }
 
-/// HTML Standard 13.2.6.4.4 and 13.2.6.4.7, for a parser that runs no script: the content
-/// of `noscript` is markup.
-fn mode_behind(name: Name) -> Mode {
+/// Returns the mode after a start tag, for a parser without scripts (HTML Standard 13.2.6.4.4 and
+/// 13.2.6.4.7): the content of `noscript` is markup.
+fn mode_after(name: Name) -> Mode {
     match name {
         name::SCRIPT => Mode::Script,
         name::STYLE | name::XMP | name::IFRAME | name::NOEMBED | name::NOFRAMES => Mode::Rawtext,

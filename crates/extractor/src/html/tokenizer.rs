@@ -1,8 +1,8 @@
-//! The tokenization of HTML (HTML Standard 13.2.5), without copies of the text.
+//! Tokenizes HTML (HTML Standard 13.2.5) without copying the text.
 //!
-//! The states of the standard are places in the code here: each construct is found by its end
-//! and handed on as a slice of the page. What stands in comments and document types is nobody's
-//! to see, and is passed over. The page is text whose line ends are line feeds already.
+//! The standard's states are places in this code: each construct is found by its end and returned
+//! as a slice of the page. Comments and document types are skipped, because no consumer needs them.
+//! The line ends of the page are already normalised to line feeds.
 
 mod letters;
 mod raw_text;
@@ -24,34 +24,34 @@ use super::name::Name;
 use super::tag_kinds::TagKinds;
 use crate::document_kind::Syntax;
 
-/// The way in which the text behind a tag is read.
+/// How the text after a tag is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Markup,
     /// Text with character references: `title`, `textarea`.
     Rcdata,
-    /// Text alone: `style` and such.
+    /// Plain text: `style` and the like.
     Rawtext,
     Script,
-    /// Text to the very end.
+    /// Plain text up to the end of the page.
     Plaintext,
     /// XML text up to the end tag, with references, comments and CDATA sections.
     XmlText,
 }
 
-/// The end of a part of a page. The tokenizer has the tag, and the text that stands before it.
+/// The end of a part of a page. The tokenizer holds the tag, and the text before it.
 pub(super) enum Token {
     StartTag,
     EndTag,
-    /// Nothing: the text alone, or none.
+    /// Only text, which may be empty.
     Text,
     EndOfPage,
 }
 
-/// Text between two tags as it is written, or a part of it: comments and such part it too.
+/// Text between two tags as written, or a part of it: comments and the like split it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text<'t> {
-    /// The page that it is a part of.
+    /// The page that contains the text.
     pub(crate) page: &'t str,
     from: usize,
     to: usize,
@@ -60,17 +60,17 @@ pub(crate) struct Text<'t> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextKind {
-    /// It has references, and no NUL of it is kept.
+    /// Has references; NULs are dropped.
     Data,
-    /// It has references.
+    /// Has references.
     Rcdata,
     Raw,
-    /// No NUL of it is kept.
+    /// NULs are dropped.
     Cdata,
 }
 
 impl<'t> Text<'t> {
-    /// The text that is decoded already.
+    /// Wraps text that is already decoded.
     #[cfg(any(test, fuzzing))]
     pub(super) fn decoded(text: &'t str) -> Text<'t> {
         Text {
@@ -81,13 +81,13 @@ impl<'t> Text<'t> {
         }
     }
 
-    /// Its bytes of the page.
+    /// Returns the range of the text in the page.
     #[inline]
     pub(crate) fn place(&self) -> Range<usize> {
         self.from..self.to
     }
 
-    /// Gives the text in parts, its references decoded.
+    /// Passes the text in parts, with its references decoded, to `part`.
     pub(crate) fn parts(&self, part: impl FnMut(&str)) {
         let raw = &self.page[self.place()];
         match self.kind {
@@ -99,40 +99,40 @@ impl<'t> Text<'t> {
     }
 }
 
-/// A tokenizer at work on a page.
+/// A tokenizer for one page.
 pub(super) struct Tokenizer<'t> {
     page: &'t str,
     syntax: Syntax,
-    /// The byte that is read next.
+    /// Offset of the next byte to read.
     at: usize,
     mode: Mode,
     /// The name of the start tag whose end tag ends text without markup.
     open: Range<usize>,
-    /// The text that came last.
+    /// The range of the last text.
     text: Range<usize>,
     text_kind: TextKind,
-    /// The tag that came last.
+    /// The name of the last tag.
     name: Name,
-    /// The bytes of the page at which it begins, and at which its name ends.
+    /// Offsets of the beginning of the last tag, and of the end of its name.
     start: usize,
     name_end: usize,
     attributes: AttributeList,
     max_attributes: usize,
 }
 
-/// The kinds of markup but tags, told by the first bytes.
+/// The kinds of markup other than tags, by their first bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Markup {
     /// `<!`, which begins a comment, a document type or a CDATA section.
     Declaration,
-    /// A comment that ends with the next `>`.
+    /// A comment that ends at the next `>`.
     BogusComment,
-    /// `</>`, which is nothing.
+    /// `</>`, which is dropped.
     Nothing,
 }
 
 impl<'t> Tokenizer<'t> {
-    /// A tokenizer that keeps `max_attributes` of each tag.
+    /// Creates a tokenizer that keeps `max_attributes` attributes of each tag.
     pub(super) fn new(page: &'t str, syntax: Syntax, max_attributes: usize) -> Tokenizer<'t> {
         Tokenizer {
             page,
@@ -150,7 +150,7 @@ impl<'t> Tokenizer<'t> {
         }
     }
 
-    /// Says how to go on behind the start tag that came last.
+    /// Sets how the text after the last start tag is read.
     #[inline]
     pub(super) fn set_mode(&mut self, mode: Mode) {
         if mode != Mode::Markup {
@@ -159,9 +159,9 @@ impl<'t> Tokenizer<'t> {
         }
     }
 
-    /// Reads on up to the end of the next tag, or of text before something else. `is_foreign`: a
-    /// drawing or formula is open, which may hold CDATA sections.
-    // What it finds need not go through memory where it is used at once.
+    /// Reads up to the end of the next tag, or to the end of text before other markup. With
+    /// `is_foreign`, a drawing or formula is open, which may contain CDATA sections.
+    // Inlined so that the result stays in registers.
     #[inline(always)]
     pub(super) fn next(&mut self, is_foreign: bool) -> Token {
         if self.mode != Mode::Markup && self.read_text_without_markup() {
@@ -191,7 +191,7 @@ impl<'t> Tokenizer<'t> {
         }
     }
 
-    /// The text before what came last, if there is any.
+    /// Returns the text before the last tag, if any.
     #[inline]
     pub(super) fn text(&self) -> Option<Text<'t>> {
         let Range { start, end } = self.text;
@@ -203,17 +203,17 @@ impl<'t> Tokenizer<'t> {
         })
     }
 
-    /// Reads the markup at `at` that is no tag, or the text before it, if there is any. False where
-    /// it is text itself.
+    /// Reads the text before the markup at `at`, which is not a tag, or else that markup. Returns
+    /// false if it is text.
     #[cold]
     fn read_no_tag(&mut self, at: usize, is_foreign: bool) -> bool {
         let bytes = self.page.as_bytes();
         let Some(markup) = markup(&bytes[at..]) else {
             return false;
         };
-        let is_behind_text = at > self.at;
+        let is_after_text = at > self.at;
         self.take_text(at, TextKind::Data);
-        if is_behind_text {
+        if is_after_text {
             return true;
         }
         match markup {
@@ -237,7 +237,7 @@ impl<'t> Tokenizer<'t> {
         true
     }
 
-    /// Reads the text that is no markup before the next end tag, if there is any. Markup comes next.
+    /// Reads text without markup up to the next end tag. Returns whether there is any.
     #[cold]
     fn read_text_without_markup(&mut self) -> bool {
         let bytes = self.page.as_bytes();
@@ -286,7 +286,7 @@ impl<'t> Tokenizer<'t> {
         !is_end || !is_at_stop
     }
 
-    /// Reads the CDATA section that comes next.
+    /// Reads the next CDATA section.
     fn read_cdata(&mut self) {
         self.at += "<![CDATA[".len();
         let end = memmem::find(&self.page.as_bytes()[self.at..], b"]]>");
@@ -297,7 +297,7 @@ impl<'t> Tokenizer<'t> {
         self.at += end.map_or(0, |_| "]]>".len());
     }
 
-    /// Takes the text up to `end`.
+    /// Sets the last text to end at `end`.
     #[inline]
     fn take_text(&mut self, end: usize, kind: TextKind) {
         self.text = self.at..end;
@@ -305,7 +305,7 @@ impl<'t> Tokenizer<'t> {
         self.at = end;
     }
 
-    /// The tag that came last.
+    /// Returns the last tag.
     #[inline]
     pub(super) fn tag(&self) -> Tag<'_> {
         Tag {
@@ -320,13 +320,13 @@ impl<'t> Tokenizer<'t> {
         }
     }
 
-    /// The name of the tag that came last as written, with its prefix.
+    /// Returns the name of the last tag as written, with its prefix.
     pub(super) fn written_name(&self) -> &'t str {
         self.page[self.start..self.name_end].trim_start_matches(['<', '/'])
     }
 
-    /// Reads the tag that comes next, whose name begins at `from`. One that the page's end cuts off
-    /// is none.
+    /// Reads the next tag, whose name begins at `from`. Returns false if the page ends within the
+    /// tag, which is then dropped.
     #[inline(always)]
     fn read_tag(&mut self, from: usize) -> bool {
         self.start = self.at;
@@ -337,7 +337,7 @@ impl<'t> Tokenizer<'t> {
             return false;
         };
         self.at = match bytes[end] {
-            // As most do.
+            // The usual case.
             b'>' => end + 1,
             _ => match self.attributes.read(bytes, end, self.max_attributes) {
                 Some(end) => end,
@@ -350,7 +350,7 @@ impl<'t> Tokenizer<'t> {
     }
 }
 
-/// The kind of markup that begins with a `<` and is no tag; none where that is text.
+/// Returns the kind of markup that a `<` begins, if it is not a tag. `None` if it is text.
 fn markup(bytes: &[u8]) -> Option<Markup> {
     match bytes {
         [_, b'/', b'>', ..] => Some(Markup::Nothing),
@@ -360,7 +360,7 @@ fn markup(bytes: &[u8]) -> Option<Markup> {
     }
 }
 
-/// The byte behind the comment whose content begins at `from`.
+/// Returns the offset after the comment whose content begins at `from`.
 fn end_of_comment(bytes: &[u8], from: usize) -> usize {
     let content = &bytes[from..];
     let end = memchr_iter(b'>', content).find(|end| {

@@ -13,7 +13,7 @@ const OF_A_PAGE: [&str; 4] = [
     "http://www.w3.org/1999/xhtml",
     "http://www.w3.org/2000/svg",
     "http://www.w3.org/1998/Math/MathML",
-    // A page that forgot to declare its namespace.
+    // A page without a namespace declaration.
     "",
 ];
 
@@ -42,9 +42,9 @@ struct Binding {
 struct Declaring {
     /// The name as written, with its prefix.
     name: Name,
-    /// The number of open elements of that name, this one included.
+    /// The number of open elements of that name, including this one.
     count: u32,
-    /// The number of bindings declared outside of the element.
+    /// The number of bindings declared outside the element.
     around: usize,
 }
 

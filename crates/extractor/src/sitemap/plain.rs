@@ -1,4 +1,4 @@
-//! A sitemap of plain text: one URL a line.
+//! Reads a plain text sitemap: one URL per line.
 
 use super::{Sitemap, SitemapEntry, SitemapKind};
 use crate::limits::{DocumentOddityKind, Limits, note};
@@ -9,7 +9,7 @@ pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
         .zip(text.lines().map(trim))
         .filter(|(_, line)| !line.is_empty());
     for (number, line) in lines {
-        let what = if !is_url(line) {
+        let oddity = if !is_url(line) {
             DocumentOddityKind::NotAUrl
         } else if line.len() > limits.href_bytes {
             DocumentOddityKind::HrefTooLong
@@ -24,7 +24,7 @@ pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
             sitemap.entries.push(SitemapEntry::new(line.to_owned()));
             continue;
         };
-        note(&mut sitemap.oddities, what, number);
+        note(&mut sitemap.oddities, oddity, number);
     }
     if sitemap.entries.is_empty() {
         note(&mut sitemap.oddities, DocumentOddityKind::NotASitemap, 1);
@@ -33,7 +33,8 @@ pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
     }
 }
 
-/// sitemaps.org: URLs are fully specified, including `http`. Anything else is prose.
+/// Returns whether a line is a URL. sitemaps.org requires fully specified URLs, including `http`;
+/// any other line is prose.
 pub(super) fn is_url(line: &str) -> bool {
     let has_scheme = |scheme: &str| {
         line.get(..scheme.len())

@@ -1,4 +1,4 @@
-//! A sitemap in XML, with the extensions for languages, images, videos and news.
+//! Reads an XML sitemap, with the extensions for languages, images, videos and news.
 
 use super::plain::is_url;
 use super::{Alternate, NewsEntry, Sitemap, SitemapEntry, SitemapKind, Video};
@@ -6,7 +6,7 @@ use crate::limits::{DocumentOddityKind, Limits};
 use crate::text::{Collapsed, trim};
 use crate::xml::{Step, Tag, Xml};
 
-/// `lastmod`, `changefreq`, `priority` and dates are short; a longer one is none.
+/// Maximum bytes of a `lastmod`, `changefreq`, `priority` or date; longer values are dropped.
 const MAX_HINT_BYTES: usize = 128;
 
 pub(super) fn read(text: &str, start: usize, limits: &Limits, sitemap: &mut Sitemap) {
@@ -21,12 +21,12 @@ pub(super) fn read(text: &str, start: usize, limits: &Limits, sitemap: &mut Site
         bare: String::new(),
         extras: 0,
     };
-    let mut known = true;
+    let mut is_sitemap = true;
     while let Some(step) = walk.xml.next() {
         match step {
             Step::Start(tag) => {
-                known = walk.start(&tag);
-                if !known {
+                is_sitemap = walk.start(&tag);
+                if !is_sitemap {
                     break;
                 }
             }
@@ -41,14 +41,14 @@ pub(super) fn read(text: &str, start: usize, limits: &Limits, sitemap: &mut Site
     walk.end_bare_text();
     walk.finish_entry();
     let kind = walk.sitemap.kind;
-    if kind == SitemapKind::Unknown || !known {
+    if kind == SitemapKind::Unknown || !is_sitemap {
         walk.xml.note(DocumentOddityKind::NotASitemap);
     }
     let oddities = std::mem::take(&mut walk.xml.oddities);
     sitemap.oddities.extend(oddities);
 }
 
-/// The meaning of the text at hand.
+/// The meaning of the current text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Loc,
@@ -63,7 +63,7 @@ enum Field {
     NewsTitle,
 }
 
-/// The element of an extension that is open, two levels below the root.
+/// The open element of an extension, two levels below the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extension {
     Image,
@@ -79,9 +79,9 @@ struct Walk<'a> {
     extension: Option<Extension>,
     field: Option<(Field, usize)>,
     value: String,
-    /// Text outside of any field.
+    /// Text outside any field.
     bare: String,
-    /// Alternates, images and videos kept.
+    /// Number of alternates, images and videos kept.
     extras: usize,
 }
 
@@ -105,7 +105,7 @@ impl Walk<'_> {
                 .field
                 .is_some_and(|(_, depth)| depth < self.xml.depth())
         {
-            // The field before has no end tag.
+            // The previous field has no end tag.
             self.xml.note(DocumentOddityKind::UnclosedElement);
             self.finish_field();
             self.xml.reopen_at(3);
@@ -152,7 +152,7 @@ impl Walk<'_> {
 
     fn start_field(&mut self, tag: &Tag<'_>, name: &str) -> Option<Field> {
         self.extension = None;
-        // An image outside of `image:image` is not a page.
+        // An image outside `image:image` is not a page.
         if tag.written_name().eq_ignore_ascii_case("image:loc") {
             return Some(Field::Image);
         }
@@ -179,13 +179,13 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes `xhtml:link`: the same page in another language or form.
+    /// Processes `xhtml:link`: the same page in another language or form.
     fn alternate(&mut self, tag: &Tag<'_>) {
         let rel = tag.attribute("rel").unwrap_or_default();
-        let alternate = rel
+        let is_alternate = rel
             .split_ascii_whitespace()
             .any(|rel| rel.eq_ignore_ascii_case("alternate"));
-        let Some(href) = tag.attribute("href").filter(|_| alternate) else {
+        let Some(href) = tag.attribute("href").filter(|_| is_alternate) else {
             return;
         };
         if let Some(href) = self.address(&href)
@@ -216,7 +216,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes the URLs in text outside of any field.
+    /// Processes the URLs in text outside any field.
     fn end_bare_text(&mut self) {
         if self.bare.is_empty() {
             return;
@@ -324,7 +324,7 @@ impl Walk<'_> {
         }
     }
 
-    /// An address as it is kept; nothing where it is empty or too long.
+    /// Returns a trimmed address. `None` if it is empty or too long.
     fn address(&mut self, value: &str) -> Option<String> {
         let value = trim(value);
         if value.len() > self.limits.href_bytes {
@@ -334,15 +334,15 @@ impl Walk<'_> {
         (!value.is_empty()).then(|| value.to_owned())
     }
 
-    /// Counts one more of what extensions bring, if there is room.
+    /// Reserves room for one more link of an extension. Returns false if there is none.
     fn has_room(&mut self) -> bool {
-        let room = self.extras < self.limits.sitemap_links;
-        if room {
+        let has_room = self.extras < self.limits.sitemap_links;
+        if has_room {
             self.extras += 1;
         } else {
             self.xml.note(DocumentOddityKind::SitemapLinksFull);
         }
-        room
+        has_room
     }
 
     fn entry(&mut self) -> &mut SitemapEntry {

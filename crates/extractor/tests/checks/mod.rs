@@ -1,5 +1,5 @@
-//! Properties that must hold for any input: the bodies of the fuzz targets, which the test
-//! suite runs on random inputs too.
+//! Properties that must hold for any input. These are the bodies of the fuzz targets; the test
+//! suite also runs them on random inputs.
 
 use crawl_extractor::{
     CharsetSource, Document, DocumentOddity, Limits, Link, LinkKind, MAX_SNIFF_BYTES, Page,
@@ -7,7 +7,7 @@ use crawl_extractor::{
 };
 use crawl_weburl::canonicalize;
 
-/// Any page can be read, and what comes out keeps its bounds; small limits only take away.
+/// Reads any page. The results stay within bounds, and smaller limits only remove some.
 pub(crate) fn html(data: &[u8]) {
     let (first, rest) = data.split_first().unwrap_or((&0, &[]));
     let content_type = [
@@ -40,12 +40,12 @@ pub(crate) fn html(data: &[u8]) {
             .all(|link| link.text.as_ref().is_none_or(|text| text.len() <= 3))
     );
     assert!(less.metas.len() <= small.metas);
-    same_beyond(&page, rest, content_type);
+    unchanged_by_appended_text(&page, rest, content_type);
 }
 
-/// Text behind a page's end changes nothing before it, and cannot unsay a title.
-fn same_beyond(page: &Page, body: &[u8], content_type: Option<&str>) {
-    // Bytes more may change the charset that is guessed.
+/// Text appended to a page changes nothing before it, and doesn't remove the title.
+fn unchanged_by_appended_text(page: &Page, body: &[u8], content_type: Option<&str>) {
+    // More bytes may change a guessed charset.
     if content_type.is_none_or(|content_type| !content_type.ends_with("utf-8")) {
         return;
     }
@@ -55,7 +55,7 @@ fn same_beyond(page: &Page, body: &[u8], content_type: Option<&str>) {
     assert!(more.links.len() >= page.links.len().saturating_sub(1));
 }
 
-/// Any style sheet can be read; its links are resources that are named by it.
+/// Reads any style sheet. Its links are resources named in it.
 pub(crate) fn css(data: &[u8]) {
     let css = read_css(data, None, &Limits::default());
     links(&css.links, data.len());
@@ -72,7 +72,7 @@ pub(crate) fn css(data: &[u8]) {
             .len()
             <= 2
     );
-    // The same rules, within a page.
+    // The same rules within a page.
     let text = String::from_utf8_lossy(data);
     if !text.contains('<')
         && !text.contains('\r')
@@ -97,7 +97,7 @@ pub(crate) fn css(data: &[u8]) {
     }
 }
 
-/// Any sitemap can be read, and its entries have addresses.
+/// Reads any sitemap. Its entries have addresses.
 pub(crate) fn sitemap(data: &[u8]) {
     let sitemap = read_sitemap(data, None, &Limits::default());
     oddities(&sitemap.oddities, data.len());
@@ -113,7 +113,7 @@ pub(crate) fn sitemap(data: &[u8]) {
     assert!(extras.sum::<usize>() <= small().sitemap_links);
 }
 
-/// Any feed can be read, and its entries can be told apart from nothing.
+/// Reads any feed. Its entries have an address, a title or an id.
 pub(crate) fn feed(data: &[u8]) {
     let at = canonicalize(None, "https://example.org/feed").unwrap();
     let feed = read_feed(data, None, &Limits::default());
@@ -135,12 +135,12 @@ pub(crate) fn feed(data: &[u8]) {
     );
 }
 
-/// Any header can be read, and what a header lists it says.
+/// Reads any header. Its links occur in the header.
 pub(crate) fn header(data: &[u8]) {
     let value = String::from_utf8_lossy(data);
-    let found = link_header(&value, &Limits::default());
-    assert!(found.len() <= value.matches('<').count());
-    assert!(found.iter().all(|link| value.contains(&link.href)));
+    let links = link_header(&value, &Limits::default());
+    assert!(links.len() <= value.matches('<').count());
+    assert!(links.iter().all(|link| value.contains(&link.href)));
     let twice = link_header(&format!("<first>; rel=next, {value}"), &Limits::default());
     assert_eq!(twice.first().map(|link| link.href.as_str()), Some("first"));
     assert!(link_header(&value, &small()).len() <= 4);
@@ -149,13 +149,13 @@ pub(crate) fn header(data: &[u8]) {
     }
 }
 
-/// Any bytes have a charset, which is one, and are something.
+/// Any bytes have a valid charset and a document kind.
 pub(crate) fn charset(data: &[u8]) {
     let page = read_html(data, None, &Limits::default());
     assert!(page.charset_source != CharsetSource::Header);
     let label = format!("text/html; charset={}", page.charset);
     let again = read_html(data, Some(&label), &Limits::default());
-    // The name of what was found names it, save where a byte order mark speaks.
+    // The charset's name selects the same charset, except if there is a byte order mark.
     if page.charset != "replacement" {
         assert_eq!(again.charset, page.charset);
         assert_eq!(again.links.len(), page.links.len());
@@ -168,15 +168,15 @@ pub(crate) fn charset(data: &[u8]) {
         Some("text/plain"),
         Some(text.as_ref()),
     ] {
-        let found = what_is(content_type, data);
-        assert_eq!(is_html(content_type, data), found == Document::Html);
+        let kind = what_is(content_type, data);
+        assert_eq!(is_html(content_type, data), kind == Document::Html);
         let head = &data[..data.len().min(MAX_SNIFF_BYTES)];
-        assert_eq!(what_is(content_type, head), found);
+        assert_eq!(what_is(content_type, head), kind);
     }
 }
 
 fn links(links: &[Link], bytes: usize) {
-    // The shortest tag with a link takes more than this.
+    // The shortest tag with a link is longer than this.
     assert!(links.len() <= bytes / 4);
     for link in links {
         assert!(!link.href.starts_with([' ', '\n']) && !link.href.ends_with([' ', '\n']));

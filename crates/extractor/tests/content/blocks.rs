@@ -1,4 +1,4 @@
-//! How text becomes blocks, headings and sections.
+//! Tests of blocks, headings and sections.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use expect_test::{Expect, expect};
 
 use crate::read;
 
-/// Blocks, one a line: `*` main text, `+` beside it, `-` navigation; kind, `#id`, text.
+/// Shows the blocks, one per line: `*` main text, `+` beside it, `-` navigation; kind, `#id`, text.
 fn check(html: &str, expected: Expect) {
     let content = read(html);
     let mut shown = String::new();
@@ -30,7 +30,7 @@ fn check(html: &str, expected: Expect) {
 }
 
 #[test]
-fn ours_kinds_of_blocks() {
+fn kinds_of_blocks() {
     check(
         "<main><h1>One</h1><p>Two <b>and</b> more<ul><li>Three<li><p>Four</ul>\
          <dl><dt id=t>Five<dd>Six</dl><table><caption>Seven</caption><tr><th>Eight<td>Nine</table>\
@@ -55,7 +55,7 @@ fn ours_kinds_of_blocks() {
 }
 
 #[test]
-fn ours_ids_of_headings() {
+fn ids_of_headings() {
     check(
         "<main><h1 id=own>Own</h1>a\
          <h2><a name=within></a>Within</h2>b\
@@ -87,7 +87,7 @@ fn ours_ids_of_headings() {
 }
 
 #[test]
-fn ours_headings_by_role_and_without_an_end() {
+fn headings_by_role_and_without_an_end_tag() {
     check(
         "<main><div role=heading aria-level=3>Role</div><p>a<h2>Open<p>b<h3><div>Block</div></h3><p>c</main>",
         expect![[r#"
@@ -102,7 +102,7 @@ fn ours_headings_by_role_and_without_an_end() {
 }
 
 #[test]
-fn ours_white_space_is_one_space_and_invisible_characters_go() {
+fn white_space_is_collapsed_and_invisible_characters_are_dropped() {
     check(
         "<p> a\n\t b&nbsp;&nbsp;c\u{3000}d </p><p>Dampf&shy;schiff zero&#8203;width \u{feff}x\u{2060}y a\0b</p>\
          <p>می\u{200c}خواهم</p><p>e\u{301} \u{fb01}</p>",
@@ -116,7 +116,7 @@ fn ours_white_space_is_one_space_and_invisible_characters_go() {
 }
 
 #[test]
-fn ours_line_breaks_part_words_and_two_part_paragraphs() {
+fn a_line_break_separates_words_and_two_separate_paragraphs() {
     check(
         "<p>a<br>b<br><br>c<br> <br>d<p>e<pre>f<br>g</pre>",
         expect![[r#"
@@ -130,7 +130,7 @@ fn ours_line_breaks_part_words_and_two_part_paragraphs() {
 }
 
 #[test]
-fn ours_hidden_text_is_no_text() {
+fn hidden_text_is_dropped() {
     check(
         "<p>a<span hidden>b<span>c</span>d</span>e<p hidden>f<p>g<div style='color:red; DISPLAY : none'>h<p>i</div>\
          <div style='display:block'>j</div><ul><li hidden>k<li>l</ul><template>m</template>\
@@ -147,7 +147,7 @@ fn ours_hidden_text_is_no_text() {
 }
 
 #[test]
-fn ours_cells_and_items_end_those_before_them() {
+fn cells_and_items_end_the_previous_ones() {
     check(
         "<main><table><tr><td>a<td>b<table><tr><td>c</table>d<tr><td>e</table>f</div></td></main>",
         expect![[r#"
@@ -162,7 +162,7 @@ fn ours_cells_and_items_end_those_before_them() {
 }
 
 #[test]
-fn ours_sections_have_their_heading_and_its_id() {
+fn sections_have_their_heading_and_its_id() {
     let content = read(
         "<nav><a href=/>Home</a></nav><main><p>Before<h2 id=a>A</h2><p>one<p>two<h3 id=b>B</h3><pre>x</pre></main>",
     );
@@ -190,15 +190,15 @@ fn ours_sections_have_their_heading_and_its_id() {
 }
 
 #[test]
-fn ours_one_pass_reads_the_same() {
+fn one_pass_gives_the_same_results() {
     let html = "<title>T</title><a href=x>l</a><main><p>Text</main>";
-    let given = crawl_extractor::PageContext::default();
+    let context = crawl_extractor::PageContext::default();
     let (limits, content_limits) = Default::default();
     let (page, content) =
-        crawl_extractor::read_page(html.as_bytes(), &given, &limits, &content_limits);
+        crawl_extractor::read_page(html.as_bytes(), &context, &limits, &content_limits);
     assert_eq!(
         content,
-        crawl_extractor::read_content(html.as_bytes(), &given, &content_limits)
+        crawl_extractor::read_content(html.as_bytes(), &context, &content_limits)
     );
     assert_eq!(
         page.links,
@@ -208,7 +208,7 @@ fn ours_one_pass_reads_the_same() {
 }
 
 #[test]
-fn ours_ids_made_from_headings_leave_their_sections_in() {
+fn sections_with_ids_derived_from_headings_stay() {
     let text = "Some of the main text of the page, which goes on for a good while. ".repeat(8);
     let main = |html: &str| {
         let content = read(&format!("<title>T</title>{html}"));
@@ -219,14 +219,14 @@ fn ours_ids_made_from_headings_leave_their_sections_in() {
         blocks.join("|")
     };
     let check = |html: &str, is_in: bool| {
-        let found = main(&html.replace("TEXT", &text));
+        let actual = main(&html.replace("TEXT", &text));
         assert_eq!(
-            found.contains("This is said of it"),
+            actual.contains("This is said of it"),
             is_in,
-            "{html}: {found}"
+            "{html}: {actual}"
         );
     };
-    let said = "<p>This is said of it, in a few words.</p>";
+    let remark = "<p>This is said of it, in a few words.</p>";
     for (id, heading) in [
         ("sharing-state", "Sharing state"),
         ("comments", "Comments"),
@@ -239,7 +239,7 @@ fn ours_ids_made_from_headings_leave_their_sections_in() {
             let end = around.split(' ').next().unwrap();
             let in_text = |tag: &str| {
                 format!(
-                    "<{around}><h1>Title</h1><p>TEXT</p><{tag} id='{id}'><h2>{heading}</h2>{said}\
+                    "<{around}><h1>Title</h1><p>TEXT</p><{tag} id='{id}'><h2>{heading}</h2>{remark}\
                      </{tag}></{end}>"
                 )
             };
@@ -247,31 +247,31 @@ fn ours_ids_made_from_headings_leave_their_sections_in() {
             check(&in_text("div"), true);
         }
     }
-    // A section of a text needs no heading for that; another element does.
+    // A section of the text stays without a heading; another element needs one.
     check(
-        &format!("<main><p>TEXT</p><section id=how-to-skip>{said}</section></main>"),
+        &format!("<main><p>TEXT</p><section id=how-to-skip>{remark}</section></main>"),
         true,
     );
     check(
-        &format!("<main><p>TEXT</p><div id=share>{said}</div></main>"),
+        &format!("<main><p>TEXT</p><div id=share>{remark}</div></main>"),
         false,
     );
-    // Without a hint where the text is, an id of several words tells enough, and one does not.
+    // Without a hint at the main text, an id of several words suffices, but one word doesn't.
     check(
-        &format!("<p>TEXT</p><div id=sharing-state><h2>Sharing state</h2>{said}</div>"),
+        &format!("<p>TEXT</p><div id=sharing-state><h2>Sharing state</h2>{remark}</div>"),
         true,
     );
     check(
-        &format!("<p>TEXT</p><div id=related><h2>Related</h2>{said}</div>"),
+        &format!("<p>TEXT</p><div id=related><h2>Related</h2>{remark}</div>"),
         false,
     );
-    // A notice about cookies, and what readers wrote.
+    // A cookie notice, and readers' comments.
     check(
-        &format!("<p>TEXT</p><div id=cookie-notice><h2>Cookie notice</h2>{said}</div>"),
+        &format!("<p>TEXT</p><div id=cookie-notice><h2>Cookie notice</h2>{remark}</div>"),
         false,
     );
     for class in ["comments", "comments-area"] {
-        let comments = format!("<section id=comments class={class}><h2>2 Comments</h2>{said}");
+        let comments = format!("<section id=comments class={class}><h2>2 Comments</h2>{remark}");
         check(
             &format!("<main><p>TEXT</p>{comments}</section></main>"),
             false,
@@ -280,7 +280,7 @@ fn ours_ids_made_from_headings_leave_their_sections_in() {
 }
 
 #[test]
-fn ours_a_large_table_takes_its_heading_and_introduction_along() {
+fn a_large_table_keeps_its_heading_and_introduction() {
     let row = "<tr><td>A name of some thing<td>What this thing is there for, said in one line.";
     let table = format!("<table>{}</table>", row.repeat(40));
     let intro = "<p>The following table lists all things that are known here.</p>";
@@ -300,7 +300,7 @@ fn ours_a_large_table_takes_its_heading_and_introduction_along() {
 }
 
 #[test]
-fn ours_text_outside_of_navigation_stands_beside_the_main_text() {
+fn text_outside_of_navigation_is_beside_the_main_text() {
     let text = "Some of the main text of the page, which goes on for a good while. ".repeat(8);
     check(
         &format!(

@@ -1,4 +1,4 @@
-//! The main text of whole pages, word by word beside what it should be.
+//! Tests of the main text of whole pages, compared word by word with the expected text.
 
 #![expect(
     clippy::disallowed_methods,
@@ -15,7 +15,7 @@ use expect_test::{Expect, expect};
 
 use crate::read;
 
-/// Pages and their expected main texts: `NAME.html`, `NAME.txt`.
+/// Returns pages with their expected main texts: `NAME.html`, `NAME.txt`.
 fn pages() -> Vec<(String, String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/text");
     let entries = fs::read_dir(folder)
@@ -33,8 +33,7 @@ fn pages() -> Vec<(String, String, String)> {
     pages.into_iter().map(read).collect()
 }
 
-/// The words of a text and how often each stands in it; characters of scripts without spaces
-/// are words.
+/// Counts the words of a text. In scripts without spaces, each character is a word.
 fn words(text: &str) -> HashMap<String, usize> {
     let mut words = HashMap::new();
     for word in text
@@ -55,11 +54,11 @@ fn words(text: &str) -> HashMap<String, usize> {
     words
 }
 
-/// Precision and recall of `found`, in percent.
-fn score(expected: &str, found: &str) -> (f64, f64) {
-    let (expected, found) = (words(expected), words(found));
+/// Returns precision and recall of `actual`, in percent.
+fn score(expected: &str, actual: &str) -> (f64, f64) {
+    let (expected, actual) = (words(expected), words(actual));
     let count = |words: &HashMap<String, usize>| words.values().sum::<usize>();
-    let both: usize = found
+    let both: usize = actual
         .iter()
         .map(|(word, count)| count.min(expected.get(word).unwrap_or(&0)))
         .sum();
@@ -70,10 +69,10 @@ fn score(expected: &str, found: &str) -> (f64, f64) {
             100.0 * both as f64 / of as f64
         }
     };
-    (share(count(&found)), share(count(&expected)))
+    (share(count(&actual)), share(count(&expected)))
 }
 
-/// The page without what its elements and their names say about their parts.
+/// Returns the page without its structural elements and attributes.
 fn laid_bare(html: &str) -> String {
     const ELEMENTS: [&str; 7] = [
         "main", "article", "nav", "aside", "header", "footer", "section",
@@ -91,7 +90,7 @@ fn laid_bare(html: &str) -> String {
     bare
 }
 
-/// Precision and recall of the pages where not both are whole, and their means.
+/// Checks precision and recall of the pages with less than 100 %, and the means.
 fn check(prepare: impl Fn(&str) -> String, expected: Expect) {
     let pages = pages();
     assert!(pages.len() >= 30, "{} pages", pages.len());
@@ -109,7 +108,7 @@ fn check(prepare: impl Fn(&str) -> String, expected: Expect) {
 }
 
 #[test]
-fn ours_main_text_of_the_corpus() {
+fn main_text_of_the_corpus() {
     check(
         str::to_owned,
         expect![[r#"
@@ -126,7 +125,7 @@ fn ours_main_text_of_the_corpus() {
 }
 
 #[test]
-fn ours_main_text_of_pages_that_say_nothing_of_their_parts() {
+fn main_text_of_pages_without_structural_markup() {
     check(
         laid_bare,
         expect![[r#"

@@ -1,4 +1,4 @@
-//! Metadata in a page's head.
+//! Tests of the metadata in a page's head.
 
 use std::fmt::Write as _;
 
@@ -7,13 +7,13 @@ use expect_test::{Expect, expect};
 
 use crate::{read, show_oddities};
 
-/// The language, and oddities.
+/// Checks the language and oddities.
 fn check_language(html: &str, header: Option<&str>, expected: Expect) {
-    let given = PageContext {
+    let context = PageContext {
         content_language: header,
         ..PageContext::default()
     };
-    let content = read_content(html.as_bytes(), &given, &ContentLimits::default());
+    let content = read_content(html.as_bytes(), &context, &ContentLimits::default());
     let language = &content.language;
     let declared = language.declared.as_ref();
     let declared = declared.map(|declared| format!("{} by {}", declared.tag, declared.by));
@@ -28,14 +28,14 @@ fn check_language(html: &str, header: Option<&str>, expected: Expect) {
     expected.assert_eq(&shown);
 }
 
-/// Dates, the best of each kind, and oddities.
+/// Checks the dates, the best one of each kind, and oddities.
 fn check_dates(html: &str, expected: Expect) {
-    let given = PageContext {
+    let context = PageContext {
         // 2026-11-21
         fetched_at: Some(1_795_219_200),
         ..PageContext::default()
     };
-    let content = read_content(html.as_bytes(), &given, &ContentLimits::default());
+    let content = read_content(html.as_bytes(), &context, &ContentLimits::default());
     let mut shown = String::new();
     for date in &content.dates {
         let (kind, source) = (date.kind, date.source);
@@ -103,7 +103,7 @@ fn open_graph_takes_the_first_of_each() {
 }
 
 #[test]
-fn ours_canonical_is_the_first_in_the_head() {
+fn canonical_is_the_first_in_the_head() {
     let canonical = |html: &str| {
         let page = read_html(
             html.as_bytes(),
@@ -177,7 +177,7 @@ fn html_3_2_6_2_declared_languages_by_strength() {
 }
 
 #[test]
-fn ours_detected_language() {
+fn detected_language() {
     let german = "<p>Der Fluss ist im Winter so hoch, dass die Fähre nicht fahren kann, und wer über \
         das Wasser will, muss den weiten Weg über die alte Brücke nehmen, die im Norden steht.";
     check_language(german, None, expect!["- de -> de\n"]);
@@ -200,7 +200,7 @@ fn ours_detected_language() {
 }
 
 #[test]
-fn ours_dates_by_source() {
+fn dates_by_source() {
     check_dates(
         "<meta name=date content=2020-01-01><meta property=article:published_time content='2020-02-02T10:00:00+02:00'>\
          <meta property=article:modified_time content=2021-03-04>\
@@ -225,7 +225,7 @@ fn ours_dates_by_source() {
 }
 
 #[test]
-fn ours_dates_that_can_not_be() {
+fn implausible_dates() {
     check_dates(
         "<meta name=date content=soon>\n<meta name=date content=2030-01-01>\n<meta name=date content=0001-01-01>\n\
          <meta name=date content=1970-01-01T00:00:00Z>\n<meta name=date content=2024-02-30>\n\
@@ -243,7 +243,7 @@ fn ours_dates_that_can_not_be() {
 }
 
 #[test]
-fn ours_json_ld_basics() {
+fn json_ld_basics() {
     let content: Content = read(
         r#"<script type="application/ld+json; charset=utf-8">/*<![CDATA[*/{"@context":"https://schema.org","@graph":[
           {"@type":["Article","https://schema.org/TechArticle"],"headline":" How\n to ","author":[{"@type":"Person","name":"A"},"B"],
@@ -267,7 +267,7 @@ fn ours_json_ld_basics() {
 }
 
 #[test]
-fn authors_and_section_are_told_by_json_ld_metas_and_breadcrumbs() {
+fn authors_and_section_come_from_json_ld_metas_and_breadcrumbs() {
     let check = |html: &str, authors: &[&str], section: Option<&str>| {
         let content = read(html);
         assert_eq!(content.authors, authors, "{html}");

@@ -1,8 +1,8 @@
-//! Headings without permalinks, edit links and buttons.
+//! Tests of removing permalinks, edit links and buttons from headings.
 
 use crate::{markdown, read};
 
-/// The text of the first heading of a page, and that heading in Markdown.
+/// Returns the text of the first heading of a page, and that heading in Markdown.
 fn heading(html: &str) -> (String, String) {
     let page = format!("<main><h1>Tea</h1>{html}<p>Water the leaves and wait.</main>");
     let content = read(&page);
@@ -25,7 +25,7 @@ fn heading(html: &str) -> (String, String) {
 }
 
 #[test]
-fn ours_marks_of_a_heading_are_no_part_of_it() {
+fn marks_of_a_heading_are_removed() {
     for html in [
         "<h2>Kinds of tea<a class=headerlink href=#kinds title='Link'>¶</a></h2>",
         "<h2>Kinds of tea <a href='/tea.html#kinds'>#</a></h2>",
@@ -51,7 +51,7 @@ fn ours_marks_of_a_heading_are_no_part_of_it() {
 }
 
 #[test]
-fn ours_a_heading_that_is_a_link_or_button_stays() {
+fn a_heading_that_is_a_link_or_button_stays() {
     for (html, expected) in [
         ("<h2><a class=header href=#kinds>Kinds</a></h2>", "Kinds"),
         (
@@ -76,7 +76,7 @@ fn ours_a_heading_that_is_a_link_or_button_stays() {
 }
 
 #[test]
-fn ours_a_heading_keeps_its_emphasis_beside_a_sign() {
+fn a_heading_with_a_sign_keeps_its_emphasis() {
     let html = "<h2>The <code>pour</code> method<a class=headerlink href=#pour>¶</a></h2>";
     let (text, markdown) = heading(html);
     assert_eq!(text, "The pour method");
@@ -84,7 +84,7 @@ fn ours_a_heading_keeps_its_emphasis_beside_a_sign() {
 }
 
 #[test]
-fn ours_line_numbers_are_no_text() {
+fn line_numbers_are_dropped() {
     for html in [
         "<table><tr><td class=linenos><pre>1\n2</pre><td class=code><pre>pour\nwait</pre></table>",
         "<pre><span class=lineno>1 </span>pour\n<span class=lineno>2 </span>wait</pre>",

@@ -1,4 +1,4 @@
-//! Pages that mean harm, and limits.
+//! Tests of hostile pages and of limits.
 
 use crawl_extractor::{Content, ContentLimits, PageContext, read_content};
 use expect_test::{Expect, expect};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::{read, show_oddities};
 
-/// Oddities, and the number of blocks and bytes.
+/// Checks the oddities and the number of blocks and bytes.
 fn check(content: &Content, expected: Expect) {
     let (blocks, bytes) = (content.blocks.len(), content.visible_text().len());
     expected.assert_eq(&format!(
@@ -16,7 +16,7 @@ fn check(content: &Content, expected: Expect) {
 }
 
 #[test]
-fn ours_300_000_nested_tags() {
+fn nested_tags_300_000_deep() {
     for name in [
         "div",
         "span",
@@ -45,7 +45,7 @@ fn ours_300_000_nested_tags() {
 }
 
 #[test]
-fn ours_end_tags_that_fit_nothing() {
+fn unmatched_end_tags() {
     let open = "<div>".repeat(600);
     check(
         &read(&format!("{open}a{}b", "</section>".repeat(300_000))),
@@ -57,7 +57,7 @@ fn ours_end_tags_that_fit_nothing() {
 }
 
 #[test]
-fn ours_megabytes_without_a_block() {
+fn megabytes_without_a_block() {
     let content = read(&"lorem ipsum ".repeat(700_000));
     check(
         &content,
@@ -77,7 +77,7 @@ fn ours_megabytes_without_a_block() {
 }
 
 #[test]
-fn ours_100_000_headings_and_more() {
+fn more_than_100_000_headings() {
     let content = read(&"<h2 id=a>x</h2><p>y</p>".repeat(100_000));
     assert_eq!(content.sections().len(), 50_000);
     check(
@@ -98,7 +98,7 @@ fn ours_100_000_headings_and_more() {
 }
 
 #[test]
-fn ours_json_ld_without_end() {
+fn json_ld_without_end() {
     let script = |json: &str| format!("<script type=application/ld+json>{json}</script>");
     check(
         &read(&script(&"[".repeat(100_000))),
@@ -131,7 +131,7 @@ fn ours_json_ld_without_end() {
 }
 
 #[test]
-fn ours_fields_without_end() {
+fn fields_without_end() {
     let words: String = (0..1_000).map(|n| format!("w{n},")).collect();
     let long = "x".repeat(100_000);
     let content = read(&format!(
@@ -154,14 +154,14 @@ fn ours_fields_without_end() {
 }
 
 #[test]
-fn ours_attributes_by_the_thousand() {
+fn attributes_by_the_thousand() {
     let attributes: String = (0..50_000).map(|n| format!(" a{n}=b")).collect();
     let content = read(&format!("<p{attributes} id=late>a"));
     assert_eq!(content.blocks[0].id, None);
     assert!(show_oddities(&content).starts_with("tag-cut line 1"));
 }
 
-/// Small limits, so that random pages reach them.
+/// Returns limits so small that random pages reach them.
 fn small() -> ContentLimits {
     let mut limits = ContentLimits::default();
     limits.text_bytes = 64;
@@ -192,13 +192,13 @@ fn holds(content: &Content, limits: &ContentLimits) {
 
 proptest! {
     #[test]
-    fn ours_any_bytes_are_read(body in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn any_bytes_are_read(body in proptest::collection::vec(any::<u8>(), 0..400)) {
         let limits = ContentLimits::default();
         holds(&read_content(&body, &PageContext::default(), &limits), &limits);
     }
 
     #[test]
-    fn ours_any_markup_keeps_the_limits(parts in proptest::collection::vec(
+    fn any_markup_keeps_the_limits(parts in proptest::collection::vec(
         prop_oneof![
             "[ a-cé東\u{ad}\u{301}\0\n]{0,9}",
             "</?(div|p|h[1-6]|ul|li|table|tr|td|a|main|nav|article|aside|pre|br|svg|math|span|title|template|script|section|dl|dt|dd|body|html|time|form|button|xmp)( (id|class|role|hidden|href|style|itemprop|lang|datetime)(=(a|nav|main|heading|datePublished|display:none|comment))?){0,3}/?>",

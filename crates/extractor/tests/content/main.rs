@@ -1,4 +1,4 @@
-//! The content of pages, as the extractor reads it, through its public interface.
+//! Tests of the content of pages, through the extractor's public interface.
 
 mod blocks;
 mod corpus;
@@ -12,23 +12,23 @@ use std::fmt::Write as _;
 
 use crawl_extractor::{Content, ContentLimits, PageContext, read_content, read_markdown};
 
-/// The content of `html`, as text.
+/// Returns the content of `html`.
 fn read(html: &str) -> Content {
-    let given = PageContext {
+    let context = PageContext {
         content_type: Some("text/html; charset=utf-8"),
         ..PageContext::default()
     };
-    read_content(html.as_bytes(), &given, &ContentLimits::default())
+    read_content(html.as_bytes(), &context, &ContentLimits::default())
 }
 
-/// The main text of `html` as Markdown.
+/// Returns the main text of `html` as Markdown.
 fn markdown(html: &str) -> String {
     let mut link = |href: &str| Some(href.to_owned());
     let (context, limits) = (PageContext::default(), ContentLimits::default());
     read_markdown(html.as_bytes(), &context, &limits, &mut link).1
 }
 
-/// Oddities, one a line: name, line, count.
+/// Shows oddities, one per line: name, line, count.
 fn show_oddities(content: &Content) -> String {
     content
         .oddities

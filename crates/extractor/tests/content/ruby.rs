@@ -1,4 +1,4 @@
-//! Ruby, and words that an invisible break cuts.
+//! Tests of ruby, and of words with an invisible break.
 
 use crawl_extractor::Limits;
 
@@ -21,7 +21,7 @@ fn html_4_5_10_base_text_makes_words_and_readings_follow() {
             "<p>表<ruby>表<rp>(</rp><rt>ひょう</rt><rp>)</rp>示<rp>(</rp><rt>じ</rt><rp>)</rp></ruby>",
             "表表示 ひょうじ",
         ),
-        // End tags may be left out.
+        // End tags may be omitted.
         (
             "<p><ruby>茶<rp>(<rt>ちゃ<rp>)<rb>道<rt>どう</ruby>の",
             "茶道の ちゃどう",
@@ -43,10 +43,10 @@ fn html_4_5_10_base_text_makes_words_and_readings_follow() {
             "<p><ruby><ruby>茶<rt>ちゃ</rt></ruby><rt>tea</rt></ruby>の<p>次",
             "茶の ちゃ tea\n次",
         ),
-        // A heading leaves its readings to what follows.
+        // The readings of a heading move to the text after it.
         ("<h1><ruby>茶<rt>ちゃ</rt></ruby></h1><p>次", "茶\n次 ちゃ"),
         ("<p>次<h1><ruby>茶<rt>ちゃ</rt></ruby></h1>", "次\n茶\nちゃ"),
-        // Outside of a ruby, a reading is text.
+        // Outside a ruby, a reading is text.
         ("<p>茶<rt>ちゃ</rt>道", "茶 ちゃ道"),
         ("<p><ruby>茶<rt>ちゃ", "茶 ちゃ"),
         ("<p><ruby>茶<rt>ちゃ<p>次", "茶 ちゃ\n次"),
@@ -56,7 +56,7 @@ fn html_4_5_10_base_text_makes_words_and_readings_follow() {
 }
 
 #[test]
-fn ours_the_text_of_a_link_has_no_readings() {
+fn the_text_of_a_link_has_no_readings() {
     let html = "<a href=1><ruby>東<rp>(</rp><rt>とう</rt><rp>)</rp>京<rt>きょう</ruby>へ</a>\
         <rt><a href=2>茶";
     let page = crawl_extractor::read_html(html.as_bytes(), None, &Limits::default());
@@ -65,14 +65,14 @@ fn ours_the_text_of_a_link_has_no_readings() {
 }
 
 #[test]
-fn ours_markdown_has_readings_in_parentheses() {
+fn markdown_has_readings_in_parentheses() {
     let html = "<main><p>私は<ruby>東<rp>(</rp><rt>とう</rt><rp>)</rp> 京<rt>きょう</rt></ruby>に\
         <b><ruby>茶<rt>ちゃ</rt></ruby></b>。</main>";
     assert_eq!(markdown(html), "私は東京(とうきょう)に**茶(ちゃ)**。");
 }
 
 #[test]
-fn ours_a_break_that_nobody_sees_cuts_no_word() {
+fn an_invisible_break_splits_no_word() {
     let html = "<p>Dar<wbr>jee<wbr/>ling, Ge&shy;samt\u{ad}kon&#x200b;zept \u{2060}x<br>y";
     assert_eq!(text(html), "Darjeeling, Gesamtkonzept x y");
     assert_eq!(

@@ -1,5 +1,5 @@
-//! The committed corpus: each file in `tests/cases` is read, and what is found stands beside
-//! it in a file of the same name with `.found.txt` behind it.
+//! Tests of the committed corpus: each file in `tests/cases` is read, and the result compared with
+//! the file of the same name plus `.found.txt`.
 #![expect(clippy::disallowed_methods, reason = "the cases lie in files")]
 
 use std::fmt::{Debug, Write as _};
@@ -11,7 +11,7 @@ use expect_test::expect_file;
 
 use crate::show_oddities;
 
-/// Runs over the files in a folder, in the order of their names.
+/// Runs over the files in a folder, ordered by name.
 fn check(folder: &str, least: usize, show: impl Fn(&[u8]) -> String) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("tests/cases")
@@ -22,15 +22,15 @@ fn check(folder: &str, least: usize, show: impl Fn(&[u8]) -> String) {
     paths.sort();
     assert!(paths.len() >= least, "{} cases", paths.len());
     for path in paths {
-        let mut found = path.clone().into_os_string();
-        found.push(".found.txt");
+        let mut expected_path = path.clone().into_os_string();
+        expected_path.push(".found.txt");
         let shown = show(&std::fs::read(&path).unwrap());
-        expect_file![PathBuf::from(found)].assert_eq(&shown);
+        expect_file![PathBuf::from(expected_path)].assert_eq(&shown);
     }
 }
 
 #[test]
-fn ours_cases_of_encodings() {
+fn cases_of_encodings() {
     check("encodings", 45, |body| {
         let page = read_html(body, None, &Limits::default());
         let links: Vec<_> = page
@@ -49,7 +49,7 @@ fn ours_cases_of_encodings() {
 }
 
 #[test]
-fn ours_cases_of_feeds() {
+fn cases_of_feeds() {
     let at = canonicalize(None, "https://at.org/feeds/all").unwrap();
     let resolved = |url: &FeedUrl| {
         let resolved = url.resolve(&at);
@@ -89,7 +89,7 @@ fn ours_cases_of_feeds() {
 }
 
 #[test]
-fn ours_cases_of_sitemaps() {
+fn cases_of_sitemaps() {
     check("sitemaps", 8, |body| {
         let sitemap = read_sitemap(body, None, &Limits::default());
         let sniffed: Document = what_is(None, body);

@@ -1,4 +1,4 @@
-//! Charsets of pages.
+//! Tests of the charsets of pages.
 
 use crawl_extractor::{
     CharsetSource, ContentLimits, Limits, Page, PageContext, read_html, read_markdown,
@@ -109,7 +109,7 @@ fn html_13_2_3_2_utf_16_by_meta_is_utf_8_and_x_user_defined_is_windows_1252() {
 }
 
 #[test]
-fn ours_without_a_word_valid_utf_8_is_utf_8_and_the_rest_windows_1252() {
+fn undeclared_valid_utf_8_is_utf_8_and_the_rest_windows_1252() {
     assert_eq!(charset(None, b""), ("UTF-8", CharsetSource::ValidUtf8));
     assert_eq!(
         charset(None, "é".as_bytes()),
@@ -128,7 +128,7 @@ fn ours_without_a_word_valid_utf_8_is_utf_8_and_the_rest_windows_1252() {
 }
 
 #[test]
-fn html_13_2_3_4_a_late_meta_is_found_when_nothing_else_speaks() {
+fn html_13_2_3_4_a_late_meta_counts_without_other_declarations() {
     let late = |last: &[u8]| {
         let mut body = vec![b' '; 2_000];
         body.extend_from_slice(b"<meta charset=windows-1251>");
@@ -146,7 +146,7 @@ fn html_13_2_3_4_a_late_meta_is_found_when_nothing_else_speaks() {
 }
 
 #[test]
-fn ours_unknown_charset_and_undecodable_bytes_are_noted() {
+fn unknown_charset_and_undecodable_bytes_are_noted() {
     let page = page(
         Some("text/html; charset=klingon"),
         b"<meta charset=utf-8>a\n\xff\xfe<a href=x>",
@@ -163,7 +163,7 @@ fn ours_unknown_charset_and_undecodable_bytes_are_noted() {
 }
 
 #[test]
-fn ours_text_is_the_same_wherever_the_decoder_stops() {
+fn text_does_not_depend_on_where_the_decoder_stops() {
     let body = "<a href=x>é€𝄞</a>".repeat(30_000);
     let page = page(None, body.as_bytes());
     assert_eq!(page.links.len(), 30_000);
@@ -217,7 +217,7 @@ fn url_standard_queries_of_html_are_in_the_charset_of_the_page() {
 }
 
 #[test]
-fn ours_an_address_that_its_charset_makes_too_long_is_dropped() {
+fn an_address_that_its_charset_makes_too_long_is_dropped() {
     let (bytes, ..) =
         encoding_rs::GBK.encode("<base href='?茶茶茶'><a href='?茶茶茶'>x</a><a href=b>");
     let mut limits = Limits::default();

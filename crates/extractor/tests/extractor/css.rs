@@ -1,4 +1,4 @@
-//! Addresses in style sheets, by themselves and within pages.
+//! Tests of addresses in style sheets, alone and within pages.
 
 use crawl_extractor::{Css, Limits, read_css};
 use expect_test::{Expect, expect};
@@ -44,7 +44,7 @@ fn css_syntax_4_3_6_urls() {
 }
 
 #[test]
-fn css_syntax_4_3_4_what_looks_like_a_url_and_is_none() {
+fn css_syntax_4_3_4_lookalikes_of_urls() {
     check(
         "1url(a) 1.5e3url(b) #url(c) --url(d) my-url(e) @url(f) url (g) \\url(h)\n\"bad\nurl(ok)",
         &expect![[r#"
@@ -127,19 +127,19 @@ fn css_syntax_3_2_charsets() {
 }
 
 #[test]
-fn ours_css_in_pages() {
+fn css_in_pages() {
     let page = read(
         "<style>@import 'a.css'; b{c:url(d.png)}</style><style type=text/css>e{f:url(g.png)}</style>\
          <style type=text/less>url(no)</style><p style='background:url(&quot;h.png&quot;)'>\
          <svg><style>i{j:url(k.png)}</style><g style=\"fill:url(l.svg#m)\"></svg><style>n{o:url(p.png)",
     );
-    let found: Vec<_> = page
+    let links: Vec<_> = page
         .links
         .iter()
         .map(|link| format!("{} {} {}", link.element, link.attribute, link.href))
         .collect();
     assert_eq!(
-        found,
+        links,
         [
             "style @import a.css",
             "style url d.png",
@@ -153,7 +153,7 @@ fn ours_css_in_pages() {
 }
 
 #[test]
-fn ours_limits_of_css_are_noted() {
+fn limits_of_css_are_noted() {
     let mut limits = Limits::default();
     (limits.resources, limits.href_bytes) = (1, 5);
     let css = read_css(b"url(1)\nurl(234567)\nurl(8)", None, &limits);

@@ -1,11 +1,11 @@
-//! The bodies of the fuzz targets, on random inputs made of what each reader minds.
+//! Runs the bodies of the fuzz targets on random inputs made of relevant parts.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::checks;
 
-/// Bytes at random, and parts of `words` torn and put together.
+/// Generates random bytes, mixed with whole and truncated `words`.
 fn input(words: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
     let word = prop::sample::select(words).prop_map(|word| word.as_bytes().to_vec());
     let part = prop_oneof![
@@ -227,32 +227,32 @@ const CHARSET: &[&str] = &[
 
 proptest! {
     #[test]
-    fn ours_html_keeps_its_bounds(data in input(HTML)) {
+    fn html_keeps_its_bounds(data in input(HTML)) {
         checks::html(&data);
     }
 
     #[test]
-    fn ours_css_keeps_its_bounds(data in input(CSS)) {
+    fn css_keeps_its_bounds(data in input(CSS)) {
         checks::css(&data);
     }
 
     #[test]
-    fn ours_sitemaps_keep_their_bounds(data in input(SITEMAP)) {
+    fn sitemaps_keep_their_bounds(data in input(SITEMAP)) {
         checks::sitemap(&data);
     }
 
     #[test]
-    fn ours_feeds_keep_their_bounds(data in input(FEED)) {
+    fn feeds_keep_their_bounds(data in input(FEED)) {
         checks::feed(&data);
     }
 
     #[test]
-    fn ours_headers_keep_their_bounds(data in input(HEADER)) {
+    fn headers_keep_their_bounds(data in input(HEADER)) {
         checks::header(&data);
     }
 
     #[test]
-    fn ours_charsets_keep_their_bounds(data in input(CHARSET)) {
+    fn charsets_keep_their_bounds(data in input(CHARSET)) {
         checks::charset(&data);
     }
 }

@@ -1,4 +1,4 @@
-//! Links in headers.
+//! Tests of links in headers.
 
 use crawl_extractor::{Limits, link_header, refresh_header};
 use expect_test::{Expect, expect};
@@ -73,7 +73,7 @@ fn rfc8288_appendix_b_odd_forms() {
 }
 
 #[test]
-fn rfc8288_3_2_a_link_of_another_page_is_left_out() {
+fn rfc8288_3_2_a_link_of_another_page_is_skipped() {
     check(
         "<a>; rel=next; anchor=\"/other\", <b>; anchor=\"\"; rel=next",
         &expect![[r#"
@@ -83,7 +83,7 @@ fn rfc8288_3_2_a_link_of_another_page_is_left_out() {
 }
 
 #[test]
-fn ours_kinds_of_links_in_headers() {
+fn kinds_of_links_in_headers() {
     check(
         "</s.css>; rel=preload; as=style, </f>; rel=alternate; type=\"application/rss+xml\", <//h>; rel=preconnect, <data:,x>; rel=preload",
         &expect![[r#"

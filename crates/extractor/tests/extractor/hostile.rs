@@ -1,6 +1,6 @@
-//! Documents made to hurt: each at a size and at four times that. What is read is the same, and
-//! that the run ends shows that no cost grows with the square of the size: at these sizes such
-//! a cost is minutes.
+//! Tests of hostile documents, each at a size and at four times that size. The results must be the
+//! same. If the run ends, no cost is quadratic: at these sizes, such a cost would take
+//! minutes.
 
 use crawl_extractor::{
     DocumentOddityKind, Limits, link_header, read_css, read_feed, read_html, read_sitemap,
@@ -8,7 +8,7 @@ use crawl_extractor::{
 
 use crate::read;
 
-/// Text of 128 KiB and of 512 KiB made of `part`.
+/// Returns texts of 128 KiB and of 512 KiB made of `part`.
 fn sizes(part: &str) -> impl Iterator<Item = String> {
     let part = part.to_owned();
     [1 << 17, 1 << 19]
@@ -17,7 +17,7 @@ fn sizes(part: &str) -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn ours_pages_of_one_thing_over_and_over_are_read_to_their_end() {
+fn repetitive_pages_are_read_to_their_end() {
     for (part, end) in [
         ("<", ""),
         ("</", ">"),
@@ -67,25 +67,25 @@ fn ours_pages_of_one_thing_over_and_over_are_read_to_their_end() {
     ] {
         for html in sizes(part) {
             let page = read(&format!("{html}{end}<a href=last>"));
-            // What opens and never ends may hide the last link, and nothing may break.
+            // An element that never ends may hide the last link, but nothing may break.
             let hides = [
                 "<svg><style>",
                 "<template>",
                 "<svg><title>",
                 "<svg><![CDATA[",
             ];
-            let found = page.links.iter().any(|link| link.href == "last");
-            let full = page
+            let has_last = page.links.iter().any(|link| link.href == "last");
+            let is_full = page
                 .oddities
                 .iter()
                 .any(|oddity| oddity.what == DocumentOddityKind::LinksFull);
-            assert!(found || full || hides.contains(&part), "{part}");
+            assert!(has_last || is_full || hides.contains(&part), "{part}");
         }
     }
 }
 
 #[test]
-fn ours_style_sheets_of_one_thing_over_and_over_are_read_to_their_end() {
+fn repetitive_style_sheets_are_read_to_their_end() {
     for part in [
         "(",
         "[",
@@ -130,13 +130,13 @@ fn ours_style_sheets_of_one_thing_over_and_over_are_read_to_their_end() {
         }
     }
     for css in sizes("url(x)") {
-        let found = read_css(css.as_bytes(), None, &Limits::default());
-        assert_eq!(found.links.len(), (css.len() / 6).min(100_000));
+        let sheet = read_css(css.as_bytes(), None, &Limits::default());
+        assert_eq!(sheet.links.len(), (css.len() / 6).min(100_000));
     }
 }
 
 #[test]
-fn ours_xml_of_one_thing_over_and_over_is_read_to_its_end() {
+fn repetitive_xml_is_read_to_its_end() {
     for part in [
         "<",
         "<a>",
@@ -186,7 +186,7 @@ fn ours_xml_of_one_thing_over_and_over_is_read_to_its_end() {
 }
 
 #[test]
-fn ours_json_and_headers_of_one_thing_over_and_over_are_read_to_their_end() {
+fn repetitive_json_and_headers_are_read_to_their_end() {
     let begin = "{\"version\":\"https://jsonfeed.org/version/1\",\"items\":[";
     for part in [
         "[",
@@ -232,7 +232,7 @@ fn ours_json_and_headers_of_one_thing_over_and_over_are_read_to_their_end() {
 }
 
 #[test]
-fn ours_many_attributes_in_xml() {
+fn many_attributes_in_xml() {
     let names: String = (0..50_000)
         .map(|number| format!(" a{number}='b'"))
         .collect();
@@ -260,7 +260,7 @@ fn ours_many_attributes_in_xml() {
 }
 
 #[test]
-fn ours_links_and_resources_have_room_of_their_own() {
+fn links_and_resources_have_separate_limits() {
     let html = "<img src=i>".repeat(150_000) + &"<a href=p>".repeat(100_001);
     let page = read_html(
         html.as_bytes(),
@@ -283,7 +283,7 @@ fn ours_links_and_resources_have_room_of_their_own() {
 }
 
 #[test]
-fn ours_a_megabyte_in_one_address_is_dropped_whole() {
+fn an_address_of_a_megabyte_is_dropped() {
     let long = "x".repeat(1 << 20);
     let page = read(&format!(
         "<a href={long}></a><img src={long}><img srcset='{long} 1x, ok 2x'><p style='a:url({long})'>"

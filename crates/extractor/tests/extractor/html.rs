@@ -1,4 +1,4 @@
-//! Links, titles, bases and metas of HTML pages.
+//! Tests of links, titles, bases and metas of HTML pages.
 
 use crawl_extractor::Rel;
 use crawl_weburl::canonicalize;
@@ -15,7 +15,7 @@ fn title(html: &str) -> Option<String> {
 }
 
 #[test]
-fn ours_each_element_that_links_to_a_page() {
+fn each_element_that_links_to_a_page() {
     check(
         r#"<a href="/a">A</a><map><area href=/b alt=" the
            B "></map><link rel="next" href="c"><iframe src=" d ">x</iframe>
@@ -32,7 +32,7 @@ fn ours_each_element_that_links_to_a_page() {
 }
 
 #[test]
-fn html_13_2_5_markup_that_is_none_holds_no_links() {
+fn html_13_2_5_text_that_looks_like_markup_has_no_links() {
     check(
         r#"<!-- <a href=1> --><script>"<a href=2>"</script><style><a href=3></style>
            <textarea><a href=4></textarea><title><a href=5></title><xmp><a href=6></xmp>
@@ -50,7 +50,7 @@ fn html_13_2_5_markup_that_is_none_holds_no_links() {
 }
 
 #[test]
-fn ours_noscript_is_markup_since_no_script_runs() {
+fn noscript_is_markup_because_no_script_runs() {
     check(
         "<noscript><a href=1>one</a></noscript>",
         &expect![[r#"
@@ -60,7 +60,7 @@ fn ours_noscript_is_markup_since_no_script_runs() {
 }
 
 #[test]
-fn ours_a_shadow_root_is_shown_and_of_other_templates_the_links_are_taken() {
+fn a_shadow_root_is_visible_and_other_templates_only_have_links() {
     check(
         "<template shadowrootmode=open><a href=1>one</a><template><a href=2>two</template></template>
          <template><template shadowrootmode=open><a href=3></template><a href=4></template>
@@ -76,7 +76,7 @@ fn ours_a_shadow_root_is_shown_and_of_other_templates_the_links_are_taken() {
 }
 
 #[test]
-fn ours_a_template_is_apart_from_the_page_around_it() {
+fn a_template_is_separate_from_the_page_around_it() {
     check(
         "<a href=1>one<template><a href=2>two</a><a href='/{{slug}}'></a><a href='${url}'></a>
          <base href=no><title>no</title></template> more</a><template><svg><style><a href=no>
@@ -90,7 +90,7 @@ fn ours_a_template_is_apart_from_the_page_around_it() {
 }
 
 #[test]
-fn html_4_6_7_an_anchor_without_href_is_no_link() {
+fn html_4_6_7_an_anchor_without_href_is_not_a_link() {
     check(
         "<a name=x>x</a><a href>self</a><a href='#y'>y</a>",
         &expect![[r##"
@@ -112,7 +112,7 @@ fn html_4_6_7_an_anchor_ends_where_the_next_begins() {
 }
 
 #[test]
-fn ours_link_text_is_collapsed_and_split_at_blocks() {
+fn link_text_is_collapsed_and_split_at_blocks() {
     check(
         "<a href=1>\n a&nbsp;b <b>c</b>d<br>e<div>f</div>g &amp;\th\n</a>\
          <a href=2>x<script>no</script>y<style>no</style>z<!-- no --></a>",
@@ -138,7 +138,7 @@ fn html_13_2_5_references_and_case_in_attributes() {
 }
 
 #[test]
-fn ours_kinds_of_link_elements() {
+fn kinds_of_link_elements() {
     check(
         r#"<link rel=stylesheet href=a.css><link rel="shortcut icon" href=b.ico>
            <link rel=canonical href=c><link rel="alternate" hreflang=de href=d>
@@ -180,7 +180,7 @@ fn html_4_2_5_3_refresh() {
         let page = read(&format!("<meta content=\"{content}\" http-equiv=refresh>"));
         page.links.first().map(|link| link.href.clone())
     };
-    let found = Some("/x".to_owned());
+    let expected = Some("/x".to_owned());
     for content in [
         "0;url=/x",
         "0; URL = /x",
@@ -191,7 +191,7 @@ fn html_4_2_5_3_refresh() {
         "1;'/x",
         "0;url=&quot;/x&quot;",
     ] {
-        assert_eq!(target(content), found, "{content}");
+        assert_eq!(target(content), expected, "{content}");
     }
     for content in ["", "5", "5;", "x;url=/x", "5x;/x", "0;url=", "0;url=''"] {
         assert_eq!(target(content), None, "{content}");
@@ -236,7 +236,7 @@ fn html_4_2_3_the_first_base_with_an_href() {
 }
 
 #[test]
-fn ours_metas_keep_name_and_content() {
+fn metas_keep_name_and_content() {
     let page = read(
         "<meta name=' ROBOTS ' content='NoIndex, nofollow'><meta name=x><meta content=y>
          <meta property=og:title content=z><svg><a/><meta name=d content=e></svg>",
@@ -265,7 +265,7 @@ fn html_13_2_6_5_foreign_content() {
 }
 
 #[test]
-fn ours_frames_without_an_address_are_none() {
+fn frames_without_an_address_are_not_links() {
     check(
         "<iframe></iframe><iframe src=''></iframe><iframe src=a srcdoc=b></iframe><frame>",
         &expect![""],
@@ -273,7 +273,7 @@ fn ours_frames_without_an_address_are_none() {
 }
 
 #[test]
-fn ours_a_page_cut_off_keeps_what_stood_before() {
+fn a_truncated_page_keeps_everything_before_the_cut() {
     check(
         "<a href=1>one</a><a href=2>tw",
         &expect![[r#"

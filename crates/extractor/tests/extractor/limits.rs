@@ -1,4 +1,4 @@
-//! Stated limits, and input made to hurt.
+//! Tests of limits and hostile input.
 
 use crawl_extractor::{Limits, Page, read_html};
 
@@ -11,7 +11,7 @@ fn read_with(html: &str, change: impl Fn(&mut Limits)) -> Page {
 }
 
 #[test]
-fn ours_each_limit_is_noted_by_name() {
+fn each_limit_is_noted_by_name() {
     let page = read_with("<a href=1>\n<a href=2><a href=3><a href=4>", |limits| {
         limits.links = 2;
     });
@@ -64,7 +64,7 @@ fn ours_each_limit_is_noted_by_name() {
 }
 
 #[test]
-fn ours_many_attributes_on_one_tag() {
+fn many_attributes_on_one_tag() {
     let names: String = (0..50_000)
         .map(|number| format!(" a{number}='>{number}'"))
         .collect();
@@ -74,7 +74,7 @@ fn ours_many_attributes_on_one_tag() {
         assert_eq!(hrefs.last(), Some(&"/y"), "{tag}");
         assert_eq!(hrefs.contains(&"/x"), tag.starts_with('a'), "{tag}");
     }
-    // After a `<` that is none, after an `&` that gave bytes back, and in a raw element.
+    // After a literal `<`, after an `&` that begins no reference, and in a raw element.
     for before in ["<<", "&<", "&amp<", "<title></", "x<!----><"] {
         let tag = if before == "<title></" {
             "title"
@@ -102,7 +102,7 @@ fn ours_many_attributes_on_one_tag() {
 }
 
 #[test]
-fn ours_what_looks_like_a_long_tag_and_is_none_loses_nothing() {
+fn text_that_looks_like_a_long_tag_loses_nothing() {
     let words = " word".repeat(20_000);
     for (before, after) in [
         ("<!-- <a", "-->"),
@@ -134,7 +134,7 @@ fn ours_what_looks_like_a_long_tag_and_is_none_loses_nothing() {
 }
 
 #[test]
-fn ours_deep_nesting_takes_no_stack() {
+fn deep_nesting_takes_no_stack() {
     for tag in [
         "<div>",
         "<a href=x>",
@@ -150,7 +150,7 @@ fn ours_deep_nesting_takes_no_stack() {
 }
 
 #[test]
-fn ours_huge_parts_of_every_kind() {
+fn huge_parts_of_every_kind() {
     let long = "x".repeat(1 << 20);
     for html in [
         format!("<{long} {long}={long}><a href=y>"),

@@ -1,4 +1,4 @@
-//! Every kind of link that an element of a page can hold.
+//! Tests of every kind of link that an element can contain.
 
 use expect_test::{Expect, expect};
 
@@ -14,7 +14,7 @@ fn check(html: &str, expected: &Expect) {
 }
 
 #[test]
-fn ours_what_a_browser_loads_to_show_a_page() {
+fn resources_that_a_browser_loads_to_show_a_page() {
     check(
         "<img src=1 srcset='2, 3 2x' lowsrc=4 longdesc=5.html><image src=6><picture><source srcset='7 1x'></picture>
          <video src=8 poster=9><source src=10><track src=11></video><audio src=12></audio><bgsound src=13>
@@ -53,7 +53,7 @@ fn ours_what_a_browser_loads_to_show_a_page() {
 }
 
 #[test]
-fn ours_objects_and_applets() {
+fn objects_and_applets() {
     check(
         "<object data=1.swf></object><object data=2.html type='text/html; charset=x'></object>
          <embed src=3.html type=text/html><object codebase=/c data=4 archive='5 /6 http://e.org/7'></object>
@@ -93,7 +93,7 @@ fn html_4_10_18_forms_that_are_sent_by_get() {
 }
 
 #[test]
-fn ours_sources_of_quotations_are_neither_page_nor_resource() {
+fn sources_of_quotations_are_neither_page_nor_resource() {
     check(
         "<blockquote cite=1></blockquote><q cite=2></q><del cite=3></del><ins cite=4></ins><cite cite=no></cite>",
         &expect![[r#"
@@ -106,7 +106,7 @@ fn ours_sources_of_quotations_are_neither_page_nor_resource() {
 }
 
 #[test]
-fn ours_drawings_and_formulas() {
+fn drawings_and_formulas() {
     check(
         "<svg><a href=1 xlink:href=no></a><a xlink:href=2></a><image href=3 xlink:href=4></image><use href='#no'/>
          <use xlink:href='5#x'/><filter><feImage href=6 /></filter><script href=7></script><linearGradient href=no />
@@ -128,7 +128,7 @@ fn ours_drawings_and_formulas() {
 }
 
 #[test]
-fn ours_what_stands_in_the_page_itself_is_no_resource() {
+fn content_in_the_page_itself_is_not_a_resource() {
     check(
         "<img src='data:image/gif;base64,AA=='><img src=DATA:x><img src='#x'><img src=''><img src=' '>
          <script src='javascript:x'></script><video src='blob:x' poster='about:blank'></video>
@@ -140,7 +140,7 @@ fn ours_what_stands_in_the_page_itself_is_no_resource() {
 }
 
 #[test]
-fn ours_frames_and_their_descriptions() {
+fn frames_and_their_descriptions() {
     check(
         "<iframe src=1 longdesc=/2></iframe><iframe src=no srcdoc='<a href=no>' longdesc=3.txt></iframe>
          <frameset><frame src=4 longdesc='?5'></frameset>",
@@ -155,7 +155,7 @@ fn ours_frames_and_their_descriptions() {
 }
 
 #[test]
-fn ours_a_longdesc_that_is_prose_is_no_address() {
+fn a_longdesc_that_is_prose_is_not_an_address() {
     for address in [
         "desc.html",
         "chart-1.txt#a",
@@ -187,7 +187,7 @@ fn ours_a_longdesc_that_is_prose_is_no_address() {
 }
 
 #[test]
-fn html_13_2_what_no_browser_sees_holds_no_links() {
+fn html_13_2_markup_ignored_by_browsers_has_no_links() {
     check(
         "<template><img src=0><style>@import 'no'</style></template>
          <!-- <img src=no> --><script>'<img src=no>'</script><noscript><img src=1></noscript>

@@ -1,4 +1,4 @@
-//! Readings of documents, through the extractor's public interface.
+//! Tests of reading documents, through the extractor's public interface.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod cases;
@@ -23,7 +23,7 @@ use std::fmt::Write as _;
 
 use crawl_extractor::{DocumentOddity, Limits, Link, Page, read_html};
 
-/// The reading of `html`, written as text.
+/// Reads `html` as a page.
 fn read(html: &str) -> Page {
     read_html(
         html.as_bytes(),
@@ -32,7 +32,7 @@ fn read(html: &str) -> Page {
     )
 }
 
-/// Links, one a line: element, kind where it is no page, address, rel, type, text.
+/// Shows links, one per line: element, kind other than page, address, rel, type, text.
 fn show_links(links: &[Link]) -> String {
     let mut shown = String::new();
     for link in links {
@@ -51,7 +51,7 @@ fn show_links(links: &[Link]) -> String {
     shown
 }
 
-/// Oddities, one a line: name, line, count.
+/// Shows oddities, one per line: name, line, count.
 fn show_oddities(oddities: &[DocumentOddity]) -> String {
     oddities.iter().fold(String::new(), |mut shown, oddity| {
         let _ = writeln!(

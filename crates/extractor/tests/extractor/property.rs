@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::read;
 
-/// Parts that bring the tokenizer into each of its states, whole and torn.
+/// Generates parts that put the tokenizer into each of its states, whole and torn.
 fn fragment() -> impl Strategy<Value = String> {
     let parts = prop::sample::select(vec![
         "<",
@@ -64,7 +64,7 @@ fn fragment() -> impl Strategy<Value = String> {
     vec(parts, 0..60).prop_map(|parts| parts.concat())
 }
 
-/// Text and markup that holds no link and leaves the parser where it was.
+/// Generates text and markup that contains no link and doesn't change the parser's state.
 fn filler() -> impl Strategy<Value = String> {
     let parts = prop::sample::select(vec![
         "text ",
@@ -115,7 +115,7 @@ fn planted() -> impl Strategy<Value = (String, String)> {
 
 proptest! {
     #[test]
-    fn ours_no_bytes_panic(body in vec(any::<u8>(), 0..2_000), header in ".{0,40}") {
+    fn no_bytes_panic(body in vec(any::<u8>(), 0..2_000), header in ".{0,40}") {
         let limits = Limits::default();
         let _ = read_html(&body, Some(&header), &limits);
         let _ = read_html(&body, Some(&format!("text/html; charset={header}")), &limits);
@@ -125,16 +125,16 @@ proptest! {
     }
 
     #[test]
-    fn ours_no_markup_panics(html in fragment(), padding in 4_060..4_100_usize) {
+    fn no_markup_panics(html in fragment(), padding in 4_060..4_100_usize) {
         let _ = read(&html);
         let _ = read_sitemap(html.as_bytes(), None, &Limits::default());
-        // The same across the end of a piece.
+        // The same with the markup across a piece boundary.
         let padded = read(&format!("{}{html}", "-".repeat(padding)));
         prop_assert_eq!(&read(&format!("-{html}")).links, &padded.links);
     }
 
     #[test]
-    fn ours_no_limit_panics(html in fragment(), limit in 0..5_usize) {
+    fn no_limit_panics(html in fragment(), limit in 0..5_usize) {
         let mut limits = Limits::default();
         limits.links = limit;
         limits.href_bytes = limit;
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn ours_links_found_are_those_planted(
+    fn exactly_the_planted_links_are_found(
         parts in vec((filler(), planted()), 0..30),
         padding in 0..5_000_usize,
     ) {
@@ -163,7 +163,7 @@ proptest! {
             html.push_str(&markup);
             expected.push(href);
         }
-        let found: Vec<String> = read(&html).links.into_iter().map(|link| link.href).collect();
-        prop_assert_eq!(found, expected);
+        let hrefs: Vec<String> = read(&html).links.into_iter().map(|link| link.href).collect();
+        prop_assert_eq!(hrefs, expected);
     }
 }

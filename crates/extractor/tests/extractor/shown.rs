@@ -1,4 +1,4 @@
-//! What a page shows: its outline, and the text and images that an observer is told of.
+//! Tests of a page's outline, and of the text and images passed to an observer.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crawl_extractor::{
 
 use crate::read;
 
-/// Writes down what it is told, a line each, until there are `limit` lines.
+/// Records texts and images, one per line, until there are `limit` lines.
 struct Lines {
     lines: Vec<String>,
     limit: usize,
@@ -44,7 +44,7 @@ fn observed(html: &str, limit: usize) -> Vec<String> {
 }
 
 #[test]
-fn ours_markup_scripts_and_comments_are_no_text() {
+fn markup_scripts_and_comments_are_not_text() {
     for html in [
         "Hello<p>wide",
         "<script>if (a</b>c) x</script>Hello<!-- <p> no --><b>wide",
@@ -59,14 +59,14 @@ fn ours_markup_scripts_and_comments_are_no_text() {
 }
 
 #[test]
-fn ours_an_observer_is_told_of_titles_fields_and_images_in_their_order() {
+fn an_observer_gets_titles_fields_and_images_in_order() {
     let html = "<title>T</title><IMG src='a>b'><textarea>f</textarea><noscript>n</noscript>";
     assert_eq!(observed(html, 99), ["T", "<IMG src='a>b'>", "f", "n"]);
     assert_eq!(observed("<a href=x>a</a><b>b</b>", 1), ["a"]);
 }
 
 #[test]
-fn ours_an_outline_has_what_a_person_sees() {
+fn an_outline_covers_the_visible_parts() {
     let page = read(
         "<!doctype html><TITLE>A\n b</TITLE><!-- <input type=password> -->\
          <script>'<input type=password>'</script><h1></h1><h1 class='x>y'>Go <b>&amp;</b> on</h1>\
@@ -81,7 +81,7 @@ fn ours_an_outline_has_what_a_person_sees() {
 }
 
 #[test]
-fn ours_letters_are_counted_up_to_a_limit() {
+fn letters_are_counted_up_to_a_limit() {
     for (letters, counted) in [
         (0, 0),
         (255, 255),
@@ -98,10 +98,10 @@ fn ours_letters_are_counted_up_to_a_limit() {
     }
 }
 
-/// Gives a page up once it was told of so many bytes of text.
+/// Gives up a page after `max_bytes` bytes of text.
 struct Impatient {
-    told: usize,
-    most: usize,
+    seen_bytes: usize,
+    max_bytes: usize,
 }
 
 impl PageObserver for Impatient {
@@ -110,27 +110,34 @@ impl PageObserver for Impatient {
     }
 
     fn texts(&mut self, _page: &str, texts: &[Range<usize>]) {
-        self.told += texts.iter().map(Range::len).sum::<usize>();
+        self.seen_bytes += texts.iter().map(Range::len).sum::<usize>();
     }
 
     fn image(&mut self, _tag: &str) {}
 
     fn is_given_up(&self) -> bool {
-        self.told >= self.most
+        self.seen_bytes >= self.max_bytes
     }
 }
 
 #[test]
-fn ours_a_long_page_that_is_given_up_is_left_within_64_kib() {
+fn reading_stops_within_64_kib_of_giving_up() {
     const STEP: usize = 64 << 10;
     let html = "<p>some words".repeat(100_000);
     let text = PageText::decode(html.as_bytes(), Some("text/html; charset=utf-8"));
-    for most in [0, 1, 3 * STEP] {
-        let mut observer = Impatient { told: 0, most };
-        let given = PageContext::default();
+    for max_bytes in [0, 1, 3 * STEP] {
+        let mut observer = Impatient {
+            seen_bytes: 0,
+            max_bytes,
+        };
+        let context = PageContext::default();
         let limits = ContentLimits::default();
-        let read = read_page_text(&text, &given, &Limits::default(), &limits, &mut observer);
-        assert!(observer.told <= most + STEP, "{most}: {}", observer.told);
+        let read = read_page_text(&text, &context, &Limits::default(), &limits, &mut observer);
+        assert!(
+            observer.seen_bytes <= max_bytes + STEP,
+            "{max_bytes}: {}",
+            observer.seen_bytes
+        );
         assert_eq!(read.1, Content::default(), "what was read is for nobody");
     }
 }

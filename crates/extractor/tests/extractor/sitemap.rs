@@ -1,4 +1,4 @@
-//! Sitemaps.
+//! Tests of sitemaps.
 
 use std::fmt::Write as _;
 
@@ -66,7 +66,7 @@ fn sitemaps_org_index() {
 }
 
 #[test]
-fn ours_prefixes_are_ignored_and_extensions_are_not_pages() {
+fn prefixes_are_ignored_and_extensions_are_not_pages() {
     check(
         r#"<s:urlset xmlns:s="x" xmlns:image="y"><s:url><image:image><image:loc>i.png</image:loc>
            </image:image><s:loc>http://e.org/</s:loc><s:loc>second</s:loc></s:url></s:urlset>"#,
@@ -80,7 +80,7 @@ fn ours_prefixes_are_ignored_and_extensions_are_not_pages() {
 }
 
 #[test]
-fn ours_a_missing_end_tag_loses_no_url() {
+fn a_missing_end_tag_loses_no_url() {
     check(
         "<urlset>\n<url><loc>/1</loc>\n<url><loc>/2</loc><lastmod>2026</lastmod>\n\
          <url><image:image><image:loc>i.png</image:loc>\n<url><loc>/3</loc></url>\n\
@@ -121,7 +121,7 @@ fn ours_a_missing_end_tag_loses_no_url() {
 }
 
 #[test]
-fn ours_a_url_counts_wherever_it_stands() {
+fn a_url_counts_at_any_place() {
     check(
         "<urlset>\nhttp://e.org/1 and http://e.org/?a=1&amp;b=2\n<url>http://e.org/3</url>\n\
          <url><loc>http://e.org/4</loc> http://e.org/5</url>\n\
@@ -150,7 +150,7 @@ fn ours_a_url_counts_wherever_it_stands() {
 }
 
 #[test]
-fn ours_a_root_may_be_missing_behind_a_message_or_in_upper_case() {
+fn a_root_may_be_missing_after_a_message_or_in_upper_case() {
     check(
         "<url><loc>/1</loc></url>",
         &expect![[r#"
@@ -177,7 +177,7 @@ fn ours_a_root_may_be_missing_behind_a_message_or_in_upper_case() {
 }
 
 #[test]
-fn ours_broken_xml_keeps_what_stands_before() {
+fn broken_xml_keeps_everything_before_the_error() {
     check(
         "<urlset>\n<url><loc>http://e.org/1</loc></url>\n<url><loc>http://e.org/2</loc></urlset>",
         &expect![[r#"
@@ -198,7 +198,7 @@ fn ours_broken_xml_keeps_what_stands_before() {
 }
 
 #[test]
-fn ours_a_bare_ampersand_means_itself_and_unknown_entities_stay() {
+fn a_bare_ampersand_and_unknown_entities_stay() {
     check(
         "<urlset><url><loc>http://e.org/?a=1&b=2</loc></url>\n<url><loc>/?a&nosuch;&copy;</loc></url></urlset>",
         &expect![[r#"
@@ -211,7 +211,7 @@ fn ours_a_bare_ampersand_means_itself_and_unknown_entities_stay() {
 }
 
 #[test]
-fn ours_what_is_no_sitemap_has_no_entries() {
+fn other_documents_have_no_entries() {
     let unknown = |body: &str, expected: Expect| check(body, &expected);
     unknown(
         "<!DOCTYPE html><html><a href=x>",
@@ -301,7 +301,7 @@ fn sitemaps_org_limits() {
 }
 
 #[test]
-fn ours_other_charsets_by_declaration_or_bom() {
+fn other_charsets_by_declaration_or_bom() {
     let latin =
         b"<?xml version='1.0' encoding='iso-8859-1'?><urlset><url><loc>/\xe9</loc></url></urlset>";
     assert_eq!(
@@ -319,7 +319,7 @@ fn ours_other_charsets_by_declaration_or_bom() {
 }
 
 #[test]
-fn ours_deep_and_hostile_xml_takes_no_stack() {
+fn deep_and_hostile_xml_takes_no_stack() {
     for body in [
         "<urlset>".to_owned() + &"<url>".repeat(300_000),
         "<urlset><url><loc>".to_owned() + &"&x;".repeat(300_000),

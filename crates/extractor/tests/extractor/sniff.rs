@@ -1,4 +1,4 @@
-//! The kinds of documents.
+//! Tests of document kinds.
 
 use crawl_extractor::{Document, is_html, may_be_read, what_is};
 
@@ -12,7 +12,7 @@ fn check(content_type: Option<&str>, first: &[u8], expected: Document) {
 }
 
 #[test]
-fn ours_a_type_decides_when_there_is_one() {
+fn a_type_decides_if_there_is_one() {
     assert!(is_html(Some("text/html"), b""));
     assert!(is_html(Some(" TEXT/HTML ; charset=x"), b"text"));
     assert!(is_html(Some("application/xhtml+xml"), b""));
@@ -37,7 +37,7 @@ fn ours_a_type_decides_when_there_is_one() {
 }
 
 #[test]
-fn ours_xml_and_json_are_told_by_what_they_hold() {
+fn the_content_of_xml_and_json_decides_their_kind() {
     for (body, expected) in [
         (
             "<?xml version='1.0'?><!-- x --><rss version='2.0'>",
@@ -124,7 +124,7 @@ fn mime_sniffing_7_1_beginnings_of_html() {
 }
 
 #[test]
-fn mime_sniffing_6_and_7_what_bytes_are_without_a_type() {
+fn mime_sniffing_6_and_7_bytes_decide_without_a_type() {
     for (first, expected) in [
         (&b"%PDF-1.7"[..], Document::Pdf),
         (b"%!PS-Adobe-3", Document::Text),
@@ -156,7 +156,7 @@ fn mime_sniffing_6_and_7_what_bytes_are_without_a_type() {
 }
 
 #[test]
-fn ours_media_that_claim_to_be_html_or_text_are_media() {
+fn media_served_as_html_or_text_are_media() {
     for (first, expected) in [
         (&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], Document::Media),
         (b"GIF89a\x01\0\x01\0", Document::Media),
@@ -185,7 +185,7 @@ fn ours_media_that_claim_to_be_html_or_text_are_media() {
 }
 
 #[test]
-fn ours_types_that_may_hold_links_are_decoded() {
+fn types_that_may_contain_links_are_decoded() {
     for content_type in [
         None,
         Some(""),

@@ -1,4 +1,4 @@
-//! Pages in XML's syntax.
+//! Tests of pages in XML syntax.
 
 use crawl_extractor::{
     ContentLimits, Limits, PageContext, PageText, read_anchors, read_content, read_html,
@@ -7,7 +7,7 @@ use crawl_extractor::{
 
 const XHTML: &str = "application/xhtml+xml; charset=utf-8";
 
-/// A page of XHTML around `head` and `body`.
+/// Returns an XHTML page with this head and body.
 fn document(head: &str, body: &str) -> String {
     format!(
         "<?xml version='1.0' encoding='UTF-8'?>\n<!DOCTYPE html [ <!ENTITY tea 'tea'> ]>\n\
@@ -15,8 +15,8 @@ fn document(head: &str, body: &str) -> String {
     )
 }
 
-/// The title, the addresses of links, the visible text and the Markdown, as all readers see them.
-fn seen(page: &str, content_type: &str) -> (Option<String>, Vec<String>, String, String) {
+/// Returns the title, the addresses of links, the visible text and the Markdown, from all readers.
+fn read_all(page: &str, content_type: &str) -> (Option<String>, Vec<String>, String, String) {
     let read = read_html(page.as_bytes(), Some(content_type), &Limits::default());
     let context = PageContext {
         content_type: Some(content_type),
@@ -63,7 +63,7 @@ fn xml_3_1_an_empty_tag_ends_its_element() {
         "<title/>",
     ] {
         let page = document("<title>Tea</title>", &format!("{empty}{AFTER}"));
-        let (title, hrefs, text, markdown) = seen(&page, XHTML);
+        let (title, hrefs, text, markdown) = read_all(&page, XHTML);
         assert_eq!(title.as_deref(), Some("Tea"), "{empty}");
         assert_eq!(hrefs.last().map(String::as_str), Some("next"), "{empty}");
         assert_eq!(text, "Water the leaves.\nNext", "{empty}");
@@ -80,7 +80,7 @@ fn xml_3_1_text_follows_an_empty_title() {
         "<title/><script src='s.js'/>",
         "<p>Tea</p><a href='next'>Next</a>",
     );
-    let (title, hrefs, text, _) = seen(&page, XHTML);
+    let (title, hrefs, text, _) = read_all(&page, XHTML);
     assert_eq!(title, None);
     assert_eq!(hrefs, ["s.js", "next"]);
     assert_eq!(text, "Tea\nNext");
@@ -89,20 +89,20 @@ fn xml_3_1_text_follows_an_empty_title() {
 #[test]
 fn html_13_2_5_the_same_bytes_as_html_stay_html() {
     let page = document("<title/>", "<p>Tea</p><a href='next'>Next</a>");
-    let (title, hrefs, ..) = seen(&page, "text/html");
+    let (title, hrefs, ..) = read_all(&page, "text/html");
     assert!(title.unwrap_or_default().contains("Tea"));
     assert!(hrefs.is_empty());
 }
 
 #[test]
-fn ours_any_xml_type_with_an_xhtml_root_is_xhtml() {
+fn any_xml_type_with_an_xhtml_root_is_xhtml() {
     let page = document("<title/>", "<a href='next'>Next</a>");
     for content_type in [
         "application/xml",
         "text/xml; charset=utf-8",
         "application/vnd.wap.xhtml+xml",
     ] {
-        assert_eq!(seen(&page, content_type).1, ["next"], "{content_type}");
+        assert_eq!(read_all(&page, content_type).1, ["next"], "{content_type}");
     }
     let read = read_html(page.as_bytes(), None, &Limits::default());
     assert_eq!(read.links.len(), 1);
@@ -119,7 +119,7 @@ fn xml_2_7_cdata_sections_are_text() {
         "<p>a<![CDATA[ <a href='no'> & b]]></p><!-- > --!> <a href='no'>--><?x > <a href='no'> ?>\
          <a href='next?a&amp;b'>Next</a>",
     );
-    let (title, hrefs, text, _) = seen(&page, XHTML);
+    let (title, hrefs, text, _) = read_all(&page, XHTML);
     assert_eq!(title.as_deref(), Some("T & <b> & U"));
     assert_eq!(hrefs, ["bg.png", "next?a&b"]);
     assert_eq!(text, "a <a href='no'> & b\nNext");
@@ -136,7 +136,7 @@ fn xml_names_prefixes_name_the_vocabulary() {
         <s:svg xmlns:s='http://www.w3.org/2000/svg'><s:title>Leaf</s:title>\
         <s:a xlink:href='leaf'/></s:svg>\
         <h:a href='next'>Next</h:a><x:a href='no'/></h:body></h:html>";
-    let (title, hrefs, text, _) = seen(page, XHTML);
+    let (title, hrefs, text, _) = read_all(page, XHTML);
     assert_eq!(title.as_deref(), Some("Tea"));
     assert_eq!(hrefs, ["s.js", "leaf", "next"]);
     assert!(text.ends_with("Kinds\nOne two\nNext"), "{text}");
@@ -145,7 +145,7 @@ fn xml_names_prefixes_name_the_vocabulary() {
 }
 
 #[test]
-fn ours_a_page_that_is_not_well_formed_is_read_on() {
+fn a_page_that_is_not_well_formed_is_read_to_its_end() {
     let page = document(
         "<title>Tea</title><meta name='robots' content='noindex'>",
         "<p>One<br>two<p>three & four <script>for (i=0;i<n;i++) { a = \"x\"; }</script>\
@@ -153,7 +153,7 @@ fn ours_a_page_that_is_not_well_formed_is_read_on() {
     );
     let read = read_html(page.as_bytes(), Some(XHTML), &Limits::default());
     assert_eq!(read.metas.len(), 1);
-    let (_, hrefs, text, _) = seen(&page, XHTML);
+    let (_, hrefs, text, _) = read_all(&page, XHTML);
     assert_eq!(hrefs, ["next"]);
     assert_eq!(text, "One two\nthree & four Next");
 }

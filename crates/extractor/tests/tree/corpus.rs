@@ -1,5 +1,5 @@
-//! Documentation that others wrote. `cargo xtask test` fetches it and says by variables where
-//! it lies. `CRAWL_WHOLE_CORPUS=1` has all of it read.
+//! Compares links in other projects' documentation. `cargo xtask test` downloads it and sets
+//! variables with its location. `CRAWL_WHOLE_CORPUS=1` reads all of it.
 #![expect(clippy::disallowed_methods, reason = "the corpus lies in files")]
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::{differences, links, ours};
 struct Sum {
     pages: usize,
     links: usize,
-    /// Pages that are no UTF-8 and were read as windows-1252.
+    /// Number of pages that are not UTF-8 and were read as windows-1252.
     others: usize,
     different: Vec<String>,
 }
@@ -27,9 +27,9 @@ impl Sum {
 
 #[test]
 #[ignore = "needs openjdk's and Python's documentation: cargo xtask test sets it up"]
-fn ours_links_of_real_pages_are_those_of_a_tree() {
+fn links_of_real_pages_are_those_of_a_tree() {
     let mut sum = Sum::default();
-    // A fourth of the pages finds what differs in many, within the gate's time.
+    // A quarter of the pages finds frequent differences within the gate's time.
     let step = match std::env::var_os("CRAWL_WHOLE_CORPUS") {
         Some(_) => 1,
         None => 4,
@@ -54,7 +54,7 @@ fn ours_links_of_real_pages_are_those_of_a_tree() {
     assert!(sum.links >= 500_000 / step, "{} links", sum.links);
 }
 
-/// Compares pages on as many threads as there are processors.
+/// Compares pages on one thread per processor.
 fn compare_all(paths: &[PathBuf]) -> Sum {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = paths.len().div_ceil(threads).max(1);
@@ -95,7 +95,7 @@ fn compare(path: &Path, sum: &mut Sum) {
     );
 }
 
-/// The files of HTML beneath `folder`, in order of their names.
+/// Collects the HTML files below `folder`, ordered by name.
 fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();

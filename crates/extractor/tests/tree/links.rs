@@ -1,5 +1,5 @@
-//! The links in a tree, by a table of strings and regular expressions: nothing here is shared
-//! with the extractor.
+//! Finds the links in a tree, by a table of strings and regular expressions. Shares no code with
+//! the extractor.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -11,8 +11,7 @@ use regex::Regex;
 
 use crate::Found;
 
-/// Elements of HTML, and their attributes that hold one address: what is kept of them even
-/// where it is empty, and where it is not.
+/// HTML elements, and their attributes that contain one address.
 const PLAIN: &[(&str, &str)] = &[
     ("area", "href"),
     ("audio", "src"),
@@ -44,18 +43,18 @@ const PLAIN: &[(&str, &str)] = &[
     ("video", "src"),
 ];
 
-/// Addresses of pages, which are kept also where they are empty or lead within the page.
+/// Addresses of pages, which are kept even if they are empty or lead within the page.
 const PAGES: &[(&str, &str)] = &[("a", "href"), ("area", "href")];
 
-/// The links in the tree of `html`, by a parser that runs no script.
+/// Returns the links in the tree of `html`, from a parser without scripts.
 pub(crate) fn of_tree(html: &str) -> BTreeSet<Found> {
     let mut options = ParseOpts::default();
     options.tree_builder.scripting_enabled = false;
     let dom = parse_document(RcDom::default(), options).one(html);
-    let mut found = BTreeSet::new();
-    // Each node with whether a form around it is sent by GET.
-    let mut left: Vec<(Handle, Option<bool>)> = vec![(dom.document.clone(), None)];
-    while let Some((node, form)) = left.pop() {
+    let mut links = BTreeSet::new();
+    // Each node, with whether a form around it has the method GET.
+    let mut pending: Vec<(Handle, Option<bool>)> = vec![(dom.document.clone(), None)];
+    while let Some((node, form)) = pending.pop() {
         let mut form = form;
         if let NodeData::Element {
             name,
@@ -64,9 +63,9 @@ pub(crate) fn of_tree(html: &str) -> BTreeSet<Found> {
             ..
         } = &node.data
         {
-            // A script may show them, in a form or in none.
+            // A script may show a template, in a form or outside of one.
             let template = template_contents.borrow();
-            left.extend(template.iter().map(|template| (template.clone(), None)));
+            pending.extend(template.iter().map(|template| (template.clone(), None)));
             let element = Element {
                 space: &name.ns,
                 name: &name.local,
@@ -85,19 +84,19 @@ pub(crate) fn of_tree(html: &str) -> BTreeSet<Found> {
             if element.is("form") {
                 form = Some(element.sent_by_get("method").unwrap_or(true));
             }
-            element.links(form, &mut found);
+            element.links(form, &mut links);
         }
-        left.extend(
+        pending.extend(
             node.children
                 .borrow()
                 .iter()
                 .map(|child| (child.clone(), form)),
         );
     }
-    found
+    links
 }
 
-/// The text that stands directly in a node.
+/// Returns the text directly in a node.
 fn text_of(node: &Handle) -> String {
     let children = node.children.borrow();
     let texts = children.iter().filter_map(|child| match &child.data {
@@ -206,7 +205,7 @@ impl Element<'_> {
     fn get(&self, name: &str) -> Option<&str> {
         let mut attributes = self.attributes.iter();
         attributes
-            .find(|(known, _)| known == name)
+            .find(|(attribute, _)| attribute == name)
             .map(|(_, value)| value.as_str())
     }
 
@@ -216,7 +215,7 @@ impl Element<'_> {
     }
 }
 
-/// Whether an address is one, and of a resource whether it lies outside of the page.
+/// Returns whether an address is one to keep; for a resource, whether it is outside the page.
 fn is_elsewhere(element: &str, attribute: &str, address: &str) -> bool {
     let pages = [
         ("frame", "src"),
@@ -250,12 +249,12 @@ static CSS: LazyLock<Regex> = LazyLock::new(|| {
 });
 static COMMENT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?s)/\*.*?(\*/|$)").unwrap());
 
-/// The addresses in a piece of CSS, and how it names them.
+/// Passes the addresses in CSS, with the rule or property that contains each, to `add`.
 fn css(text: &str, is_sheet: bool, add: &mut impl FnMut(&str, &str)) {
-    for found in CSS.captures_iter(&COMMENT.replace_all(text, " ")) {
-        let group = |number| found.get(number).map(|group| group.as_str());
+    for captures in CSS.captures_iter(&COMMENT.replace_all(text, " ")) {
+        let group = |number| captures.get(number).map(|group| group.as_str());
         let url = group(2).or(group(3)).or(group(4));
-        let is_import = is_sheet && found[1].starts_with('@');
+        let is_import = is_sheet && captures[1].starts_with('@');
         match (url, group(5).or(group(6))) {
             (Some(address), _) if is_import => add("@import", address),
             (Some(address), _) => add("url", address),

@@ -1,5 +1,5 @@
-//! The links of whole pages, held against those of a tree that html5ever builds of the same
-//! page: what the extractor knows without a tree is what a browser would see.
+//! Compares the links of whole pages with those of a tree that html5ever builds: the extractor must
+//! find without a tree what a browser would see.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod cases;
@@ -13,7 +13,7 @@ use crawl_extractor::{DocumentOddityKind, Limits, read_html};
 /// A link: element, attribute, address as written.
 type Found = (String, String, String);
 
-/// The findings of the extractor in a page that is text.
+/// Returns the extractor's links of a page.
 fn ours(html: &str) -> BTreeSet<Found> {
     let page = read_html(
         html.as_bytes(),
@@ -42,11 +42,11 @@ fn ours(html: &str) -> BTreeSet<Found> {
         .collect()
 }
 
-/// The findings of each that the other did not have, a line each.
+/// Returns the links that only one side found, one per line.
 fn differences(ours: &BTreeSet<Found>, trees: &BTreeSet<Found>) -> Vec<String> {
-    let line = |who: &str, found: &Found| {
+    let line = |side: &str, found: &Found| {
         let (element, attribute, address) = found;
-        format!("{who}: {element} {attribute} {address:?}")
+        format!("{side}: {element} {attribute} {address:?}")
     };
     let mut lines: Vec<_> = ours
         .difference(trees)

@@ -1,4 +1,4 @@
-//! The meaning of an answer to a request for robots.txt.
+//! Interprets an answer to a request for robots.txt.
 
 use std::time::Duration;
 
@@ -12,56 +12,57 @@ use crate::exchange::{Exchange, FetchRequest};
 use crate::failure::Failure;
 use crate::retry_after::retry_after;
 
-/// Redirects followed on the way to a robots.txt (RFC 9309 section 2.3.1.2).
+/// Maximum redirects to follow to a robots.txt (RFC 9309 section 2.3.1.2).
+/// Beyond the limit: unreachable.
 pub const MAX_HOPS: u8 = 5;
-/// Bytes of a robots.txt that are fetched and decoded. More than the rules' own limit
-/// (512 KiB, RFC 9309 section 2.5 asks for 500), so that a file that was cut here is known
-/// to be too long there, and loses its cut line.
+/// Maximum bytes of a robots.txt to fetch and decode. More than the parser's own limit of 512 KiB
+/// (RFC 9309 section 2.5 requires 500), so that the parser sees that a file cut here is too long
+/// and drops its cut line.
 pub const MAX_ROBOTS_BYTES: u64 = 1 << 20;
 
-/// A redirect to a host that the crawl may not ask: what is not read is not known.
+/// Name for a redirect to an excluded host, where the rules can't be read.
 pub const EXCLUDED_HOST: &str = "excluded_host";
 
-/// An answer, read by RFC 9309 section 2.3.1.
+/// An answer, interpreted by RFC 9309 section 2.3.1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsAnswer {
-    /// A robots.txt, whatever it holds (2.3.1.1).
+    /// A robots.txt, whatever its content (2.3.1.1).
     Rules {
         /// Decoded, at most [`MAX_ROBOTS_BYTES`].
         body: Bytes,
         /// The status, 2xx.
         status: u16,
     },
-    /// There is none, so nothing is disallowed (2.3.1.3): 4xx other than 429, and redirects
-    /// that lead nowhere or too far.
+    /// There is no robots.txt, so nothing is disallowed (2.3.1.3): 4xx other than 429, and
+    /// redirects that have no usable target or are too many.
     None {
         /// The status, 4xx or 3xx.
         status: u16,
     },
-    /// The copy that is held is still the file: 304 to a request with validators.
+    /// The stored copy is current: 304 to a request with validators.
     NotModified,
-    /// The file is elsewhere (2.3.1.2). The rules found there are this origin's.
+    /// The file is elsewhere (2.3.1.2). Rules found there apply to this origin.
     Redirect {
-        /// The URL to ask next.
+        /// The URL to fetch next.
         to: CanonicalUrl,
         /// The status, 3xx.
         status: u16,
     },
-    /// Nobody knows whether there are rules, so nothing may be asked for (2.3.1.4): 429,
-    /// 5xx, no connection, a broken answer or encoding.
+    /// The rules are unknown, so nothing may be fetched (2.3.1.4): 429, 5xx, no connection, or a
+    /// broken answer or encoding.
     Unreachable {
         /// The failure's name, `status` for a status, `encoding`, or [`EXCLUDED_HOST`].
         why: String,
-        /// The status, where there was an answer.
+        /// The status, if there was an answer.
         status: Option<u16>,
-        /// The wait that the server asked for.
+        /// The wait that the server requested.
         retry_after: Option<Duration>,
     },
 }
 
 impl RobotsAnswer {
-    /// Reads the result of `request`, which was the `hops`-th redirect on the way (0: the
-    /// origin's own /robots.txt).
+    /// Interprets the result of `request`, which followed `hops` redirects (0 for the origin's own
+    /// /robots.txt).
     #[must_use]
     pub fn of(
         request: &FetchRequest,
@@ -102,29 +103,29 @@ fn rules(exchange: &Exchange) -> RobotsAnswer {
     }
 }
 
-/// The decoded body, at most [`MAX_ROBOTS_BYTES`]; nothing where its encoding is broken.
+/// Returns the decoded body, at most [`MAX_ROBOTS_BYTES`], or `None` if its encoding is broken.
 pub(super) fn decoded(exchange: &Exchange) -> Option<Bytes> {
-    let most = usize::try_from(MAX_ROBOTS_BYTES).unwrap_or(usize::MAX);
+    let max_bytes = usize::try_from(MAX_ROBOTS_BYTES).unwrap_or(usize::MAX);
     let limits = DecodeLimits {
-        bytes: most,
-        ratio_from: most,
+        bytes: max_bytes,
+        ratio_from: max_bytes,
         ..DecodeLimits::default()
     };
     let codings = exchange.headers.get_all(CONTENT_ENCODING);
     let decoded = decode(codings, &exchange.body, &limits);
     let whole = match decoded.end {
         DecodeEnd::Whole | DecodeEnd::Truncated { .. } => true,
-        // We cut it ourselves; what came out before is the beginning of the file.
+        // We cut the body ourselves, so the output is the beginning of the file.
         DecodeEnd::Short => exchange.truncated.is_some(),
         DecodeEnd::Broken { .. } | DecodeEnd::UnknownCoding { .. } => false,
     };
-    // A copy of its own: the bytes at hand may hold a much larger read buffer alive, and
-    // rules are kept for a day.
-    whole.then(|| Bytes::copy_from_slice(&decoded.bytes[..decoded.bytes.len().min(most)]))
+    // Copy the rules, because they are kept for a day and the slice could keep a much larger read
+    // buffer alive.
+    whole.then(|| Bytes::copy_from_slice(&decoded.bytes[..decoded.bytes.len().min(max_bytes)]))
 }
 
-/// The target of a redirect, if it is one that a GET follows (RFC 9110 section 15.4) and
-/// names a URL.
+/// Returns the target of a redirect that a GET follows (RFC 9110 section 15.4), if it is a valid
+/// URL.
 fn target(exchange: &Exchange) -> Option<CanonicalUrl> {
     if !matches!(exchange.status, 300..=303 | 307 | 308) {
         return None;

@@ -1,4 +1,4 @@
-//! Copies and their compiled rules, in bounded memory.
+//! Robots copies with their compiled rules, in bounded memory.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::robots::copy::{RobotsCopy, RobotsForce};
 use crate::robots::freshness::RobotsTimes;
 use crate::robots::tdm::TdmFile;
 
-/// The memory of an entry besides the file and its rules: keys, validators, the cache's own
-/// bookkeeping. Bytes, rounded up.
+/// Bytes of an entry besides the file and its rules, rounded up: keys, validators, and the cache's
+/// bookkeeping.
 const OVERHEAD: usize = 1024;
 
 /// A copy with its rules.
@@ -22,14 +22,14 @@ const OVERHEAD: usize = 1024;
 pub struct CompiledRobots {
     /// The copy.
     pub copy: RobotsCopy,
-    /// The rules that follow from it.
+    /// The rules compiled from the copy.
     pub robots: AgentRules,
-    /// The preferences of the origin's `tdmrep.json`, where it is held and can be read.
+    /// The preferences in the origin's `tdmrep.json`, if it was fetched and is valid.
     pub tdmrep: Option<TdmRep>,
 }
 
 impl CompiledRobots {
-    /// Compiles a copy for one agent and one reading.
+    /// Compiles a copy for one product token and one profile.
     #[must_use]
     pub fn new(copy: RobotsCopy, agent: &ProductToken, profile: Profile) -> CompiledRobots {
         let robots = copy.compile(agent, profile);
@@ -44,7 +44,7 @@ impl CompiledRobots {
         }
     }
 
-    /// The state of this origin's robots.txt at `now`, for the scheduler.
+    /// Returns the state of this origin's robots.txt at `now`, for the scheduler.
     #[must_use]
     pub fn state(&self, now: Tick, times: &RobotsTimes) -> RobotsState {
         match self.copy.force(now, times) {
@@ -59,9 +59,9 @@ impl CompiledRobots {
         }
     }
 
-    /// The pace that the file asks for.
+    /// Returns the pace that the file sets.
     fn pace(&self) -> RobotsPace {
-        // The last minute is within in a robots.txt.
+        // In a robots.txt the last minute is included.
         let hours = |hours: VisitHours| crawl_scheduler::DailyHours::new(hours.from, hours.to + 1);
         let rates = self.robots.request_rates().iter();
         let rates = rates.map(|rate| crawl_scheduler::PaceRate {
@@ -77,11 +77,11 @@ impl CompiledRobots {
         }
     }
 
-    /// Bytes in memory, about.
+    /// Returns the approximate memory use in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let tdmrep = match &self.copy.tdmrep {
-            // The file and what was read from it.
+            // The file and its parsed form.
             TdmFile::File(file) => 2 * file.len(),
             TdmFile::None | TdmFile::NotAsked => 0,
         };
@@ -89,17 +89,16 @@ impl CompiledRobots {
     }
 }
 
-/// The copies in use. What falls out is still in the frontier, in its durable form: the
-/// cache bounds memory and nothing else. Whether a copy holds is a question for
-/// [`RobotsCopy::force`] and the caller's clock.
+/// The copies in use. An evicted copy is still stored in the frontier: the cache only bounds
+/// memory. To check whether a copy is in force, call [`RobotsCopy::force`] with the current time.
 #[derive(Clone, Debug)]
 pub struct RobotsCache {
     copies: Cache<Origin, Arc<CompiledRobots>>,
 }
 
 impl RobotsCache {
-    /// A cache of at most `bytes`, by [`CompiledRobots::memory_bytes`]. One copy is at most a few
-    /// MiB; a cache smaller than that may not hold every copy.
+    /// Creates a cache of at most `bytes`, as counted by [`CompiledRobots::memory_bytes`]. A copy
+    /// takes up to a few MiB, so a cache smaller than that may not hold every copy.
     #[must_use]
     pub fn new(bytes: u64) -> RobotsCache {
         let weigh = |_: &Origin, compiled: &Arc<CompiledRobots>| {
@@ -109,13 +108,13 @@ impl RobotsCache {
             copies: Cache::builder()
                 .max_capacity(bytes)
                 .weigher(weigh)
-                // What was used last stays; a new copy is always taken in.
+                // Keeps the most recently used copies and always admits a new one.
                 .eviction_policy(EvictionPolicy::lru())
                 .build(),
         }
     }
 
-    /// The copy of this origin, if it is in memory.
+    /// Returns the copy of this origin, if it is in memory.
     #[must_use]
     pub fn get(&self, origin: &Origin) -> Option<Arc<CompiledRobots>> {
         self.copies.get(origin)
@@ -126,7 +125,7 @@ impl RobotsCache {
         self.copies.invalidate(origin);
     }
 
-    /// Keeps a copy in place of the one before it.
+    /// Adds a copy, replacing any earlier one.
     pub fn insert(&self, compiled: Arc<CompiledRobots>) {
         self.copies.insert(compiled.copy.origin.clone(), compiled);
     }

@@ -16,37 +16,35 @@ use crate::robots::answer::RobotsAnswer;
 use crate::robots::freshness::{RobotsTimes, lifetime};
 use crate::robots::tdm::TdmFile;
 
-/// The durable form's version. A form of another version is not read.
+/// Version of the durable form. Other versions are rejected.
 const VERSION: u32 = 2;
-/// A clock may be set back by so much, to the right time, without making copies older than they
-/// are.
+/// How far a clock may be set back to the correct time without copies being distrusted.
 const MAX_CLOCK_STEP: Duration = Duration::from_secs(60);
 
-/// An origin's robots.txt as it is known: the last answer, and the last good file.
+/// An origin's robots.txt as last known: the last answer and the last good file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RobotsCopy {
-    /// The origin whose rules these are.
+    /// The origin to which the rules apply.
     pub origin: Origin,
     /// The meaning of the last answer.
     pub state: RobotsCopyState,
-    /// The status of the last answer; none where there was no answer.
+    /// Status of the last answer; `None` if there was none.
     pub status: Option<u16>,
-    /// When the last answer came.
+    /// When the last answer arrived.
     pub fetched_at: Tick,
-    /// Until when the last answer holds: after that robots.txt is to be asked for again.
+    /// When the last answer expires. After that, robots.txt must be fetched again.
     pub expires: Tick,
-    /// The life of the last good answer, by its own word.
+    /// How long the last good answer is valid, as the server stated.
     pub lasts: Duration,
-    /// The last good file, decoded; empty where there was none.
+    /// The last good file, decoded. Empty if there was none.
     pub body: Bytes,
-    /// When `body` was last fetched or confirmed; none where no file is held.
+    /// When `body` was last fetched or confirmed. `None` without a file.
     pub good_at: Option<Tick>,
-    /// The URL that gave `body` (after redirects): only there do the validators mean
-    /// anything.
+    /// The URL that `body` came from, after redirects. The validators apply to this URL only.
     pub url: CanonicalUrl,
     /// The validators that came with `body`.
     pub validators: Validators,
-    /// The site's `tdmrep.json`, where the crawl asks for it.
+    /// The site's `tdmrep.json`, if the crawl fetches it.
     pub tdmrep: TdmFile,
 }
 
@@ -56,68 +54,69 @@ pub struct RobotsCopy {
 pub enum RobotsCopyState {
     /// There is a file.
     Rules,
-    /// There is none; nothing is disallowed.
+    /// There is no file; nothing is disallowed.
     None,
-    /// Nobody knows.
+    /// The rules are unknown.
     Unreachable {
-        /// As [`RobotsAnswer::Unreachable`] has it.
+        /// As in [`RobotsAnswer::Unreachable`].
         why: String,
-        /// Answers of this kind in a row.
+        /// Consecutive answers of this kind.
         tries: u32,
     },
 }
 
-/// The force of the rules at a moment.
+/// Which rules are in force at a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RobotsForce {
-    /// They are.
+    /// The rules of the last answer.
     Fresh {
-        /// Until then.
+        /// When they expire.
         until: Tick,
     },
-    /// The file is unreachable, and the last good copy serves.
+    /// The last good copy, because the file is unreachable.
     LastGood {
-        /// Until then; robots.txt is asked for again after it.
+        /// When robots.txt must be fetched again.
         until: Tick,
     },
-    /// The file is unreachable, and no copy serves: nothing of the origin may be asked for.
+    /// None: the file is unreachable and there is no good copy, so nothing of the origin may be
+    /// fetched.
     Unreachable {
-        /// When to ask again.
+        /// When to retry.
         retry_at: Tick,
     },
-    /// The copy is too old: robots.txt comes first.
+    /// None: the copy is too old, so robots.txt must be fetched first.
     Expired,
 }
 
-/// A durable form that can't be read.
+/// An unreadable durable form.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadRobotsCopy {
-    /// No line that ends the head.
+    /// No line break after the head.
     #[error("robots copy of {0} bytes has no head")]
     NoHead(usize),
-    /// A head that can't be read.
+    /// An unreadable head.
     #[error("robots copy has a broken head")]
     Head(#[from] serde_json::Error),
     /// Written by another version of this program.
     #[error("robots copy of version {0}, not {VERSION}")]
     Version(u32),
-    /// The files are shorter than the head says.
+    /// Files shorter than the head states.
     #[error("robots copy lacks its tdmrep.json of {0} bytes")]
     Short(u64),
-    /// An origin or URL that is none.
+    /// An invalid origin or URL.
     #[error("robots copy names `{0}`, which is no URL")]
     Url(String),
 }
 
 impl RobotsCopy {
-    /// The copy of `origin`'s robots.txt after one more answer: `answer` was read from
-    /// `result`, and `before` is what was known until now.
+    /// Returns the copy of `origin`'s robots.txt after one more answer. `answer` was interpreted
+    /// from `result`, and `before` is the copy so far.
     ///
-    /// A good answer replaces everything. An unreachable file keeps the last good one, and
-    /// is to be asked for again after a wait that doubles from one answer to the next, or
-    /// after the server's Retry-After, if that is longer. A [`RobotsAnswer::Redirect`] that
-    /// is not followed leaves no rules (RFC 9309 section 2.3.1.2).
+    /// A good answer replaces everything. An unreachable file keeps the last good one, and must be
+    /// fetched again after a wait that doubles each time, or after the server's Retry-After if that
+    /// is longer. A [`RobotsAnswer::Redirect`] that is not followed means no rules (RFC 9309
+    /// section 2.3.1.2).
     #[must_use]
     pub fn learn(
         origin: &Origin,
@@ -155,10 +154,10 @@ impl RobotsCopy {
         copy
     }
 
-    /// Returns whether rules are in force at `now`.
+    /// Returns which rules are in force at `now`.
     ///
-    /// A copy that was dated by a clock that was ahead of `now` is none: how old it is, nobody
-    /// knows. None holds for longer from `now` on than its kind may.
+    /// A copy dated in the future by a wrong clock is ignored, because its age is unknown. No copy
+    /// stays in force beyond `now` plus the maximum for its kind.
     #[must_use]
     pub fn force(&self, now: Tick, times: &RobotsTimes) -> RobotsForce {
         let is_unreachable = matches!(self.state, RobotsCopyState::Unreachable { .. });
@@ -173,7 +172,7 @@ impl RobotsCopy {
         if !is_unreachable {
             return RobotsForce::Fresh { until };
         }
-        // A file was good at the last answer at the latest.
+        // A file can't have been good later than the last answer.
         let good_at = self.good_at.map(|good_at| good_at.min(self.fetched_at));
         match good_at.map(|good_at| good_at + times.last_good) {
             Some(end) if now < end => RobotsForce::LastGood {
@@ -183,8 +182,8 @@ impl RobotsCopy {
         }
     }
 
-    /// The rules. Where the file is unreachable and no copy is held everything is disallowed,
-    /// so that a caller who forgets to ask [`force`](RobotsCopy::force) asks for nothing.
+    /// Compiles the rules. If the file is unreachable and there is no copy, everything is
+    /// disallowed, so a caller that forgets to check [`force`](RobotsCopy::force) fetches nothing.
     #[must_use]
     pub fn compile(&self, agent: &ProductToken, profile: Profile) -> AgentRules {
         match self.state {
@@ -194,7 +193,7 @@ impl RobotsCopy {
         }
     }
 
-    /// The validators to send along when `url` is asked for again.
+    /// Returns the validators to send when fetching `url` again.
     #[must_use]
     pub fn validators_for(&self, url: &CanonicalUrl) -> Validators {
         if self.holds() && self.url == *url {
@@ -203,11 +202,11 @@ impl RobotsCopy {
         Validators::default()
     }
 
-    /// The durable form: a line of JSON, then the files as they are.
+    /// Returns the durable form: a line of JSON, then the files unchanged.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let head = Head::of(self);
-        // Plain strings and numbers: there is nothing in them that JSON can't hold.
+        // Can't fail: plain strings and numbers.
         let mut bytes = serde_json::to_vec(&head).unwrap_or_default();
         bytes.push(b'\n');
         bytes.extend_from_slice(&self.body);
@@ -217,10 +216,10 @@ impl RobotsCopy {
         bytes
     }
 
-    /// Reads the durable form back.
+    /// Reads the durable form.
     ///
     /// # Errors
-    /// [`BadRobotsCopy`] says what can't be read. No input panics.
+    /// Fails with a [`BadRobotsCopy`] that names the defect. Never panics.
     pub fn from_bytes(bytes: &[u8]) -> Result<RobotsCopy, BadRobotsCopy> {
         let end = bytes.iter().position(|&b| b == b'\n');
         let end = end.ok_or(BadRobotsCopy::NoHead(bytes.len()))?;
@@ -248,7 +247,7 @@ impl RobotsCopy {
         }
     }
 
-    /// Returns whether a file is held, be it an old one.
+    /// Returns whether there is a file, even an old one.
     fn holds(&self) -> bool {
         self.good_at.is_some()
     }
@@ -261,12 +260,12 @@ impl RobotsCopy {
         self.validators = Validators::of(&exchange.headers);
     }
 
-    /// RFC 9111 section 4.3.4: what the 304 does not say stays as it was.
+    /// RFC 9111 section 4.3.4: fields absent from the 304 stay as they were.
     fn confirmed(&mut self, before: Option<&RobotsCopy>, exchange: &Exchange, times: &RobotsTimes) {
         let Some(before) = before else { return };
         self.body = before.body.clone();
         self.good(exchange, times);
-        if !says_how_long(&exchange.headers) {
+        if !states_lifetime(&exchange.headers) {
             self.lasts = before.lasts.min(times.most);
             self.expires = exchange.ended + self.lasts;
         }
@@ -281,7 +280,7 @@ impl RobotsCopy {
 
     fn lost(&mut self, before: Option<&RobotsCopy>, answer: &RobotsAnswer, times: &RobotsTimes) {
         let now = self.fetched_at;
-        let (why, asked) = match answer {
+        let (why, wait_asked) = match answer {
             RobotsAnswer::Unreachable {
                 why, retry_after, ..
             } => (why.as_str(), *retry_after),
@@ -293,15 +292,15 @@ impl RobotsCopy {
         };
         let doubled = times.first_wait.saturating_mul(1 << (tries - 1).min(16));
         let wait = doubled.min(times.longest_wait);
-        let asked = asked.unwrap_or_default().min(times.longest_asked);
-        self.expires = now + wait.max(asked);
+        let wait_asked = wait_asked.unwrap_or_default().min(times.longest_asked);
+        self.expires = now + wait.max(wait_asked);
         self.state = RobotsCopyState::Unreachable {
             why: why.to_owned(),
             tries,
         };
         if let Some(before) = before.filter(|before| before.holds()) {
             self.body = before.body.clone();
-            // Whatever the clock was then.
+            // Ignores a clock that was ahead then.
             self.good_at = before.good_at.map(|good_at| good_at.min(now));
             self.lasts = before.lasts;
             self.url = before.url.clone();
@@ -310,7 +309,7 @@ impl RobotsCopy {
     }
 }
 
-fn says_how_long(headers: &HeaderMap) -> bool {
+fn states_lifetime(headers: &HeaderMap) -> bool {
     headers.contains_key(CACHE_CONTROL) || headers.contains_key(EXPIRES)
 }
 
@@ -319,7 +318,7 @@ struct Version {
     version: u32,
 }
 
-/// The head of the durable form. Times are microseconds.
+/// The head of the durable form. Times are in microseconds.
 #[derive(Serialize, Deserialize)]
 struct Head {
     version: u32,
@@ -341,7 +340,7 @@ struct Head {
 enum Tdm {
     NotAsked,
     None,
-    /// Bytes of the file, the last ones of the form.
+    /// Bytes of the file, at the end of the form.
     File(u64),
 }
 

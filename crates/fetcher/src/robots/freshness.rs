@@ -1,4 +1,4 @@
-//! The life of an answer to a request for robots.txt.
+//! How long an answer to a request for robots.txt is valid.
 
 use std::time::Duration;
 
@@ -8,26 +8,24 @@ use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES};
 
 use crate::retry_after::date;
 
-/// The times that the life of a copy goes by.
+/// The time limits for robots copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RobotsTimes {
-    /// The longest that a copy holds (RFC 9309 section 2.4: 24 hours), and how long it
-    /// holds where the server says nothing.
+    /// Maximum validity of a copy (RFC 9309 section 2.4: 24 hours), and its validity if the server
+    /// states none.
     pub most: Duration,
-    /// The life of a copy that the server wants kept not at all (`no-store`, `no-cache`,
-    /// `max-age=0`, an `Expires` in the past). Without it such a host would be asked for
-    /// robots.txt before each page, which is no kindness. A lifetime that the server does
-    /// give is kept to the second, also where it is shorter than this.
+    /// Validity of a copy that the server wants revalidated or not stored (`no-store`, `no-cache`,
+    /// `max-age=0`, or an `Expires` in the past). Otherwise robots.txt would be fetched before each
+    /// page. A positive lifetime is respected to the second, even if it is shorter.
     pub least: Duration,
-    /// The first wait before an unreachable robots.txt is asked for again; each further
-    /// one is twice as long.
+    /// The first wait before an unreachable robots.txt is retried. Doubles each time.
     pub first_wait: Duration,
-    /// The longest such wait.
+    /// Maximum wait between retries.
     pub longest_wait: Duration,
-    /// The longest Retry-After that is kept; a longer one counts as this.
+    /// Upper bound for a Retry-After.
     pub longest_asked: Duration,
-    /// The time after it was last good for which a copy serves while the file is unreachable
-    /// (RFC 9309 section 2.3.1.4: 30 days).
+    /// How long after it was last good a copy may be used while the file is unreachable (RFC 9309
+    /// section 2.3.1.4: 30 days).
     pub last_good: Duration,
 }
 
@@ -45,10 +43,10 @@ impl Default for RobotsTimes {
     }
 }
 
-/// The life of the answer with these fields, from its end at `now` on: `Cache-Control`
-/// before `Expires` (RFC 9111 section 5.3), less its `Age`, within `times`.
+/// Returns how long the answer with these headers is valid after its end at `now`: by
+/// `Cache-Control` or else `Expires` (RFC 9111 section 5.3), less its `Age`, within `times`.
 ///
-/// `s-maxage` and `private` speak to shared caches and are left alone.
+/// Ignores `s-maxage` and `private`, which address shared caches.
 #[must_use]
 pub fn lifetime(headers: &HeaderMap, times: &RobotsTimes, now: Tick) -> Duration {
     let stated = match cache_control(headers) {
@@ -62,7 +60,7 @@ pub fn lifetime(headers: &HeaderMap, times: &RobotsTimes, now: Tick) -> Duration
     }
 }
 
-/// `max-age`, or zero for a directive against keeping. Of several the strictest holds.
+/// Returns `max-age`, or zero for a directive against caching. The strictest of several wins.
 fn cache_control(headers: &HeaderMap) -> Option<Duration> {
     let mut shortest: Option<Duration> = None;
     for value in headers.get_all(CACHE_CONTROL) {
@@ -75,7 +73,7 @@ fn cache_control(headers: &HeaderMap) -> Option<Duration> {
                 "max-age" if !argument.is_empty() && is_digits(argument) => {
                     Duration::from_secs(argument.parse().unwrap_or(u64::MAX))
                 }
-                // RFC 9111 section 4.2.1: what can't be read is taken as stale.
+                // RFC 9111 section 4.2.1: an invalid value counts as stale.
                 "max-age" => Duration::ZERO,
                 _ => continue,
             };
@@ -85,8 +83,8 @@ fn cache_control(headers: &HeaderMap) -> Option<Duration> {
     shortest
 }
 
-/// From the answer's `Date` (ours, where it has none) to its `Expires`. A value that is no
-/// date, such as `0`, is in the past (RFC 9111 section 5.3).
+/// Returns the time from the answer's `Date` (or `now` if it has none) to its `Expires`. A value
+/// that is not a date, such as `0`, is in the past (RFC 9111 section 5.3).
 fn expires(headers: &HeaderMap, now: Tick) -> Option<Duration> {
     headers.get(EXPIRES)?;
     let now = std::time::SystemTime::UNIX_EPOCH + Duration::from_micros(now.as_micros());
@@ -122,8 +120,8 @@ mod tests {
             );
         }
         let now = Tick::from_micros(784_887_151_000_000);
-        let found = lifetime(&headers, &RobotsTimes::default(), now);
-        assert_eq!(found, Duration::from_secs(seconds), "{fields:?}");
+        let actual = lifetime(&headers, &RobotsTimes::default(), now);
+        assert_eq!(actual, Duration::from_secs(seconds), "{fields:?}");
     }
 
     const DAY: u64 = 24 * 3600;
@@ -165,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_should_not_be_kept_holds_a_minute() {
+    fn an_uncacheable_answer_is_valid_for_a_minute() {
         check(&[("cache-control", "no-store")], 60);
         check(
             &[

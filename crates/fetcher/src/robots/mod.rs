@@ -1,11 +1,10 @@
-//! robots.txt as a living thing: what an answer means, how long it holds, copies of it.
+//! robots.txt over time: interpreting answers, their lifetime, and copies.
 //!
-//! A request for robots.txt is an exchange like any other; [`RobotsAnswer::of`] reads its
-//! result by RFC 9309 section 2.3.1. A [`RobotsAnswer::Redirect`] is followed by the
-//! caller, each hop with a permit of its own host. Any other answer becomes the origin's
-//! next [`RobotsCopy`] ([`RobotsCopy::learn`]), which says whether rules are in force and
-//! until when ([`RobotsCopy::force`]), and has a durable form. [`RobotsCache`] keeps copies
-//! with their compiled rules in bounded memory.
+//! A request for robots.txt is a normal exchange; [`RobotsAnswer::of`] interprets its result by RFC
+//! 9309 section 2.3.1. The caller follows a [`RobotsAnswer::Redirect`], with a permit for the host
+//! of each hop. Any other answer yields the origin's next [`RobotsCopy`] ([`RobotsCopy::learn`]),
+//! which reports the rules in force and when they expire ([`RobotsCopy::force`]), and has a durable
+//! form. [`RobotsCache`] keeps copies with their compiled rules in bounded memory.
 //!
 //! ```
 //! use crawl_fetcher::robots::{lifetime, RobotsTimes};

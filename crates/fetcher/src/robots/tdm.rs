@@ -1,4 +1,4 @@
-//! The file of the TDM Reservation Protocol, which goes along with a robots.txt.
+//! The file of the TDM Reservation Protocol, fetched along with a robots.txt.
 
 use bytes::Bytes;
 
@@ -12,18 +12,18 @@ pub const TDMREP_PATH: &str = "/.well-known/tdmrep.json";
 /// The copy of an origin's `/.well-known/tdmrep.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TdmFile {
-    /// Nobody asked for it.
+    /// Not fetched.
     #[default]
     NotAsked,
-    /// There is none, or none that could be had.
+    /// There is no file, or it could not be fetched.
     None,
     /// The file, decoded.
     File(Bytes),
 }
 
 impl TdmFile {
-    /// Reads the result of a request for it. Nothing where the same request may well fare
-    /// better another time: 429, 5xx, no answer.
+    /// Interprets the result of a request for the file. `None` if the request may succeed at
+    /// another time: 429, 5xx, no answer.
     #[must_use]
     pub fn of(result: &Result<Exchange, Failure>) -> Option<TdmFile> {
         let exchange = result.as_ref().ok()?;

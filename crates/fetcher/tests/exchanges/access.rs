@@ -1,9 +1,9 @@
-//! Fields that the operator gave for one host, and who gets them.
+//! Header fields configured for one host, and which requests carry them.
 
 use crawl_fetcher::{FetchConfig, HostAccess};
 use crawl_weburl::canonicalize;
 
-use crate::support::{Server, at_home, config, fetch, fetcher};
+use crate::support::{Server, config, fetch, fetcher, resolve_to_loopback};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const SECRETS: [&str; 3] = ["bWU6cGFzcw==", "k3y", "c00kie"];
@@ -19,7 +19,7 @@ fn holds_secret(text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn fields_are_sent_and_their_values_recorded_nowhere() {
+async fn fields_are_sent_but_their_values_are_not_recorded() {
     let server = Server::answering(OK).await;
     let url = server.url("/");
     let config = FetchConfig {
@@ -48,18 +48,18 @@ async fn fields_are_sent_and_their_values_recorded_nowhere() {
 }
 
 #[tokio::test]
-async fn another_host_gets_none_and_a_redirect_is_another_request() {
+async fn another_host_gets_no_fields_not_even_after_a_redirect() {
     let server = Server::answering(OK).await;
     let port = server.address.port();
     let fetcher = fetcher(FetchConfig {
         resolve: ["a.test", "b.a.test", "test"]
-            .map(|host| at_home(host, port))
+            .map(|host| resolve_to_loopback(host, port))
             .to_vec(),
         access: vec![access("a.test"), access("plain.test").over_plain_http()],
         allow_private: true,
         ..FetchConfig::new("crawl/0.1")
     });
-    // Plain http to a name, a subdomain, a parent: nothing that could be overheard is sent.
+    // Over plain http to a name, a subdomain or a parent: nothing that could be overheard is sent.
     for host in ["a.test", "b.a.test", "test", "127.0.0.1"] {
         let url = canonicalize(None, &format!("http://{host}:{port}/")).unwrap();
         let exchange = fetch(&fetcher, &url).await.unwrap();
@@ -76,11 +76,11 @@ async fn another_host_gets_none_and_a_redirect_is_another_request() {
 }
 
 #[tokio::test]
-async fn ours_plain_http_has_to_be_asked_for() {
+async fn secrets_over_plain_http_need_consent() {
     let server = Server::answering(OK).await;
     let port = server.address.port();
     let fetcher = fetcher(FetchConfig {
-        resolve: vec![at_home("a.test", port)],
+        resolve: vec![resolve_to_loopback("a.test", port)],
         access: vec![access("a.test").over_plain_http()],
         ..FetchConfig::new("crawl/0.1")
     });

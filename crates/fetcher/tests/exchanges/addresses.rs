@@ -1,9 +1,9 @@
-//! Which addresses are asked.
+//! Which addresses may be connected to.
 
 use crawl_fetcher::{FailurePhase, Fault, FetchConfig};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use crate::support::{Server, at_home, config, fetch, fetcher};
+use crate::support::{Server, config, fetch, fetcher, resolve_to_loopback};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -29,7 +29,7 @@ async fn refused(config: FetchConfig, server: &Server, url: &CanonicalUrl) {
 }
 
 #[tokio::test]
-async fn this_machine_is_not_asked_unless_typed() {
+async fn loopback_is_refused_unless_typed() {
     let server = Server::answering(OK).await;
     refused(stranger(), &server, &server.url("/")).await;
     refused(stranger(), &server, &named(&server, "localhost")).await;
@@ -45,7 +45,7 @@ async fn this_machine_is_not_asked_unless_typed() {
 }
 
 #[tokio::test]
-async fn allow_private_opens_this_machine() {
+async fn allow_private_allows_loopback() {
     let server = Server::answering(OK).await;
     let config = FetchConfig {
         allow_private: true,
@@ -65,11 +65,11 @@ async fn allow_private_opens_this_machine() {
 }
 
 #[tokio::test]
-async fn ours_a_typed_address_stands_in_for_a_lookup() {
+async fn a_typed_address_replaces_a_look_up() {
     let server = Server::answering(OK).await;
     let port = server.address.port();
     let config = FetchConfig {
-        resolve: vec![at_home("site.test", port)],
+        resolve: vec![resolve_to_loopback("site.test", port)],
         ..stranger()
     };
     let fetcher = fetcher(config);
@@ -81,7 +81,7 @@ async fn ours_a_typed_address_stands_in_for_a_lookup() {
 
     // The override is for one port of one name.
     let config = FetchConfig {
-        resolve: vec![at_home("localhost", port)],
+        resolve: vec![resolve_to_loopback("localhost", port)],
         ..stranger()
     };
     let fetcher = crate::support::fetcher(config);

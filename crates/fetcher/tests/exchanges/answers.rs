@@ -1,4 +1,4 @@
-//! Requests as they are sent, and the reading of their answers.
+//! Requests as sent, and how their answers are read.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use crawl_fetcher::{FetchConfig, FetchRequest, Truncation, Validators};
 use crawl_scheduler::OutcomeKind;
 use http::Version;
 
-use crate::support::{Act, Server, ask, config, fetch, fetcher};
+use crate::support::{Act, Server, config, fetch, fetch_with, fetcher};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Type: text/plain\r\n\r\nhello";
 
 #[tokio::test]
-async fn a_request_says_who_asks_and_nothing_else() {
+async fn a_request_identifies_the_crawler_and_nothing_else() {
     let server = Server::answering(OK).await;
     let url = server.url("/a/b?c=%20d");
     let config = FetchConfig {
@@ -45,7 +45,7 @@ async fn a_request_says_who_asks_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_exchange_tells_what_came_and_when() {
+async fn an_exchange_records_the_answer_and_its_times() {
     let server = Server::answering(OK).await;
     let url = server.url("/");
     let fetcher = fetcher(config(&url));
@@ -174,7 +174,7 @@ async fn rfc9309_2_5_a_small_body_limit_does_not_cut_rules() {
     };
     let request = FetchRequest::robots(url, Validators::default());
     assert_eq!(request.max_body, Some(MAX_ROBOTS_BYTES));
-    let exchange = ask(&fetcher(config), request).await.unwrap();
+    let exchange = fetch_with(&fetcher(config), request).await.unwrap();
     assert_eq!(exchange.body, "hello");
 }
 
@@ -192,7 +192,7 @@ async fn rfc9110_13_1_validators_are_sent_back() {
         validators: Validators::of(&first.headers),
         ..FetchRequest::page(url)
     };
-    let second = ask(&fetcher, request).await.unwrap();
+    let second = fetch_with(&fetcher, request).await.unwrap();
     assert_eq!((second.status, second.body.len()), (304, 0));
     let head = &server.heads()[1];
     assert!(head.contains("If-None-Match: \"1\"\r\n"), "{head}");
@@ -203,7 +203,7 @@ async fn rfc9110_13_1_validators_are_sent_back() {
 }
 
 #[tokio::test]
-async fn ours_a_broken_header_line_costs_that_line() {
+async fn a_broken_header_line_costs_that_line() {
     let server = Server::answering(
         "HTTP/1.1 200 OK\r\nno colon here\r\nX-A : spaced\r\nContent-Length: 2\r\n\r\nok",
     )
@@ -215,7 +215,7 @@ async fn ours_a_broken_header_line_costs_that_line() {
 }
 
 #[tokio::test]
-async fn a_host_that_asks_to_wait_is_heard() {
+async fn a_requested_wait_is_reported() {
     for (head, expect) in [
         (
             "429 Too Many Requests\r\nRetry-After: 7",

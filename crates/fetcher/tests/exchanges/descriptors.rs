@@ -1,4 +1,4 @@
-//! Connections where file descriptors run out.
+//! Connections when file descriptors run out.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use tokio::task::JoinSet;
 
 use crate::support::{Server, config, fetch, fetcher};
 
-/// The variable by which the process with few descriptors finds the server.
+/// Environment variable that passes the server's URL to the process with few descriptors.
 const SERVER: &str = "CRAWL_TEST_SERVER";
 const AT_ONCE: usize = 60;
 
-/// The limit is that of a whole process, so the other tests are in another one.
+/// The limit applies to a whole process, so the exchanges run in a separate one.
 #[tokio::test]
-async fn ours_who_finds_no_descriptor_waits_for_another_to_end() {
+async fn a_request_without_a_descriptor_waits_for_another_to_end() {
     let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
     let server = Server::start(move |_| {
         vec![
@@ -27,28 +27,31 @@ async fn ours_who_finds_no_descriptor_waits_for_another_to_end() {
     limited
         .args(["-c", "ulimit -n 40 && exec \"$0\" \"$@\""])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "descriptors::asks_for_sixty_pages_at_once"])
+        .args(["--exact", "descriptors::fetches_sixty_pages_at_once"])
         .args(["--ignored", "--nocapture"])
         .env(SERVER, server.url("/").as_str());
-    let ran = tokio::task::spawn_blocking(move || limited.output().unwrap());
-    let ran = ran.await.unwrap();
-    let said = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+    let output = tokio::task::spawn_blocking(move || limited.output().unwrap());
+    let output = output.await.unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && stdout.contains("1 passed"),
+        "{stdout}"
+    );
     assert_eq!(server.connections(), AT_ONCE, "nothing was sent twice");
 }
 
-/// All connections begin before any answer is read: in this process they can't all stand.
+/// All connections begin before any answer is read, more than this process has descriptors for.
 #[tokio::test]
 #[ignore = "needs a limit of its process; the test above runs it"]
-async fn asks_for_sixty_pages_at_once() {
+async fn fetches_sixty_pages_at_once() {
     let url = canonicalize(None, &std::env::var(SERVER).unwrap()).unwrap();
     let fetcher = Arc::new(fetcher(config(&url)));
-    let mut asked = JoinSet::new();
+    let mut requests = JoinSet::new();
     for _ in 0..AT_ONCE {
         let (fetcher, url) = (Arc::clone(&fetcher), url.clone());
-        asked.spawn(async move { fetch(&fetcher, &url).await });
+        requests.spawn(async move { fetch(&fetcher, &url).await });
     }
-    while let Some(answered) = asked.join_next().await {
+    while let Some(answered) = requests.join_next().await {
         assert_eq!(answered.unwrap().unwrap().body, "ok");
     }
 }

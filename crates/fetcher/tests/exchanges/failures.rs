@@ -1,4 +1,4 @@
-//! Each way in which there is no answer, by its name.
+//! Every kind of failure, by name.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use crawl_fetcher::{
 use crawl_scheduler::OutcomeKind;
 use crawl_weburl::canonicalize;
 
-use crate::support::{Act, Server, config, fetch, fetcher, nobody_listens, permit};
+use crate::support::{Act, Server, config, fetch, fetcher, permit, unused_address};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort";
 const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-fn told(failure: &Failure) -> String {
+fn summary(failure: &Failure) -> String {
     let signal = match failure.signal_kind() {
         OutcomeKind::NoConnection => "no connection",
         OutcomeKind::UrlFailed => "url failed",
@@ -39,10 +39,10 @@ async fn check(script: Vec<Act>, expect: &str) {
     let server = Server::start(move |_| script.clone()).await;
     let url = server.url("/");
     let failure = fetch(&fetcher(config(&url)), &url).await.unwrap_err();
-    assert_eq!(told(&failure), expect, "{failure}");
+    assert_eq!(summary(&failure), expect, "{failure}");
     assert_eq!(server.heads().len(), 1, "one permit is one request");
-    let known = failure.phase == FailurePhase::Body;
-    assert_eq!(failure.address, known.then_some(server.address));
+    let has_address = failure.phase == FailurePhase::Body;
+    assert_eq!(failure.address, has_address.then_some(server.address));
 }
 
 fn send(text: impl Into<Vec<u8>>) -> Act {
@@ -66,13 +66,13 @@ async fn before_the_head() {
 }
 
 #[tokio::test]
-async fn a_head_has_its_bounds() {
+async fn a_head_is_bounded() {
     let expect = "headers_too_large in FirstByte, fault Url, never again, url failed";
     let within = format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\n", "b".repeat(300_000));
     let server = Server::answering(within).await;
     let url = server.url("/");
     let failure = fetch(&fetcher(config(&url)), &url).await.unwrap_err();
-    assert_eq!(told(&failure), expect);
+    assert_eq!(summary(&failure), expect);
     assert_eq!(
         failure.detail,
         "300001 bytes of header fields, more than 262144"
@@ -112,7 +112,7 @@ async fn in_the_body() {
 #[tokio::test]
 async fn in_time() {
     let short = Duration::from_millis(900);
-    // Long enough that a busy machine has sent by then what comes before.
+    // Long enough that even a busy machine has sent the preceding bytes.
     let middle = Duration::from_secs(5);
     let long = Duration::from_mins(10);
     for (limits, script, expect) in [
@@ -136,7 +136,7 @@ async fn in_time() {
             vec![send("HTTP/1.1 200 OK\r\nA: b\r\n"), Act::Stall],
             "first_byte_timeout in FirstByte: no answer within 0.9 s",
         ),
-        // However many interim answers come, it is the time to the final one that counts.
+        // However many interim answers arrive, the time to the final one counts.
         (
             [long, short, long],
             vec![Act::Endless(HINTS.repeat(100).into())],
@@ -165,13 +165,13 @@ async fn in_time() {
         let failure = fetch(&fetcher(config), &url).await.unwrap_err();
         let (name, phase) = (failure.name(), failure.phase);
         assert_eq!(format!("{name} in {phase:?}: {}", failure.detail), expect);
-        assert!(told(&failure).ends_with("fault Url, again, url failed"));
+        assert!(summary(&failure).ends_with("fault Url, again, url failed"));
         assert_eq!(failure.answer.is_some(), phase == FailurePhase::Body);
     }
 }
 
 #[tokio::test]
-async fn what_came_of_a_body_that_broke_off_comes_along() {
+async fn a_failed_body_keeps_the_part_that_arrived() {
     for (script, truncated, body) in [
         (
             vec![send(HEAD), Act::Close],
@@ -250,21 +250,21 @@ async fn long_bodies_wait_for_room_and_short_ones_do_not() {
 
 #[tokio::test]
 async fn no_connection() {
-    let (_nobody, address) = nobody_listens();
+    let (_nobody, address) = unused_address();
     let url = canonicalize(None, &format!("http://{address}/")).unwrap();
     let failure = fetch(&fetcher(config(&url)), &url).await.unwrap_err();
     assert_eq!(
-        told(&failure),
+        summary(&failure),
         "connect_refused in Connect, fault Host, again, no connection"
     );
 
-    // A label of 64 bytes is no name, so nobody has to be asked.
+    // A label of 64 bytes is not a name, so no look-up is needed.
     let url = canonicalize(None, &format!("http://{}.test/", "a".repeat(64))).unwrap();
     let fetcher = fetcher(config(&url));
     assert!(fetcher.refusal(&url).is_some());
     let failure = fetch(&fetcher, &url).await.unwrap_err();
     assert_eq!(
-        told(&failure),
+        summary(&failure),
         "name_too_long in Dns, fault Url, never again, url failed"
     );
 }
@@ -279,7 +279,7 @@ async fn no_tls() {
     };
     let failure = fetch(&fetcher(config), &url).await.unwrap_err();
     assert_eq!(
-        told(&failure),
+        summary(&failure),
         "connect_timeout in Connect, fault Host, again, no connection"
     );
 }
@@ -288,9 +288,11 @@ async fn no_tls() {
 async fn a_permit_is_for_its_host() {
     let server = Server::start(|_| vec![Act::Stall]).await;
     let url = server.url("/");
-    let other = canonicalize(None, "http://other.example/").unwrap();
+    let elsewhere = canonicalize(None, "http://other.example/").unwrap();
     let fetcher = fetcher(config(&url));
-    let (spent, result) = fetcher.fetch(permit(&other), FetchRequest::page(url)).await;
+    let (spent, result) = fetcher
+        .fetch(permit(&elsewhere), FetchRequest::page(url))
+        .await;
     assert_eq!(spent.host().as_str(), "other.example");
     let failure = result.unwrap_err();
     assert_eq!(
@@ -301,7 +303,7 @@ async fn a_permit_is_for_its_host() {
 }
 
 #[tokio::test]
-async fn ours_what_is_given_up_ends_at_once() {
+async fn give_up_ends_exchanges_at_once() {
     let server = Server::start(|_| vec![send(HEAD), Act::Stall]).await;
     let url = server.url("/");
     let fetcher = fetcher(config(&url));

@@ -1,4 +1,4 @@
-//! Exchanges with servers on loopback, good ones and bad ones.
+//! Exchanges with well-behaved and broken servers on loopback.
 
 #![expect(
     clippy::unwrap_used,

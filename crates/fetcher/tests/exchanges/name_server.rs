@@ -1,4 +1,4 @@
-//! A name server on loopback that says what a test wants.
+//! A name server on loopback with scripted answers.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use tokio::task::JoinHandle;
 
 /// The answer of a name server for a name.
 #[derive(Clone, Debug)]
-pub(crate) enum Said {
-    /// These addresses, for so many seconds.
+pub(crate) enum ScriptedAnswer {
+    /// These addresses, with a TTL in seconds.
     Addresses(Vec<IpAddr>, u32),
     /// A response code (RFC 1035 section 4.1.1) and nothing else.
     Code(u8),
-    /// Nothing at all.
+    /// No answer.
     Silence,
 }
 
 /// A name server on loopback; stops when it is dropped.
 pub(crate) struct NameServer {
     pub(crate) address: SocketAddr,
-    /// Questions for A records: each name that is asked for is asked for once that way.
+    /// Number of A queries. Each look-up sends exactly one.
     questions: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
@@ -33,8 +33,10 @@ impl Drop for NameServer {
 }
 
 impl NameServer {
-    /// Answers each question with what `say` has for the name then.
-    pub(crate) async fn start(say: impl Fn(&str) -> Said + Send + 'static) -> NameServer {
+    /// Answers each question with the current result of `answer_for` for the name.
+    pub(crate) async fn start(
+        answer_for: impl Fn(&str) -> ScriptedAnswer + Send + 'static,
+    ) -> NameServer {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let questions = Arc::new(AtomicUsize::new(0));
@@ -47,7 +49,7 @@ impl NameServer {
                 if kind == 1 {
                     counted.fetch_add(1, Ordering::SeqCst);
                 }
-                if let Some(answer) = answer(&bytes[..end], kind, &say(&name)) {
+                if let Some(answer) = answer(&bytes[..end], kind, &answer_for(&name)) {
                     let _ = socket.send_to(&answer, peer).await;
                 }
             }
@@ -64,7 +66,7 @@ impl NameServer {
     }
 }
 
-/// The name that is asked for, and where the question ends.
+/// Returns the name in the question, and where the question ends.
 fn question(query: &[u8]) -> (String, usize) {
     let mut labels = Vec::new();
     let mut at = 12;
@@ -76,12 +78,12 @@ fn question(query: &[u8]) -> (String, usize) {
     (labels.join(".").to_lowercase(), at + 5)
 }
 
-/// A response to `query`, whose record type is `kind`: 1 for A, 28 for AAAA.
-fn answer(query: &[u8], kind: u8, said: &Said) -> Option<Vec<u8>> {
-    let (addresses, ttl, code): (&[IpAddr], u32, u8) = match said {
-        Said::Addresses(addresses, ttl) => (addresses, *ttl, 0),
-        Said::Code(code) => (&[], 0, *code),
-        Said::Silence => return None,
+/// Builds a response to `query` for record type `kind`: 1 for A, 28 for AAAA.
+fn answer(query: &[u8], kind: u8, scripted: &ScriptedAnswer) -> Option<Vec<u8>> {
+    let (addresses, ttl, code): (&[IpAddr], u32, u8) = match scripted {
+        ScriptedAnswer::Addresses(addresses, ttl) => (addresses, *ttl, 0),
+        ScriptedAnswer::Code(code) => (&[], 0, *code),
+        ScriptedAnswer::Silence => return None,
     };
     let data = |address: &IpAddr| match address {
         IpAddr::V4(v4) if kind == 1 => Some(v4.octets().to_vec()),

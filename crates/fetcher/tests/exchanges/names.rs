@@ -1,4 +1,4 @@
-//! Names, asked of a name server on loopback.
+//! Names, resolved by a name server on loopback.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use crawl_fetcher::{Failure, FetchConfig, Fetcher};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use crate::name_server::{NameServer, Said};
+use crate::name_server::{NameServer, ScriptedAnswer};
 use crate::support::{Server, fetch, fetcher};
 
-fn asking(names: &NameServer) -> FetchConfig {
+fn using(names: &NameServer) -> FetchConfig {
     FetchConfig {
         name_servers: vec![names.address],
         allow_private: true,
@@ -35,11 +35,12 @@ async fn closing_server() -> Server {
 }
 
 #[tokio::test]
-async fn a_name_is_asked_for_once_per_ttl() {
+async fn a_name_is_looked_up_once_per_ttl() {
     let names =
-        NameServer::start(|_| Said::Addresses(vec!["127.0.0.1".parse().unwrap()], 300)).await;
+        NameServer::start(|_| ScriptedAnswer::Addresses(vec!["127.0.0.1".parse().unwrap()], 300))
+            .await;
     let server = closing_server().await;
-    let fetcher = fetcher(asking(&names));
+    let fetcher = fetcher(using(&names));
     let port = server.address.port();
     for host in ["a.example", "a.example.", "A.example"] {
         let exchange = fetch(&fetcher, &url(host, port)).await.unwrap();
@@ -51,14 +52,14 @@ async fn a_name_is_asked_for_once_per_ttl() {
 }
 
 #[tokio::test]
-async fn of_several_addresses_one_that_answers_serves() {
+async fn an_address_that_answers_is_used_out_of_several() {
     let names = NameServer::start(|_| {
         let addresses = ["127.0.0.9", "::1", "127.0.0.1"];
-        Said::Addresses(addresses.map(|a| a.parse().unwrap()).to_vec(), 300)
+        ScriptedAnswer::Addresses(addresses.map(|a| a.parse().unwrap()).to_vec(), 300)
     })
     .await;
     let server = Server::answering(OK).await;
-    let fetcher = fetcher(asking(&names));
+    let fetcher = fetcher(using(&names));
     let exchange = fetch(&fetcher, &url("a.example", server.address.port())).await;
     assert_eq!(exchange.unwrap().address, Some(server.address));
 }
@@ -68,16 +69,16 @@ async fn failure(fetcher: &Fetcher, host: &str) -> Failure {
 }
 
 #[tokio::test]
-async fn each_way_not_to_be_found_has_its_name() {
+async fn each_look_up_failure_has_its_name() {
     let names = NameServer::start(|name| match name {
-        "gone.example" => Said::Code(3),
-        "empty.example" => Said::Addresses(Vec::new(), 0),
-        "broken.example" => Said::Code(2),
-        "refused.example" => Said::Code(5),
-        _ => Said::Silence,
+        "gone.example" => ScriptedAnswer::Code(3),
+        "empty.example" => ScriptedAnswer::Addresses(Vec::new(), 0),
+        "broken.example" => ScriptedAnswer::Code(2),
+        "refused.example" => ScriptedAnswer::Code(5),
+        _ => ScriptedAnswer::Silence,
     })
     .await;
-    let fetcher = fetcher(asking(&names));
+    let fetcher = fetcher(using(&names));
     for (host, expect) in [
         (
             "gone.example",
@@ -89,14 +90,14 @@ async fn each_way_not_to_be_found_has_its_name() {
     ] {
         not_found(failure(&fetcher, host).await, expect);
     }
-    // What is not there is not asked for again at once.
-    let asked = names.questions();
+    // A nonexistent name is not looked up again right away.
+    let questions = names.questions();
     failure(&fetcher, "gone.example").await;
     failure(&fetcher, "empty.example").await;
-    assert_eq!(names.questions(), asked);
+    assert_eq!(names.questions(), questions);
     let hurried = crate::support::fetcher(FetchConfig {
         connect_timeout: Duration::from_secs(1),
-        ..asking(&names)
+        ..using(&names)
     });
     not_found(failure(&hurried, "silent.example").await, "dns_timeout");
 }
@@ -110,18 +111,18 @@ fn not_found(failure: Failure, expect: &str) {
     );
 }
 
-/// DNS rebinding: a name that leads elsewhere by the time it is asked for again.
+/// DNS rebinding: a name has another address when it is looked up again.
 #[tokio::test]
-async fn each_answer_is_judged_anew() {
-    let said = Arc::new(Mutex::new(Said::Code(2)));
+async fn each_new_answer_is_judged() {
+    let scripted = Arc::new(Mutex::new(ScriptedAnswer::Code(2)));
     let names = NameServer::start({
-        let said = Arc::clone(&said);
-        move |_| said.lock().unwrap().clone()
+        let scripted = Arc::clone(&scripted);
+        move |_| scripted.lock().unwrap().clone()
     })
     .await;
     let server = closing_server().await;
     let port = server.address.port();
-    let config = asking(&names);
+    let config = using(&names);
     let fetcher = fetcher(FetchConfig {
         allow_private: false,
         ..config
@@ -140,8 +141,8 @@ async fn each_answer_is_judged_anew() {
         "224.0.0.1",
         "0.0.0.0",
     ] {
-        // Names with hyphens in front exist too.
-        *said.lock().unwrap() = Said::Addresses(vec![home.parse().unwrap()], 300);
+        // Names with a leading hyphen exist too.
+        *scripted.lock().unwrap() = ScriptedAnswer::Addresses(vec![home.parse().unwrap()], 300);
         let host = format!("{}.example", home.replace(['.', ':'], "-"));
         let failure = fetch(&fetcher, &url(&host, port)).await.unwrap_err();
         assert_eq!(failure.name(), "address_refused", "{failure}");
@@ -150,15 +151,15 @@ async fn each_answer_is_judged_anew() {
     assert_eq!(server.connections(), 0);
 }
 
-/// The addresses that a name that was typed may lead to, and where.
+/// Which addresses and ports a typed name opens.
 #[tokio::test]
-async fn ours_a_typed_name_opens_its_own_port_until_it_is_public() {
-    let home = || Said::Addresses(vec!["127.0.0.1".parse().unwrap()], 300);
+async fn a_typed_name_opens_its_own_port_until_it_is_public() {
+    let home = || ScriptedAnswer::Addresses(vec!["127.0.0.1".parse().unwrap()], 300);
     let names = NameServer::start(move |name| match name {
-        // One answer with both: whoever made it has a public server.
+        // One answer with both addresses: its owner has a public server.
         "both.example" => {
             let addresses = ["93.184.215.14", "127.0.0.1"];
-            Said::Addresses(addresses.map(|a| a.parse().unwrap()).to_vec(), 300)
+            ScriptedAnswer::Addresses(addresses.map(|a| a.parse().unwrap()).to_vec(), 300)
         }
         _ => home(),
     })
@@ -170,7 +171,7 @@ async fn ours_a_typed_name_opens_its_own_port_until_it_is_public() {
         allow_private: false,
         allow_public: false,
         typed: vec![seed.clone(), url("both.example", port)],
-        ..asking(&names)
+        ..using(&names)
     });
     fetch(&fetcher, &seed).await.unwrap();
     let robots = canonicalize(Some(&seed), "/robots.txt").unwrap();

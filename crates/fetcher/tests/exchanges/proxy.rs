@@ -1,11 +1,11 @@
-//! Requests by way of the operator's proxy.
+//! Requests through the operator's proxy.
 
 use crawl_fetcher::{Clock, Fault, FetchConfig, Fetcher};
 use crawl_weburl::canonicalize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::support::{Server, fetch, fetcher, nobody_listens};
+use crate::support::{Server, fetch, fetcher, unused_address};
 
 fn through(proxy: &str) -> FetchConfig {
     FetchConfig {
@@ -15,7 +15,7 @@ fn through(proxy: &str) -> FetchConfig {
 }
 
 #[tokio::test]
-async fn a_request_goes_by_way_of_the_proxy() {
+async fn a_request_goes_through_the_proxy() {
     let server = Server::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
     let fetcher = fetcher(through(&format!("http://{}", server.address)));
     let url = canonicalize(None, "http://site.example/a?b").unwrap();
@@ -28,7 +28,7 @@ async fn a_request_goes_by_way_of_the_proxy() {
         "{head}"
     );
 
-    // A literal address is judged all the same.
+    // A literal address is checked all the same.
     let url = canonicalize(None, "http://127.0.0.1:1/").unwrap();
     assert_eq!(
         fetch(&fetcher, &url).await.unwrap_err().name(),
@@ -36,8 +36,8 @@ async fn a_request_goes_by_way_of_the_proxy() {
     );
 }
 
-/// A SOCKS5 proxy (RFC 1928) that answers in place of the server; gives what it was asked
-/// to connect to.
+/// A SOCKS5 proxy (RFC 1928) that answers instead of the server. Returns the target that the client
+/// asked to connect to.
 async fn socks(listener: TcpListener) -> Vec<u8> {
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut greeting = [0; 3];
@@ -66,14 +66,14 @@ async fn socks(listener: TcpListener) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn socks_proxies_look_names_up_or_do_not() {
+async fn names_are_resolved_by_the_right_side_of_a_socks_proxy() {
     for (scheme, host, expect) in [
         ("socks5h", "site.example", b"site.example".to_vec()),
         ("socks5", "127.0.0.1", vec![127, 0, 0, 1]),
     ] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let asked = tokio::spawn(socks(listener));
+        let target = tokio::spawn(socks(listener));
         let fetcher = fetcher(FetchConfig {
             allow_private: true,
             ..through(&format!("{scheme}://{address}"))
@@ -81,13 +81,13 @@ async fn socks_proxies_look_names_up_or_do_not() {
         let url = canonicalize(None, &format!("http://{host}:81/")).unwrap();
         let exchange = fetch(&fetcher, &url).await.unwrap();
         assert_eq!((&exchange.body[..], exchange.address), (&b"ok"[..], None));
-        assert_eq!(asked.await.unwrap(), expect);
+        assert_eq!(target.await.unwrap(), expect);
     }
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_down_is_the_operators_matter() {
-    let (_nobody, address) = nobody_listens();
+async fn an_unreachable_proxy_is_the_operators_fault() {
+    let (_nobody, address) = unused_address();
     for scheme in ["http", "socks5h"] {
         let fetcher = fetcher(through(&format!("{scheme}://{address}")));
         let url = canonicalize(None, "http://site.example/").unwrap();
@@ -100,25 +100,28 @@ async fn a_proxy_that_is_down_is_the_operators_matter() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_used_is_named() {
-    let why = |config| {
+fn setup_errors_name_the_unusable_setting() {
+    let message = |config| {
         Fetcher::new(config, Clock::start())
             .unwrap_err()
             .to_string()
     };
-    assert_eq!(why(through("http://")), "`http://` is no proxy");
+    assert_eq!(message(through("http://")), "`http://` is no proxy");
     assert_eq!(
-        why(FetchConfig::new("a\nb")),
+        message(FetchConfig::new("a\nb")),
         "`a\nb` can't stand in the User-Agent header field"
     );
     let config = FetchConfig {
         from: Some("a\u{0}".to_owned()),
         ..FetchConfig::new("crawl/0.1")
     };
-    assert_eq!(why(config), "`a\u{0}` can't stand in the From header field");
+    assert_eq!(
+        message(config),
+        "`a\u{0}` can't stand in the From header field"
+    );
     let config = FetchConfig {
         extra_roots: Some(b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----".to_vec()),
         ..FetchConfig::new("crawl/0.1")
     };
-    assert_eq!(why(config), "the extra root certificates can't be read");
+    assert_eq!(message(config), "the extra root certificates can't be read");
 }

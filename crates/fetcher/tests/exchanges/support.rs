@@ -1,4 +1,4 @@
-//! A server on loopback that does what a script says, byte by byte, and a permit to ask it.
+//! A scripted server on loopback, byte by byte, and permits for it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -11,16 +11,16 @@ use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// An address where nobody listens, nor can as long as the socket is there.
-pub(crate) fn nobody_listens() -> (TcpSocket, SocketAddr) {
+/// Returns an address without a listener. None can appear while the socket exists.
+pub(crate) fn unused_address() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let address = socket.local_addr().unwrap();
     (socket, address)
 }
 
-/// Sends requests for a name, which nobody is asked for, to this machine.
-pub(crate) fn at_home(host: &str, port: u16) -> ResolveOverride {
+/// Resolves a name to loopback without a look-up.
+pub(crate) fn resolve_to_loopback(host: &str, port: u16) -> ResolveOverride {
     ResolveOverride {
         host: host.to_owned(),
         port,
@@ -28,23 +28,23 @@ pub(crate) fn at_home(host: &str, port: u16) -> ResolveOverride {
     }
 }
 
-/// The steps of the server once it has read a request's head. At the end of a script it waits
-/// for the next request on the same connection.
+/// The server's steps after it has read a request's head. At the end of a script it waits for the
+/// next request on the same connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     /// Sends these bytes.
     Send(Vec<u8>),
-    /// Sends these bytes again and again, until nobody reads them.
+    /// Sends these bytes again and again until the client stops reading.
     Endless(Vec<u8>),
-    /// Closes the connection in order.
+    /// Closes the connection cleanly.
     Close,
-    /// Cuts the connection.
+    /// Resets the connection.
     Reset,
-    /// Does nothing for ever.
+    /// Stalls forever.
     Stall,
 }
 
-/// Stops when it is dropped.
+/// A scripted server. Stops when dropped.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     seen: Arc<Mutex<Seen>>,
@@ -58,7 +58,7 @@ struct Seen {
 }
 
 impl Server {
-    /// Serves; `script` is called with the number of the request (from 0).
+    /// Starts a server. `script` is called with the number of the request (from 0).
     pub(crate) async fn start(
         script: impl Fn(usize) -> Vec<Act> + Send + Sync + 'static,
     ) -> Server {
@@ -83,7 +83,7 @@ impl Server {
         }
     }
 
-    /// Answers every request with the same bytes.
+    /// Starts a server that answers every request with the same bytes.
     pub(crate) async fn answering(bytes: impl Into<Vec<u8>>) -> Server {
         let bytes = bytes.into();
         Server::start(move |_| vec![Act::Send(bytes.clone())]).await
@@ -93,7 +93,7 @@ impl Server {
         canonicalize(None, &format!("http://{}{path}", self.address)).unwrap()
     }
 
-    /// The heads of the requests that came, in order.
+    /// Returns the heads of the requests received, in order.
     pub(crate) fn heads(&self) -> Vec<String> {
         self.seen.lock().unwrap().heads.clone()
     }
@@ -154,7 +154,7 @@ async fn read_head(stream: &mut TcpStream) -> Option<String> {
     Some(String::from_utf8_lossy(&head).into_owned())
 }
 
-/// A configuration that may ask this host.
+/// Returns a configuration that allows this host.
 pub(crate) fn config(own: &CanonicalUrl) -> FetchConfig {
     FetchConfig {
         typed: vec![own.clone()],
@@ -166,12 +166,15 @@ pub(crate) fn fetcher(config: FetchConfig) -> Fetcher {
     Fetcher::new(config, Clock::start()).unwrap()
 }
 
-/// Asks once, with a permit for the URL's host.
+/// Fetches a page with a permit for the URL's host.
 pub(crate) async fn fetch(fetcher: &Fetcher, url: &CanonicalUrl) -> Result<Exchange, Failure> {
-    ask(fetcher, FetchRequest::page(url.clone())).await
+    fetch_with(fetcher, FetchRequest::page(url.clone())).await
 }
 
-pub(crate) async fn ask(fetcher: &Fetcher, request: FetchRequest) -> Result<Exchange, Failure> {
+pub(crate) async fn fetch_with(
+    fetcher: &Fetcher,
+    request: FetchRequest,
+) -> Result<Exchange, Failure> {
     let permit = permit(&request.url);
     let host: HostKey = permit.host().clone();
     let (spent, result) = fetcher.fetch(permit, request).await;
@@ -179,7 +182,7 @@ pub(crate) async fn ask(fetcher: &Fetcher, request: FetchRequest) -> Result<Exch
     result
 }
 
-/// The first permit that a scheduler of its own gives for this host.
+/// Returns the first permit of a new scheduler for this host.
 pub(crate) fn permit(url: &CanonicalUrl) -> Permit {
     let mut scheduler = Scheduler::new(Politeness::default(), 0);
     let now = Tick::from_micros(1_000_000);

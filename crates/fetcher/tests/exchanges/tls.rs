@@ -18,13 +18,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::support::{Server, at_home, config, fetch, fetcher};
+use crate::support::{Server, config, fetch, fetcher, resolve_to_loopback};
 
-/// Of `a.test` alone, signed by itself, valid for a hundred years.
+/// A self-signed certificate for `a.test` only, valid for a hundred years.
 const CERTIFICATE: &[u8] = include_bytes!("fixtures/a.test.pem");
 const KEY: &[u8] = include_bytes!("fixtures/a.test.key.pem");
 
-/// Serves HTTP/2, or HTTP/1.1, over TLS: the body says which.
+/// Serves HTTP/2 or HTTP/1.1 over TLS. The body names the protocol.
 async fn serve(alpn: &'static str) -> SocketAddr {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut tls = ServerConfig::builder_with_provider(provider)
@@ -76,7 +76,10 @@ async fn answer(
 fn trusting(address: SocketAddr, trusted: bool) -> FetchConfig {
     let port = address.port();
     FetchConfig {
-        resolve: vec![at_home("a.test", port), at_home("b.test", port)],
+        resolve: vec![
+            resolve_to_loopback("a.test", port),
+            resolve_to_loopback("b.test", port),
+        ],
         extra_roots: trusted.then(|| CERTIFICATE.to_vec()),
         ..FetchConfig::new("crawl/0.1")
     }
@@ -168,7 +171,7 @@ async fn a_server_without_tls_is_no_connection() {
 }
 
 #[tokio::test]
-async fn ours_a_connection_is_tried_without_a_request() {
+async fn a_connection_is_tried_without_a_request() {
     let address = serve("http/1.1").await;
     let port = address.port();
     let connect = async |config: FetchConfig, url: &str| {
@@ -179,8 +182,12 @@ async fn ours_a_connection_is_tried_without_a_request() {
     assert_eq!(connect(trusting(address, true), &a).await, Ok(()));
     let strange = connect(trusting(address, false), &a).await;
     assert_eq!(strange, Err(FailureKind::TlsFailed));
-    let other = connect(trusting(address, true), &format!("https://b.test:{port}/")).await;
-    assert_eq!(other, Err(FailureKind::TlsFailed), "a name that it is not");
+    let mismatch = connect(trusting(address, true), &format!("https://b.test:{port}/")).await;
+    assert_eq!(
+        mismatch,
+        Err(FailureKind::TlsFailed),
+        "a name that it is not"
+    );
     let private = connect(trusting(address, true), "http://127.0.0.1:9/").await;
     assert_eq!(private, Err(FailureKind::AddressRefused));
 

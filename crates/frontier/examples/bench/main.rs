@@ -1,12 +1,12 @@
-//! Fills a frontier on disk as a crawl does, and prints what that cost: one table row.
+//! Fills a frontier on disk as a crawl does, and prints the cost as a table row.
 //!
 //! ```text
 //! cargo run --release --package crawl-frontier --example bench -- DIR URLS [HOSTS [PAGES]]
 //! ```
 //!
-//! Until URLS are known, pages of random hosts are leased, settled and their 50 links
-//! admitted (80 % of the own host, half of them known), PAGES to a transaction, each
-//! transaction synced. `cargo xtask bench frontier` runs this with a look at the disk first.
+//! Until URLS are known, leases and settles pages of random hosts and admits their 50 links (80 %
+//! on the same host, half of them known), with PAGES per transaction and each transaction synced.
+//! `cargo xtask bench frontier` checks the disk first, then runs this.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -25,9 +25,9 @@ use crawl_frontier::{FjallFrontier, Frontier, Lease, Options, Outcome, Visit};
 
 use crate::web::{LINKS, Page, Web};
 
-/// Pages that are leased and settled to tell how long that takes.
+/// The number of pages leased and settled to measure latency.
 const LEASES: usize = 20_000;
-/// Transactions that are ready before they are wanted.
+/// The number of transactions prepared in advance.
 const AHEAD: usize = 4;
 const SEEDS: u32 = 1000;
 
@@ -94,8 +94,8 @@ fn plan() -> Result<Plan, Box<dyn Error>> {
     })
 }
 
-/// Admits links until enough URLs are known. The web is made by a thread of its own, as
-/// a crawler's readers are.
+/// Admits links until enough URLs are known. A separate thread generates the web, as a crawler's
+/// readers would.
 fn fill(plan: &Plan, frontier: &FjallFrontier, web: &mut Web) -> Result<Row, Box<dyn Error>> {
     let mut transaction = frontier.begin()?;
     transaction.admit_all(&web.seeds(SEEDS))?;
@@ -127,25 +127,21 @@ fn admit(
         let mut transaction = frontier.begin()?;
         for page in pages.recv()? {
             if let Some(lease) = frontier.lease(&page.origin)? {
-                transaction.settle_until(
-                    lease,
-                    Outcome::Fetched { status: 200 },
-                    a_visit(links),
-                )?;
+                transaction.settle_until(lease, Outcome::Fetched { status: 200 }, visit(links))?;
             }
             links += page.links.len() as u64;
             transaction.admit_all(&page.links)?;
         }
         transaction.commit()?;
         slowest = slowest.max(began.elapsed());
-        let known = frontier.counts().known;
-        if known * 10 >= plan.urls * (tenth + 1) {
+        let known_urls = frontier.counts().known;
+        if known_urls * 10 >= plan.urls * (tenth + 1) {
             let now = start.elapsed();
             let (links_then, then) = tenth_began;
             last_tenth = (links - links_then) as f64 / (now - then).as_secs_f64();
             (tenth, tenth_began) = (tenth + 1, (links, now));
             eprintln!(
-                "{known:>11} known {last_tenth:>9.0} links/s {:>5.1} CPU us/link {:>6} MiB, slowest commit {} ms",
+                "{known_urls:>11} known {last_tenth:>9.0} links/s {:>5.1} CPU us/link {:>6} MiB, slowest commit {} ms",
                 machine::processor_seconds() * 1e6 / links as f64,
                 machine::memory_mib(),
                 slowest.as_millis(),
@@ -168,8 +164,8 @@ fn admit(
     })
 }
 
-/// The time that a lease of a random host takes (median, 99th of a hundred), and a settle with
-/// its share of the commit, in microseconds.
+/// Measures the time to lease a URL of a random host (median, 99th percentile) and to settle one
+/// with its share of the commit, in microseconds.
 fn lease_and_settle(
     plan: &Plan,
     frontier: &FjallFrontier,
@@ -191,7 +187,7 @@ fn lease_and_settle(
     while leases.peek().is_some() {
         let mut transaction = frontier.begin()?;
         for lease in leases.by_ref().take(plan.pages_per_commit) {
-            transaction.settle_until(lease, Outcome::Fetched { status: 200 }, a_visit(0))?;
+            transaction.settle_until(lease, Outcome::Fetched { status: 200 }, visit(0))?;
         }
         transaction.commit()?;
     }
@@ -199,8 +195,8 @@ fn lease_and_settle(
     Ok(([at(50), at(99)], settle))
 }
 
-/// As a crawl keeps it, with a digest and a validator, due at some time.
-fn a_visit(number: u64) -> Visit {
+/// Returns a visit like those of a crawl: with a digest, a validator and some due time.
+fn visit(number: u64) -> Visit {
     let due = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
     Visit {
         at: 1_795_000_000,

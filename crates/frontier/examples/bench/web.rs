@@ -1,26 +1,25 @@
-//! A web computed from a seed: pages with their links, half of which were met before.
+//! A web computed from a seed: pages with links, half of which lead to known URLs.
 
 use crawl_frontier::Admission;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
-/// Links of a page: to URLs of its own host and to those of others, each half known.
+/// Links of a page to its own host and to other hosts; half of each are known.
 const OWN: u32 = 40;
 const ELSEWHERE: u32 = 10;
-/// Links of a page.
+/// All links of a page.
 pub(crate) const LINKS: usize = (OWN + ELSEWHERE) as usize;
 
-/// One page: where it lies, and what it links to.
+/// A page: its origin and its links.
 pub(crate) struct Page {
     pub(crate) origin: Origin,
     pub(crate) links: Vec<Admission>,
 }
 
-/// Hosts that are met one after the other, each with URLs numbered from 0 in the order
-/// in which they are met.
+/// Hosts that appear one after the other. Each numbers its URLs from 0 in the order they appear.
 pub(crate) struct Web {
     hosts: Vec<Host>,
-    /// The hosts that were met.
-    met: Vec<u32>,
+    /// Hosts that have appeared.
+    seen: Vec<u32>,
     random: Random,
 }
 
@@ -28,7 +27,7 @@ pub(crate) struct Web {
 struct Host {
     /// URLs that were linked to.
     urls: u32,
-    /// Pages that were taken.
+    /// Pages that were returned.
     pages: u32,
 }
 
@@ -36,19 +35,19 @@ impl Web {
     pub(crate) fn new(hosts: u32, seed: u64) -> Web {
         Web {
             hosts: vec![Host::default(); hosts as usize],
-            met: Vec::new(),
+            seen: Vec::new(),
             random: Random(seed),
         }
     }
 
-    /// The first URL of each of `count` hosts.
+    /// Returns the first URL of each of `count` hosts.
     pub(crate) fn seeds(&mut self, count: u32) -> Vec<Admission> {
         (0..count.min(self.hosts.len() as u32))
             .map(|host| Admission::seed(self.new_url(host).0))
             .collect()
     }
 
-    /// A page of a host that is wanted, by its number, and has URLs left.
+    /// Returns a page of a host that has URLs left and whose number satisfies `is_wanted`.
     pub(crate) fn page(&mut self, is_wanted: impl Fn(u32) -> bool) -> Page {
         let (host, number) = self.host_with_work(is_wanted);
         let via = url(host, number);
@@ -62,10 +61,10 @@ impl Web {
             links.push(Admission::link(url, depth, via.clone()));
         }
         for n in 0..ELSEWHERE {
-            let other = self.random.below(self.hosts.len() as u32);
-            let (url, depth) = match n % 2 == 0 || self.hosts[other as usize].urls == 0 {
-                true => self.new_url(other),
-                false => self.known_url(other),
+            let linked_host = self.random.below(self.hosts.len() as u32);
+            let (url, depth) = match n % 2 == 0 || self.hosts[linked_host as usize].urls == 0 {
+                true => self.new_url(linked_host),
+                false => self.known_url(linked_host),
             };
             links.push(Admission::link(url, depth, via.clone()));
         }
@@ -75,16 +74,16 @@ impl Web {
         }
     }
 
-    /// The origin of a random host that was met.
+    /// Returns the origin of a random host that has appeared.
     pub(crate) fn origin(&mut self) -> Origin {
-        let at = self.random.below(self.met.len() as u32) as usize;
-        url(self.met[at], 0).origin()
+        let at = self.random.below(self.seen.len() as u32) as usize;
+        url(self.seen[at], 0).origin()
     }
 
     fn host_with_work(&mut self, is_wanted: impl Fn(u32) -> bool) -> (u32, u32) {
         loop {
-            let at = self.random.below(self.met.len() as u32) as usize;
-            let number = self.met[at];
+            let at = self.random.below(self.seen.len() as u32) as usize;
+            let number = self.seen[at];
             let host = &mut self.hosts[number as usize];
             if host.pages < host.urls && is_wanted(number) {
                 host.pages += 1;
@@ -96,7 +95,7 @@ impl Web {
     fn new_url(&mut self, number: u32) -> (CanonicalUrl, u32) {
         let host = &mut self.hosts[number as usize];
         if host.urls == 0 {
-            self.met.push(number);
+            self.seen.push(number);
         }
         host.urls += 1;
         (url(number, host.urls - 1), depth(host.urls - 1))
@@ -114,7 +113,7 @@ pub(crate) fn url(host: u32, number: u32) -> CanonicalUrl {
     canonicalize(None, &text).expect("a URL")
 }
 
-/// The links of a page lie one deeper than the page.
+/// Returns the depth of a page; links are one level deeper than their page.
 fn depth(mut number: u32) -> u32 {
     let mut depth = 1;
     while number > 0 {

@@ -1,4 +1,4 @@
-//! The clauses, each with a frontier of its own.
+//! The clauses, each with its own frontier.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ use crate::{
     UrlCounts, UrlKind, Visit, WaitingUrl,
 };
 
-/// A clause's name and what it demands.
+/// A clause's name and its check.
 pub(super) type Clause = (&'static str, fn(&mut dyn Bench));
 
 macro_rules! clauses {
@@ -37,7 +37,7 @@ clauses! {
         assert!(frontier.begin().unwrap().commit().unwrap().origins.is_empty());
     }
 
-    fn a_lease_tells_the_commit_that_it_was_chosen_after(bench) {
+    fn a_lease_has_the_number_of_the_last_commit(bench) {
         admit(bench.frontier(), [Admission::seed(url("/")), link("/a", 1), link("/b", 1)]);
         assert_eq!(lease(bench.frontier()).after, 0);
         let mut transaction = bench.frontier().begin().unwrap();
@@ -58,14 +58,14 @@ clauses! {
         let frontier = bench.frontier();
         assert_eq!((frontier.counts().leased, frontier.counts().pending), (1, 1));
         assert_eq!(frontier.pending(&origin()), 1);
-        let known = frontier.known(&url("/")).unwrap().unwrap();
-        assert_eq!(known.state, KnownState::Leased { attempt: 1 });
+        let record = frontier.known(&url("/")).unwrap().unwrap();
+        assert_eq!(record.state, KnownState::Leased { attempt: 1 });
         settle(frontier, first, Outcome::Fetched { status: 200 });
-        let known = frontier.known(&url("/")).unwrap().unwrap();
-        assert_eq!(known.state, KnownState::Fetched { status: 200 });
-        let known = frontier.known(&url("/a")).unwrap().unwrap();
-        assert_eq!(known.state, KnownState::Pending { attempt: 1 });
-        assert_eq!((known.depth, known.via), (1, Some(url("/"))));
+        let record = frontier.known(&url("/")).unwrap().unwrap();
+        assert_eq!(record.state, KnownState::Fetched { status: 200 });
+        let record = frontier.known(&url("/a")).unwrap().unwrap();
+        assert_eq!(record.state, KnownState::Pending { attempt: 1 });
+        assert_eq!((record.depth, record.via), (1, Some(url("/"))));
         let counts = UrlCounts { known: 2, pending: 1, fetched: 1, ..UrlCounts::default() };
         assert_eq!(frontier.counts(), counts);
     }
@@ -141,16 +141,16 @@ clauses! {
         let trap = Exclusion { rule: Some("calendar".into()), ..Exclusion::of(Reason::Trap) };
         settle(bench.frontier(), lease(bench.frontier()), Outcome::Deferred(trap.clone()));
         bench.die();
-        let known = bench.frontier().known(&url("/a")).unwrap().unwrap();
-        assert_eq!((known.state, known.depth), (KnownState::Deferred(trap.clone()), 3));
-        assert_eq!(known.via, Some(url("/")));
+        let record = bench.frontier().known(&url("/a")).unwrap().unwrap();
+        assert_eq!((record.state, record.depth), (KnownState::Deferred(trap.clone()), 3));
+        assert_eq!(record.via, Some(url("/")));
         let counts = UrlCounts { known: 2, pending: 1, deferred: 1, ..UrlCounts::default() };
         assert_eq!(bench.frontier().counts(), counts);
         assert_eq!(order(bench.frontier()), "/b");
         let later = Admission { priority: 200, ..link("/a", 3) };
         admit(bench.frontier(), [later]);
         assert_eq!(order(bench.frontier()), "/b /a");
-        // Put aside and taken back at once, it goes behind.
+        // A URL deferred and revived in one transaction is queued last.
         let first = lease(bench.frontier());
         let mut transaction = bench.frontier().begin().unwrap();
         transaction.settle(first, Outcome::Deferred(trap)).unwrap();
@@ -178,7 +178,7 @@ clauses! {
         assert_eq!(order(bench.frontier()), "/b");
     }
 
-    fn what_is_dropped_has_not_happened(bench) {
+    fn a_dropped_transaction_has_no_effect(bench) {
         admit(bench.frontier(), [link("/a", 1), link("/b", 1)]);
         let held = lease(bench.frontier());
         let mut transaction = bench.frontier().begin().unwrap();
@@ -233,12 +233,12 @@ clauses! {
         let second = lease(frontier);
         assert_eq!((second.url.path(), second.depth, second.priority), ("/b", 1, 128));
         assert_eq!(second.via, Some(url("/")));
-        // What was kept stays until there is something else to keep.
-        let kept = Visit { at: 10, due: 100, bytes: b"/".to_vec() };
-        assert_eq!(frontier.visit(&first.url).unwrap(), Some(kept));
+        // The stored visit remains until another one replaces it.
+        let stored = Visit { at: 10, due: 100, bytes: b"/".to_vec() };
+        assert_eq!(frontier.visit(&first.url).unwrap(), Some(stored));
         settle_until(frontier, first, 200, 300);
-        let kept = Visit { at: 200, due: 300, bytes: b"/".to_vec() };
-        assert_eq!(frontier.visit(&url("/")).unwrap(), Some(kept));
+        let stored = Visit { at: 200, due: 300, bytes: b"/".to_vec() };
+        assert_eq!(frontier.visit(&url("/")).unwrap(), Some(stored));
         settle(frontier, second, Outcome::Failed { why: "reset".into() });
         assert_eq!(visit_due(frontier, u32::MAX, 9), 2);
         assert_eq!(order(frontier), "/ /a");
@@ -253,15 +253,15 @@ clauses! {
         assert_eq!(order(bench.frontier()), "/3 /1 /2");
         assert_eq!(visit_due(bench.frontier(), 50, 3), 1);
         assert_eq!(order(bench.frontier()), "/3 /1 /2 /0");
-        // One that is due earlier than all that were.
+        // Due earlier than all previous visits.
         settle_until(bench.frontier(), lease(bench.frontier()), 50, 1);
         assert_eq!(visit_due(bench.frontier(), 50, 9), 1);
         assert_eq!(order(bench.frontier()), "/1 /2 /0 /3");
     }
 
     fn a_visit_that_is_due_too_late_is_pending_again(bench) {
-        // (at, due): both as they should be, dated ahead of 100, made long before it, and due
-        // no later than can be.
+        // (at, due): plausible; dated after 100; made long before 100; dated after 100 but due in
+        // time; due late but made recently.
         let visits = [(90, 108), (9_000, 9_008), (80, 9_000), (101, 110), (95, 9_000)];
         admit(bench.frontier(), (0..5).map(|n| link(&format!("/{n}"), 1)));
         for (at, due) in visits {
@@ -306,7 +306,7 @@ clauses! {
         assert_eq!(frontier.next_due(0).unwrap(), None);
     }
 
-    fn what_is_settled_again_until_the_same_time_is_due_once(bench) {
+    fn a_url_settled_again_until_the_same_time_is_due_once(bench) {
         let settle_all = |frontier: &dyn Frontier, at| {
             let visit = Visit { at, due: 50, bytes: Vec::new() };
             let mut transaction = frontier.begin().unwrap();
@@ -492,7 +492,7 @@ clauses! {
                 None => frontier.release(held),
             }
             if frontier.counts().fetched == 0 && order(frontier) == "/b /a" {
-                // Behind /b after the retry: let it be first again.
+                // The retry put it behind /b; make it first again.
                 settle(frontier, lease(frontier), Outcome::Retry);
             }
         }
@@ -523,14 +523,14 @@ clauses! {
         assert_eq!(seen, 0);
     }
 
-    fn the_nearest_deferral_is_told(bench) {
+    fn the_nearest_deferral_is_kept(bench) {
         admit(bench.frontier(), [deferred("/a", 9, Reason::Depth), deferred("/a", 2, Reason::Nofollow)]);
         admit(bench.frontier(), [deferred("/a", 3, Reason::Redirects), deferred("/b", 1, Reason::Trap)]);
         bench.die();
         let mut seen = Vec::new();
         bench.frontier().each_deferred(&mut |waiting| {
-            let why = waiting.exclusion.unwrap().reason;
-            seen.push((waiting.url.clone(), waiting.depth, why, waiting.via.cloned()));
+            let reason = waiting.exclusion.unwrap().reason;
+            seen.push((waiting.url.clone(), waiting.depth, reason, waiting.via.cloned()));
             ControlFlow::Continue(())
         }).unwrap();
         seen.sort();
@@ -547,9 +547,9 @@ clauses! {
         assert_eq!(transaction.admit(deferred("/a", 1, Reason::Depth)).unwrap(), Admitted::Known);
         transaction.commit().unwrap();
         assert!(bench.frontier().lease(&origin()).unwrap().is_none());
-        let known = bench.frontier().known(&url("/a")).unwrap().unwrap();
-        assert_eq!(known.state, KnownState::Excluded(Exclusion::of(Reason::Scope)));
-        assert_eq!((known.depth, known.via), (4, None));
+        let record = bench.frontier().known(&url("/a")).unwrap().unwrap();
+        assert_eq!(record.state, KnownState::Excluded(Exclusion::of(Reason::Scope)));
+        assert_eq!((record.depth, record.via), (4, None));
     }
 
     fn a_settled_lease_and_its_links_share_a_transaction(bench) {
@@ -558,7 +558,7 @@ clauses! {
         let held = lease(frontier);
         let mut transaction = frontier.begin().unwrap();
         transaction.settle(held, Outcome::Retry).unwrap();
-        // Pending again for this transaction: its least depth counts, its place stays.
+        // Pending again for this transaction: the least depth counts, and the place stays.
         transaction.admit(link("/b", 1)).unwrap();
         assert_eq!(transaction.admit(link("/a", 0)).unwrap(), Admitted::Known);
         assert_eq!(transaction.commit().unwrap().origins, [(origin(), 2)]);
@@ -566,10 +566,10 @@ clauses! {
     }
 
     fn a_lease_of_another_frontier_is_refused(bench) {
-        let other = InMemory::default();
-        admit(other.frontier(), [link("/a", 0)]);
+        let other_frontier = InMemory::default();
+        admit(other_frontier.frontier(), [link("/a", 0)]);
         admit(bench.frontier(), [link("/a", 0)]);
-        let foreign = lease(other.frontier());
+        let foreign = lease(other_frontier.frontier());
         let mut transaction = bench.frontier().begin().unwrap();
         let refused = transaction.settle(foreign, Outcome::Fetched { status: 200 });
         assert!(matches!(refused, Err(FrontierError::NotLeased { url: refused }) if refused == url("/a")));
@@ -607,13 +607,13 @@ clauses! {
         assert_eq!(count, 3);
     }
 
-    fn what_is_kept_comes_back_as_it_was(bench) {
+    fn stored_bytes_are_returned_unchanged(bench) {
         let host = HostKey::parse("a.example").unwrap();
-        let other = HostKey::parse("127.0.0.1:8080").unwrap();
+        let loopback = HostKey::parse("127.0.0.1:8080").unwrap();
         let mut transaction = bench.frontier().begin().unwrap();
         transaction.keep_host(&host, 1, b"old");
         transaction.keep_host(&host, u64::MAX, b"\0\xff");
-        transaction.keep_host(&other, 2, b"");
+        transaction.keep_host(&loopback, 2, b"");
         transaction.keep_robots(&origin(), b"robots");
         transaction.mark("pages.jsonl", 7);
         transaction.mark("archive/1.warc.gz", 9);
@@ -627,7 +627,7 @@ clauses! {
             let frontier = bench.frontier();
             assert_eq!(frontier.host(&host).unwrap(), Some((u64::MAX, b"\0\xff".to_vec())));
             assert_eq!(frontier.hosts().unwrap(), [
-                (other.clone(), 2, vec![]),
+                (loopback.clone(), 2, vec![]),
                 (host.clone(), u64::MAX, b"\0\xff".to_vec()),
             ]);
             assert_eq!(frontier.robots(&origin()).unwrap().unwrap(), b"robots");
@@ -641,9 +641,9 @@ clauses! {
 
     fn long_texts_are_cut(bench) {
         admit(bench.frontier(), [link("/a", 0)]);
-        let why = "w".repeat(5000);
-        settle(bench.frontier(), lease(bench.frontier()), Outcome::Failed { why });
-        let known = bench.frontier().known(&url("/a")).unwrap().unwrap();
-        assert_eq!(known.state, KnownState::Failed { why: "w".repeat(1024) });
+        let text = "w".repeat(5000);
+        settle(bench.frontier(), lease(bench.frontier()), Outcome::Failed { why: text });
+        let record = bench.frontier().known(&url("/a")).unwrap().unwrap();
+        assert_eq!(record.state, KnownState::Failed { why: "w".repeat(1024) });
     }
 }

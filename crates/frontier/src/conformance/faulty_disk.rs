@@ -1,4 +1,4 @@
-//! A disk that fails, and forgets what was not synced.
+//! A disk that fails, and loses what was not synced.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -8,18 +8,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::sieve::{Disk, DiskFile};
 
-/// A [`Disk`] that does so many operations and no more: the next one is left half done,
-/// and it and all that follow fail.
+/// A [`Disk`] that fails after a number of operations. The first operation beyond that is left half
+/// done, and it and all later ones fail.
 #[derive(Clone, Debug)]
 pub struct FaultyDisk(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    left: u64,
+    remaining: u64,
     files: BTreeMap<PathBuf, Written>,
 }
 
-/// The part of a file that a power cut leaves.
+/// The part of a file that survives a power cut.
 #[derive(Clone, Copy, Debug, Default)]
 struct Written {
     named: bool,
@@ -27,16 +27,16 @@ struct Written {
 }
 
 impl FaultyDisk {
-    /// A disk that fails after so many operations.
+    /// Creates a disk that fails after `operations` operations.
     #[must_use]
     pub fn failing_after(operations: u64) -> FaultyDisk {
         FaultyDisk(Arc::new(Mutex::new(State {
-            left: operations,
+            remaining: operations,
             files: BTreeMap::new(),
         })))
     }
 
-    /// Takes away what was written through this disk and not synced, names of files too.
+    /// Removes everything written through this disk that was not synced, including file names.
     pub fn cut_power(&self) {
         for (path, written) in &self.state().files {
             if !written.named {
@@ -47,12 +47,12 @@ impl FaultyDisk {
         }
     }
 
-    /// Counts an operation; fails where it is one too many.
+    /// Counts an operation. Fails if it is one too many.
     fn step(&self) -> io::Result<()> {
         let mut state = self.state();
-        match state.left.checked_sub(1) {
-            Some(left) => {
-                state.left = left;
+        match state.remaining.checked_sub(1) {
+            Some(remaining) => {
+                state.remaining = remaining;
                 Ok(())
             }
             None => Err(io::ErrorKind::StorageFull.into()),

@@ -6,26 +6,26 @@ use crate::{
     Admission, CommitResult, Exclusion, Frontier, Lease, NewState, Outcome, Reason, Visit,
 };
 
-/// A URL; a path alone is of the default origin, `http://a.example`.
+/// Parses a URL. A path alone is resolved against the default origin, `http://a.example`.
 #[must_use]
 pub fn url(text: &str) -> CanonicalUrl {
     let base = canonicalize(None, "http://a.example/").unwrap();
     canonicalize(Some(&base), text).unwrap()
 }
 
-/// The default origin.
+/// Returns the default origin.
 #[must_use]
 pub fn origin() -> Origin {
     url("/").origin()
 }
 
-/// A pending link of the default origin.
+/// Creates a pending link to the default origin.
 #[must_use]
 pub fn link(path: &str, depth: u32) -> Admission {
     Admission::link(url(path), depth, url("/"))
 }
 
-/// A link that is put aside.
+/// Creates a deferred link.
 #[must_use]
 pub fn deferred(path: &str, depth: u32, reason: Reason) -> Admission {
     Admission {
@@ -34,7 +34,7 @@ pub fn deferred(path: &str, depth: u32, reason: Reason) -> Admission {
     }
 }
 
-/// A link that is out of scope.
+/// Creates a link that is out of scope.
 #[must_use]
 pub fn excluded(path: &str, depth: u32) -> Admission {
     Admission {
@@ -43,7 +43,7 @@ pub fn excluded(path: &str, depth: u32) -> Admission {
     }
 }
 
-/// Admits all in one transaction.
+/// Admits all of `admissions` in one transaction.
 pub fn admit(
     frontier: &dyn Frontier,
     admissions: impl IntoIterator<Item = Admission>,
@@ -55,19 +55,19 @@ pub fn admit(
     transaction.commit().unwrap()
 }
 
-/// The first lease of the default origin.
+/// Leases the first pending URL of the default origin.
 pub fn lease(frontier: &dyn Frontier) -> Lease {
     frontier.lease(&origin()).unwrap().expect("a pending URL")
 }
 
-/// Settles one lease in a transaction of its own.
+/// Settles a lease in its own transaction.
 pub fn settle(frontier: &dyn Frontier, lease: Lease, outcome: Outcome) {
     let mut transaction = frontier.begin().unwrap();
     transaction.settle(lease, outcome).unwrap();
     transaction.commit().unwrap();
 }
 
-/// Settles one lease, as fetched at `at`, until `due`.
+/// Settles a lease as fetched at `at`, with the next visit at `due`.
 pub fn settle_until(frontier: &dyn Frontier, lease: Lease, at: u32, due: u32) {
     let visit = Visit {
         at,
@@ -80,7 +80,7 @@ pub fn settle_until(frontier: &dyn Frontier, lease: Lease, at: u32, due: u32) {
     transaction.commit().unwrap();
 }
 
-/// Makes pending again what is due.
+/// Makes due URLs pending again.
 pub fn visit_due(frontier: &dyn Frontier, until: u32, most: usize) -> usize {
     let mut transaction = frontier.begin().unwrap();
     let count = transaction.visit_due(until, most).unwrap();
@@ -88,7 +88,7 @@ pub fn visit_due(frontier: &dyn Frontier, until: u32, most: usize) -> usize {
     count
 }
 
-/// Leases all that is pending at the default origin and gives it back: the order.
+/// Returns the queue order of the default origin: leases all its pending URLs, then releases them.
 #[must_use]
 pub fn order(frontier: &dyn Frontier) -> String {
     let mut leases = Vec::new();
@@ -103,7 +103,7 @@ pub fn order(frontier: &dyn Frontier) -> String {
     order
 }
 
-/// Settles all that is pending at the default origin, one by one: what is done, in order.
+/// Settles all pending URLs of the default origin one by one, and returns their paths in order.
 #[must_use]
 pub fn drain(frontier: &dyn Frontier) -> String {
     let mut paths = Vec::new();

@@ -1,7 +1,7 @@
-//! The contract as a test: any [`Frontier`] can be held against it.
+//! Tests of the contract, for any [`Frontier`].
 //!
-//! An implementation's test makes a [`Bench`] and calls [`check`], which panics with the
-//! names of the clauses that are broken. [`FaultyDisk`] is for those that write files.
+//! The test of an implementation provides a [`Bench`] and calls [`check`], which panics with the
+//! names of the broken clauses. [`FaultyDisk`] is for implementations that write files.
 //!
 //! ```
 //! use crawl_frontier::conformance::{InMemory, check};
@@ -28,16 +28,16 @@ use crate::frontier::Frontier;
 use crate::memory::MemoryFrontier;
 use crate::transaction::Transaction;
 
-/// A frontier that survives its own death.
+/// A frontier that can crash and restart.
 pub trait Bench {
-    /// The frontier of this life.
+    /// Returns the frontier of the current life.
     fn frontier(&self) -> &dyn Frontier;
 
-    /// The process dies, whatever is leased, and starts again. No transaction is open.
+    /// Kills the process, with any leases, and restarts it. No transaction is open.
     fn die(&mut self);
 
-    /// Begins a transaction that will admit some of `expected`, which a frontier that workers share
-    /// may prefetch.
+    /// Begins a transaction that will admit some of `expected`. A shared frontier may prefetch
+    /// them.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -50,17 +50,17 @@ pub trait Bench {
     }
 }
 
-/// Holds each clause against a frontier of its own.
+/// Checks each clause with a new frontier.
 ///
 /// # Panics
-/// If clauses are broken: names them.
+/// With the names of the broken clauses, if there are any.
 pub fn check(make: &dyn Fn() -> Box<dyn Bench>) {
     let (_, broken) = broken_clauses(make);
     assert!(broken.is_empty(), "broken: {broken:?}");
 }
 
-/// Holds each clause against a frontier of its own. Gives the number of clauses, and the names of
-/// those that are broken.
+/// Checks each clause with a new frontier. Returns the number of clauses and the names of the
+/// broken ones.
 #[must_use]
 pub fn broken_clauses(make: &dyn Fn() -> Box<dyn Bench>) -> (usize, Vec<&'static str>) {
     let is_broken = |clause: fn(&mut dyn Bench)| {
@@ -71,7 +71,7 @@ pub fn broken_clauses(make: &dyn Fn() -> Box<dyn Bench>) -> (usize, Vec<&'static
     (CLAUSES.len(), broken.map(|(name, _)| *name).collect())
 }
 
-/// The frontier in memory, on the bench: the model that others are held against.
+/// A bench with the frontier in memory, the model that others are compared with.
 #[derive(Debug, Default)]
 pub struct InMemory(MemoryFrontier);
 

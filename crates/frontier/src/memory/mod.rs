@@ -24,21 +24,21 @@ use crate::visit::{StoredVisit, Visit};
 
 /// A [`Frontier`] that lives as long as the process.
 ///
-/// It keeps the whole contract but for durability, and is quick: simulations run on it,
-/// and tests hold other frontiers against it. [`MemoryFrontier::restarted`] is what a
-/// death and a new start would leave.
+/// Meets the whole contract except durability, and is fast: simulations run on it, and tests
+/// compare other frontiers with it. [`MemoryFrontier::restarted`] shows the state after a crash and
+/// a restart.
 #[derive(Debug, Default)]
 pub struct MemoryFrontier {
-    /// Held by the one transaction that is open; guards the next sequence number.
+    /// Held by the open transaction; guards the next sequence number.
     writer: Mutex<u64>,
-    /// The committed state, and the leases. Taken after `writer`, never held long.
+    /// The committed state and the leases. Acquired after `writer`, and held only briefly.
     shared: Mutex<Shared>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Shared {
     records: Records,
-    /// The pending URLs in their order; no empty ones.
+    /// The pending URLs of each origin in order. Empty queues are removed.
     queues: BTreeMap<Origin, BTreeMap<Rank, CanonicalUrl>>,
     leased: HashSet<CanonicalUrl>,
     visits: HashMap<CanonicalUrl, StoredVisit>,
@@ -49,19 +49,19 @@ struct Shared {
     reopenings: u64,
     /// The number of the last commit.
     commit: u64,
-    /// `pending` counts the leased ones too; `leased` stays 0.
+    /// `pending` includes the leased URLs, and `leased` stays 0.
     counts: UrlCounts,
 }
 
 impl MemoryFrontier {
-    /// An empty frontier.
+    /// Creates an empty frontier.
     #[must_use]
     pub fn new() -> MemoryFrontier {
         MemoryFrontier::default()
     }
 
-    /// The frontier after a crash and a new start: all that was committed, and what was
-    /// leased is pending again at its old place.
+    /// Returns the frontier after a crash and a restart: everything committed remains, and leased
+    /// URLs are pending again at their old places.
     #[must_use]
     pub fn restarted(self) -> MemoryFrontier {
         let mut shared = self.shared();
@@ -73,10 +73,10 @@ impl MemoryFrontier {
         self
     }
 
-    /// A copy of what is committed, in which nothing is leased: what several runs may go on from.
+    /// Returns a copy of the committed state without leases, from which several runs may continue.
     #[must_use]
     pub fn forked(&self) -> MemoryFrontier {
-        // No transaction is under way while this is held.
+        // Keeps transactions out.
         let seq = lock(&self.writer);
         let mut shared = self.shared();
         shared.records.share();
@@ -94,7 +94,7 @@ impl MemoryFrontier {
 }
 
 impl Shared {
-    /// Puts a pending URL that nobody has leased at its place.
+    /// Puts a pending, unleased URL at its place in the queue.
     fn queue(&mut self, url: &CanonicalUrl) {
         if let Some(rank) = self.records.get(url).and_then(UrlRecord::rank) {
             self.queues
@@ -104,7 +104,7 @@ impl Shared {
         }
     }
 
-    /// Takes a pending URL from its place, if it stands there.
+    /// Removes a pending URL from its queue, if it is there.
     fn unqueue(&mut self, url: &CanonicalUrl) {
         let Some(rank) = self.records.get(url).and_then(UrlRecord::rank) else {
             return;
@@ -250,7 +250,7 @@ impl Frontier for MemoryFrontier {
         &self,
         visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
-        // Copied first: `visit` may use the frontier.
+        // Copied first, because `visit` may use the frontier.
         let records = self.shared().records.clone();
         for (url, record) in records.deferred() {
             if visit(record.waiting(url)).is_break() {
@@ -264,32 +264,32 @@ impl Frontier for MemoryFrontier {
         &self,
         visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
-        let mut found: Vec<(CanonicalUrl, UrlRecord)> = Vec::new();
+        let mut pending: Vec<(CanonicalUrl, UrlRecord)> = Vec::new();
         let shared = self.shared();
         for url in shared.queues.values().flat_map(BTreeMap::values) {
             if let Some(record) = shared.records.get(url) {
-                found.push((url.clone(), record.clone()));
+                pending.push((url.clone(), record.clone()));
             }
         }
         drop(shared);
-        show(&found, visit);
+        show(&pending, visit);
         Ok(())
     }
 }
 
 fn show(
-    found: &[(CanonicalUrl, UrlRecord)],
+    pending: &[(CanonicalUrl, UrlRecord)],
     visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
 ) {
-    for (url, record) in found {
+    for (url, record) in pending {
         if visit(record.waiting(url)).is_break() {
             break;
         }
     }
 }
 
-/// A panic of another thread leaves both locks' contents whole: they change only in
-/// steps that can't panic.
+/// Locks a mutex. A panic in another thread leaves the contents consistent, because they change
+/// only in steps that can't panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,16 +7,16 @@ use foldhash::HashMap;
 
 use crate::record::{RecordState, UrlRecord};
 
-/// The record of each URL that is known.
+/// The record of each known URL.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Records {
-    /// As they were when the frontier was forked last.
+    /// The records as of the last fork.
     base: Arc<Base>,
-    /// Those that have changed since.
+    /// Records changed since then.
     changed: HashMap<CanonicalUrl, UrlRecord>,
 }
 
-/// Records in the order of their sequence numbers, and the place of each among them.
+/// Records sorted by sequence number, and the index of each.
 #[derive(Clone, Debug, Default)]
 struct Base {
     records: Vec<(CanonicalUrl, UrlRecord)>,
@@ -25,20 +25,20 @@ struct Base {
 
 impl Records {
     pub(super) fn get(&self, url: &CanonicalUrl) -> Option<&UrlRecord> {
-        let of_base = || self.base.get(url);
-        self.changed.get(url).or_else(of_base)
+        let base_record = || self.base.get(url);
+        self.changed.get(url).or_else(base_record)
     }
 
-    /// Sets the record of a URL; the one before.
+    /// Sets the record of a URL, and returns the previous one.
     pub(super) fn insert(&mut self, url: CanonicalUrl, record: UrlRecord) -> Option<UrlRecord> {
-        let of_base = match self.changed.contains_key(&url) {
+        let base_record = match self.changed.contains_key(&url) {
             true => None,
             false => self.base.get(&url).cloned(),
         };
-        self.changed.insert(url, record).or(of_base)
+        self.changed.insert(url, record).or(base_record)
     }
 
-    /// Gathers all records where clones share them.
+    /// Moves all records into the base, which clones share.
     pub(super) fn share(&mut self) {
         if self.changed.is_empty() {
             return;
@@ -53,18 +53,18 @@ impl Records {
         base.places = places.map(|(at, (url, _))| (url.clone(), at)).collect();
     }
 
-    /// The URLs that are put aside, in the order of their admission, so that a simulation is the
-    /// same each time.
+    /// Returns the deferred URLs in the order of their admission, so that a simulation is
+    /// reproducible.
     pub(super) fn deferred(&self) -> Vec<(&CanonicalUrl, &UrlRecord)> {
-        let of_base = self.base.records.iter().map(|(url, record)| (url, record));
-        let of_base = of_base.filter(|(url, _)| !self.changed.contains_key(*url));
-        let all = of_base.chain(&self.changed);
-        let mut found: Vec<_> = all
+        let base_records = self.base.records.iter().map(|(url, record)| (url, record));
+        let base_records = base_records.filter(|(url, _)| !self.changed.contains_key(*url));
+        let all = base_records.chain(&self.changed);
+        let mut deferred: Vec<_> = all
             .filter(|(_, record)| matches!(record.state, RecordState::Deferred(_)))
             .collect();
-        // Stable: most are in their order.
-        found.sort_by_key(|(_, record)| record.place.seq);
-        found
+        // The stable sort is fast here, because most are already in order.
+        deferred.sort_by_key(|(_, record)| record.place.seq);
+        deferred
     }
 }
 

@@ -15,16 +15,16 @@ use crate::record::{RecordState, UrlRecord};
 use crate::transaction::{CommitResult, Transaction};
 use crate::visit::{StoredVisit, Visit};
 
-/// The changes wait here until the commit.
+/// A transaction. Changes are collected here until the commit.
 pub(super) struct MemoryTransaction<'f> {
     frontier: &'f MemoryFrontier,
-    /// The next sequence number, for as long as this is the one writer.
+    /// The next sequence number. Holding it makes this the only writer.
     seq: MutexGuard<'f, u64>,
     next_seq: u64,
     changed: HashMap<CanonicalUrl, UrlRecord>,
     settled: HashSet<CanonicalUrl>,
     visits: HashMap<CanonicalUrl, StoredVisit>,
-    /// A settled URL becomes pending by it.
+    /// Whether a settled URL becomes pending in this transaction.
     reopens: bool,
     hosts: BTreeMap<HostKey, (u64, Vec<u8>)>,
     robots: HashMap<Origin, Vec<u8>>,
@@ -57,7 +57,7 @@ impl<'f> MemoryTransaction<'f> {
         self.next_seq
     }
 
-    /// The record as this transaction sees it, and whether its URL is leased.
+    /// Returns the record as this transaction sees it, and whether its URL is leased.
     fn record(&self, url: &CanonicalUrl) -> (Option<UrlRecord>, bool) {
         let shared = self.frontier.shared();
         let leased = shared.leased.contains(url) && !self.settled.contains(url);
@@ -83,11 +83,11 @@ impl<'f> MemoryTransaction<'f> {
         self.changed.insert(admission.url, record);
     }
 
-    /// The visit that is kept, as this transaction sees it.
-    fn kept(&self, url: &CanonicalUrl) -> Option<StoredVisit> {
+    /// Returns the stored visit, as this transaction sees it.
+    fn stored_visit(&self, url: &CanonicalUrl) -> Option<StoredVisit> {
         let shared = self.frontier.shared();
-        let kept = self.visits.get(url).or_else(|| shared.visits.get(url));
-        kept.cloned()
+        let visit = self.visits.get(url).or_else(|| shared.visits.get(url));
+        visit.cloned()
     }
 
     /// Makes a settled URL pending again.
@@ -104,14 +104,14 @@ impl<'f> MemoryTransaction<'f> {
         self.visits.insert(kept.url.clone(), kept);
     }
 
-    /// The record that an admission asks for.
+    /// Sets the record that an admission creates.
     fn enter(&mut self, admission: Admission) {
         let (url, seq) = (admission.url.clone(), self.take_seq());
         self.changed
             .insert(url, UrlRecord::admitted(admission, seq));
     }
 
-    /// Replaces one committed record; says whether a queue was touched.
+    /// Replaces one committed record, and returns whether a queue changed.
     fn apply(shared: &mut Shared, url: &CanonicalUrl, record: UrlRecord) -> bool {
         let mut queued = record.rank().is_some();
         shared.unqueue(url);
@@ -123,22 +123,23 @@ impl<'f> MemoryTransaction<'f> {
             }
             None => shared.counts.known += 1,
         }
-        // One that was leased while this transaction stood open keeps its lease.
+        // A URL leased while this transaction was open keeps its lease.
         if !shared.leased.contains(url) {
             shared.queue(url);
         }
         queued
     }
 
-    /// Makes settled URLs pending again, the longest due first, `most` at most.
+    /// Makes settled URLs with matching visits pending again, longest due first, and returns their
+    /// number.
     fn revisit_where(&mut self, most: usize, is_due: impl Fn(&Visit) -> bool) -> usize {
         let mut urls: Vec<CanonicalUrl> = self.visits.keys().cloned().collect();
         urls.extend(self.frontier.shared().visits.keys().cloned());
         urls.sort_unstable();
         urls.dedup();
-        let kept = urls.iter().filter_map(|url| self.kept(url));
-        let mut due: Vec<_> = kept
-            .filter(|kept| kept.is_settled && is_due(&kept.visit))
+        let visits = urls.iter().filter_map(|url| self.stored_visit(url));
+        let mut due: Vec<_> = visits
+            .filter(|stored| stored.is_settled && is_due(&stored.visit))
             .collect();
         due.sort_by_key(|kept| kept.visit.due);
         due.truncate(most);
@@ -157,7 +158,7 @@ impl Transaction for MemoryTransaction<'_> {
             return Err(FrontierError::NotLeased { url });
         };
         self.settled.insert(url.clone());
-        // None but a retry takes a place of its own.
+        // Only a retry takes a new place.
         let seq = match outcome {
             Outcome::Retry => self.take_seq(),
             _ => record.place.seq,
@@ -174,10 +175,10 @@ impl Transaction for MemoryTransaction<'_> {
         visit: Visit,
     ) -> Result<(), FrontierError> {
         let is_settled = !matches!(outcome, Outcome::Retry | Outcome::Deferred(_));
-        let kept = StoredVisit::new(&lease, visit);
+        let stored = StoredVisit::new(&lease, visit);
         self.settle(lease, outcome)?;
         if is_settled {
-            self.visits.insert(kept.url.clone(), kept);
+            self.visits.insert(stored.url.clone(), stored);
         }
         Ok(())
     }
@@ -196,7 +197,7 @@ impl Transaction for MemoryTransaction<'_> {
     }
 
     fn visit_again(&mut self, url: &CanonicalUrl, before: u32) -> Result<bool, FrontierError> {
-        match self.kept(url) {
+        match self.stored_visit(url) {
             Some(kept) if kept.is_settled && kept.visit.at < before => {
                 self.revisit(kept);
                 Ok(true)

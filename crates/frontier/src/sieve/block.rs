@@ -1,4 +1,4 @@
-//! A block of a run: records and, at its end, a checksum that is seeded with its place.
+//! A block of a run: records, and at the end a checksum seeded with the block's place.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,9 +7,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::record::RECORD_BYTES;
 
-/// The bytes of a block.
+/// The size of a block in bytes.
 pub(crate) const BLOCK_BYTES: usize = 4096;
-/// The records of a block, at most.
+/// Maximum number of records in a block.
 pub(crate) const BLOCK_RECORDS: usize = (BLOCK_BYTES - 8) / RECORD_BYTES;
 
 /// The bytes of one block.
@@ -24,20 +24,20 @@ pub(crate) enum RunError {
     Damaged { path: PathBuf, what: String },
 }
 
-/// The number whose eight bytes begin there.
+/// Reads the eight-byte number at offset `at`.
 pub(crate) fn number_at(bytes: &[u8], at: usize) -> u64 {
     let mut number = [0; 8];
     number.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(number)
 }
 
-/// Fills the end of a block with its checksum.
+/// Writes the checksum at the end of a block.
 pub(crate) fn seal(block: &mut Block, run: u64, number: u64) {
     let checksum = block_checksum(block, run, number);
     block[BLOCK_BYTES - 8..].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Returns whether its end has the checksum of a block in that place.
+/// Whether the block ends with the checksum for this place.
 pub(crate) fn is_sealed(block: &Block, run: u64, number: u64) -> bool {
     number_at(block, BLOCK_BYTES - 8) == block_checksum(block, run, number)
 }

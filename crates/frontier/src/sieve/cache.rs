@@ -1,18 +1,18 @@
-//! Blocks of runs that were read lately: links that many pages share, and the other
-//! URLs of a page's origin, are mostly found here.
+//! A cache of recently read blocks. Links that many pages share, and the other URLs of a page's
+//! origin, are mostly found here.
 
 use super::block::{BLOCK_BYTES, Block, RunError};
 
-/// A block's place is decided by its number alone, so it costs no bookkeeping. Runs never
-/// change and numbers are never used again, so what is held is never out of date.
+/// A direct-mapped cache: a block's number alone decides its place, so there is no bookkeeping.
+/// Runs never change and numbers are never reused, so a cached block is never stale.
 pub(crate) struct BlockCache {
-    /// The run and number of the block in each place.
+    /// The run and block number in each place.
     tags: Vec<Option<(u64, usize)>>,
     bytes: Vec<u8>,
 }
 
 impl BlockCache {
-    /// A cache of about so many bytes.
+    /// Creates a cache of about `bytes` bytes.
     pub(crate) fn new(bytes: u64) -> BlockCache {
         let places = (bytes / BLOCK_BYTES as u64).clamp(1, 1 << 20) as usize;
         BlockCache {
@@ -21,7 +21,7 @@ impl BlockCache {
         }
     }
 
-    /// The block of that run and number; `read` fills it where it is not held.
+    /// Returns block `number` of a run. Calls `read` to fill it if it is not cached.
     pub(crate) fn block(
         &mut self,
         run: u64,

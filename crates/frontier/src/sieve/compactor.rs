@@ -1,5 +1,4 @@
-//! Background compaction of the set of known URLs: one thread writes full tables as runs,
-//! another merges runs.
+//! Background compaction of the sieve: one thread writes full tables as runs, another merges runs.
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,33 +20,33 @@ use super::run_writer::RunWriter;
 use super::{FullTable, RunListStore, RunManifest, SieveSnapshot, Table, read, run_path};
 use crate::error::FrontierError;
 
-/// The number of tables' worth of records that gather before a transaction has to wait for the
-/// one that is being written.
+/// The number of tables' worth of records that may collect before a transaction has to wait for the
+/// table that is being written.
 const MAX_GATHERED_TABLES: usize = 2;
-/// Records that are merged between two looks whether to stop.
+/// The number of records merged between checks for a stop.
 const RECORDS_BETWEEN_CHECKS: usize = 1 << 14;
 
-/// The state that commits and the two threads share.
+/// State shared by commits and the two threads.
 pub(super) struct Compactor {
     dir: PathBuf,
     disk: Arc<dyn Disk>,
     run_list: Arc<dyn RunListStore>,
     gather: usize,
-    /// The list as it is stored. Taken before `view`: who changes the runs holds it.
+    /// The list as stored. Acquired before `view`, and held while the runs change.
     manifest: Mutex<RunManifest>,
     view: RwLock<SieveSnapshot>,
-    /// Never held while another lock is taken or the disk is written.
+    /// Never held while another lock is acquired or the disk is written.
     jobs: Mutex<Jobs>,
-    /// Some of `jobs` changed.
+    /// Signals a change of `jobs`.
     changed: Condvar,
 }
 
-/// The work that waits for the threads, and whether they are to stop.
+/// Work for the threads, and whether they have to stop.
 #[derive(Default)]
 struct Jobs {
-    /// A table waits to be written.
+    /// A table that waits to be written.
     full: Option<Arc<FullTable>>,
-    /// Runs came since the merging thread last looked.
+    /// Whether runs were added since the merging thread last checked.
     has_new_runs: bool,
     stop: bool,
     failed: Option<Failure>,
@@ -55,9 +54,9 @@ struct Jobs {
 
 /// The error that ended a thread.
 struct Failure {
-    /// Until the first transaction was told.
+    /// The error itself, until the first transaction took it.
     why: Option<FrontierError>,
-    said: String,
+    message: String,
 }
 
 impl Compactor {
@@ -125,14 +124,16 @@ impl Compactor {
         }
         match &mut jobs.failed {
             None => Ok(()),
-            Some(Failure { why, said }) => Err(why.take().unwrap_or_else(|| self.failure(said))),
+            Some(Failure { why, message }) => {
+                Err(why.take().unwrap_or_else(|| self.failure(message)))
+            }
         }
     }
 
-    fn failure(&self, said: &str) -> FrontierError {
+    fn failure(&self, message: &str) -> FrontierError {
         self.run_list.run_failed(RunError::Io {
             path: self.dir.clone(),
-            source: io::Error::other(said),
+            source: io::Error::other(message),
         })
     }
 
@@ -168,19 +169,19 @@ impl Compactor {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does a thread's work. An end that is a failure, or a panic, is told to the next
-    /// transaction, which would wait for the thread otherwise.
+    /// Runs a thread's work. A failure or a panic is reported to the next transaction, which would
+    /// otherwise wait for the thread forever.
     fn end(&self, work: impl FnOnce() -> Result<(), FrontierError>) {
         let ended = catch_unwind(AssertUnwindSafe(work));
         let ended = ended.unwrap_or_else(|_| Err(self.failure("a thread panicked")));
-        if let Err(why) = ended {
-            tracing::error!(error = %why, "the sieve can't be written");
-            let said = why.to_string();
+        if let Err(error) = ended {
+            tracing::error!(error = %error, "the sieve can't be written");
+            let message = error.to_string();
             let mut jobs = self.jobs();
             jobs.stop = true;
             jobs.failed.get_or_insert(Failure {
-                why: Some(why),
-                said,
+                why: Some(error),
+                message,
             });
             drop(jobs);
             self.changed.notify_all();
@@ -202,7 +203,7 @@ impl Compactor {
             drop(jobs);
             self.write_table(&full)?;
             let mut jobs = self.jobs();
-            // The next one may wait already.
+            // The next table may already be waiting.
             jobs.full.take_if(|now| Arc::ptr_eq(now, &full));
             jobs.has_new_runs = true;
             drop(jobs);
@@ -219,8 +220,8 @@ impl Compactor {
                 .map(|(&key, &state)| Record { key, state }),
         );
         records.sort_unstable_by_key(|record| record.key);
-        let most = records.len() as u64;
-        let written = self.write_run(id, most, |writer| {
+        let count = records.len() as u64;
+        let written = self.write_run(id, count, |writer| {
             records
                 .iter()
                 .try_for_each(|record| writer.push(*record))
@@ -268,11 +269,11 @@ impl Compactor {
         runs_to_merge(&sizes, self.gather as u64).map(|group| view.runs[group].to_vec())
     }
 
-    /// Says whether it came to an end; not so where it was told to stop.
+    /// Merges runs. Returns false if stopped before the end.
     fn merge(&self, runs: &[Arc<Run>]) -> Result<bool, FrontierError> {
-        let most = runs.iter().map(|run| run.entry.records).sum();
+        let max_records = runs.iter().map(|run| run.entry.records).sum();
         let mut merge = Merge::new(runs).map_err(|why| self.run_list.run_failed(why))?;
-        let merged = self.write_run(self.take_id(), most, |writer| {
+        let merged = self.write_run(self.take_id(), max_records, |writer| {
             loop {
                 for _ in 0..RECORDS_BETWEEN_CHECKS {
                     match merge.next()? {
@@ -300,22 +301,22 @@ impl Compactor {
         view.runs.splice(place, [merged]);
         drop((view, manifest));
         for run in runs {
-            // One that can't be removed is removed by the next opening.
+            // If this fails, the next opening removes the file.
             let _ = self.disk.remove(run.path());
         }
         Ok(true)
     }
 
-    /// Writes a run and opens it; none where `fill` says that it is not to be.
+    /// Writes a run and opens it. `None` if `fill` returns false.
     fn write_run(
         &self,
         id: u64,
-        most: u64,
+        max_records: u64,
         fill: impl FnOnce(&mut RunWriter<'_>) -> Result<bool, RunError>,
     ) -> Result<Option<Arc<Run>>, FrontierError> {
         let path = run_path(&self.dir, id);
         let write = || {
-            let mut writer = RunWriter::create(&*self.disk, &path, id, most)?;
+            let mut writer = RunWriter::create(&*self.disk, &path, id, max_records)?;
             match fill(&mut writer)? {
                 true => Run::open(&path, writer.finish()?).map(Some),
                 false => Ok(None),
@@ -343,7 +344,7 @@ impl Compactor {
     }
 }
 
-/// The range of the list in which the merged runs stand, as newer ones may have come before them.
+/// Returns the range of the merged runs in the list. Newer runs may have been added before them.
 fn place_of(list: &[RunEntry], runs: &[Arc<Run>]) -> Option<Range<usize>> {
     let first = runs.first()?.entry;
     let at = list.iter().position(|entry| *entry == first)?;

@@ -1,19 +1,19 @@
-//! The disk, as far as the sieve writes to it: a seam where tests make it fail.
+//! The disk as the sieve writes to it: a seam at which tests inject failures.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// The disk that sorted runs are written to. [`SystemDisk`] is the one that is there; tests
-/// bring one that is full, or whose power is cut.
+/// The disk that sorted runs are written to. [`SystemDisk`] is the real one. Tests use disks that
+/// are full or lose power.
 pub trait Disk: Send + Sync {
-    /// Begins a file; one of the same name is replaced.
+    /// Creates a file, replacing one of the same name.
     ///
     /// # Errors
     /// The error of the system.
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
 
-    /// Returns when the names in a directory are on disk.
+    /// Syncs the names in a directory, and returns when they are on disk.
     ///
     /// # Errors
     /// The error of the system.
@@ -26,22 +26,22 @@ pub trait Disk: Send + Sync {
     fn remove(&self, path: &Path) -> io::Result<()>;
 }
 
-/// A file that is being written, from its beginning on.
+/// A file that is being written sequentially.
 pub trait DiskFile: Send {
-    /// Appends all the bytes.
+    /// Appends all of `bytes`.
     ///
     /// # Errors
     /// The error of the system; some of the bytes may have been written.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Returns when what was written is on disk.
+    /// Syncs the written bytes, and returns when they are on disk.
     ///
     /// # Errors
     /// The error of the system.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// The disk that the system has.
+/// The system's disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemDisk;
 
@@ -69,7 +69,7 @@ impl DiskFile for File {
     }
 }
 
-/// Reads bytes from a place in a file, without moving its cursor.
+/// Reads bytes at an offset in a file, without moving its cursor.
 pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
 }

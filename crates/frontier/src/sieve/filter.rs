@@ -1,29 +1,28 @@
-//! A Bloom filter in lines of 64 bytes: one look at memory tells that a key is absent.
+//! A Bloom filter in lines of 64 bytes: one memory access shows that a key is absent.
 
 use crate::fingerprint::Fingerprint;
 
-/// Bits for each key. With ten, and seven of them set, about one absent key in eighty
-/// passes.
+/// Bits per key. With ten bits, of which seven are set, about one absent key in eighty passes.
 const BITS_PER_KEY: u64 = 10;
-/// Bits set for each key, all in one line.
+/// Bits set per key, all in one line.
 const BITS_SET_PER_KEY: u32 = 7;
 
 pub(crate) const LINE_BYTES: usize = 64;
 const LINE_BITS: u64 = 8 * LINE_BYTES as u64;
-/// A bit's number in its line.
+/// The number of bits that select a bit within a line.
 const BIT_NUMBER_BITS: u32 = LINE_BITS.trailing_zeros();
 
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 struct Line([u64; 8]);
 
-/// Tells for sure that a key was never set.
+/// A filter without false negatives.
 pub(crate) struct Filter {
     lines: Vec<Line>,
 }
 
 impl Filter {
-    /// An empty filter with room for so many keys.
+    /// Creates an empty filter with room for `keys` keys.
     pub(crate) fn for_keys(keys: u64) -> Filter {
         let lines = (keys * BITS_PER_KEY).div_ceil(LINE_BITS).max(1);
         Filter {
@@ -43,7 +42,8 @@ impl Filter {
         bits(key).all(|(word, bit)| line[word] & bit != 0)
     }
 
-    /// By the low bits: the high ones are shared by the URLs of an origin.
+    /// Chooses the line by the low bits of the key, because the URLs of an origin share the high
+    /// ones.
     fn line(&self, key: Fingerprint) -> usize {
         let low = key.as_u128() as u64;
         ((u128::from(low) * self.lines.len() as u128) >> 64) as usize
@@ -60,7 +60,8 @@ impl Filter {
         }
     }
 
-    /// The filter that [`Filter::put`] wrote; none where the bytes are no whole lines.
+    /// Reads the filter that [`Filter::put`] wrote. `None` if `bytes` are not a whole number of
+    /// lines.
     pub(crate) fn read(bytes: &[u8]) -> Option<Filter> {
         let (lines, rest) = bytes.as_chunks::<LINE_BYTES>();
         let line = |bytes: &[u8; LINE_BYTES]| {
@@ -75,8 +76,8 @@ impl Filter {
     }
 }
 
-/// The bits of a key in its line, as word and mask. They come from the middle of the
-/// fingerprint, which takes no part in the choice of the line but for its lower half.
+/// Returns the bits of a key in its line, as word and mask. They come from the middle of the
+/// fingerprint; only the lower half of that also takes part in the choice of the line.
 fn bits(key: Fingerprint) -> impl Iterator<Item = (usize, u64)> {
     let middle = (key.as_u128() >> 32) as u64;
     let mut rest = middle.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -94,7 +95,7 @@ mod tests {
     use crate::sieve::tests::key;
 
     #[test]
-    fn what_was_set_is_held_and_little_else_is() {
+    fn all_set_keys_pass_and_few_others_do() {
         let mut filter = Filter::for_keys(10_000);
         for n in 0..10_000 {
             filter.set(key(n));
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_cut_filters_are_none() {
+    fn truncated_filters_are_none() {
         assert!(Filter::read(&[]).is_none());
         assert!(Filter::read(&[0; 65]).is_none());
         assert!(

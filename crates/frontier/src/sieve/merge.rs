@@ -1,4 +1,4 @@
-//! Several runs become one.
+//! Merging of several runs into one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use super::block::{BLOCK_BYTES, RunError};
 use super::record::Record;
 use super::run::{Run, records};
 
-/// As many runs of about one size become one of the next: each record is written once
-/// for each power of this that the sieve has grown by.
+/// This many runs of about one size become one of the next size. So each record is written once for
+/// each power of this number that the sieve has grown by.
 const RUNS_PER_MERGE: usize = 4;
-/// Blocks read at a time.
+/// The number of blocks read at a time.
 const READ_BLOCKS: usize = 64;
 
-/// Chooses the runs to merge, given how many records each has, the newest first; `unit` is
-/// what the smallest have.
+/// Chooses the runs to merge. `sizes` has the number of records in each run, newest first, and
+/// `unit` is the size of the smallest runs.
 ///
-/// Only neighbours in age are merged, as the newest record of a key is the one that
-/// counts. The newest such group goes first: it is the smallest.
+/// Only runs that are neighbours in age are merged, because the newest record of a key is the valid
+/// one. The newest such group goes first, because it is the smallest.
 pub(crate) fn runs_to_merge(sizes: &[u64], unit: u64) -> Option<Range<usize>> {
     let tier = |size: u64| (size / unit.max(1)).max(1).ilog(RUNS_PER_MERGE as u64);
     let groups = sizes.windows(RUNS_PER_MERGE).enumerate();
@@ -30,9 +30,9 @@ pub(crate) fn runs_to_merge(sizes: &[u64], unit: u64) -> Option<Range<usize>> {
         .next()
 }
 
-/// The records of runs in the order of their keys; of equal keys the newest alone.
+/// The records of several runs in key order. For equal keys, only the newest record is returned.
 pub(crate) struct Merge {
-    /// The newest first.
+    /// Newest first.
     scans: Vec<Scan>,
 }
 
@@ -64,14 +64,14 @@ impl Merge {
     }
 }
 
-/// A walk over one run.
+/// A scan of one run.
 struct Scan {
     run: Arc<Run>,
     head: Option<Record>,
-    /// Blocks that were read, and the number of the first.
+    /// The blocks read last, and the number of the first of them.
     bytes: Vec<u8>,
     first: usize,
-    /// The next record: its block, and its place in it.
+    /// The next record: its block, and its index in the block.
     block: usize,
     at: usize,
 }
@@ -117,7 +117,7 @@ mod tests {
     use super::runs_to_merge;
 
     #[test]
-    fn ours_four_neighbours_of_a_size_are_merged() {
+    fn four_neighbours_of_one_size_are_merged() {
         assert_eq!(runs_to_merge(&[], 10), None);
         assert_eq!(runs_to_merge(&[10, 11, 12], 10), None);
         assert_eq!(runs_to_merge(&[10, 19, 12, 39], 10), Some(0..4));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_growing_sieve_has_few_runs_and_rewrites_little() {
+    fn a_growing_sieve_has_few_runs_and_rewrites_little() {
         let (mut sizes, mut rewritten) = (Vec::new(), 0);
         for _ in 0..1000 {
             sizes.insert(0, 10_u64);

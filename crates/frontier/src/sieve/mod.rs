@@ -1,12 +1,11 @@
 //! The sieve: the set of known URLs, with twelve bytes of state on each.
 //!
-//! The changes of commits gather in a table in memory. A full table is written as a
-//! sorted [`run`], and runs are merged into larger ones, both by threads of the sieve's
-//! own; so writing is sequential, and a look-up asks a few filters in memory and reads
-//! one block where the URL is known. What stands in memory only is durable by the
-//! caller's commit, whose number tells which records a run made needless: the caller's
-//! [`RunListStore`] holds the list of runs, and on opening gives back the records of commits
-//! that no run holds.
+//! The changes of commits collect in a table in memory. A full table is written as a sorted
+//! [`run`], and runs are merged into larger ones, both by threads of the sieve. So writing is
+//! sequential, and a look-up checks a few filters in memory and reads one block if the URL is
+//! known. Records that are only in memory are durable by the caller's commit. The caller's
+//! [`RunListStore`] keeps the list of runs, with the number of the last commit that runs cover. On
+//! opening, the caller passes back the records of commits that no run contains.
 
 mod block;
 mod cache;
@@ -40,24 +39,24 @@ use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 pub use disk::{Disk, DiskFile, SystemDisk};
 
-/// The store that keeps the list of runs, durably.
+/// The durable store of the list of runs.
 pub(crate) trait RunListStore: Send + Sync {
     /// Replaces the list.
     fn keep(&self, manifest: &RunManifest) -> Result<(), FrontierError>;
-    /// The records of these commits stand in runs.
+    /// Drops the records of these commits, which are in runs now.
     fn forget(&self, commits: RangeInclusive<u64>) -> Result<(), FrontierError>;
-    /// The error to answer with where a run can't be written or read.
+    /// Returns the error for a run that can't be written or read.
     fn run_failed(&self, why: RunError) -> FrontierError;
 }
 
 /// The list of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RunManifest {
-    /// The last commit whose records stand in runs.
+    /// The last commit whose records are in runs.
     pub(crate) commit: u64,
-    /// No run has had this number yet.
+    /// The last run number that was assigned.
     pub(crate) next_run: u64,
-    /// The newest first.
+    /// Newest first.
     pub(crate) runs: Vec<RunEntry>,
 }
 
@@ -66,7 +65,7 @@ pub(crate) struct SieveSettings {
     pub(crate) dir: PathBuf,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) run_list: Arc<dyn RunListStore>,
-    /// The number of records that gather in memory before they are written as a run.
+    /// The number of records collected in memory before they are written as a run.
     pub(crate) gather: usize,
 }
 
@@ -78,34 +77,34 @@ pub(crate) struct Sieve {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The tables and runs that a look-up goes through, in this order.
+/// The tables and runs that a look-up searches, in this order.
 pub(crate) struct SieveSnapshot {
     fresh: Table,
     full: Option<Arc<FullTable>>,
-    /// The newest first.
+    /// Newest first.
     runs: Vec<Arc<Run>>,
 }
 
-/// A full table on its way to disk.
+/// A full table that is being written to disk.
 struct FullTable {
     table: Table,
-    /// The last commit that changed it.
+    /// The last commit that changed the table.
     commit: u64,
 }
 
 impl SieveSnapshot {
-    /// Returns whether a look-up may read the disk.
+    /// Whether a look-up may read the disk.
     pub(crate) fn has_runs(&self) -> bool {
         !self.runs.is_empty()
     }
 
-    /// The state of a key that is in memory, which is its newest.
+    /// Returns the state of a key that is in memory, which is the newest.
     pub(crate) fn held(&self, key: Fingerprint) -> Option<PackedState> {
         let full = || self.full.as_ref().and_then(|full| full.table.get(&key));
         self.fresh.get(&key).or_else(full).copied()
     }
 
-    /// The state that is stored for a key.
+    /// Returns the stored state of a key.
     pub(crate) fn get(
         &self,
         key: Fingerprint,
@@ -124,8 +123,8 @@ impl SieveSnapshot {
 }
 
 impl Sieve {
-    /// Opens the runs of a list, removes files that it does not name, takes up the
-    /// records of later commits, and starts the threads.
+    /// Opens the runs of a manifest, removes files that it does not list, adds the records of later
+    /// commits, and starts the threads.
     pub(crate) fn open(
         settings: SieveSettings,
         manifest: RunManifest,
@@ -143,8 +142,8 @@ impl Sieve {
         })?;
         let runs = manifest.runs.iter();
         let runs = runs.map(|entry| Run::open(&run_path(&dir, entry.id), *entry).map(Arc::new));
-        // It grows with what comes: room for all that it may gather is 9 MB, which a small crawl
-        // would touch all over.
+        // Grows on demand: room for all that may collect is 9 MB, which would all be touched even
+        // in a small crawl.
         let mut table = Table::new();
         table.extend(fresh.map(|record| (record.key, record.state)));
         let view = SieveSnapshot {
@@ -165,12 +164,12 @@ impl Sieve {
         Ok(Sieve { compactor, threads })
     }
 
-    /// The tables and runs as they are now. Commits wait while this is held.
+    /// Returns the current tables and runs. Commits wait while the view is held.
     pub(crate) fn view(&self) -> RwLockReadGuard<'_, SieveSnapshot> {
         self.compactor.view()
     }
 
-    /// The same, unless a commit or a change of the runs is under way.
+    /// Like [`Sieve::view`], but `None` if a commit or a change of the runs is in progress.
     pub(crate) fn view_at_once(&self) -> Option<RwLockReadGuard<'_, SieveSnapshot>> {
         self.compactor.view_at_once()
     }
@@ -178,14 +177,13 @@ impl Sieve {
     /// Waits until there is memory for another transaction.
     ///
     /// # Errors
-    /// The error of a run that was written or merged, for good: nothing is lost, but
-    /// nothing more can be taken in either.
+    /// The error of a failed write or merge of a run. It is permanent: nothing is lost, but no more
+    /// records can be added.
     pub(crate) fn make_room(&self) -> Result<(), FrontierError> {
         self.compactor.make_room()
     }
 
-    /// Takes in the records of a commit if `write` makes them durable. Nobody sees the
-    /// one without the other.
+    /// Adds the records of a commit if `write` makes them durable. Both become visible together.
     pub(crate) fn commit<E>(
         &self,
         commit: u64,
@@ -210,7 +208,7 @@ fn run_path(dir: &Path, id: u64) -> PathBuf {
     dir.join(format!("{id:08}.run"))
 }
 
-/// Removes what a death left of a run that is not, or no longer, in the list.
+/// Removes files of runs that are not, or no longer, in the list. A crash leaves them.
 fn remove_unlisted_runs(dir: &Path, disk: &dyn Disk, manifest: &RunManifest) -> io::Result<()> {
     if !dir.try_exists()? {
         fs::create_dir_all(dir)?;
@@ -230,7 +228,8 @@ fn remove_unlisted_runs(dir: &Path, disk: &dyn Disk, manifest: &RunManifest) -> 
     Ok(())
 }
 
-/// The lock of a view; a panic elsewhere leaves it whole, as it changes in one step.
+/// Locks a view for reading. A panic elsewhere leaves it consistent, because it changes in one
+/// step.
 fn read(view: &RwLock<SieveSnapshot>) -> RwLockReadGuard<'_, SieveSnapshot> {
     view.read()
         .unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -1,16 +1,16 @@
-//! A record of the sieve: a fingerprint, and twelve bytes of state that the sieve never reads.
+//! A record of the sieve: a fingerprint, and twelve bytes of state that the sieve never interprets.
 
 use crate::fingerprint::Fingerprint;
 
-/// The state of a URL, packed by whoever uses the sieve.
+/// The state of a URL, packed by the user of the sieve.
 pub(crate) type PackedState = [u8; STATE_BYTES];
 
 pub(crate) const STATE_BYTES: usize = 12;
 pub(crate) const KEY_BYTES: usize = 16;
-/// A record as it stands in a run, and in a commit.
+/// The size of a record in a run and in a commit.
 pub(crate) const RECORD_BYTES: usize = KEY_BYTES + STATE_BYTES;
 
-/// One URL that is known.
+/// The state of one known URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) key: Fingerprint,
@@ -23,8 +23,8 @@ impl Record {
         out.extend(self.state);
     }
 
-    /// The records that [`Record::put`] wrote one after the other; none where the bytes
-    /// are no whole number of them.
+    /// Reads consecutive records that [`Record::put`] wrote. `None` if `bytes` are not a whole
+    /// number of records.
     pub(crate) fn all(bytes: &[u8]) -> Option<impl Iterator<Item = Record>> {
         let (records, rest) = bytes.as_chunks::<RECORD_BYTES>();
         rest.is_empty().then(|| records.iter().map(Record::read))

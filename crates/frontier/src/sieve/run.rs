@@ -7,8 +7,8 @@
 //! footer   64 bytes: see `Footer`
 //! ```
 //!
-//! The checksum of a block is seeded with the run's number and the block's, so that a
-//! block in another's place is found out as well. Index and filter are held in memory.
+//! The checksum of a block is seeded with the numbers of the run and the block, so that a block in
+//! a wrong place is detected as well. Index and filter are held in memory.
 
 use std::fs::File;
 use std::io;
@@ -27,12 +27,12 @@ const FOOTER_BYTES: usize = 64;
 const MAGIC: [u8; 8] = *b"crawlrun";
 const VERSION: u64 = 1;
 
-/// The entry of a run in the manifest.
+/// A run's entry in the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunEntry {
     pub(crate) id: u64,
     pub(crate) records: u64,
-    /// The footer's own checksum: the very file that was written.
+    /// The footer's own checksum, which identifies the file that was written.
     pub(crate) checksum: u64,
 }
 
@@ -51,13 +51,13 @@ impl Footer {
         self.records.div_ceil(BLOCK_RECORDS as u64)
     }
 
-    /// Index and filter.
+    /// The length of index and filter.
     fn map_bytes(&self) -> u64 {
         self.blocks() * KEY_BYTES as u64 + self.lines * LINE_BYTES as u64
     }
 
-    /// Magic, version, number, records, lines, checksum of index and filter, zeros, and
-    /// the checksum of all these.
+    /// Encodes the footer: magic, version, number, records, lines, checksum of index and filter,
+    /// zeros, and the checksum of all of these.
     pub(crate) fn bytes(&self) -> [u8; FOOTER_BYTES] {
         let mut out = [0; FOOTER_BYTES];
         out[..8].copy_from_slice(&MAGIC);
@@ -99,7 +99,7 @@ pub(crate) struct Run {
     filter: Filter,
 }
 
-/// The first key of each block, and where keys of the same first 16 bits begin.
+/// The first key of each block, and the first block for each value of a key's top 16 bits.
 struct Index {
     firsts: Vec<Fingerprint>,
     starts: Vec<u32>,
@@ -118,17 +118,17 @@ impl Index {
         Index { firsts, starts }
     }
 
-    /// The block that holds `key` if any does.
+    /// Returns the only block that can contain `key`.
     fn block(&self, key: Fingerprint) -> Option<usize> {
         let top = (key.as_u128() >> 112) as usize;
         let (from, to) = (self.starts[top] as usize, self.starts[top + 1] as usize);
-        let behind = from + self.firsts[from..to].partition_point(|first| *first <= key);
-        behind.checked_sub(1)
+        let end = from + self.firsts[from..to].partition_point(|first| *first <= key);
+        end.checked_sub(1)
     }
 }
 
 impl Run {
-    /// Opens the file that the list of runs speaks of.
+    /// Opens the file of a run in the manifest.
     pub(crate) fn open(path: &Path, entry: RunEntry) -> Result<Run, RunError> {
         let io = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => damaged(path, "the file is missing".into()),
@@ -226,7 +226,7 @@ impl Run {
     }
 }
 
-/// The records of a block.
+/// Returns the records of a block.
 pub(crate) fn records(block: &Block, count: usize) -> &[[u8; RECORD_BYTES]] {
     &block.as_chunks().0[..count]
 }

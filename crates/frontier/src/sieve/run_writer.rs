@@ -10,13 +10,13 @@ use super::filter::Filter;
 use super::record::{KEY_BYTES, RECORD_BYTES, Record};
 use super::run::{Footer, RunEntry};
 
-/// Bytes that are written at a time.
+/// The number of bytes written at a time.
 const WRITE_BYTES: usize = 64 * BLOCK_BYTES;
-/// Bytes after which what was written is brought to disk: so the sync of a commit never
-/// waits for a gigabyte of a run's.
+/// Written bytes are synced after this many, so that the sync of a commit never waits for a
+/// gigabyte of a run.
 const SYNC_BYTES: u64 = 8 << 20;
 
-/// Writes records that come in the order of their keys, each key once.
+/// Writes records, which must come in key order, each key once.
 pub(crate) struct RunWriter<'d> {
     disk: &'d dyn Disk,
     path: PathBuf,
@@ -33,12 +33,12 @@ pub(crate) struct RunWriter<'d> {
 }
 
 impl<'d> RunWriter<'d> {
-    /// Begins a run of at most `most` records.
+    /// Creates a run of at most `max_records` records.
     pub(crate) fn create(
         disk: &'d dyn Disk,
         path: &Path,
         id: u64,
-        most: u64,
+        max_records: u64,
     ) -> Result<RunWriter<'d>, RunError> {
         let io = |source| RunError::Io {
             path: path.to_owned(),
@@ -50,8 +50,10 @@ impl<'d> RunWriter<'d> {
             file: disk.create(path).map_err(io)?,
             id,
             records: 0,
-            firsts: Vec::with_capacity(most.div_ceil(BLOCK_RECORDS as u64) as usize * KEY_BYTES),
-            filter: Filter::for_keys(most),
+            firsts: Vec::with_capacity(
+                max_records.div_ceil(BLOCK_RECORDS as u64) as usize * KEY_BYTES,
+            ),
+            filter: Filter::for_keys(max_records),
             block: Box::new([0; BLOCK_BYTES]),
             held: 0,
             pending: Vec::with_capacity(WRITE_BYTES),
@@ -75,7 +77,7 @@ impl<'d> RunWriter<'d> {
         Ok(())
     }
 
-    /// Writes what is left, and returns when the file and its name are on disk.
+    /// Writes the remaining records, and returns when the file and its name are on disk.
     pub(crate) fn finish(mut self) -> Result<RunEntry, RunError> {
         if self.held > 0 {
             self.end_block()?;

@@ -1,4 +1,4 @@
-//! The sieve by itself, over a list of runs in memory and a disk that fails.
+//! Tests of the sieve alone, over a list of runs in memory and a failing disk.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::conformance::FaultyDisk;
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 
-/// A key that looks like a fingerprint: fifty to an origin.
+/// Returns a key that looks like a fingerprint, with fifty keys per origin.
 pub(crate) fn key(n: u64) -> Fingerprint {
     let high = (n / 50).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 << 32;
     let low = (n + 1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -37,13 +37,13 @@ fn record(n: u64, value: u8) -> Record {
 
 /// The rows that a store keeps for the sieve.
 #[derive(Default)]
-struct Kept {
+struct StoredRows {
     manifest: RunManifest,
     fresh: BTreeMap<u64, Vec<Record>>,
 }
 
 #[derive(Default)]
-struct MemoryRunList(Mutex<Kept>);
+struct MemoryRunList(Mutex<StoredRows>);
 
 impl RunListStore for MemoryRunList {
     fn keep(&self, manifest: &RunManifest) -> Result<(), FrontierError> {
@@ -84,12 +84,12 @@ impl Bench {
     }
 
     fn open(&self, disk: Arc<dyn Disk>, gather: usize) -> Result<Sieve, RunError> {
-        let kept = self.run_list.0.lock().unwrap();
-        let fresh = kept.fresh.range(kept.manifest.commit + 1..);
+        let rows = self.run_list.0.lock().unwrap();
+        let fresh = rows.fresh.range(rows.manifest.commit + 1..);
         let fresh: Vec<_> = fresh.flat_map(|(_, records)| records.clone()).collect();
         let (dir, run_list) = (self.dir.path().to_owned(), Arc::clone(&self.run_list) as _);
-        let manifest = kept.manifest.clone();
-        drop(kept);
+        let manifest = rows.manifest.clone();
+        drop(rows);
         Sieve::open(
             SieveSettings {
                 dir,
@@ -117,7 +117,7 @@ impl Bench {
         })
     }
 
-    /// A sieve of one run, closed.
+    /// Creates a sieve of one run, and closes it.
     fn one_run(records: u64) -> (Bench, PathBuf) {
         let mut bench = Bench::new();
         let sieve = bench.open(Arc::new(SystemDisk), records as usize).unwrap();
@@ -134,13 +134,13 @@ impl Bench {
 
     fn get(&self, n: u64) -> Result<Option<u8>, RunError> {
         let sieve = self.open(Arc::new(SystemDisk), 1000)?;
-        let found = sieve.view().get(key(n), &mut BlockCache::new(0))?;
-        Ok(found.map(|state| state[0]))
+        let state = sieve.view().get(key(n), &mut BlockCache::new(0))?;
+        Ok(state.map(|state| state[0]))
     }
 }
 
 #[test]
-fn a_run_gives_back_what_it_was_given_and_nothing_else() {
+fn a_run_returns_the_records_written_and_no_others() {
     let (bench, _) = Bench::one_run(1000);
     let sieve = bench.open(Arc::new(SystemDisk), 1000).unwrap();
     let mut cache = BlockCache::new(1 << 16);
@@ -151,7 +151,7 @@ fn a_run_gives_back_what_it_was_given_and_nothing_else() {
 }
 
 #[test]
-fn ours_a_sieve_takes_memory_for_what_it_holds() {
+fn a_sieve_allocates_memory_for_its_records_only() {
     let mut bench = Bench::new();
     let sieve = bench.open(Arc::new(SystemDisk), 1_800_000).unwrap();
     let all: Vec<_> = (0..1000).map(|n| record(n, n as u8)).collect();
@@ -160,13 +160,13 @@ fn ours_a_sieve_takes_memory_for_what_it_holds() {
 }
 
 #[test]
-fn a_run_that_was_cut_is_named() {
+fn a_truncated_run_is_named() {
     let (bench, path) = Bench::one_run(1000);
     let whole = fs::read(&path).unwrap();
     for length in [0, 1, 63, 64, 4096, whole.len() / 2, whole.len() - 1] {
         fs::write(&path, &whole[..length]).unwrap();
-        let why = bench.get(1).unwrap_err().to_string();
-        assert!(why.contains("00000001.run"), "{why}");
+        let message = bench.get(1).unwrap_err().to_string();
+        assert!(message.contains("00000001.run"), "{message}");
     }
     fs::remove_file(&path).unwrap();
     assert!(
@@ -179,7 +179,7 @@ fn a_run_that_was_cut_is_named() {
 }
 
 #[test]
-fn no_flipped_byte_of_a_run_is_taken_for_what_was_written() {
+fn every_flipped_byte_of_a_run_is_detected() {
     let (bench, path) = Bench::one_run(300);
     let whole = fs::read(&path).unwrap();
     for at in (0..whole.len()).step_by(29) {
@@ -190,8 +190,8 @@ fn no_flipped_byte_of_a_run_is_taken_for_what_was_written() {
             let sieve = bench.open(Arc::new(SystemDisk), 1000)?;
             let mut cache = BlockCache::new(0);
             for n in (0..300).step_by(7) {
-                let found = sieve.view().get(key(n), &mut cache)?;
-                assert_eq!(found, Some([n as u8; 12]), "byte {at}");
+                let state = sieve.view().get(key(n), &mut cache)?;
+                assert_eq!(state, Some([n as u8; 12]), "byte {at}");
             }
             Ok(())
         };
@@ -212,7 +212,7 @@ fn another_run_in_its_place_is_named() {
 }
 
 #[test]
-fn files_that_are_not_listed_are_removed_and_foreign_ones_stay() {
+fn unlisted_runs_are_removed_and_foreign_files_stay() {
     let (bench, path) = Bench::one_run(1000);
     let [unlisted, foreign] = ["00000007.run", "notes.txt"].map(|name| path.with_file_name(name));
     fs::write(&unlisted, "half a run").unwrap();
@@ -222,19 +222,19 @@ fn files_that_are_not_listed_are_removed_and_foreign_ones_stay() {
 }
 
 #[test]
-fn ours_a_full_disk_is_told_to_each_transaction_to_come() {
+fn a_full_disk_fails_every_later_transaction() {
     let mut bench = Bench::new();
     let sieve = bench
         .open(Arc::new(FaultyDisk::failing_after(3)), 10)
         .unwrap();
-    let mut told = Vec::new();
+    let mut failures = Vec::new();
     for n in 0..10_000 {
         if let Err(why) = bench.commit(&sieve, &[record(n, 1)]) {
-            told.push(why);
+            failures.push(why);
         }
     }
-    assert!(told.len() > 9000);
-    for why in [&told[0], &told[9000]] {
+    assert!(failures.len() > 9000);
+    for why in [&failures[0], &failures[9000]] {
         let FrontierError::Store { source, .. } = why else {
             panic!("{why}");
         };
@@ -246,7 +246,7 @@ fn ours_a_full_disk_is_told_to_each_transaction_to_come() {
 }
 
 #[test]
-fn ours_tables_in_memory_are_bounded() {
+fn tables_in_memory_are_bounded() {
     let mut bench = Bench::new();
     let sieve = bench.open(Arc::new(SystemDisk), 10).unwrap();
     for n in 0..2000 {
@@ -264,7 +264,7 @@ fn ours_tables_in_memory_are_bounded() {
 }
 
 #[test]
-fn ours_runs_are_merged_until_no_neighbours_are_of_a_size() {
+fn runs_are_merged_until_no_neighbours_have_one_size() {
     let mut bench = Bench::new();
     let sieve = bench.open(Arc::new(SystemDisk), 10).unwrap();
     for n in 0..400 {
@@ -283,10 +283,10 @@ fn ours_runs_are_merged_until_no_neighbours_are_of_a_size() {
     }
 }
 
-/// Commits of a life, and after how many operations its disk fails.
+/// The commits of one life, and the number of operations before its disk fails.
 type Life = (Vec<Vec<(u64, u8)>>, u64);
 
-fn a_life() -> impl Strategy<Value = Life> {
+fn life() -> impl Strategy<Value = Life> {
     let commit = prop::collection::vec((0_u64..60, any::<u8>()), 0..12);
     (prop::collection::vec(commit, 0..30), 0_u64..120)
 }
@@ -295,12 +295,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_was_committed_is_there_after_each_death(lives in prop::collection::vec(a_life(), 1..8)) {
+    fn committed_records_survive_each_crash(lives in prop::collection::vec(life(), 1..8)) {
         let mut bench = Bench::new();
         let mut model = BTreeMap::new();
         for (commits, operations) in lives {
             let disk = FaultyDisk::failing_after(operations);
-            // It may fail while it removes what the last life left.
+            // Opening may fail while it removes files of the previous life.
             if let Ok(sieve) = bench.open(Arc::new(disk.clone()), 5) {
                 for commit in commits {
                     let records: Vec<_> = commit.iter().map(|&(n, value)| record(n, value)).collect();
@@ -310,16 +310,16 @@ proptest! {
                     model.extend(commit);
                     let view = sieve.view();
                     for n in 0..60 {
-                        let found = view.get(key(n), &mut BlockCache::new(0)).unwrap();
-                        prop_assert_eq!(found.map(|state| state[0]), model.get(&n).copied());
+                        let state = view.get(key(n), &mut BlockCache::new(0)).unwrap();
+                        prop_assert_eq!(state.map(|state| state[0]), model.get(&n).copied());
                     }
                 }
             }
             disk.cut_power();
             let sieve = bench.open(Arc::new(SystemDisk), 1000).unwrap();
             for n in 0..60 {
-                let found = sieve.view().get(key(n), &mut BlockCache::new(0)).unwrap();
-                prop_assert_eq!(found.map(|state| state[0]), model.get(&n).copied());
+                let state = sieve.view().get(key(n), &mut BlockCache::new(0)).unwrap();
+                prop_assert_eq!(state.map(|state| state[0]), model.get(&n).copied());
             }
         }
     }

@@ -1,4 +1,4 @@
-//! All that a store holds, part by part, for one that moves it elsewhere, or here.
+//! Access to all contents of a store, part by part, for moving a crawl in or out.
 
 use std::sync::PoisonError;
 
@@ -18,12 +18,12 @@ use crate::transaction::Transaction as _;
 use crate::visit::StoredVisit;
 
 impl FjallFrontier {
-    /// Shows all that is stored but settled URLs, of which the store has no text: a reader that
-    /// knows a URL asks for it by [`UrlRecord::settled`]. Pending URLs come in the order of their queues; one
-    /// that is leased is pending.
+    /// Passes everything stored to `show`, except settled URLs, whose text the store does not have.
+    /// A caller who knows such a URL gets its record from [`UrlRecord::settled`]. Pending URLs come
+    /// in queue order, and leased URLs count as pending.
     ///
     /// # Errors
-    /// [`FrontierError`] where the store fails, and those of `show`.
+    /// [`FrontierError`] if the store fails, and errors of `show`.
     pub fn each_part<E: From<FrontierError>>(
         &self,
         show: &mut dyn FnMut(StoredPart) -> Result<(), E>,
@@ -57,12 +57,11 @@ impl FjallFrontier {
         })
     }
 
-    /// Puts parts of another frontier here, all of them in one commit. Each replaces what was kept
-    /// here of the same thing. Pending URLs of one origin come in the order of their queue, from one
-    /// call to the next.
+    /// Adds parts of another frontier in one commit. Each replaces what was stored for the same
+    /// thing. Pending URLs of one origin must come in queue order, also across calls.
     ///
     /// # Errors
-    /// [`FrontierError`] where the store fails; then none of them is here.
+    /// [`FrontierError`] if the store fails. Nothing is added then.
     pub fn put_parts(
         &self,
         parts: impl IntoIterator<Item = StoredPart>,

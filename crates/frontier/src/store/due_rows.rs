@@ -1,19 +1,20 @@
-//! Rows of the table `due`: the visits of a commit that are due at one time.
+//! Rows of the table `due`: the visits of one commit that are due at one time.
 //!
 //! | key | value |
 //! |---|---|
 //! | due time, number of the commit | fingerprints |
-//! | due time, fingerprint, as versions before wrote it | nothing |
+//! | due time, fingerprint (written by earlier versions) | empty |
 //!
-//! An entry counts as long as the visit that is kept of its URL is settled and due at that time. So
-//! a URL that is pending again leaves its entry where it is: it goes when its time has come.
+//! An entry is valid as long as the stored visit of its URL is settled and due at that time. So a
+//! URL that becomes pending again leaves its entry in place, and the entry is removed when its time
+//! has come.
 
 use crate::fingerprint::Fingerprint;
 
 const TIME_BYTES: usize = 4;
 const KEY_BYTES: usize = 16;
 
-/// A row as its bytes have it.
+/// A parsed row.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DueRow {
     /// Seconds since the Unix epoch.
@@ -22,7 +23,7 @@ pub(super) struct DueRow {
 }
 
 impl DueRow {
-    /// None for bytes that no writer wrote.
+    /// Returns `None` for bytes that no writer produces.
     pub(super) fn parse(key: &[u8], value: &[u8]) -> Option<DueRow> {
         let (due, rest) = key.split_first_chunk::<TIME_BYTES>()?;
         let urls = match (rest.len(), value) {
@@ -40,7 +41,7 @@ impl DueRow {
     }
 }
 
-/// The key of a commit's row.
+/// Returns the key of a commit's row.
 pub(super) fn due_key(due: u32, commit: u64) -> [u8; TIME_BYTES + 8] {
     let mut out = [0; TIME_BYTES + 8];
     out[..TIME_BYTES].copy_from_slice(&due.to_be_bytes());
@@ -48,7 +49,7 @@ pub(super) fn due_key(due: u32, commit: u64) -> [u8; TIME_BYTES + 8] {
     out
 }
 
-/// The value of a row with these URLs.
+/// Returns the value of a row with these URLs.
 pub(super) fn due_value(urls: &[Fingerprint]) -> Vec<u8> {
     urls.iter().flat_map(|url| url.bytes()).collect()
 }
@@ -62,7 +63,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_lead_back(due: u32, commit: u64, urls in prop::collection::vec(any::<[u8; 16]>(), 1..9)) {
+        fn rows_round_trip(due: u32, commit: u64, urls in prop::collection::vec(any::<[u8; 16]>(), 1..9)) {
             let urls: Vec<_> = urls.into_iter().map(Fingerprint::from_bytes).collect();
             let row = DueRow::parse(&due_key(due, commit), &due_value(&urls));
             prop_assert_eq!(row, Some(DueRow { due, urls }));
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_rows_of_versions_before_have_one_url_in_their_key() {
+    fn rows_of_earlier_versions_have_one_url_in_their_key() {
         let key = [&7_u32.to_be_bytes()[..], &[9; 16]].concat();
         let row = DueRow::parse(&key, &[]).unwrap();
         assert_eq!(

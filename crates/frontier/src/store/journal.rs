@@ -1,26 +1,26 @@
-//! The end of the store's journal: a commit that a power cut tore is cut off before the store
-//! reads it.
+//! The end of the store's journal: cuts off a commit that a power cut tore, before the store reads
+//! it.
 //!
-//! The store writes each commit as one batch at the end of its newest journal, and syncs it
-//! before the next one begins. So at most one batch was not yet promised to anybody: the last
-//! one. The store itself cuts off a last batch that ends too soon. Where a power cut lost a
-//! sector in the middle of that batch, it refuses to open; and where the damage hits the first
-//! byte of an entry, it cuts off all that follows, whole batches too. This reader decides
-//! first:
+//! The store writes each commit as one batch at the end of its newest journal, and syncs it before
+//! the next one begins. So at most the last batch was not yet reported as committed. The store
+//! itself cuts off a last batch that ends too soon. But if a power cut lost a sector in the middle
+//! of that batch, the store refuses to open; and if the damage hits the first byte of an entry, the
+//! store cuts off everything behind it, including complete batches. This reader decides first:
 //!
-//! - no whole batch follows the damage, and it is in the newest journal: what follows the last
-//!   whole batch is cut off;
-//! - a whole batch follows, or it is an older journal, which was synced whole: stored bytes
-//!   changed, which is an error.
+//! - If no complete batch follows the damage, and the journal is the newest, everything behind the
+//!   last complete batch is cut off.
+//! - If a complete batch follows, or the journal is an older one, which was synced completely,
+//!   stored bytes have changed, which is an error.
 //!
-//! A journal is a row of batches, numbers are little-endian; zeros may follow, as the store
-//! makes room beforehand:
+//! A journal is a sequence of batches with little-endian numbers. Zeros may follow, because the
+//! store preallocates space:
 //!
 //! ```text
 //! start  01, items u32, sequence number u64
-//! item   02, value type u8, compression u8, table u64, key length u16, value length u32,
-//! stored length u32, key, value clear  04, table u64 end    03, xxh3 of all items u64, "FJL"
-//! 03
+//! item   02, value type u8, compression u8, table u64, key length u16,
+//!        value length u32, stored length u32, key, value
+//! clear  04, table u64
+//! end    03, xxh3 of all items u64, "FJL" 03
 //! ```
 
 use std::fs::{self, File};
@@ -29,15 +29,16 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// The bytes of the file `version` of a store whose journals are read here; they end each batch
-/// too.
+/// The content of the file `version` of a store whose journals this module reads. Each batch also
+/// ends with these bytes.
 const FORMAT: &[u8; 4] = b"FJL\x03";
 
-/// The longest end of a journal in which whole batches are searched. A commit has a few
-/// megabytes at most.
+/// The longest end of a journal that is searched for complete batches. A commit has a few megabytes
+/// at most.
+/// Beyond the limit: reported as damage.
 const MAX_TORN_BYTES: u64 = 256 << 20;
 
-/// A tag and a table: no item is shorter.
+/// A tag and a table number: no item is shorter.
 const MIN_ITEM_BYTES: u64 = 9;
 
 const START: u8 = 1;
@@ -49,7 +50,7 @@ const CLEAR: u8 = 4;
 #[derive(Debug)]
 pub(super) enum JournalError {
     Io(PathBuf, io::Error),
-    /// The damage, and how it is known.
+    /// The damage and the evidence.
     Damaged(String),
 }
 
@@ -57,7 +58,7 @@ pub(super) enum JournalError {
 pub(super) fn cut_torn_commit(store: &Path) -> Result<(), JournalError> {
     let version = fs::read(store.join("version")).unwrap_or_default();
     if !version.starts_with(FORMAT) {
-        // Of another format; the store says so.
+        // Another format. The store reports that.
         return Ok(());
     }
     let mut journals = list(store).map_err(|why| JournalError::Io(store.to_owned(), why))?;
@@ -99,7 +100,7 @@ pub(super) fn cut_torn_commit(store: &Path) -> Result<(), JournalError> {
         .map_err(io)
 }
 
-/// The journals of a store with their numbers. A name that is none of the store's is left to it.
+/// Lists the journals of a store with their numbers. Other files are ignored.
 fn list(store: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut journals = Vec::new();
     for entry in fs::read_dir(store)? {
@@ -111,11 +112,11 @@ fn list(store: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(journals)
 }
 
-/// Bytes behind the last whole batch that are no batch.
+/// Bytes behind the last complete batch that don't form a batch.
 struct Damage {
-    /// The end of the last whole batch.
+    /// The end of the last complete batch.
     at: u64,
-    /// Up to the last byte that is not zero.
+    /// The number of bytes from there to the last nonzero byte.
     bytes: u64,
 }
 
@@ -129,7 +130,7 @@ impl Damage {
     }
 }
 
-/// Reads a journal up to the first byte that belongs to no whole batch.
+/// Reads a journal up to the first byte that belongs to no complete batch.
 fn examine(path: &Path) -> Result<Option<Damage>, JournalError> {
     let find = || -> io::Result<Option<Damage>> {
         let file = File::open(path)?;
@@ -146,7 +147,7 @@ fn examine(path: &Path) -> Result<Option<Damage>, JournalError> {
     find().map_err(|why| JournalError::Io(path.to_owned(), why))
 }
 
-/// The number of bytes up to the last one that is not zero.
+/// Returns the number of bytes up to the last nonzero one.
 fn written(reader: &mut impl Read) -> io::Result<u64> {
     let mut block = vec![0; 1 << 16];
     let zeros = vec![0; block.len()];
@@ -158,8 +159,7 @@ fn written(reader: &mut impl Read) -> io::Result<u64> {
             Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
             Err(why) => return Err(why),
         };
-        // The room that the store makes is 64 MiB of zeros: compared as a whole, that takes no
-        // time.
+        // The store preallocates 64 MiB of zeros; comparing whole blocks makes this fast.
         if block[..count] != zeros[..count]
             && let Some(at) = block[..count].iter().rposition(|&byte| byte != 0)
         {
@@ -169,15 +169,15 @@ fn written(reader: &mut impl Read) -> io::Result<u64> {
     }
 }
 
-/// Returns whether a whole batch begins anywhere in these bytes.
+/// Whether a complete batch begins anywhere in these bytes.
 fn holds_batch(bytes: &[u8]) -> bool {
     let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == START);
     let mut rests = starts.map(|(at, _)| &bytes[at..]);
     rests.any(|rest| matches!(read_batch(&mut &*rest, rest.len() as u64), Ok(Some(_))))
 }
 
-/// The length of the batch that comes next, if all of it is there and is what was written. At
-/// most `available` bytes are read.
+/// Returns the length of the next batch if it is complete and intact. Reads at most `available`
+/// bytes.
 fn read_batch(reader: &mut impl Read, available: u64) -> io::Result<Option<u64>> {
     let mut batch = BatchReader {
         reader: reader.take(available),
@@ -193,7 +193,7 @@ fn read_batch(reader: &mut impl Read, available: u64) -> io::Result<Option<u64>>
 
 struct BatchReader<R> {
     reader: io::Take<R>,
-    /// The checksum of what the items are made of.
+    /// The checksum of the items.
     items: Xxh3,
 }
 
@@ -206,17 +206,18 @@ impl<R: Read> BatchReader<R> {
         }
         let items = u32::from_le_bytes(items);
         if u64::from(items).saturating_mul(MIN_ITEM_BYTES) > self.reader.limit() {
-            // So many can't follow. Looking for a batch at each byte stays quick by that.
+            // The remaining bytes can't contain this many items. This keeps the search for a batch
+            // at each byte fast.
             return Ok(false);
         }
         for _ in 0..items {
             let [tag] = self.item_bytes()?;
-            let whole = match tag {
+            let is_whole = match tag {
                 ITEM => self.item()?,
                 CLEAR => self.item_bytes::<8>().map(|_| true)?,
                 _ => false,
             };
-            if !whole {
+            if !is_whole {
                 return Ok(false);
             }
         }
@@ -226,22 +227,22 @@ impl<R: Read> BatchReader<R> {
     }
 
     fn item(&mut self) -> io::Result<bool> {
-        // Value type, compression and table; the lengths are held against the checksum with all
-        // else.
+        // Value type, compression and table. The lengths are checked by the checksum with
+        // everything else.
         self.item_bytes::<10>()?;
         let key = u16::from_le_bytes(self.item_bytes()?);
         self.item_bytes::<4>()?;
         let stored = u32::from_le_bytes(self.item_bytes()?);
-        let mut left = u64::from(key) + u64::from(stored);
-        if left > self.reader.limit() {
+        let mut rest = u64::from(key) + u64::from(stored);
+        if rest > self.reader.limit() {
             return Ok(false);
         }
         let mut block = [0; 4096];
-        while left > 0 {
-            let part = &mut block[..left.min(4096) as usize];
+        while rest > 0 {
+            let part = &mut block[..rest.min(4096) as usize];
             self.reader.read_exact(part)?;
             self.items.update(part);
-            left -= part.len() as u64;
+            rest -= part.len() as u64;
         }
         Ok(true)
     }
@@ -264,15 +265,15 @@ mod tests {
     use super::written;
 
     #[test]
-    fn ours_what_was_written_ends_with_the_last_byte_that_is_no_zero() {
-        // Within a block that is read at once, at its edges, and behind blocks of zeros.
+    fn written_bytes_end_with_the_last_nonzero_byte() {
+        // Within a block of one read, at its edges, and behind blocks of zeros.
         for last in [0, 1, 65_535, 65_536, 65_537, 200_000] {
             for room in [0, 1, 70_000, 200_000] {
                 let mut bytes = vec![0; last];
                 bytes.push(7);
                 bytes.resize(bytes.len() + room, 0);
-                let found = written(&mut &bytes[..]).unwrap();
-                assert_eq!(found, last as u64 + 1, "{last} and {room}");
+                let length = written(&mut &bytes[..]).unwrap();
+                assert_eq!(length, last as u64 + 1, "{last} and {room}");
                 bytes[last] = 0;
                 assert_eq!(written(&mut &bytes[..]).unwrap(), 0);
             }

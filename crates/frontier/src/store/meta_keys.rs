@@ -1,16 +1,16 @@
-//! The names in the `meta` table.
+//! Keys of the `meta` table.
 
 /// The number of the layout.
 pub(super) const LAYOUT: &str = "layout";
 /// The key of the fingerprints.
 pub(super) const FINGERPRINT_KEY: &str = "fingerprint-key";
-/// Counters that go on over a death.
+/// Counters that continue after a restart.
 pub(super) const SEQUENCE: &str = "sequence";
 /// The list of the sieve's runs.
 pub(super) const RUNS: &str = "runs";
-/// Before the name of a file: its committed length.
+/// Prefix of a file name, for the committed length of the file.
 pub(super) const MARK: &str = "mark/";
-/// Before a name of the caller's own.
+/// Prefix of a name chosen by the caller.
 pub(super) const CALLER: &str = "caller/";
 
 pub(super) fn of(prefix: &str, name: &str) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! A frontier on disk: what is known in a sieve, all else in a fjall store.
+//! A frontier on disk: the states of URLs in a sieve, everything else in a fjall store.
 
 mod contents;
 mod due_rows;
@@ -46,28 +46,28 @@ use crate::visit::Visit;
 /// The memory and disk that a [`FjallFrontier`] uses.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Memory for blocks read from disk, in bytes; 32 MiB by default. A quarter is for
-    /// what is known of links that were met lately.
+    /// Memory for blocks read from disk, in bytes; 32 MiB by default. A quarter is for the states
+    /// of recently seen links.
     pub cache_bytes: u64,
-    /// The number of queue entries that are held ready in memory, over all origins; a queue is read
-    /// from disk in steps of 1/1024 of this, of 2 at least and 64 at most. The default,
-    /// 32,768, is about 10 MB, and 32 entries for each of a thousand hosts at work.
+    /// Maximum number of queue entries held in memory, over all origins. A queue is read from disk
+    /// in steps of 1/1024 of this, at least 2 and at most 64. The default, 32,768, is about 10 MB:
+    /// 32 entries for each of a thousand active hosts.
     pub head_entries: usize,
-    /// The number of new or changed URLs that gather in memory before they are written as a sorted
-    /// run; up to three times as many may be held while one is written. The default, 200,000, is
-    /// 9 MB a time.
+    /// The number of new or changed URLs collected in memory before they are written as a sorted
+    /// run. Up to three times as many may be in memory while a run is written. The default,
+    /// 200,000, is 9 MB.
     pub gather: usize,
-    /// The failures that a commit that returned has survived.
+    /// The failures that a commit survives once it returned.
     pub durability: Durability,
 }
 
-/// The failures that a commit that returned will survive.
+/// The failures that a commit survives once it returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// A power cut: the data are on disk (fdatasync).
+    /// A power cut: the data is on disk (fdatasync).
     #[default]
     PowerCut,
-    /// The death of the process: the system has the data. For simulations and tests.
+    /// The death of the process: the data has been handed to the system. For simulations and tests.
     ProcessDeath,
 }
 
@@ -82,62 +82,59 @@ impl Default for Options {
     }
 }
 
-/// The [`Frontier`] that outlives the process: a directory with a fjall store, and
-/// sorted runs of what is known of each URL.
+/// The durable [`Frontier`]: a directory with a fjall store, and sorted runs with the state of each
+/// URL.
 ///
-/// A commit is one atomic batch of the store, synced as [`Options::durability`] says. A
-/// torn tail of the store's journal, as a kill or a power cut leaves it, is cut off on
-/// opening. Runs are
-/// written from what was committed, and listed in the store when they are whole and on
-/// disk. Memory is bounded but for about 150 bytes for each origin that has URLs queued
-/// and 11 bits for each URL.
+/// A commit is one atomic batch of the store, synced according to [`Options::durability`]. A torn
+/// end of the store's journal, after a kill or a power cut, is cut off on opening. Runs are written
+/// from committed records, and are listed in the store once they are complete and on disk. Memory
+/// is bounded, except for about 150 bytes per origin with queued URLs and 11 bits per URL.
 pub struct FjallFrontier {
-    // The order matters: the sieve's threads end, the store closes, then the lock goes.
+    // Drop order matters: the sieve's threads end, the store closes, then the lock is released.
     sieve: Sieve,
     tables: Arc<Tables>,
-    /// Held by the one transaction that is open. Taken before the sieve's view and `leases`.
+    /// Held by the open transaction. Acquired before the sieve's view and `leases`.
     writer: Mutex<Writer>,
-    /// Taken for a moment only; a lease may read the disk under it, a commit may not
-    /// write under it.
+    /// Held only briefly. A lease may read the disk under it; a commit must not write under it.
     leases: Mutex<LeaseTable>,
     /// See [`Frontier::reopenings`].
     reopenings: AtomicU64,
-    /// The number of the last commit of this life that the sieve has.
+    /// The number of the last commit since opening that the sieve contains.
     number: AtomicU64,
     _lock: File,
 }
 
-/// The state that only the one writer needs.
+/// State that only the writer needs.
 struct Writer {
-    /// As committed.
+    /// The committed counters.
     sequence: Sequence,
     cache: BlockCache,
     notes: Notes,
-    /// Nothing is due before it, in seconds since the Unix epoch. What was due leaves tombstones,
-    /// which would be walked over again and again.
+    /// No visit is due before this time, in seconds since the Unix epoch. Rows of past due times
+    /// leave tombstones, which would otherwise be walked again and again.
     due_from: u32,
-    /// URLs that the last transaction changed.
+    /// The number of URLs that the last transaction changed.
     last_changes: usize,
-    /// URLs that it settled.
+    /// The number of URLs that the last transaction settled.
     last_settled: usize,
 }
 
 impl FjallFrontier {
-    /// Opens the frontier in `dir`, or begins one where `dir` is empty or missing.
+    /// Opens the frontier in `dir`, or creates one if `dir` is empty or missing.
     ///
-    /// Beginning is atomic: a death in the midst of it leaves an empty directory or a
-    /// frontier, as the next opening sees it.
+    /// Creation is atomic: if the process dies meanwhile, the next opening finds either an empty
+    /// directory or a frontier.
     ///
     /// # Errors
-    /// [`OpenError`] says what stands in the way. Nothing that is not ours is changed.
+    /// [`OpenError`] gives the reason. Foreign files are never changed.
     pub fn open(dir: &Path, options: &Options) -> Result<FjallFrontier, OpenError> {
         FjallFrontier::open_on(dir, options, Arc::new(SystemDisk))
     }
 
-    /// As [`FjallFrontier::open`], with runs written through `disk`.
+    /// Like [`FjallFrontier::open`], but writes runs through `disk`.
     ///
     /// # Errors
-    /// As [`FjallFrontier::open`].
+    /// Same as [`FjallFrontier::open`].
     pub fn open_on(
         dir: &Path,
         options: &Options,
@@ -146,7 +143,7 @@ impl FjallFrontier {
         open::open(dir, options, disk)
     }
 
-    /// The state of a URL, by its fingerprint.
+    /// Returns the state of the URL with fingerprint `key`.
     fn state(
         &self,
         view: &SieveSnapshot,
@@ -156,21 +153,21 @@ impl FjallFrontier {
         use crate::sieve::RunListStore as _;
         let packed = view
             .get(key, cache)
-            .map_err(|why| self.tables.run_failed(why))?;
+            .map_err(|error| self.tables.run_failed(error))?;
         let state = packed
             .map(|packed| State::from_packed(packed).ok_or(packed))
             .transpose();
         state.map_err(|packed| self.tables.corrupt(&format!("the record {packed:02x?}")))
     }
 
-    /// A panic elsewhere leaves the lease table whole enough: at worst a lease is noted that
-    /// nobody holds, and its URL waits for the next start.
+    /// Locks the lease table. A panic in another thread can't corrupt it: in the worst case a lease
+    /// is recorded that nobody holds, and its URL waits for the next start.
     fn leases(&self) -> MutexGuard<'_, LeaseTable> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A state, with what is kept beside it.
-    fn tell(
+    /// Returns `state` with what the store has about the URL.
+    fn known_url(
         &self,
         from: &Snapshot,
         key: Fingerprint,
@@ -230,7 +227,8 @@ impl Frontier for FjallFrontier {
     }
 
     fn origins(&self) -> Vec<(Origin, u64)> {
-        // Sorted when the lease table is free again: a million take a moment.
+        // Sorted after the lease table is unlocked, because sorting a million origins takes a
+        // while.
         let mut origins = self.leases().origins();
         origins.sort_unstable();
         origins
@@ -241,7 +239,8 @@ impl Frontier for FjallFrontier {
     }
 
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, FrontierError> {
-        // It changes only after a commit, in one step: no panic leaves it torn.
+        // The writer's state changes only after a commit, in one step, so a panic leaves it
+        // consistent.
         self.sieve.make_room()?;
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Box::new(FjallTransaction::new(self, writer)))
@@ -250,13 +249,13 @@ impl Frontier for FjallFrontier {
     fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrl>, FrontierError> {
         let tables = &self.tables;
         let key = tables.key.fingerprint(url);
-        // No commit comes between the two.
+        // The view keeps commits out until the snapshot is taken.
         let view = self.sieve.view();
         let snapshot = tables.snapshot();
         let state = self.state(&view, key, &mut BlockCache::new(0))?;
         drop(view);
         state
-            .map(|state| self.tell(&snapshot, key, url, state))
+            .map(|state| self.known_url(&snapshot, key, url, state))
             .transpose()
     }
 
@@ -267,9 +266,9 @@ impl Frontier for FjallFrontier {
     ) -> Option<u64> {
         let urls = links.iter().map(|link| &link.url);
         let keys: Vec<_> = self.tables.key.fingerprints(urls).collect();
-        // A commit may hold it for as long as the disk takes.
+        // A commit may hold the view for as long as the disk takes.
         let view = self.sieve.view_at_once()?;
-        // It changes only under the lock that the view holds.
+        // The number changes only under the lock that the view holds.
         let number = self.number.load(Ordering::Acquire);
         let mut keys = keys.into_iter();
         links.retain(|link| {
@@ -280,7 +279,7 @@ impl Frontier for FjallFrontier {
             if matches!(state, CurrentState::Settled) {
                 settled(&link.url);
             }
-            // Of one that is leased nothing changes either.
+            // For a leased URL nothing would change either.
             meet(state, link) != AdmitAction::Stay
         });
         Some(number)
@@ -292,8 +291,10 @@ impl Frontier for FjallFrontier {
 
     fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError> {
         let tables = &self.tables;
-        let kept = tables.kept(&tables.snapshot(), tables.key.fingerprint(url))?;
-        Ok(kept.filter(|kept| kept.url == *url).map(|kept| kept.visit))
+        let visit = tables.stored_visit(&tables.snapshot(), tables.key.fingerprint(url))?;
+        Ok(visit
+            .filter(|visit| visit.url == *url)
+            .map(|visit| visit.visit))
     }
 
     fn next_due(&self, after: u32) -> Result<Option<u32>, FrontierError> {

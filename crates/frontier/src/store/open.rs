@@ -1,4 +1,4 @@
-//! Opening: the lock, the layout, and beginning anew.
+//! Opening: the lock, the layout, and the creation of a new frontier.
 //!
 //! ```text
 //! DIR/lock           held by the process that has the frontier open
@@ -31,7 +31,7 @@ use crate::sieve::{BlockCache, Disk, Record, RunError, RunManifest, Sieve, Sieve
 /// The layout that this program writes and reads.
 const LAYOUT: u32 = 3;
 
-/// The entries of a queue that are read where it was not leased from lately.
+/// The number of queue entries in the first read of a queue that was not leased from recently.
 const LEAST_READ: usize = 2;
 
 const LOCK: &str = "lock";
@@ -39,18 +39,17 @@ const STORE: &str = "store";
 const STORE_NEW: &str = "store.new";
 const KNOWN: &str = "known";
 
-/// The store keeps its journal until the tables hold what is in it; this bounds what is
-/// read again on opening. It is the least that the store takes.
+/// The store keeps its journal until the tables contain everything in it, so this bounds what is
+/// read again on opening. It is the minimum that the store accepts.
 const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 
-/// One thread. Of several the first only flushes, and while another compacts it spins: it puts
-/// each request to compact back into the queue that it takes it from.
+/// One thread. With more, the first only flushes, and spins while another compacts, because it puts
+/// each compaction request back into the queue that it takes it from.
 const WORKERS: usize = 1;
 
-/// Each table, and how much it gathers in memory before it writes a sorted run: more
-/// where more is written, and at random keys. All of them full are 36 MiB, and twice
-/// that while runs are on their way to disk; the store makes a commit wait where four
-/// runs of a table are.
+/// Each table, and how much it collects in memory before it writes a sorted run: more for tables
+/// with more writes at random keys. All of them full are 36 MiB, and twice that while runs are
+/// being written. The store blocks a commit while four runs of a table are pending.
 pub(super) const TABLES: [(&str, u64); 10] = [
     ("meta", 2 << 20),
     ("origins", 4 << 20),
@@ -64,7 +63,7 @@ pub(super) const TABLES: [(&str, u64); 10] = [
     ("due", 2 << 20),
 ];
 
-/// The sieve's share of the memory for blocks is one in so many.
+/// The sieve gets one part in this many of the memory for blocks.
 const SIEVE_SHARE: u64 = 4;
 
 pub(super) fn open(
@@ -86,7 +85,7 @@ pub(super) fn open(
     guarded(dir, || {
         let store = dir.join(STORE);
         if !is_new {
-            // It reads the whole journal, for which the store has made 64 MiB of room.
+            // This reads the whole journal, which the store preallocates at 64 MiB.
             cut_torn_commit(&store).map_err(|why| match why {
                 JournalError::Io(path, source) => OpenError::Io { path, source },
                 JournalError::Damaged(what) => corrupt(dir, what),
@@ -97,7 +96,7 @@ pub(super) fn open(
     })
 }
 
-/// Opens the store alone: what is known of URLs is not looked at.
+/// Opens the store alone, without the sieve's runs.
 pub(super) fn open_resting(
     dir: &Path,
     options: &Options,
@@ -119,7 +118,7 @@ pub(super) fn open_resting(
     })
 }
 
-/// Refuses a directory that holds something and no store, and changes nothing in it.
+/// Refuses a non-empty directory without a store, and changes nothing in it.
 fn refuse_foreign(dir: &Path) -> Result<(), OpenError> {
     let io = |source| OpenError::Io {
         path: dir.to_owned(),
@@ -131,7 +130,7 @@ fn refuse_foreign(dir: &Path) -> Result<(), OpenError> {
     for entry in fs::read_dir(dir).map_err(io)? {
         let name = entry.map_err(io)?.file_name();
         if name == KNOWN {
-            // It is made after the store.
+            // This folder is created after the store.
             return Err(corrupt(dir, format!("`{STORE}` is missing")));
         }
         if name != LOCK && name != STORE_NEW {
@@ -163,7 +162,7 @@ fn take_lock(dir: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// Makes a store beside its place and renames it when it is whole and on disk.
+/// Creates a store next to its final place, and renames it when it is complete and on disk.
 fn begin(dir: &Path, options: &Options, disk: &dyn Disk) -> Result<(), OpenError> {
     let new = dir.join(STORE_NEW);
     let io = |source| OpenError::Io {
@@ -195,18 +194,18 @@ fn begin(dir: &Path, options: &Options, disk: &dyn Disk) -> Result<(), OpenError
         batch.commit().map_err(store)?;
         db.persist(PersistMode::SyncAll).map_err(store)
     })?;
-    // The store syncs its files, and not the names of all its folders.
+    // The store syncs its files, but not the names in all its folders.
     sync_folders(&new, disk).map_err(io)?;
     fs::rename(&new, dir.join(STORE)).map_err(io)?;
-    // The rename itself must outlive a power cut, or a later commit would be lost with it,
-    // and so must the directory.
+    // The rename must also survive a power cut, and so must the directory; otherwise later commits
+    // would be lost with it.
     let above = dir.parent().filter(|above| !above.as_os_str().is_empty());
     disk.sync_dir(dir)
         .and_then(|()| disk.sync_dir(above.unwrap_or(Path::new("."))))
         .map_err(io)
 }
 
-/// Brings the names in a folder and in all folders below it to disk.
+/// Syncs the names in a folder and in all folders below it.
 pub(super) fn sync_folders(folder: &Path, disk: &dyn Disk) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -220,15 +219,15 @@ pub(super) fn sync_folders(folder: &Path, disk: &dyn Disk) -> io::Result<()> {
 pub(super) fn table_options(name: &str, memory: u64) -> KeyspaceCreateOptions {
     let options = KeyspaceCreateOptions::default().max_memtable_size(memory);
     match name {
-        // What is looked up is mostly there: the last level needs no filter.
+        // Most look-ups hit, so the last level needs no filter.
         "meta" | "deferred" | "notes" | "queue" => options.expect_point_read_hits(true),
         _ => options,
     }
 }
 
 pub(super) fn database(dir: &Path, store: &Path, options: &Options) -> Result<Database, OpenError> {
-    // The store's own default hands a commit to the system and no further; each commit
-    // of ours asks for what the options say.
+    // The store's default only hands a commit to the system; each commit of ours sets the
+    // durability from the options.
     Database::builder(store)
         .cache_size(options.cache_bytes - options.cache_bytes / SIEVE_SHARE)
         .max_journaling_size(MAX_JOURNAL_BYTES)
@@ -237,7 +236,7 @@ pub(super) fn database(dir: &Path, store: &Path, options: &Options) -> Result<Da
         .map_err(|why| store_error(dir, why))
 }
 
-/// The counters of the last commit, of which nothing is missing.
+/// Returns the counters of the last commit, after checking that no part of a commit is missing.
 fn whole_sequence(tables: &Tables) -> Result<Sequence, OpenError> {
     let key = meta_keys::SEQUENCE;
     let sequence = meta_value(tables, key, "the counters", Sequence::decode)?;
@@ -286,11 +285,11 @@ fn load(
 
 /// Refuses a store whose tables hold parts of a commit that its journal has lost.
 ///
-/// A table is written to disk only after the commits in it were synced to the journal, and
-/// each commit but the removals from `fresh` writes `meta` too.
+/// A table is written to disk only after its commits were synced to the journal, and each commit
+/// except the removals from `fresh` also writes `meta`.
 fn refuse_half_commit(tables: &Tables, sequence: &Sequence) -> Result<(), OpenError> {
     let newest = tables.meta.tree.get_highest_seqno();
-    let others = [
+    let tables_with_meta = [
         &tables.origins,
         &tables.queue,
         &tables.notes,
@@ -300,7 +299,7 @@ fn refuse_half_commit(tables: &Tables, sequence: &Sequence) -> Result<(), OpenEr
         &tables.visits,
         &tables.due,
     ];
-    let written = others.map(|table| table.tree.get_highest_persisted_seqno());
+    let written = tables_with_meta.map(|table| table.tree.get_highest_persisted_seqno());
     let last = tables.fresh.last_key_value().map(fjall::Guard::key);
     let last = last.transpose();
     let last = last.map_err(|why| store_error(&tables.dir, why))?;
@@ -326,7 +325,7 @@ fn meta_value<T>(
     value.ok_or_else(|| corrupt(&tables.dir, what.into()))
 }
 
-/// Opens the runs, and takes up the records of commits that no run holds.
+/// Opens the runs, and adds the records of commits that no run contains.
 fn load_sieve(
     tables: &Arc<Tables>,
     options: &Options,
@@ -358,8 +357,8 @@ fn load_sieve(
 }
 
 fn open_tables(dir: &Path, db: Database, persist: PersistMode) -> Result<Tables, OpenError> {
-    let found = db.list_keyspace_names();
-    let missing = |name: &str| found.iter().all(|found| &**found != name);
+    let names = db.list_keyspace_names();
+    let missing = |name: &str| names.iter().all(|table| &**table != name);
     if missing("meta") {
         return Err(foreign(dir, "a store of something else"));
     }
@@ -367,7 +366,7 @@ fn open_tables(dir: &Path, db: Database, persist: PersistMode) -> Result<Tables,
         if missing(name) {
             return Err(corrupt(dir, format!("table {name} is missing")));
         }
-        // The options are those it was made with.
+        // The options of the table's creation apply.
         let table = db.keyspace(name, KeyspaceCreateOptions::default);
         table.map_err(|why| store_error(dir, why))
     };
@@ -396,24 +395,24 @@ fn open_tables(dir: &Path, db: Database, persist: PersistMode) -> Result<Tables,
 }
 
 fn check_layout(dir: &Path, meta: &Keyspace) -> Result<(), OpenError> {
-    let found = meta
+    let layout = meta
         .get(meta_keys::LAYOUT)
         .map_err(|why| store_error(dir, why))?;
-    let Some(found) = found else {
+    let Some(layout) = layout else {
         return Err(foreign(dir, "a store of something else"));
     };
-    match found.as_ref().try_into().map(u32::from_be_bytes) {
+    match layout.as_ref().try_into().map(u32::from_be_bytes) {
         Ok(LAYOUT) => Ok(()),
-        Ok(found) => Err(OpenError::Version {
+        Ok(layout) => Err(OpenError::Version {
             path: dir.to_owned(),
-            found,
+            found: layout,
             known: LAYOUT,
         }),
         Err(_) => Err(corrupt(dir, "the number of its layout".into())),
     }
 }
 
-/// The origins with queued URLs; they must add up to what the counters say.
+/// Loads the origins with queued URLs, and checks that they add up to the counters.
 fn load_origin_queues(
     tables: &Tables,
     sequence: &Sequence,
@@ -436,21 +435,21 @@ fn load_origin_queues(
     }
     if pending != sequence.totals.pending {
         let counted = sequence.totals.pending;
-        let what = format!("its queues hold {pending} URLs where {counted} were counted");
-        return Err(corrupt(dir, what));
+        let message = format!("its queues hold {pending} URLs where {counted} were counted");
+        return Err(corrupt(dir, message));
     }
     Ok(lines)
 }
 
-/// The store asserts some of what it reads; damage that it panics on is damage still.
+/// Runs `open` and reports a panic as damage: the store asserts some of what it reads.
 pub(super) fn guarded<T>(
     dir: &Path,
     open: impl FnOnce() -> Result<T, OpenError>,
 ) -> Result<T, OpenError> {
     catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(|panic| {
-        let said = panic.downcast_ref::<String>().cloned();
-        let said = said.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
-        Err(corrupt(dir, said.unwrap_or_default()))
+        let message = panic.downcast_ref::<String>().cloned();
+        let message = message.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+        Err(corrupt(dir, message.unwrap_or_default()))
     })
 }
 
@@ -469,7 +468,8 @@ pub(super) fn store_error(dir: &Path, why: fjall::Error) -> OpenError {
     }
 }
 
-/// A store's file that is missing or ends too soon was cut; the rest is the disk's matter.
+/// Converts an I/O error. A store file that is missing or too short was cut; anything else is the
+/// disk's fault.
 fn io_error(dir: &Path, source: io::Error) -> OpenError {
     match source.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::NotFound | io::ErrorKind::InvalidData => {

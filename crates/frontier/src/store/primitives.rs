@@ -1,7 +1,7 @@
-//! The parts of records as bytes: numbers, texts, places, exclusions.
+//! The building blocks of records: numbers, texts, places, exclusions.
 //!
-//! Numbers inside values are LEB128; in keys they are big-endian, so that keys sort as
-//! numbers do. Every reader gives none for bytes that no writer wrote.
+//! Numbers are LEB128 in values and big-endian in keys, so that keys sort like the numbers. Every
+//! reader returns `None` for bytes that no writer produces.
 
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -13,9 +13,9 @@ const RETRIED: u8 = 1;
 const SEED: u8 = 2;
 const SITEMAP: u8 = 4;
 const VIA: u8 = 8;
-/// `via` is of the same origin and stands as path and query only.
+/// `via` has the same origin, so only its path and query are stored.
 const VIA_NEAR: u8 = 16;
-/// The visit that is kept counts: its URL is settled until it is due.
+/// The stored visit is valid: its URL is settled until the visit is due.
 pub(super) const VISIT_DUE: u8 = 32;
 const RESOURCE: u8 = 64;
 
@@ -32,15 +32,15 @@ pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// All of a place but `seq`.
+/// Appends a place without `seq`.
 pub(super) fn put_place(out: &mut Vec<u8>, place: &QueuePlace, mut flags: u8) {
-    for (flag, set) in [
+    for (flag, is_set) in [
         (RETRIED, place.retried),
         (SEED, place.is_seed),
         (SITEMAP, place.kind == UrlKind::Sitemap),
         (RESOURCE, place.kind == UrlKind::Resource),
     ] {
-        flags |= if set { flag } else { 0 };
+        flags |= if is_set { flag } else { 0 };
     }
     out.extend([flags, place.priority, place.redirects]);
     put_number(out, place.depth.into());
@@ -74,17 +74,17 @@ pub(super) fn put_via(out: &mut Vec<u8>, url: &CanonicalUrl, via: Option<&Canoni
     }
 }
 
-/// Scheme, host and port as they stand in the URL.
+/// Returns scheme, host and port as written in the URL.
 pub(super) fn before_path(url: &CanonicalUrl) -> &str {
     let text = url.as_str();
     &text[..text.len() - url.path_and_query().len()]
 }
 
-/// The URL with this path at the origin of another. The parts before the path are taken over, as
-/// to parse them is most of the work.
+/// Returns the URL with this path at the origin of `other`. Copies the parts before the path,
+/// because parsing them is most of the work.
 pub(super) fn near_url(other: &CanonicalUrl, path: &str) -> Option<CanonicalUrl> {
     let url = match path.as_bytes() {
-        // By itself it would name a host.
+        // Alone, such a path would name a host.
         [b'/', b'/' | b'\\', ..] => canonicalize(None, &format!("{}{path}", before_path(other))),
         [b'/', ..] => canonicalize(Some(other), path),
         _ => return None,
@@ -92,7 +92,7 @@ pub(super) fn near_url(other: &CanonicalUrl, path: &str) -> Option<CanonicalUrl>
     url.ok()
 }
 
-/// The bytes of a value that are still to be read.
+/// The unread bytes of a value.
 pub(super) struct ByteReader<'a>(pub(super) &'a [u8]);
 
 impl<'a> ByteReader<'a> {
@@ -131,7 +131,7 @@ impl<'a> ByteReader<'a> {
         std::str::from_utf8(self.bytes(length)?).ok()
     }
 
-    /// All of a place but `seq`, and the flags beside it.
+    /// Reads a place without `seq`, and the flags stored with it.
     pub(super) fn place(&mut self) -> Option<(u8, QueuePlace)> {
         let flags = self.byte()?;
         let kind = match (flags & SITEMAP != 0, flags & RESOURCE != 0) {
@@ -174,7 +174,7 @@ impl<'a> ByteReader<'a> {
         Some(Some(via))
     }
 
-    /// `value`, if there is nothing left.
+    /// Returns `value` if no bytes are left.
     pub(super) fn end<T>(self, value: T) -> Option<T> {
         self.0.is_empty().then_some(value)
     }

@@ -1,10 +1,10 @@
-//! Queue entries that stand in one row: URLs that were admitted together at one origin,
-//! of one priority and depth. Mostly they are links of one page, so what they share is
-//! written once, and a page costs one row where each link would cost one.
+//! Queue entries that share one row: URLs of one origin, priority and depth that were admitted
+//! together. Mostly they are links of one page, so what they share is written once, and a page
+//! costs one row instead of one per link.
 //!
-//! An entry's sequence number is its block's number and its place in the block, so the
-//! row is found from the entry's rank alone. An entry that goes leaves a gap; the last
-//! one takes the row with it.
+//! An entry's sequence number consists of its block's number and its place in the block, so the row
+//! can be found from the entry's rank alone. A removed entry leaves a gap, and the last removal
+//! deletes the row.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -14,23 +14,23 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use super::primitives::{ByteReader, before_path, near_url, put_number, put_place, put_text};
 use crate::admit_rule::{Queued, Rank};
 
-/// The low bits of a sequence number, which are the place in the block.
+/// The low bits of a sequence number: the place in the block.
 const PLACE_BITS: u32 = 6;
-/// Entries in a block, at most.
+/// Maximum number of entries in a block.
 pub(super) const MAX_BLOCK_ENTRIES: usize = 1 << PLACE_BITS;
-/// A block takes no entry more once it has so many bytes.
+/// A block of at least this many bytes takes no more entries.
 const FULL_BYTES: usize = 4096;
 
-/// The numbers of blocks go no further, so that a sequence number has 40 bits.
+/// The upper bound of block numbers, so that a sequence number has 40 bits.
 pub(super) const MAX_BLOCK: u64 = 1 << (40 - PLACE_BITS);
 
-/// The rank under which the row of a block stands, given one of its entries'.
+/// Returns the rank that keys the row of the block with the entry at `rank`.
 pub(super) fn row_of(rank: Rank) -> Rank {
     let seq = rank.seq >> PLACE_BITS << PLACE_BITS;
     Rank { seq, ..rank }
 }
 
-/// The sequence number of an entry.
+/// Returns the sequence number of an entry.
 pub(super) fn seq_of(block: u64, place: usize) -> u64 {
     block << PLACE_BITS | place as u64
 }
@@ -39,16 +39,16 @@ fn place_of(seq: u64) -> u8 {
     (seq & (MAX_BLOCK_ENTRIES as u64 - 1)) as u8
 }
 
-/// A block as its bytes have it; its URLs are parsed only when asked for.
+/// A parsed block. Its URLs are parsed on demand.
 #[derive(Debug, Default)]
 pub(super) struct Block<'a> {
-    /// The pages that name the entries: whole, or from the path on where the origin is
-    /// the queue's.
+    /// The pages that the entries were found on: whole URLs, or path and query at the queue's own
+    /// origin.
     vias: Vec<Cow<'a, str>>,
-    /// In the order of their places.
+    /// Sorted by place.
     entries: Vec<(u8, Cow<'a, [u8]>)>,
     bytes: usize,
-    /// The page that was parsed last, by its number: neighbours often share it.
+    /// The last parsed via, by its number: neighbours often share it.
     last_via: RefCell<Option<(u8, CanonicalUrl)>>,
 }
 
@@ -62,14 +62,14 @@ impl<'a> Block<'a> {
         for _ in 0..from.byte()? {
             block.vias.push(Cow::Borrowed(from.text()?));
         }
-        let mut behind = 0;
+        let mut next_place = 0;
         while !from.0.is_empty() {
             let place = from.byte()?;
             let length = from.number()?.try_into().ok()?;
-            if place < behind || usize::from(place) >= MAX_BLOCK_ENTRIES {
+            if place < next_place || usize::from(place) >= MAX_BLOCK_ENTRIES {
                 return None;
             }
-            behind = place + 1;
+            next_place = place + 1;
             block
                 .entries
                 .push((place, Cow::Borrowed(from.bytes(length)?)));
@@ -99,7 +99,7 @@ impl<'a> Block<'a> {
         self.entries.len() >= MAX_BLOCK_ENTRIES || self.bytes >= FULL_BYTES
     }
 
-    /// Takes an entry in; one that stood at its place is replaced.
+    /// Adds an entry. Replaces the entry at the same place, if there is one.
     pub(super) fn put(&mut self, queued: &Queued) {
         let via = self.via_number(&queued.url, queued.via.as_ref());
         let mut entry = Vec::with_capacity(64);
@@ -115,14 +115,14 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Returns whether it was there.
+    /// Removes an entry, and returns whether it existed.
     pub(super) fn remove(&mut self, rank: Rank) -> bool {
         let place = place_of(rank.seq);
         let at = self.entries.binary_search_by_key(&place, |entry| entry.0);
         at.map(|at| self.entries.remove(at)).is_ok()
     }
 
-    /// The number that stands for a page that names an entry; 0 for none.
+    /// Returns the number of a via in this block; 0 for none.
     fn via_number(&mut self, url: &CanonicalUrl, via: Option<&CanonicalUrl>) -> u8 {
         let Some(via) = via else {
             return 0;
@@ -131,7 +131,7 @@ impl<'a> Block<'a> {
             true => via.path_and_query(),
             false => via.as_str(),
         };
-        if let Some(at) = self.vias.iter().position(|known| *known == text) {
+        if let Some(at) = self.vias.iter().position(|stored| *stored == text) {
             return at as u8 + 1;
         }
         if self.vias.len() > MAX_BLOCK_ENTRIES {
@@ -142,29 +142,30 @@ impl<'a> Block<'a> {
         self.vias.len() as u8
     }
 
-    /// Entries that go leave their vias; at most one for each entry is in use.
+    /// Drops vias that no entry uses. Removed entries leave theirs behind; at most one per entry is
+    /// in use.
     fn forget_unused_vias(&mut self) {
         *self.last_via.get_mut() = None;
-        let mut kept = Vec::with_capacity(MAX_BLOCK_ENTRIES);
+        let mut used = Vec::with_capacity(MAX_BLOCK_ENTRIES);
         for (_, entry) in &mut self.entries {
             let Some(number) = entry.to_mut().first_mut().filter(|number| **number > 0) else {
                 continue;
             };
-            let known = kept.iter().position(|old| *old == *number);
-            let at = known.unwrap_or_else(|| {
-                kept.push(*number);
-                kept.len() - 1
+            let index = used.iter().position(|old| *old == *number);
+            let at = index.unwrap_or_else(|| {
+                used.push(*number);
+                used.len() - 1
             });
             *number = at as u8 + 1;
         }
-        let vias = kept
+        let vias = used
             .iter()
             .filter_map(|old| self.vias.get(usize::from(*old) - 1));
         self.vias = vias.cloned().collect();
     }
 
-    /// All entries in their order; `root` is a URL of the queue's origin, and `row` the rank under
-    /// which the block stands.
+    /// Returns all entries in order. `root` is a URL of the queue's origin, and `row` the rank that
+    /// keys the block.
     pub(super) fn entries<'b>(
         &'b self,
         root: &'b CanonicalUrl,
@@ -181,7 +182,7 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// The entry of that rank, if it is there and can be read.
+    /// Returns the entry at `rank`, if it exists and can be read.
     pub(super) fn entry(&self, root: &CanonicalUrl, rank: Rank) -> Option<Queued> {
         let mut entries = self.entries(root, row_of(rank));
         entries.find(|entry| entry.rank == rank)?.read()
@@ -197,7 +198,7 @@ pub(super) struct Entry<'b> {
 }
 
 impl Entry<'_> {
-    /// None where the bytes say something else than the rank and the origin do.
+    /// Returns `None` if the bytes contradict the rank or the origin.
     pub(super) fn read(&self) -> Option<Queued> {
         let mut from = ByteReader(self.bytes);
         let via = match from.byte()? {
@@ -214,14 +215,14 @@ impl Entry<'_> {
             url,
             via,
         };
-        let agrees = place.rank() == self.rank && queued.url.origin() == self.root.origin();
-        agrees.then_some(queued)
+        let is_consistent = place.rank() == self.rank && queued.url.origin() == self.root.origin();
+        is_consistent.then_some(queued)
     }
 
     fn via(&self, number: u8) -> Option<CanonicalUrl> {
         let mut last = self.block.last_via.borrow_mut();
-        if let Some((of_last, via)) = &*last
-            && *of_last == number
+        if let Some((last_number, via)) = &*last
+            && *last_number == number
         {
             return Some(via.clone());
         }
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_path_that_looks_like_a_host_stays_a_path() {
+    fn a_path_that_looks_like_a_host_stays_a_path() {
         let paths = ["//b.example/x", "/a//b.example", "//"];
         let all: Vec<_> = (0..3)
             .map(|n| {
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_vias_of_entries_that_went_are_forgotten() {
+    fn vias_of_removed_entries_are_forgotten() {
         let mut block = Block::default();
         let via = |n: usize| format!("http://a.example/via/{n}");
         for n in 0..1000 {
@@ -350,20 +351,20 @@ mod tests {
                 .entries(&root, row())
                 .all(|entry| entry.read().is_none())
         );
-        let other = canonicalize(None, "http://b.example/").unwrap();
+        let other_origin = canonicalize(None, "http://b.example/").unwrap();
         let retried = QueuePlace {
             retried: true,
             ..queued("/a", None, 5, false).place
         };
         assert!(block.entry(&root, retried.rank()).is_some());
         assert!(
-            block.entry(&other, retried.rank()).is_some(),
+            block.entry(&other_origin, retried.rank()).is_some(),
             "the origin is the key's"
         );
     }
 
     #[test]
-    fn ours_links_of_one_page_share_their_via() {
+    fn links_of_one_page_share_their_via() {
         let mut block = Block::default();
         for place in 0..20 {
             let path = format!("/articles/{place:05}/title");
@@ -379,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_places_that_no_writer_wrote_are_damage() {
+    fn places_that_no_writer_writes_are_damage() {
         for (places, is_read) in [
             (&[0, 1, 63][..], true),
             (&[5, 5], false),
@@ -395,14 +396,14 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_block_is_full_by_entries_and_by_bytes() {
+    fn a_block_is_full_by_entries_and_by_bytes() {
         let mut block = Block::default();
         for place in 0..MAX_BLOCK_ENTRIES {
             assert!(!block.is_full(), "{place}");
             block.put(&queued("/", None, place, false));
         }
         assert!(block.is_full());
-        // An entry has nine bytes beside its path, with those that stand before it in a row.
+        // An entry has nine bytes besides its path, including those before it in the row.
         for (path, via, is_full) in [
             (FULL_BYTES - 9, None, true),
             (FULL_BYTES - 10, None, false),

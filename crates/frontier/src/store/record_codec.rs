@@ -1,5 +1,5 @@
-//! Records as bytes. Every decoder gives none for bytes that no encoder wrote, and
-//! reads to the end.
+//! Encodes and decodes records. Every decoder reads to the end, and returns `None` for bytes that
+//! no encoder produces.
 
 use crawl_weburl::canonicalize;
 
@@ -11,7 +11,7 @@ use crate::exclusion::Exclusion;
 use crate::lease_table::Totals;
 use crate::sieve::{PackedState, RunEntry, RunManifest, STATE_BYTES};
 
-/// The state of a URL in the sieve. Texts are kept elsewhere, under a number.
+/// The state of a URL in the sieve. Texts are stored in the `notes` table, under a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Pending(QueuePlace),
@@ -28,10 +28,10 @@ pub(super) enum Note {
     Exclusion(Exclusion),
 }
 
-/// Counters that go on over a death.
+/// Counters that continue after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sequence {
-    /// The last of each that was given out.
+    /// The last number of each kind that was assigned.
     pub(super) commit: u64,
     pub(super) block: u64,
     pub(super) origin: u64,
@@ -40,11 +40,11 @@ pub(super) struct Sequence {
 }
 
 impl Totals {
-    pub(super) fn enter(&mut self, state: &State) {
+    pub(super) fn increment(&mut self, state: &State) {
         *self.of(state) += 1;
     }
 
-    pub(super) fn leave(&mut self, state: &State) {
+    pub(super) fn decrement(&mut self, state: &State) {
         let count = self.of(state);
         *count = count.saturating_sub(1);
     }
@@ -60,15 +60,15 @@ impl Totals {
     }
 }
 
-/// Sequence numbers have 40 bits.
+/// The length of an encoded rank. Sequence numbers have 40 bits.
 pub(super) const RANK_BYTES: usize = 11;
 
-/// No crawl counts as far; whoever reads such a number reads damage. Below it, sums and
-/// steps can't overflow.
+/// No crawl reaches this number, so a larger one is read as damage. Below it, sums and increments
+/// can't overflow.
 const IMPLAUSIBLE: u64 = 1 << 56;
-/// The largest values that a packed state has room for.
+/// The upper bound of note numbers, from the room in a packed state.
 const MAX_NOTE: u64 = 1 << 40;
-/// The largest values that a queue's key has room for.
+/// The upper bound of origin numbers, from the room in a queue's key.
 const MAX_ORIGIN: u64 = 1 << 40;
 
 const RETRIED: u8 = 8;
@@ -77,7 +77,8 @@ const SITEMAP: u8 = 32;
 const RESOURCE: u8 = 64;
 
 impl State {
-    /// The state that an admission meets; that a pending URL may be leased is not known here.
+    /// Returns the state that an admission finds. The caller has to check whether a pending URL is
+    /// leased.
     pub(super) fn current(self) -> CurrentState {
         match self {
             State::Pending(place) => CurrentState::Pending(place),
@@ -88,7 +89,7 @@ impl State {
         }
     }
 
-    /// Kind and flags, two bytes that the kind gives a meaning, the depth, and a number
+    /// Packs the state: kind and flags, two bytes that depend on the kind, the depth, and a number
     /// of 40 bits.
     pub(super) fn packed(self) -> PackedState {
         let (head, depth, number) = match self {
@@ -287,14 +288,14 @@ impl Sequence {
             totals.failed,
         ];
         let numbers = [sequence.commit, totals.excluded];
-        let plausible = counts
+        let is_plausible = counts
             .iter()
             .chain(&numbers)
             .all(|number| *number < IMPLAUSIBLE)
             && sequence.block < MAX_BLOCK
             && sequence.origin < MAX_ORIGIN
             && sequence.note < MAX_NOTE;
-        from.end(sequence).filter(|_| plausible)
+        from.end(sequence).filter(|_| is_plausible)
     }
 }
 
@@ -329,8 +330,8 @@ impl RunManifest {
     }
 }
 
-/// As the `origins` table holds it: an origin's own number, how many URLs it has queued,
-/// and its text.
+/// Encodes a row of the `origins` table: the origin's number, the number of its queued URLs, and
+/// its text.
 pub(super) fn encode_origin(id: u64, queued: u64, origin: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(8 + origin.len());
     put_number(&mut out, id);
@@ -339,13 +340,13 @@ pub(super) fn encode_origin(id: u64, queued: u64, origin: &str) -> Vec<u8> {
     out
 }
 
-/// Reads the bytes that [`encode_origin`] wrote.
+/// Decodes the bytes written by [`encode_origin`].
 pub(super) fn decode_origin(bytes: &[u8]) -> Option<(u64, u64, &str)> {
     let mut from = ByteReader(bytes);
     let (id, queued) = (from.number()?, from.number()?);
-    let plausible = id < MAX_ORIGIN && queued < IMPLAUSIBLE;
+    let is_plausible = id < MAX_ORIGIN && queued < IMPLAUSIBLE;
     let origin = std::str::from_utf8(from.0).ok()?;
-    plausible.then_some((id, queued, origin))
+    is_plausible.then_some((id, queued, origin))
 }
 
 #[cfg(test)]
@@ -401,19 +402,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn states_lead_back(state in state()) {
+        fn states_round_trip(state in state()) {
             prop_assert_eq!(State::from_packed(state.packed()), Some(state));
         }
 
         #[test]
-        fn notes_lead_back(why: String, exclusion in exclusion()) {
+        fn notes_round_trip(why: String, exclusion in exclusion()) {
             for note in [Note::Why(why), Note::Exclusion(exclusion)] {
                 prop_assert_eq!(Note::decode(&note.encode()), Some(note));
             }
         }
 
         #[test]
-        fn manifests_lead_back(commit: u64, next_run: u64, runs: Vec<(u64, u64)>) {
+        fn manifests_round_trip(commit: u64, next_run: u64, runs: Vec<(u64, u64)>) {
             let run = |(records, checksum)| RunEntry {
                 id: checksum / 2,
                 records: records % IMPLAUSIBLE,
@@ -425,13 +426,13 @@ mod tests {
         }
 
         #[test]
-        fn deferred_lead_back(url in url(), via in prop::option::of(url()), depth: u32, redirects: u8, exclusion in exclusion()) {
+        fn deferred_round_trip(url in url(), via in prop::option::of(url()), depth: u32, redirects: u8, exclusion in exclusion()) {
             let deferred = Deferred { url, via, depth, redirects, exclusion };
             prop_assert_eq!(Deferred::decode(&deferred.encode()), Some(deferred));
         }
 
         #[test]
-        fn numbers_lead_back(
+        fn numbers_round_trip(
             commit in 0..IMPLAUSIBLE,
             block in 0..MAX_BLOCK,
             pending in 0..IMPLAUSIBLE,
@@ -463,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_number_at_its_bound_is_damage() {
+    fn a_number_at_its_bound_is_damage() {
         type Field = fn(&mut Sequence) -> &mut u64;
         let set: [(Field, u64); 9] = [
             (|read| &mut read.commit, IMPLAUSIBLE),
@@ -509,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_each_state_has_its_own_total() {
+    fn each_state_has_its_own_total() {
         let url = canonicalize(None, "http://a.example/").unwrap();
         let admission = Admission::link(url.clone(), 3, url);
         let states = [
@@ -528,9 +529,9 @@ mod tests {
         let mut totals = Totals::default();
         for (count, state) in (1..).zip(&states) {
             for _ in 0..=count {
-                totals.enter(state);
+                totals.increment(state);
             }
-            totals.leave(state);
+            totals.decrement(state);
         }
         let expected = Totals {
             pending: 1,
@@ -540,8 +541,8 @@ mod tests {
             excluded: 5,
         };
         assert_eq!(totals, expected);
-        totals.leave(&states[0]);
-        totals.leave(&states[0]);
+        totals.decrement(&states[0]);
+        totals.decrement(&states[0]);
         assert_eq!(totals.pending, 0);
     }
 }

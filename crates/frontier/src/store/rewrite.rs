@@ -1,8 +1,8 @@
-//! A frontier that nobody works with, and a copy of its store without some URLs and hosts.
+//! A frontier at rest, and copies of its store without some URLs and hosts.
 //!
-//! Rows that are removed from a store stay in its journal and its older files until they are
-//! compacted. So what must be gone is left out of a new store, which takes the place of the old one.
-//! The sieve's runs stay: they hold fingerprints, and no text.
+//! Rows removed from a store stay in its journal and its older files until compaction. So data that
+//! must be gone is left out of a new store, which then replaces the old one. The sieve's runs stay:
+//! they contain fingerprints, and no text.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -26,37 +26,37 @@ use crate::fingerprint::Fingerprint;
 use crate::sieve::{Record, SystemDisk};
 use crate::visit::StoredVisit;
 
-/// Rows that are written in one batch.
+/// The number of rows written in one batch.
 const MAX_BATCH_ROWS: usize = 1024;
 
-/// The entries that are left out of a copy of a store.
+/// Decides what is left out of a copy of a store.
 pub trait StoreRemoval {
-    /// Returns whether a URL is left out. One that waits is settled instead.
+    /// Whether a URL is left out. A pending or deferred one is settled instead.
     fn holds(&self, url: &CanonicalUrl) -> bool;
 
-    /// Returns whether what is kept of a host is left out.
+    /// Whether the stored state of a host is left out.
     fn holds_host(&self, host: &HostKey) -> bool;
 
-    /// Returns whether a text that says why a URL was excluded or failed names what is left out.
+    /// Whether a text about an excluded or failed URL names something that is left out.
     fn is_named_in(&self, text: &str) -> bool;
 
-    /// The caller's bytes under a name, as they are to be kept; none: not at all.
+    /// Returns the caller's bytes under a name as they are to be stored, or `None` to drop them.
     fn meta(&self, name: &str, bytes: Vec<u8>) -> Option<Vec<u8>>;
 
-    /// The caller's bytes of a visit, as they are to be kept.
+    /// Returns the caller's bytes of a visit as they are to be stored.
     fn visit(&self, bytes: Vec<u8>) -> Vec<u8>;
 }
 
-/// The URLs that a copy was made without.
+/// The URLs left out of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Those that waited, by origin.
+    /// The number of pending URLs, by origin.
     pub pending: BTreeMap<String, u64>,
-    /// Those that were deferred.
+    /// The number of deferred URLs.
     pub deferred: u64,
 }
 
-/// The frontier in a directory, while nobody works with it. It holds its lock.
+/// The frontier in a directory, while no crawl uses it. Holds the directory's lock.
 pub struct RestingFrontier {
     dir: PathBuf,
     options: Options,
@@ -66,11 +66,11 @@ pub struct RestingFrontier {
 }
 
 impl RestingFrontier {
-    /// Opens the frontier in `dir`. A torn end of its journal is cut off, as at any opening.
+    /// Opens the frontier in `dir`. Cuts off a torn end of its journal, as every opening does.
     ///
     /// # Errors
-    /// As [`FjallFrontier::open`](super::FjallFrontier::open); [`OpenError::Foreign`] where there
-    /// is none.
+    /// Same as [`FjallFrontier::open`](super::FjallFrontier::open); [`OpenError::Foreign`] if there
+    /// is no frontier.
     pub fn open(dir: &Path, options: &Options) -> Result<RestingFrontier, OpenError> {
         let (tables, sequence, lock) = open_resting(dir, options)?;
         Ok(RestingFrontier {
@@ -82,10 +82,10 @@ impl RestingFrontier {
         })
     }
 
-    /// The committed lengths in bytes, by file name.
+    /// Returns the committed lengths in bytes, by file name.
     ///
     /// # Errors
-    /// [`OpenError`] where the store fails.
+    /// [`OpenError`] if the store fails.
     pub fn marks(&self) -> Result<BTreeMap<String, u64>, OpenError> {
         let mut marks = BTreeMap::new();
         self.each(&self.tables.meta, |key, value| {
@@ -99,22 +99,23 @@ impl RestingFrontier {
         Ok(marks)
     }
 
-    /// The caller's bytes under a name.
+    /// Returns the caller's bytes under a name.
     ///
     /// # Errors
-    /// [`OpenError`] where the store fails.
+    /// [`OpenError`] if the store fails.
     pub fn meta(&self, name: &str) -> Result<Option<Vec<u8>>, OpenError> {
         let value = self.tables.meta.get(meta_keys::of(meta_keys::CALLER, name));
         let value = value.map_err(|why| store_error(&self.dir, why))?;
         Ok(value.map(|bytes| bytes.to_vec()))
     }
 
-    /// Makes a store in the folder `to` with all that this one has and `removal` does not leave
-    /// out, with `marks` as the committed lengths, and with the caller's bytes `more` by name. It is
-    /// on the disk then. `to` takes the place of the folder `store` while this lock is held.
+    /// Creates a store in the folder `to` with everything in this one that `removal` does not leave
+    /// out, with `marks` as the committed lengths, and with the caller's bytes `more` by name. The
+    /// new store is on disk when this returns. The caller then replaces the folder `store` with
+    /// `to` while this lock is held.
     ///
     /// # Errors
-    /// [`OpenError`] where a store fails.
+    /// [`OpenError`] if a store fails.
     pub fn copy_without(
         &self,
         to: &Path,
@@ -165,7 +166,7 @@ impl RestingFrontier {
     }
 }
 
-/// A store that is being made from another.
+/// A store that is being created from another.
 struct Copy<'f> {
     from: &'f RestingFrontier,
     removal: &'f dyn StoreRemoval,
@@ -174,7 +175,7 @@ struct Copy<'f> {
     batch: OwnedWriteBatch,
     rows: usize,
     sequence: Sequence,
-    /// URLs that waited, with their depths: they are settled.
+    /// Formerly pending or deferred URLs, which become settled, with their depths.
     forgotten: Vec<(Fingerprint, u32)>,
     left_out: LeftOut,
 }
@@ -216,37 +217,41 @@ impl<'f> Copy<'f> {
     fn flush(&mut self) -> Result<(), OpenError> {
         self.rows = 0;
         let mut batch = std::mem::replace(&mut self.batch, self.db.batch());
-        // Each commit writes `meta`: opening holds the other tables against it.
+        // Each commit writes `meta`, because opening compares the other tables with it.
         let sequence = self.sequence.encode();
         batch.insert(&self.tables["meta"], meta_keys::SEQUENCE, sequence);
         let committed = batch.commit();
         committed.map_err(|why| store_error(&self.from.dir, why))
     }
 
-    /// The origins, each with its queue.
+    /// Copies the origins, each with its queue.
     fn settled_origins(&mut self) -> Result<(), OpenError> {
         let from = self.from;
         from.each(&from.tables.origins, |key, value| {
             let record = decode_origin(value)
                 .and_then(|(id, queued, text)| Some((id, queued, Origin::parse(text).ok()?)));
             let (id, queued, origin) = record.ok_or_else(|| from.corrupt("an origin"))?;
-            let gone = self.queue(&origin, id)?;
-            let kept = queued.saturating_sub(gone);
+            let removed = self.queue(&origin, id)?;
+            let remaining = queued.saturating_sub(removed);
             if self.removal.holds_host(&origin.host_key()) {
                 return Ok(());
             }
-            if gone > 0 {
-                self.left_out.pending.insert(origin.to_string(), gone);
+            if removed > 0 {
+                self.left_out.pending.insert(origin.to_string(), removed);
             }
-            self.put("origins", key, &encode_origin(id, kept, origin.as_str()))
+            self.put(
+                "origins",
+                key,
+                &encode_origin(id, remaining, origin.as_str()),
+            )
         })
     }
 
-    /// The queue of an origin; the number of its URLs that are left out.
+    /// Copies the queue of an origin, and returns the number of URLs left out.
     fn queue(&mut self, origin: &Origin, id: u64) -> Result<u64, OpenError> {
         let (from, removal) = (self.from, self.removal);
         let damaged = || from.corrupt("queued URLs");
-        let mut gone = 0;
+        let mut removed = 0;
         let root = origin.url("/");
         let range = queue_start(id).to_vec()..queue_start(id + 1).to_vec();
         for row in from.tables.queue.range(range) {
@@ -256,25 +261,27 @@ impl<'f> Copy<'f> {
             let rank = key.get(queue_start(id).len()..).and_then(Rank::from_bytes);
             let rank = rank.ok_or_else(damaged)?;
             let block = Block::parse(&value).ok_or_else(damaged)?;
-            // Made anew, since a block may hold pages that name none of its entries any more.
-            let mut kept = Block::default();
+            // Rebuilt, because a block may contain vias that none of its entries uses any more.
+            let mut remaining = Block::default();
             for entry in block.entries(&root, rank) {
                 let mut queued = entry.read().ok_or_else(damaged)?;
                 if removal.holds(&queued.url) {
                     let fingerprint = from.tables.key.fingerprint(&queued.url);
                     self.forgotten.push((fingerprint, queued.place.depth));
-                    self.sequence.totals.leave(&State::Pending(queued.place));
-                    gone += 1;
+                    self.sequence
+                        .totals
+                        .decrement(&State::Pending(queued.place));
+                    removed += 1;
                     continue;
                 }
                 queued.via = queued.via.filter(|via| !removal.holds(via));
-                kept.put(&queued);
+                remaining.put(&queued);
             }
-            if !kept.is_empty() {
-                self.put("queue", &key, &kept.encode())?;
+            if !remaining.is_empty() {
+                self.put("queue", &key, &remaining.encode())?;
             }
         }
-        Ok(gone)
+        Ok(removed)
     }
 
     fn deferred(&mut self) -> Result<(), OpenError> {
@@ -285,7 +292,7 @@ impl<'f> Copy<'f> {
             if removal.holds(&deferred.url) {
                 let fingerprint = from.tables.key.fingerprint(&deferred.url);
                 self.forgotten.push((fingerprint, deferred.depth));
-                self.sequence.totals.leave(&State::Deferred {
+                self.sequence.totals.decrement(&State::Deferred {
                     depth: deferred.depth,
                     redirects: deferred.redirects,
                 });
@@ -293,12 +300,12 @@ impl<'f> Copy<'f> {
                 return Ok(());
             }
             deferred.via = deferred.via.filter(|via| !removal.holds(via));
-            deferred.exclusion = self.said(deferred.exclusion);
+            deferred.exclusion = self.without_names(deferred.exclusion);
             self.put("deferred", key, &deferred.encode())
         })
     }
 
-    fn said(&self, exclusion: Exclusion) -> Exclusion {
+    fn without_names(&self, exclusion: Exclusion) -> Exclusion {
         Exclusion {
             rule: exclusion
                 .rule
@@ -313,13 +320,13 @@ impl<'f> Copy<'f> {
             let note = match Note::decode(value).ok_or_else(|| from.corrupt("a note"))? {
                 Note::Why(why) if self.removal.is_named_in(&why) => Note::Why(String::new()),
                 Note::Why(why) => Note::Why(why),
-                Note::Exclusion(exclusion) => Note::Exclusion(self.said(exclusion)),
+                Note::Exclusion(exclusion) => Note::Exclusion(self.without_names(exclusion)),
             };
             self.put("notes", key, &note.encode())
         })
     }
 
-    /// The states of hosts, and copies of robots.txt.
+    /// Copies the states of hosts and the copies of robots.txt.
     fn hosts(&mut self) -> Result<(), OpenError> {
         let (from, removal) = (self.from, self.removal);
         let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
@@ -341,12 +348,12 @@ impl<'f> Copy<'f> {
 
     fn visits(&mut self) -> Result<(), OpenError> {
         let (from, removal) = (self.from, self.removal);
-        let mut gone = HashSet::new();
+        let mut removed = HashSet::new();
         from.each(&from.tables.visits, |key, value| {
             let visit = StoredVisit::decode(value);
             let mut visit = visit.ok_or_else(|| from.corrupt("what is kept of a visit"))?;
             if removal.holds(&visit.url) {
-                gone.insert(key.to_vec());
+                removed.insert(key.to_vec());
                 return Ok(());
             }
             visit.via = visit.via.filter(|via| !removal.holds(via));
@@ -355,19 +362,20 @@ impl<'f> Copy<'f> {
         })?;
         from.each(&from.tables.due, |key, value| {
             let row = DueRow::parse(key, value).ok_or_else(|| from.corrupt("a row of due"))?;
-            let is_gone = |url: &Fingerprint| gone.contains(&url.bytes()[..]);
+            let is_gone = |url: &Fingerprint| removed.contains(&url.bytes()[..]);
             if !row.urls.iter().any(is_gone) {
                 return self.put("due", key, value);
             }
-            let left: Vec<_> = row.urls.into_iter().filter(|url| !is_gone(url)).collect();
-            match left.is_empty() {
+            let remaining: Vec<_> = row.urls.into_iter().filter(|url| !is_gone(url)).collect();
+            match remaining.is_empty() {
                 true => Ok(()),
-                false => self.put("due", key, &due_value(&left)),
+                false => self.put("due", key, &due_value(&remaining)),
             }
         })
     }
 
-    /// The records that no run holds yet, and those of the URLs that are settled now.
+    /// Copies the records that no run contains yet, and adds those of the URLs that are settled
+    /// now.
     fn fresh(&mut self) -> Result<(), OpenError> {
         let from = self.from;
         from.each(&from.tables.fresh, |key, value| {
@@ -387,7 +395,7 @@ impl<'f> Copy<'f> {
                     depth: *depth,
                     note: number,
                 };
-                self.sequence.totals.enter(&state);
+                self.sequence.totals.increment(&state);
                 let record = Record {
                     key: *key,
                     state: state.packed(),

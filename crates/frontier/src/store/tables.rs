@@ -1,19 +1,19 @@
-//! The tables of the store and how they are read.
+//! The tables of the store, and how they are read.
 //!
 //! | table | key | value |
 //! |---|---|---|
-//! | `meta` | name | layout, fingerprint key, counters, runs, file lengths, the caller's own |
+//! | `meta` | name | layout, fingerprint key, counters, runs, file lengths, the caller's values |
 //! | `origins` | hash of the origin | its number, URLs queued, its text |
-//! | `fresh` | number of a commit | its records for the sieve, until a run holds them |
+//! | `fresh` | commit number | records for the sieve, until a run contains them |
 //! | `queue` | origin number, round, priority, depth, sequence | a block of entries |
 //! | `notes` | number | why URLs failed or were excluded |
 //! | `deferred` | fingerprint | URL, via, depth, exclusion |
 //! | `hosts` | host | wake time, bytes |
 //! | `robots` | origin | bytes |
-//! | `visits` | fingerprint | what is kept of a URL's last visit |
-//! | `due` | due time, number of a commit | fingerprints of URLs that it settled until then |
+//! | `visits` | fingerprint | the last visit of a URL |
+//! | `due` | due time, commit number | fingerprints of URLs that the commit settled until then |
 //!
-//! Origins get their numbers in the order they are met, so two never share a queue.
+//! Origins are numbered in the order they are found, so two never share a queue.
 
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, RangeInclusive};
@@ -31,10 +31,10 @@ use crate::fingerprint::{Fingerprint, FingerprintKey};
 use crate::lease_table::{QueueId, QueuePart, QueueReader};
 use crate::sieve::{RunError, RunListStore, RunManifest};
 
-/// Commits whose records are removed at a time.
+/// The number of commits whose records are removed in one batch.
 const FORGET_STEP: usize = 1000;
 
-/// The answer of a visitor: to walk on or not.
+/// A visitor's answer: whether to continue.
 pub(super) type Walk = Result<ControlFlow<()>, FrontierError>;
 
 pub(super) struct Tables {
@@ -55,8 +55,8 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// A view that no commit changes. A plain read may see half of a commit that is
-    /// being applied, so whoever does not hold the writer's lock reads through this.
+    /// Returns a view that no commit changes. A plain read may see half of a commit that is being
+    /// applied, so callers without the writer's lock read through a snapshot.
     pub(super) fn snapshot(&self) -> Snapshot {
         self.db.snapshot()
     }
@@ -70,7 +70,7 @@ impl Tables {
         from.get(table, key).map_err(|why| self.failed(why))
     }
 
-    /// An origin's number and how many URLs it has queued.
+    /// Returns an origin's number and the number of its queued URLs.
     pub(super) fn origin_queue(
         &self,
         from: &Snapshot,
@@ -85,7 +85,7 @@ impl Tables {
         }
     }
 
-    /// The bytes of the block that holds an entry, if it is in the queue.
+    /// Returns the bytes of the block that holds the entry at `rank`, if it is in the queue.
     pub(super) fn block(
         &self,
         from: &Snapshot,
@@ -95,7 +95,7 @@ impl Tables {
         self.get(from, &self.queue, &queue_key(id, row_of(rank)))
     }
 
-    /// The queue's entry at a rank.
+    /// Returns the entry of a queue at `rank`.
     pub(super) fn entry(
         &self,
         from: &Snapshot,
@@ -109,7 +109,7 @@ impl Tables {
         Ok(Block::parse(&bytes).and_then(|block| block.entry(&origin.url("/"), rank)))
     }
 
-    /// The whole entry of a URL that is pending at `place`.
+    /// Returns the queue entry of a URL that is pending at `place`.
     pub(super) fn pending(
         &self,
         from: &Snapshot,
@@ -126,7 +126,7 @@ impl Tables {
             .ok_or_else(|| self.corrupt(&format!("`{url}` is not in its queue")))
     }
 
-    /// The wake time and bytes kept for a host.
+    /// Splits the stored value of a host into wake time and bytes.
     pub(super) fn host_value(
         &self,
         host: &str,
@@ -158,8 +158,8 @@ impl Tables {
             .ok_or_else(|| self.corrupt(&format!("note {number}")))
     }
 
-    /// Walks an origin's queue behind a rank until `visit` breaks. What it does not read is
-    /// not parsed.
+    /// Walks an origin's queue behind the rank `after` until `visit` breaks. Entries that `visit`
+    /// does not read are not parsed.
     pub(super) fn walk_queue(
         &self,
         from: &Snapshot,
@@ -248,8 +248,8 @@ impl RunListStore for Tables {
         let (from, to) = (commits.start().to_be_bytes(), commits.end().to_be_bytes());
         let mut rows = held.range(&self.fresh, from..=to).peekable();
         while rows.peek().is_some() {
-            // Synced, though what comes back would be passed over: at most one batch of the
-            // journal may be unsynced, as its end could not be judged otherwise.
+            // Synced, although rows that come back would be skipped: at most one batch of the
+            // journal may be unsynced, because otherwise a damaged end could not be judged.
             let mut batch = self.db.batch().durability(Some(self.persist));
             for row in rows.by_ref().take(FORGET_STEP) {
                 batch.remove(&self.fresh, row.key().map_err(|why| self.failed(why))?);
@@ -270,8 +270,8 @@ impl RunListStore for Tables {
     }
 }
 
-/// Origins have numbers of 40 bits. A key of the queue is 16 bytes then, which the store
-/// holds in place.
+/// The length of an origin's number, which has 40 bits. A key of the queue then has 16 bytes, which
+/// the store keeps inline.
 const ID_BYTES: usize = 5;
 
 pub(super) fn queue_start(id: u64) -> [u8; ID_BYTES] {
@@ -286,7 +286,7 @@ pub(super) fn queue_key(id: u64, rank: Rank) -> [u8; ID_BYTES + RANK_BYTES] {
     out
 }
 
-/// The damage, where the store's error names one.
+/// Returns the damage that a store error names, if it names any.
 pub(super) fn damage(why: &fjall::Error) -> Option<String> {
     use fjall::{Error, LsmError};
     match why {
@@ -306,11 +306,11 @@ mod tests {
     use super::damage;
 
     #[test]
-    fn ours_a_disk_that_fails_is_no_damaged_store() {
-        let of_disk = || io::Error::other("no space");
+    fn a_failing_disk_is_not_a_damaged_store() {
+        let disk_error = || io::Error::other("no space");
         for why in [
-            Error::Io(of_disk()),
-            Error::Storage(LsmError::Io(of_disk())),
+            Error::Io(disk_error()),
+            Error::Storage(LsmError::Io(disk_error())),
             Error::Poisoned,
             Error::Locked,
             Error::KeyspaceDeleted,
@@ -324,7 +324,7 @@ mod tests {
         ] {
             assert!(damage(&why).is_some_and(|what| !what.is_empty()), "{why}");
         }
-        let of_tree = damage(&Error::Storage(LsmError::InvalidHeader("Block")));
-        assert!(of_tree.is_some_and(|what| what.contains("Block")));
+        let tree_damage = damage(&Error::Storage(LsmError::InvalidHeader("Block")));
+        assert!(tree_damage.is_some_and(|what| what.contains("Block")));
     }
 }

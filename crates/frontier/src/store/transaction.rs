@@ -24,28 +24,28 @@ use crate::lease::{Lease, Outcome};
 use crate::transaction::{CommitResult, Transaction};
 use crate::visit::{StoredVisit, Visit};
 
-/// URLs that there is room for from the beginning, at most.
+/// Maximum capacity reserved for URLs when a transaction begins.
 const MAX_EXPECTED: usize = 4096;
 
-/// The changes wait here until the commit writes them as one batch.
+/// A transaction. Changes are collected here until the commit writes them as one batch.
 pub(super) struct FjallTransaction<'f> {
     pub(super) frontier: &'f FjallFrontier,
-    /// Holding it makes this the one writer.
+    /// Holding it makes this the only writer.
     pub(super) writer: MutexGuard<'f, Writer>,
     pub(super) sequence: Sequence,
-    /// The committed state that this transaction began from. No one else writes.
+    /// The committed state at the beginning of this transaction. Nothing else writes.
     pub(super) base: Snapshot,
     pub(super) changes: Changes,
     pub(super) settled: HashSet<Fingerprint>,
     pub(super) visits: HashMap<Fingerprint, StoredVisit>,
-    /// A settled URL becomes pending by it.
+    /// Whether a settled URL becomes pending in this transaction.
     pub(super) reopens: bool,
-    /// As in [`Writer`], once this transaction is committed.
+    /// The new [`Writer::due_from`] once this transaction is committed.
     pub(super) due_from: u32,
-    /// Rows of the table `due` that URLs are taken from, and the URLs that are left in each.
+    /// Rows of the table `due` from which entries are taken, with the entries that remain.
     pub(super) due_left: BTreeMap<UserKey, Vec<Fingerprint>>,
-    /// Orders what enters a queue; at the commit, blocks give the numbers that stay.
-    turn: u64,
+    /// Orders new queue entries until the commit, which assigns the final numbers by block.
+    order: u64,
     pub(super) hosts: BTreeMap<HostKey, Vec<u8>>,
     pub(super) robots: BTreeMap<Origin, Vec<u8>>,
     pub(super) meta: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -58,7 +58,7 @@ impl<'f> FjallTransaction<'f> {
         frontier: &'f FjallFrontier,
         writer: MutexGuard<'f, Writer>,
     ) -> FjallTransaction<'f> {
-        // As many as the last one had: tables that grow move all that is in them.
+        // As many as in the last transaction, because growing tables move all their entries.
         let [changes, settled] =
             [writer.last_changes, writer.last_settled].map(|n| n.min(MAX_EXPECTED));
         FjallTransaction {
@@ -72,7 +72,7 @@ impl<'f> FjallTransaction<'f> {
             settled: HashSet::with_capacity(settled),
             visits: HashMap::with_capacity(settled),
             reopens: false,
-            turn: 0,
+            order: 0,
             hosts: BTreeMap::new(),
             robots: BTreeMap::new(),
             meta: BTreeMap::new(),
@@ -80,7 +80,7 @@ impl<'f> FjallTransaction<'f> {
         }
     }
 
-    /// A URL's state as this transaction sees it.
+    /// Returns a URL's state as this transaction sees it.
     pub(super) fn state(&mut self, key: Fingerprint) -> Result<Option<State>, FrontierError> {
         match self.changes.get(key) {
             Some(change) => Ok(Some(change.now.state())),
@@ -95,7 +95,7 @@ impl<'f> FjallTransaction<'f> {
         !self.settled.contains(&key) && self.frontier.leases().is_leased(key)
     }
 
-    /// The whole entry of a URL that is pending at `place`.
+    /// Returns the queue entry of a URL that is pending at `place`.
     fn queued(
         &self,
         key: Fingerprint,
@@ -108,18 +108,18 @@ impl<'f> FjallTransaction<'f> {
         }
     }
 
-    /// Behind whatever is queued: no block has such a number.
+    /// Returns a number behind everything queued: no block has such a number.
     pub(super) fn next_sequence(&mut self) -> u64 {
-        self.turn += 1;
-        (1 << 62) + self.turn
+        self.order += 1;
+        (1 << 62) + self.order
     }
 
-    fn enter(&mut self, key: Fingerprint, was: Option<State>, admission: Admission) {
+    fn enter(&mut self, key: Fingerprint, before: Option<State>, admission: Admission) {
         let origin = admission.url.origin();
         let now = match admission.state.clone() {
             NewState::Pending => {
-                let turn = self.next_sequence();
-                StoredState::Pending(Queued::new(admission, turn))
+                let sequence = self.next_sequence();
+                StoredState::Pending(Queued::new(admission, sequence))
             }
             NewState::Deferred(why) => StoredState::Deferred(Deferred::new(admission, why)),
             NewState::Excluded(why) => StoredState::Noted {
@@ -130,7 +130,7 @@ impl<'f> FjallTransaction<'f> {
         self.changes.put(Change {
             key,
             origin,
-            before: was,
+            before,
             now,
         });
     }
@@ -163,7 +163,7 @@ impl<'f> FjallTransaction<'f> {
         Ok(())
     }
 
-    /// The whole entry of a leased URL that is pending at `place`.
+    /// Returns the queue entry of a leased URL that is pending at `place`.
     fn queued_of(
         &self,
         key: Fingerprint,
@@ -177,7 +177,7 @@ impl<'f> FjallTransaction<'f> {
         }
     }
 
-    /// The new state of a URL after its lease ended so.
+    /// Sets the state of a URL after its lease ended with `outcome`.
     fn end(
         &mut self,
         key: Fingerprint,
@@ -223,7 +223,7 @@ impl<'f> FjallTransaction<'f> {
         }
         let ended = self.end(key, lease, outcome);
         match ended {
-            // From here on this transaction answers for the lease.
+            // From here on this transaction owns the lease.
             Ok(()) => {
                 self.settled.insert(key);
             }
@@ -258,27 +258,27 @@ impl<'f> FjallTransaction<'f> {
         Ok(admitted)
     }
 
-    /// Looks up what is committed of some URLs, in the order of their keys where runs are read: so
-    /// those of one origin are found in the same blocks.
+    /// Looks up the committed states of URLs. If runs have to be read, the look-ups are in key
+    /// order, so that URLs of one origin are found in the same blocks.
     fn look_up(
         &mut self,
         admissions: &[Admission],
     ) -> Result<Vec<(Fingerprint, Option<State>)>, FrontierError> {
         let urls = admissions.iter().map(|admission| &admission.url);
         let keys = self.frontier.tables.key.fingerprints(urls);
-        let mut found: Vec<_> = keys.map(|key| (key, None)).collect();
-        let mut order: Vec<usize> = (0..found.len()).collect();
+        let mut states: Vec<_> = keys.map(|key| (key, None)).collect();
+        let mut order: Vec<usize> = (0..states.len()).collect();
         let view = self.frontier.sieve.view();
         if view.has_runs() {
-            order.sort_unstable_by_key(|at| found[*at].0);
+            order.sort_unstable_by_key(|at| states[*at].0);
         }
         for at in order {
-            let (key, state) = &mut found[at];
+            let (key, state) = &mut states[at];
             if self.changes.get(*key).is_none() {
                 *state = self.frontier.state(&view, *key, &mut self.writer.cache)?;
             }
         }
-        Ok(found)
+        Ok(states)
     }
 }
 
@@ -296,10 +296,10 @@ impl Transaction for FjallTransaction<'_> {
     ) -> Result<(), FrontierError> {
         let is_settled = !matches!(outcome, Outcome::Retry | Outcome::Deferred(_));
         let key = self.frontier.tables.key.fingerprint(&lease.url);
-        let kept = StoredVisit::new(&lease, visit);
+        let stored = StoredVisit::new(&lease, visit);
         self.settle_key(key, lease, outcome)?;
         if is_settled {
-            self.visits.insert(key, kept);
+            self.visits.insert(key, stored);
         }
         Ok(())
     }
@@ -315,8 +315,8 @@ impl Transaction for FjallTransaction<'_> {
         longest: u32,
         most: usize,
     ) -> Result<usize, FrontierError> {
-        let found = self.misdated(now, longest, most)?;
-        self.revisit_all(found)
+        let misdated = self.misdated(now, longest, most)?;
+        self.revisit_all(misdated)
     }
 
     fn visit_again(&mut self, url: &CanonicalUrl, before: u32) -> Result<bool, FrontierError> {
@@ -330,9 +330,9 @@ impl Transaction for FjallTransaction<'_> {
     }
 
     fn admit_all(&mut self, admissions: &[Admission]) -> Result<Vec<Admitted>, FrontierError> {
-        let found = self.look_up(admissions)?;
-        let mut admitted = Vec::with_capacity(found.len());
-        for (admission, (key, committed)) in admissions.iter().zip(found) {
+        let states = self.look_up(admissions)?;
+        let mut admitted = Vec::with_capacity(states.len());
+        for (admission, (key, committed)) in admissions.iter().zip(states) {
             let changed = self.changes.get(key).map(|change| change.now.state());
             admitted.push(self.admit_to(key, changed.or(committed), admission)?);
         }
@@ -373,7 +373,8 @@ impl Transaction for FjallTransaction<'_> {
             merge,
         } = self.write()?;
         let sequence = self.sequence;
-        // The lease table is not locked here: a commit may take long, and a lease may not wait.
+        // The lease table is not locked here: a commit may take long, and leases must not wait for
+        // it.
         let number = self.number;
         frontier.sieve.commit(sequence.commit, &records, || {
             batch.commit().map_err(|why| tables.failed(why))?;

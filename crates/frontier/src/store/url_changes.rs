@@ -7,7 +7,7 @@ use super::record_codec::{Note, State};
 use crate::admit_rule::{Deferred, Queued};
 use crate::fingerprint::Fingerprint;
 
-/// In the order in which the URLs were first changed.
+/// Changes in the order in which the URLs were first changed.
 pub(super) struct Changes {
     list: Vec<Change>,
     places: HashMap<Fingerprint, usize>,
@@ -17,12 +17,12 @@ pub(super) struct Changes {
 pub(super) struct Change {
     pub(super) key: Fingerprint,
     pub(super) origin: Origin,
-    /// As committed.
+    /// The committed state.
     pub(super) before: Option<State>,
     pub(super) now: StoredState,
 }
 
-/// A state with all that is kept beside it.
+/// A state with everything stored about it.
 pub(super) enum StoredState {
     Pending(Queued),
     Deferred(Deferred),
@@ -38,7 +38,7 @@ pub(super) enum StoredState {
 }
 
 impl StoredState {
-    /// The number of a note is not known before the commit.
+    /// Returns the state for the sieve. The number of a note is 0, since the commit assigns it.
     pub(super) fn state(&self) -> State {
         match *self {
             StoredState::Pending(ref queued) => State::Pending(queued.place),
@@ -53,16 +53,22 @@ impl StoredState {
 }
 
 impl Note {
-    pub(super) fn state(&self, depth: u32, note: u64) -> State {
+    pub(super) fn state(&self, depth: u32, number: u64) -> State {
         match self {
-            Note::Why(_) => State::Failed { depth, note },
-            Note::Exclusion(_) => State::Excluded { depth, note },
+            Note::Why(_) => State::Failed {
+                depth,
+                note: number,
+            },
+            Note::Exclusion(_) => State::Excluded {
+                depth,
+                note: number,
+            },
         }
     }
 }
 
 impl Changes {
-    /// None, with room for so many.
+    /// Creates an empty list with room for `count` URLs.
     pub(super) fn with_capacity(count: usize) -> Changes {
         Changes {
             list: Vec::with_capacity(count),
@@ -71,11 +77,11 @@ impl Changes {
     }
 
     pub(super) fn get(&self, key: Fingerprint) -> Option<&Change> {
-        self.places.get(&key).map(|at| &self.list[*at])
+        self.places.get(&key).map(|index| &self.list[*index])
     }
 
-    /// `change.before` is what this transaction saw before; of a URL that it changed
-    /// already, what is committed stays noted.
+    /// Adds a change. `change.before` is the state that this transaction saw. If the URL was
+    /// changed before, the committed state stays recorded.
     pub(super) fn put(&mut self, change: Change) {
         match self.places.get(&change.key) {
             Some(at) => self.list[*at].now = change.now,

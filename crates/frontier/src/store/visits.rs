@@ -1,9 +1,9 @@
-//! The visits that are kept, and the times at which the next are due.
+//! The stored visits, and the times at which the next visits are due.
 //!
 //! | table | key | value |
 //! |---|---|---|
 //! | `visits` | fingerprint | URL, place, via, times, the caller's bytes |
-//! | `due` | due time, number of a commit | fingerprints of URLs that it settled until then |
+//! | `due` | due time, commit number | fingerprints of URLs that the commit settled until then |
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -25,7 +25,7 @@ use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::visit::{StoredVisit, Visit};
 
-/// The numbers of a visit take no more, or hardly ever.
+/// Capacity for the numbers of a visit, which hardly ever need more.
 const NUMBERS_BYTES: usize = 48;
 
 impl StoredVisit {
@@ -69,21 +69,21 @@ fn sort_by_due(visits: &mut [(Fingerprint, StoredVisit)]) {
 }
 
 impl Tables {
-    /// The last visit of a URL that is kept.
-    pub(super) fn kept(
+    /// Returns the stored visit of a URL.
+    pub(super) fn stored_visit(
         &self,
         from: &Snapshot,
         key: Fingerprint,
     ) -> Result<Option<StoredVisit>, FrontierError> {
         let bytes = self.get(from, &self.visits, &key.bytes())?;
-        let kept = bytes.map(|bytes| {
-            let kept = StoredVisit::decode(&bytes);
-            kept.ok_or_else(|| self.corrupt("what is kept of a visit"))
+        let visit = bytes.map(|bytes| {
+            let visit = StoredVisit::decode(&bytes);
+            visit.ok_or_else(|| self.corrupt("what is kept of a visit"))
         });
-        kept.transpose()
+        visit.transpose()
     }
 
-    /// When the first visit is due that is due after `after`.
+    /// Returns the earliest due time after `after`.
     pub(super) fn next_due(
         &self,
         from: &Snapshot,
@@ -103,38 +103,38 @@ impl Tables {
         Ok(None)
     }
 
-    /// A row of the table of due visits, with its key.
+    /// Parses a row of the table `due`, and returns it with its key.
     fn due_row(&self, row: fjall::Guard) -> Result<(UserKey, DueRow), FrontierError> {
         let (key, value) = row.into_inner().map_err(|why| self.failed(why))?;
         let row = DueRow::parse(&key, &value).ok_or_else(|| self.corrupt("a row of due"))?;
         Ok((key, row))
     }
 
-    /// The visit of a URL by which it is settled until `due`; none where it is pending again, or was
-    /// settled anew.
+    /// Returns the visit that settles a URL until `due`, or `None` if the URL is pending again or
+    /// was settled by another visit.
     fn kept_until(
         &self,
         from: &Snapshot,
         key: Fingerprint,
         due: u32,
     ) -> Result<Option<StoredVisit>, FrontierError> {
-        let kept = self.kept(from, key)?;
-        let kept = kept.ok_or_else(|| self.corrupt("a visit that is due is not kept"))?;
-        Ok((kept.is_settled && kept.visit.due == due).then_some(kept))
+        let visit = self.stored_visit(from, key)?;
+        let visit = visit.ok_or_else(|| self.corrupt("a visit that is due is not kept"))?;
+        Ok((visit.is_settled && visit.visit.due == due).then_some(visit))
     }
 }
 
 impl FjallTransaction<'_> {
-    /// The visit that is kept, as this transaction sees it.
-    fn kept(&self, key: Fingerprint) -> Result<Option<StoredVisit>, FrontierError> {
+    /// Returns the stored visit, as this transaction sees it.
+    fn stored_visit(&self, key: Fingerprint) -> Result<Option<StoredVisit>, FrontierError> {
         match self.visits.get(&key) {
             Some(kept) => Ok(Some(kept.clone())),
-            None => self.frontier.tables.kept(&self.base, key),
+            None => self.frontier.tables.stored_visit(&self.base, key),
         }
     }
 
-    /// The visits that are due at `until`, the longest due first; none but these are before
-    /// `due_from` afterwards.
+    /// Returns the visits that are due at `until`, longest due first, and advances `due_from`: no
+    /// other visit is due before it afterwards.
     pub(super) fn due(
         &mut self,
         until: u32,
@@ -150,31 +150,32 @@ impl FjallTransaction<'_> {
         let range = (Bound::Included(self.due_from.to_be_bytes()), end);
         let rows =
             (self.due_from <= until).then(|| self.base.range(&self.frontier.tables.due, range));
-        let mut found = HashSet::new();
+        let mut seen = HashSet::new();
         for row in rows.into_iter().flatten() {
             if due.len() >= most {
                 break;
             }
             let (key, row) = self.frontier.tables.due_row(row)?;
             self.due_from = row.due;
-            let mut left = Vec::new();
+            let mut remaining = Vec::new();
             for url in row.urls {
                 if due.len() >= most {
-                    left.push(url);
+                    remaining.push(url);
                 } else if let Some(kept) = self.until(url, row.due)?
-                    && found.insert(url)
+                    && seen.insert(url)
                 {
                     due.push((url, kept));
                 }
             }
-            // What this transaction takes or settles anew, or does not count, is not looked at again.
-            self.due_left.insert(key, left);
+            // Entries that this transaction takes, settles again or ignores are not looked at
+            // again.
+            self.due_left.insert(key, remaining);
         }
         sort_by_due(&mut due);
         Ok(due)
     }
 
-    /// The visits that are due later than they can be, as of `now`.
+    /// Returns the visits that are due later than possible, as of `now`.
     pub(super) fn misdated(
         &mut self,
         now: u32,
@@ -184,42 +185,42 @@ impl FjallTransaction<'_> {
         let is_misdated =
             |kept: &StoredVisit| kept.is_settled && kept.visit.is_misdated(now, longest);
         let own = self.visits.iter().filter(|(_, kept)| is_misdated(kept));
-        let mut found: Vec<_> = own.map(|(key, kept)| (*key, kept.clone())).collect();
-        found.truncate(most);
+        let mut misdated: Vec<_> = own.map(|(key, kept)| (*key, kept.clone())).collect();
+        misdated.truncate(most);
         let Some(first) = now.saturating_add(longest).checked_add(1) else {
-            return Ok(found);
+            return Ok(misdated);
         };
         let rows = self
             .base
             .range(&self.frontier.tables.due, first.to_be_bytes()..);
-        let mut met = HashSet::new();
+        let mut seen = HashSet::new();
         for row in rows {
-            if found.len() >= most {
+            if misdated.len() >= most {
                 break;
             }
             let (key, row) = self.frontier.tables.due_row(row)?;
-            let (all, mut left) = (row.urls.len(), Vec::new());
+            let (all, mut remaining) = (row.urls.len(), Vec::new());
             for url in row.urls {
                 match self.until(url, row.due)? {
-                    // It is pending again, or settled anew.
+                    // Pending again, or settled by another visit.
                     None => {}
-                    Some(kept) if found.len() < most && is_misdated(&kept) => {
-                        found.extend(met.insert(url).then_some((url, kept)));
+                    Some(kept) if misdated.len() < most && is_misdated(&kept) => {
+                        misdated.extend(seen.insert(url).then_some((url, kept)));
                     }
-                    Some(_) => left.push(url),
+                    Some(_) => remaining.push(url),
                 }
             }
-            // The time of what is taken may never come.
-            if left.len() < all {
-                self.due_left.insert(key, left);
+            // Remove taken entries now: their due time may never come.
+            if remaining.len() < all {
+                self.due_left.insert(key, remaining);
             }
         }
-        sort_by_due(&mut found);
-        Ok(found)
+        sort_by_due(&mut misdated);
+        Ok(misdated)
     }
 
-    /// The visit of a URL by which it is settled until `due`; none where this transaction has
-    /// another.
+    /// Returns the visit that settles a URL until `due`, or `None` if this transaction has another
+    /// visit of it.
     fn until(&self, key: Fingerprint, due: u32) -> Result<Option<StoredVisit>, FrontierError> {
         match self.visits.contains_key(&key) {
             true => Ok(None),
@@ -227,7 +228,7 @@ impl FjallTransaction<'_> {
         }
     }
 
-    /// Makes settled URLs pending again; how many.
+    /// Makes settled URLs pending again, and returns their number.
     pub(super) fn revisit_all(
         &mut self,
         all: Vec<(Fingerprint, StoredVisit)>,
@@ -262,14 +263,14 @@ impl FjallTransaction<'_> {
         Ok(())
     }
 
-    /// As [`crate::Transaction::visit_again`].
+    /// Implements [`crate::Transaction::visit_again`].
     pub(super) fn revisit_older(
         &mut self,
         url: &CanonicalUrl,
         before: u32,
     ) -> Result<bool, FrontierError> {
         let key = self.frontier.tables.key.fingerprint(url);
-        match self.kept(key)? {
+        match self.stored_visit(key)? {
             Some(kept) if kept.is_settled && kept.url == *url && kept.visit.at < before => {
                 self.revisit(key, kept)?;
                 Ok(true)
@@ -293,8 +294,8 @@ impl FjallTransaction<'_> {
             }
             batch.insert(&tables.visits, key.bytes(), kept.encode());
         }
-        // Visits may come without a change of any URL, from another frontier: so the rows have a number
-        // of their own, which no other commit has.
+        // Visits may be added without a change of any URL, when they come from another frontier. So
+        // the rows get a commit number of their own, which no other commit has.
         self.sequence.commit += u64::from(!due.is_empty());
         let commit = self.sequence.commit;
         for (due, urls) in due {
@@ -323,12 +324,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn visits_lead_back(
+        fn visits_round_trip(
             at: u32, due: u32, bytes: Vec<u8>, is_settled: bool, depth: u32, priority: u8,
             redirects: u8, is_seed: bool, sitemap: bool, near in prop::option::of(any::<bool>()),
         ) {
             let url = |text| canonicalize(None, text).unwrap();
-            let kept = StoredVisit {
+            let visit = StoredVisit {
                 url: url("http://a.example/x?y"),
                 via: near.map(|near| url(if near { "http://a.example/" } else { "http://b.example/" })),
                 place: QueuePlace {
@@ -343,7 +344,7 @@ mod tests {
                 visit: Visit { at, due, bytes },
                 is_settled,
             };
-            prop_assert_eq!(StoredVisit::decode(&kept.encode()), Some(kept));
+            prop_assert_eq!(StoredVisit::decode(&visit.encode()), Some(visit));
         }
 
         #[test]
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_visits_that_come_one_by_one_from_another_frontier_are_due() {
+    fn visits_added_one_by_one_from_another_frontier_are_due() {
         let (dir, from_dir) = (tempfile::TempDir::new(), tempfile::TempDir::new());
         let open =
             |dir: &tempfile::TempDir| FjallFrontier::open(dir.path(), &Options::default()).unwrap();
@@ -380,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_rows_that_versions_before_wrote_are_due() {
+    fn rows_written_by_earlier_versions_are_due() {
         let dir = tempfile::TempDir::new().unwrap();
         let frontier = FjallFrontier::open(dir.path(), &Options::default()).unwrap();
         admit(&frontier, [link("/a", 1), link("/b", 1)]);

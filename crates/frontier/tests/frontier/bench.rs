@@ -1,4 +1,4 @@
-//! The frontier on disk, on the bench: it can die and start again.
+//! A bench for the frontier on disk, which can crash and restart.
 
 use std::fs;
 use std::io::Write as _;
@@ -18,7 +18,7 @@ pub(crate) struct OnDisk {
     pub(crate) options: Options,
     pub(crate) dir: TempDir,
     disk: FaultyDisk,
-    /// After how many operations the disks of the lives to come fail; then none does.
+    /// The number of operations before the disk of each later life fails. Afterwards none fails.
     faults: Vec<u64>,
 }
 
@@ -27,7 +27,8 @@ impl OnDisk {
         OnDisk::failing(Vec::new())
     }
 
-    /// Writes at commits alone, so that the directory can be copied between them.
+    /// Creates a bench that writes only at commits, so that the directory can be copied between
+    /// them.
     pub(crate) fn quiet() -> OnDisk {
         let mut bench = OnDisk::new();
         bench.options.gather = 1000;
@@ -35,8 +36,7 @@ impl OnDisk {
         bench
     }
 
-    /// Heads and gathered records are as few as can be, so that few URLs are enough to go
-    /// beyond them.
+    /// Creates a bench with minimal heads and gathered records, so that a few URLs exceed them.
     pub(crate) fn failing(faults: Vec<u64>) -> OnDisk {
         let options = Options {
             cache_bytes: 1 << 20,
@@ -47,7 +47,7 @@ impl OnDisk {
         let mut bench = OnDisk {
             frontier: None,
             options,
-            dir: begun(),
+            dir: new_frontier(),
             disk: FaultyDisk::failing_after(u64::MAX),
             faults,
         };
@@ -61,7 +61,7 @@ impl Bench for OnDisk {
         self.frontier.as_ref().unwrap()
     }
 
-    /// The power is cut too: for all that is written past the store, and in the middle of a commit.
+    /// Also cuts the power, which loses unsynced bytes outside the store and tears a commit.
     fn die(&mut self) {
         if self.frontier.take().is_some() {
             tear_a_commit(&journal(self.dir.path()));
@@ -72,7 +72,7 @@ impl Bench for OnDisk {
             let disk = Arc::new(self.disk.clone());
             match FjallFrontier::open_on(self.dir.path(), &self.options, disk) {
                 Ok(frontier) => break self.frontier = Some(frontier),
-                // What an earlier life left can't be removed.
+                // The files of an earlier life can't be removed.
                 Err(OpenError::Io { .. }) if !self.faults.is_empty() => {}
                 Err(why) => panic!("{why}"),
             }
@@ -80,9 +80,9 @@ impl Bench for OnDisk {
     }
 }
 
-/// The same, where all that is stored is moved to another directory with each death.
+/// A bench that moves everything stored to another directory at each crash.
 pub(crate) struct Moved {
-    /// The texts of all URLs that are admitted: of those that are settled the store has none.
+    /// All URLs that may be admitted: the store has no text of settled URLs.
     pub(crate) urls: Vec<CanonicalUrl>,
     pub(crate) on_disk: OnDisk,
 }
@@ -97,8 +97,8 @@ impl Bench for Moved {
         let from = self.on_disk.frontier.as_ref().unwrap();
         let mut parts = Vec::new();
         for url in &self.urls {
-            let known = from.known(url).unwrap();
-            let settled = known.and_then(UrlRecord::settled);
+            let record = from.known(url).unwrap();
+            let settled = record.and_then(UrlRecord::settled);
             let url = url.clone();
             parts.extend(settled.map(|record| StoredPart::Url { url, record }));
         }
@@ -122,8 +122,8 @@ impl Bench for Moved {
     }
 }
 
-/// Leaves at the end of a journal what a power cut may leave of a commit: its beginning, a
-/// sector that was lost, and some of the rest.
+/// Appends to a journal what a power cut may leave of a commit: its beginning, a lost sector, and
+/// some of the rest.
 fn tear_a_commit(journal: &Path) {
     let one_item = [1, 1, 0, 0, 0];
     let sequence = u64::MAX / 2;
@@ -134,9 +134,9 @@ fn tear_a_commit(journal: &Path) {
     file.write_all(&torn).unwrap();
 }
 
-/// A frontier that was begun and never used. Beginning one takes hundreds of syncs, so it
-/// is done once; it is opened a second time since the store then keeps its journal small.
-fn begun() -> TempDir {
+/// Returns a frontier that was created and never used. Creation takes hundreds of syncs, so it is
+/// done only once. It is opened a second time because the store then keeps its journal small.
+fn new_frontier() -> TempDir {
     static FILES: OnceLock<Vec<(PathBuf, Vec<u8>)>> = OnceLock::new();
     let files = FILES.get_or_init(|| {
         let dir = TempDir::new().unwrap();
@@ -156,7 +156,7 @@ fn begun() -> TempDir {
     dir
 }
 
-/// All files below `dir`, by their path in `root`.
+/// Reads all files below `dir`, by their path in `root`.
 fn read(root: &Path, dir: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();

@@ -1,4 +1,4 @@
-//! Both frontiers keep the contract.
+//! Both frontiers fulfil the contract.
 
 use crawl_frontier::conformance::{InMemory, check};
 

@@ -1,4 +1,4 @@
-//! Tests of the frontier on disk alone: opening, damage, crash images.
+//! Tests of the frontier on disk: opening, damage, crash images.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) fn journal(dir: &Path) -> PathBuf {
     journals.remove(0)
 }
 
-/// The directory as a kill would leave it now.
+/// Returns a copy of the directory as a kill would leave it now.
 pub(crate) fn image(dir: &Path) -> TempDir {
     let image = TempDir::new().unwrap();
     copy(dir, image.path());
@@ -62,10 +62,10 @@ fn one_process_at_a_time() {
 fn a_foreign_directory_is_refused_and_left_alone() {
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("thesis.tex"), "x").unwrap();
-    let why = refusal(dir.path());
+    let error = refusal(dir.path());
     assert!(
-        matches!(&why, OpenError::Foreign { found, .. } if found == "`thesis.tex`"),
-        "{why}"
+        matches!(&error, OpenError::Foreign { found, .. } if found == "`thesis.tex`"),
+        "{error}"
     );
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 
@@ -75,8 +75,8 @@ fn a_foreign_directory_is_refused_and_left_alone() {
         .unwrap();
     db.keyspace("meta", Default::default).unwrap();
     drop(db);
-    let why = refusal(dir.path());
-    assert!(!matches!(why, OpenError::Io { .. }), "{why}");
+    let error = refusal(dir.path());
+    assert!(!matches!(error, OpenError::Io { .. }), "{error}");
 }
 
 #[test]
@@ -100,25 +100,25 @@ fn another_layout_is_named() {
         let meta = db.keyspace("meta", Default::default).unwrap();
         meta.insert("layout", layout.to_be_bytes()).unwrap();
         drop((meta, db));
-        let why = refusal(dir).to_string();
-        let said = format!("has layout {layout}, this program reads layout 3");
-        assert!(why.ends_with(&said), "{why}");
+        let message = refusal(dir).to_string();
+        let expected = format!("has layout {layout}, this program reads layout 3");
+        assert!(message.ends_with(&expected), "{message}");
     }
 }
 
 #[test]
-fn what_is_known_without_its_store_is_damage() {
+fn runs_without_a_store_are_damage() {
     let mut bench = OnDisk::quiet();
     bench.frontier = None;
     fs::remove_dir_all(bench.dir.path().join("store")).unwrap();
-    let why = refusal(bench.dir.path());
+    let error = refusal(bench.dir.path());
     assert!(
-        matches!(&why, OpenError::Corrupt { what, .. } if what == "`store` is missing"),
-        "{why}"
+        matches!(&error, OpenError::Corrupt { what, .. } if what == "`store` is missing"),
+        "{error}"
     );
 }
 
-/// Four runs' worth of URLs, written and merged as it happens, and closed.
+/// Creates runs of forty URLs, written and merged in the background, and closes the frontier.
 fn with_runs() -> OnDisk {
     let mut bench = OnDisk::new();
     for n in 0..40 {
@@ -137,7 +137,7 @@ fn runs(dir: &Path) -> Vec<PathBuf> {
 fn a_damaged_run_is_named_and_never_a_panic() {
     let bench = with_runs();
     let dir = bench.dir.path();
-    // What a thread was at when it was told to stop is removed by opening again.
+    // Opening once more removes what a thread was writing when it was stopped.
     drop(reopen(dir).unwrap());
     let paths = runs(dir);
     assert!(!paths.is_empty());
@@ -145,18 +145,18 @@ fn a_damaged_run_is_named_and_never_a_panic() {
         let whole = fs::read(&path).unwrap();
         let name = path.file_name().unwrap().to_str().unwrap();
         fs::write(&path, &whole[..whole.len() - 1]).unwrap();
-        let why = refusal(dir);
+        let error = refusal(dir);
         assert!(
-            matches!(&why, OpenError::Corrupt { what, .. } if what.contains(name)),
-            "{why}"
+            matches!(&error, OpenError::Corrupt { what, .. } if what.contains(name)),
+            "{error}"
         );
         let mut flipped = whole.clone();
         flipped[0] ^= 1;
         fs::write(&path, flipped).unwrap();
-        // The block is not read before a URL in it is asked for.
+        // The block is not read before one of its URLs is looked up.
         let frontier = reopen(dir).unwrap();
-        let known = (0..40).map(|n| frontier.known(&url(&format!("/{n}"))));
-        let broken: Vec<_> = known.filter_map(Result::err).collect();
+        let results = (0..40).map(|n| frontier.known(&url(&format!("/{n}"))));
+        let broken: Vec<_> = results.filter_map(Result::err).collect();
         assert!(!broken.is_empty());
         for why in broken {
             assert!(matches!(&why, FrontierError::Corrupt { what, .. } if what.contains(name)));
@@ -168,7 +168,7 @@ fn a_damaged_run_is_named_and_never_a_panic() {
 }
 
 #[test]
-fn a_death_while_beginning_leaves_nothing_in_the_way() {
+fn a_crash_during_creation_does_not_prevent_the_next_one() {
     let dir = TempDir::new().unwrap();
     fs::create_dir_all(dir.path().join("store.new/keyspaces")).unwrap();
     fs::write(dir.path().join("store.new/0.jnl"), "").unwrap();
@@ -269,8 +269,8 @@ fn records_that_do_not_decode_are_named() {
     let frontier = reopen(dir).unwrap();
     let lease = frontier.lease(&origin());
     assert!(matches!(lease, Err(FrontierError::Corrupt { .. })));
-    let known = frontier.known(&url("/a"));
-    assert!(matches!(known, Err(FrontierError::Corrupt { .. })));
+    let result = frontier.known(&url("/a"));
+    assert!(matches!(result, Err(FrontierError::Corrupt { .. })));
     drop(frontier);
 
     let db = fjall::Database::builder(dir.join("store")).open().unwrap();
@@ -291,9 +291,9 @@ fn counters_that_do_not_agree_are_damage() {
     let key = origins.first_key_value().unwrap().key().unwrap();
     origins.insert(key, b"\x01\x02http://a.example").unwrap();
     drop((origins, db));
-    let why = refusal(dir).to_string();
+    let message = refusal(dir).to_string();
     assert!(
-        why.ends_with("its queues hold 2 URLs where 1 were counted"),
-        "{why}"
+        message.ends_with("its queues hold 2 URLs where 1 were counted"),
+        "{message}"
     );
 }

@@ -1,4 +1,4 @@
-//! Tests that hold for every frontier, and those for the one on disk.
+//! Tests for every frontier, and tests for the frontier on disk.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
 

@@ -1,4 +1,4 @@
-//! Random operations: a frontier that is stored must do what the one in memory does.
+//! Random operations: a stored frontier must behave like the one in memory.
 
 use std::ops::ControlFlow;
 
@@ -43,19 +43,19 @@ struct Pair {
     disk: Lease,
 }
 
-fn a_url() -> impl Strategy<Value = CanonicalUrl> {
+fn random_url() -> impl Strategy<Value = CanonicalUrl> {
     (0..ORIGINS, 0..PATHS)
         .prop_map(|(origin, path)| url(&format!("http://h{origin}.example/{path}")))
 }
 
-/// All URLs that there are.
+/// Returns all URLs that occur.
 pub(crate) fn all_urls() -> Vec<CanonicalUrl> {
     let urls = (0..ORIGINS).flat_map(|n| (0..PATHS).map(move |path| (n, path)));
     urls.map(|(n, path)| url(&format!("http://h{n}.example/{path}")))
         .collect()
 }
 
-fn an_exclusion() -> impl Strategy<Value = Exclusion> {
+fn random_exclusion() -> impl Strategy<Value = Exclusion> {
     let reason = prop::sample::select(Reason::ALL);
     (
         reason,
@@ -65,54 +65,61 @@ fn an_exclusion() -> impl Strategy<Value = Exclusion> {
         .prop_map(|(reason, rule, line)| Exclusion { reason, rule, line })
 }
 
-fn an_admission() -> impl Strategy<Value = Admission> {
+fn random_admission() -> impl Strategy<Value = Admission> {
     let state = prop_oneof![
         6 => Just(NewState::Pending),
-        2 => an_exclusion().prop_map(NewState::Deferred),
-        1 => an_exclusion().prop_map(NewState::Excluded),
+        2 => random_exclusion().prop_map(NewState::Deferred),
+        1 => random_exclusion().prop_map(NewState::Excluded),
     ];
     let numbers = (0_u32..4, 0_u8..3, 0_u8..2);
     let kind = vec![UrlKind::Page, UrlKind::Sitemap, UrlKind::Resource];
     let kinds = (prop::bool::weighted(0.1), prop::sample::select(kind));
-    (a_url(), prop::option::of(a_url()), state, numbers, kinds).prop_map(
-        |(url, via, state, (depth, redirects, priority), (is_seed, kind))| Admission {
-            url,
-            depth,
-            hops_off: 0,
-            redirects,
-            via,
-            priority,
-            state,
-            is_seed,
-            kind,
-        },
+    (
+        random_url(),
+        prop::option::of(random_url()),
+        state,
+        numbers,
+        kinds,
     )
+        .prop_map(
+            |(url, via, state, (depth, redirects, priority), (is_seed, kind))| Admission {
+                url,
+                depth,
+                hops_off: 0,
+                redirects,
+                via,
+                priority,
+                state,
+                is_seed,
+                kind,
+            },
+        )
 }
 
-fn an_outcome() -> impl Strategy<Value = Outcome> {
+fn random_outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         3 => Just(Outcome::Retry),
         3 => (200_u16..600).prop_map(|status| Outcome::Fetched { status }),
         1 => "[a-z]{0,4}".prop_map(|why| Outcome::Failed { why }),
-        1 => an_exclusion().prop_map(Outcome::Excluded),
-        1 => an_exclusion().prop_map(Outcome::Deferred),
+        1 => random_exclusion().prop_map(Outcome::Excluded),
+        1 => random_exclusion().prop_map(Outcome::Deferred),
     ]
 }
 
-fn a_visit() -> impl Strategy<Value = Visit> {
+fn random_visit() -> impl Strategy<Value = Visit> {
     let bytes = prop::collection::vec(any::<u8>(), 0..4);
     (0_u32..9, 0_u32..9, bytes).prop_map(|(at, due, bytes)| Visit { at, due, bytes })
 }
 
-fn a_change() -> impl Strategy<Value = Change> {
+fn random_change() -> impl Strategy<Value = Change> {
     prop_oneof![
-        6 => prop::collection::vec(an_admission(), 1..6).prop_map(Change::Admit),
-        4 => (0_usize..8, an_outcome()).prop_map(|(held, outcome)| Change::Settle(held, outcome)),
-        4 => (0_usize..8, an_outcome(), a_visit())
+        6 => prop::collection::vec(random_admission(), 1..6).prop_map(Change::Admit),
+        4 => (0_usize..8, random_outcome()).prop_map(|(held, outcome)| Change::Settle(held, outcome)),
+        4 => (0_usize..8, random_outcome(), random_visit())
             .prop_map(|(held, outcome, visit)| Change::SettleUntil(held, outcome, visit)),
         2 => (0_u32..9).prop_map(Change::VisitDue),
         1 => (0_u32..9, 0_u32..9).prop_map(|(now, longest)| Change::VisitMisdated(now, longest)),
-        1 => (a_url(), 0_u32..9).prop_map(|(url, before)| Change::VisitAgain(url, before)),
+        1 => (random_url(), 0_u32..9).prop_map(|(url, before)| Change::VisitAgain(url, before)),
         2 => (0..ORIGINS).prop_map(Change::Lease),
         1 => (0_usize..8).prop_map(Change::Release),
         1 => any::<u8>().prop_map(Change::Keep),
@@ -120,9 +127,9 @@ fn a_change() -> impl Strategy<Value = Change> {
 }
 
 /// Any step.
-pub(crate) fn a_step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        8 => (prop::collection::vec(a_change(), 0..8), prop::bool::weighted(0.8))
+        8 => (prop::collection::vec(random_change(), 0..8), prop::bool::weighted(0.8))
             .prop_map(|(changes, commit)| Step::Transact { changes, commit }),
         8 => (0..ORIGINS).prop_map(Step::Lease),
         2 => (0_usize..8).prop_map(Step::Release),
@@ -134,7 +141,7 @@ fn origin(n: usize) -> Origin {
     url(&format!("http://h{n}.example/")).origin()
 }
 
-/// All that can be seen of a frontier.
+/// Describes everything visible of a frontier.
 fn view(frontier: &dyn Frontier) -> String {
     let mut lines = vec![
         format!("{:?}", frontier.counts()),
@@ -169,9 +176,9 @@ fn view(frontier: &dyn Frontier) -> String {
             frontier.robots(&origin).unwrap()
         ));
         for url in all_urls().into_iter().filter(|url| url.origin() == origin) {
-            let known = frontier.known(&url).unwrap();
+            let record = frontier.known(&url).unwrap();
             let visit = frontier.visit(&url).unwrap();
-            lines.push(format!("{url} {known:?} {visit:?}"));
+            lines.push(format!("{url} {record:?} {visit:?}"));
         }
     }
     lines.join("\n")
@@ -203,7 +210,7 @@ fn release(model: &dyn Frontier, disk: &dyn Frontier, pair: Option<Pair>) {
     }
 }
 
-/// Says whether the disk still works.
+/// Applies the changes in one transaction on both frontiers. Returns whether the disk still works.
 fn transact(
     model: &dyn Frontier,
     bench: &dyn Bench,
@@ -213,7 +220,7 @@ fn transact(
 ) -> bool {
     let disk = bench.frontier();
     let mut on_model = model.begin().unwrap();
-    // All admissions are expected, or none.
+    // Expects either all admissions or none.
     let begun = match changes.len().is_multiple_of(2) {
         true => {
             let mut admissions = changes.iter().flat_map(|change| match change {
@@ -248,23 +255,23 @@ fn transact(
                     on_disk.settle_until(pair.disk, outcome, visit).unwrap();
                 }
             }
-            // Which of those that are due at one time are taken first is not said.
+            // The choice between equal due times is unspecified, so take all.
             Change::VisitDue(until) => {
                 let expected = on_model.visit_due(until, usize::MAX).unwrap();
                 assert_eq!(on_disk.visit_due(until, usize::MAX).unwrap(), expected);
             }
             Change::VisitMisdated(now, longest) => {
                 let expected = on_model.visit_misdated(now, longest, usize::MAX).unwrap();
-                let found = on_disk.visit_misdated(now, longest, usize::MAX).unwrap();
-                assert_eq!(found, expected);
+                let count = on_disk.visit_misdated(now, longest, usize::MAX).unwrap();
+                assert_eq!(count, expected);
             }
             Change::VisitAgain(url, before) => {
                 let expected = on_model.visit_again(&url, before).unwrap();
                 assert_eq!(on_disk.visit_again(&url, before).unwrap(), expected);
             }
-            Change::Keep(what) => {
-                keep(&mut *on_model, what);
-                keep(&mut *on_disk, what);
+            Change::Keep(value) => {
+                keep(&mut *on_model, value);
+                keep(&mut *on_disk, value);
             }
         }
     }
@@ -274,15 +281,16 @@ fn transact(
     true
 }
 
-fn keep(transaction: &mut dyn Transaction, what: u8) {
-    let host = HostKey::parse(&format!("h{}.example", what % 2)).unwrap();
-    transaction.keep_host(&host, what.into(), &[what]);
-    transaction.keep_robots(&origin(usize::from(what % 2)), &[what]);
-    transaction.mark(&format!("f{}", what % 4), what.into());
-    transaction.keep_meta("m", &[what]);
+fn keep(transaction: &mut dyn Transaction, value: u8) {
+    let host = HostKey::parse(&format!("h{}.example", value % 2)).unwrap();
+    transaction.keep_host(&host, value.into(), &[value]);
+    transaction.keep_robots(&origin(usize::from(value % 2)), &[value]);
+    transaction.mark(&format!("f{}", value % 4), value.into());
+    transaction.keep_meta("m", &[value]);
 }
 
-/// Runs the steps on the model and on `disk`; where that fails, both die. Says how often it did.
+/// Runs the steps on the model and on `disk`. If a step fails on the disk, both crash. Returns the
+/// number of failures.
 pub(crate) fn run(steps: Vec<Step>, disk: &mut dyn Bench) -> usize {
     let mut model = InMemory::default();
     let (mut held, mut failures) = (Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! Journals as a power cut leaves them: what was not synced is lost in part.
+//! Journals after a power cut, which loses part of the unsynced bytes.
 
 use std::fs;
 use std::io;
@@ -19,13 +19,13 @@ use crate::disk::{image, journal, refusal, reopen};
 
 const SECTOR: usize = 512;
 
-/// URLs of a commit: more than a few sectors.
+/// URLs per commit: more than fit into a few sectors.
 const URLS: u64 = 60;
 
 /// The offset of a batch's sequence number, which no checksum covers.
 const SEQUENCE: Range<usize> = 5..13;
 
-/// A store that was closed after some commits, and where each of them ends in the journal.
+/// A store that was closed after some commits, with the end of each commit in the journal.
 struct Closed {
     dir: TempDir,
     bytes: Vec<u8>,
@@ -61,7 +61,7 @@ impl Closed {
         self.ends[self.ends.len() - 2]..self.bytes.len()
     }
 
-    /// Opens to so many commits, and again, and takes another commit.
+    /// Checks that the store opens with this many commits, reopens, and takes another commit.
     fn check_opens(&self, bytes: &[u8], commits: u64) {
         self.write(bytes);
         for _ in 0..2 {
@@ -75,21 +75,21 @@ impl Closed {
         assert_eq!(frontier.counts().pending, commits * URLS + 1);
     }
 
-    /// Refuses, each time, and leaves the journal as it is.
+    /// Checks that the store is refused each time, and that the journal is not changed.
     fn check_refused(&self, bytes: &[u8], reason: &str) {
         let path = self.write(bytes);
         for _ in 0..2 {
-            let why = refusal(self.dir.path());
+            let error = refusal(self.dir.path());
             assert!(
-                matches!(&why, OpenError::Corrupt { what, .. } if what.ends_with(reason)),
-                "{why}"
+                matches!(&error, OpenError::Corrupt { what, .. } if what.ends_with(reason)),
+                "{error}"
             );
         }
         assert_eq!(fs::read(path).unwrap(), bytes, "nothing was cut");
     }
 }
 
-/// The sectors that hold a part of these bytes, as far as they do.
+/// Returns the parts of `range` that lie in one sector each.
 fn sectors(range: Range<usize>) -> Vec<Range<usize>> {
     let first = range.start / SECTOR;
     let sectors = first..range.end.div_ceil(SECTOR);
@@ -98,7 +98,7 @@ fn sectors(range: Range<usize>) -> Vec<Range<usize>> {
 }
 
 #[test]
-fn ours_a_commit_that_lost_any_sector_is_cut_off() {
+fn a_commit_that_lost_a_sector_is_cut_off() {
     let closed = closed(3);
     let sectors = sectors(closed.last());
     assert!(sectors.len() > 4, "{sectors:?}");
@@ -109,9 +109,9 @@ fn ours_a_commit_that_lost_any_sector_is_cut_off() {
     }
 }
 
-/// Zeros follow what was written, as far as the store made room.
+/// Zeros follow the written bytes, because the store preallocates space.
 #[test]
-fn ours_a_commit_that_lost_a_sector_is_cut_off_a_journal_with_room() {
+fn a_commit_that_lost_a_sector_is_cut_off_a_preallocated_journal() {
     let closed = closed(2);
     let sectors = sectors(closed.last());
     for lost in [&sectors[0], &sectors[sectors.len() / 2]] {
@@ -126,7 +126,7 @@ fn ours_a_commit_that_lost_a_sector_is_cut_off_a_journal_with_room() {
 }
 
 #[test]
-fn ours_a_commit_with_any_byte_changed_is_cut_off() {
+fn a_commit_with_a_changed_byte_is_cut_off() {
     let closed = closed(2);
     let last = closed.last();
     for at in last.clone().step_by(97) {
@@ -142,7 +142,7 @@ fn ours_a_commit_with_any_byte_changed_is_cut_off() {
 }
 
 #[test]
-fn ours_damage_before_a_whole_commit_is_refused_and_cuts_nothing() {
+fn damage_before_a_complete_commit_is_refused_and_cuts_nothing() {
     let closed = closed(3);
     let reason = "whole commits follow it";
     for range in [
@@ -154,7 +154,7 @@ fn ours_damage_before_a_whole_commit_is_refused_and_cuts_nothing() {
             bytes[lost].fill(0);
             closed.check_refused(&bytes, reason);
         }
-        // The store itself would cut off all that follows.
+        // The store itself would cut off everything that follows.
         let mut bytes = closed.bytes.clone();
         bytes[range.start] = 9;
         closed.check_refused(&bytes, reason);
@@ -162,7 +162,7 @@ fn ours_damage_before_a_whole_commit_is_refused_and_cuts_nothing() {
 }
 
 #[test]
-fn ours_damage_in_an_older_journal_is_refused() {
+fn damage_in_an_older_journal_is_refused() {
     let closed = closed(2);
     let newer = closed.dir.path().join("store/7.jnl");
     let path = journal(closed.dir.path());
@@ -171,11 +171,11 @@ fn ours_damage_in_an_older_journal_is_refused() {
         bytes[closed.last().start + 700] ^= 1;
         fs::write(&path, bytes).unwrap();
         fs::write(&newer, vec![0; end]).unwrap();
-        let why = refusal(closed.dir.path()).to_string();
+        let message = refusal(closed.dir.path()).to_string();
         let reason = "it was written whole before the next one";
-        assert!(why.ends_with(reason), "{why}");
+        assert!(message.ends_with(reason), "{message}");
     }
-    // As the store leaves one, with room that was never used.
+    // The store may leave a journal with unused space.
     let mut bytes = closed.bytes.clone();
     bytes.extend([0; 5000]);
     fs::write(&path, bytes).unwrap();
@@ -187,7 +187,7 @@ fn ours_damage_in_an_older_journal_is_refused() {
 
 /// The table reached the disk, so the commit was synced; then the journal lost it.
 #[test]
-fn ours_a_synced_commit_that_the_journal_lost_is_refused() {
+fn a_synced_commit_lost_from_the_journal_is_refused() {
     for table in ["deferred", "fresh"] {
         let mut bench = OnDisk::quiet();
         admit(bench.frontier(), [link("/a", 1)]);
@@ -204,18 +204,18 @@ fn ours_a_synced_commit_that_the_journal_lost_is_refused() {
         bytes[before + 40] ^= 1;
         fs::write(&path, bytes).unwrap();
         for _ in 0..2 {
-            let why = refusal(dir).to_string();
-            let said = "a commit that was synced is missing from its journal";
-            assert!(why.ends_with(said), "{table}: {why}");
+            let message = refusal(dir).to_string();
+            let expected = "a commit that was synced is missing from its journal";
+            assert!(message.ends_with(expected), "{table}: {message}");
         }
     }
 }
 
-/// Notes which folders are synced, while they are there under that name.
+/// Records the synced folders, under their names at that time.
 #[derive(Clone, Default)]
-struct Noting(Arc<Mutex<Vec<PathBuf>>>);
+struct SyncRecorder(Arc<Mutex<Vec<PathBuf>>>);
 
-impl Disk for Noting {
+impl Disk for SyncRecorder {
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         SystemDisk.create(path)
     }
@@ -231,21 +231,21 @@ impl Disk for Noting {
     }
 }
 
-fn folders(folder: &Path, found: &mut Vec<PathBuf>) {
-    found.push(folder.to_owned());
+fn folders(folder: &Path, all: &mut Vec<PathBuf>) {
+    all.push(folder.to_owned());
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            folders(&path, found);
+            folders(&path, all);
         }
     }
 }
 
 #[test]
-fn ours_all_folders_of_a_new_store_are_synced_before_it_counts() {
+fn all_folders_of_a_new_store_are_synced_before_the_rename() {
     let above = TempDir::new().unwrap();
     let dir = above.path().join("state");
-    let disk = Noting::default();
+    let disk = SyncRecorder::default();
     let begun = FjallFrontier::open_on(&dir, &Options::default(), Arc::new(disk.clone()));
     drop(begun.unwrap());
     let synced = disk.0.lock().unwrap().clone();
@@ -274,9 +274,9 @@ fn ours_all_folders_of_a_new_store_are_synced_before_it_counts() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Some sectors of the last commit did not reach the disk, and perhaps not its end.
+    /// Some sectors of the last commit, and perhaps its end, did not reach the disk.
     #[test]
-    fn ours_what_a_power_cut_leaves_of_a_commit_opens(lost in prop::collection::vec(any::<bool>(), 40), cut in 0.0..1.0) {
+    fn a_commit_torn_by_a_power_cut_opens(lost in prop::collection::vec(any::<bool>(), 40), cut in 0.0..1.0) {
         let closed = closed(2);
         let last = closed.last();
         let mut bytes = closed.bytes.clone();

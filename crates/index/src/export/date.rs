@@ -1,11 +1,11 @@
-//! Dates as other programs read them.
+//! Dates in the format that other programs read.
 
 use jiff::Timestamp;
 
-/// The first second of year 1. The library ends with year 9999 itself.
+/// The first second of year 1. The library itself ends with year 9999.
 const FIRST: i64 = -62_135_596_800;
 
-/// Seconds since 1970 UTC by RFC 3339; none for years of other than four digits.
+/// Formats seconds since 1970 UTC as RFC 3339; `None` for years without four digits.
 pub(super) fn rfc3339(seconds: i64) -> Option<String> {
     let seconds = Some(seconds).filter(|seconds| *seconds >= FIRST)?;
     Some(Timestamp::from_second(seconds).ok()?.to_string())

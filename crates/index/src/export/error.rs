@@ -1,4 +1,4 @@
-//! The errors of an export.
+//! Errors of an export.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crawl_archive::NewFileError;
 
 use crate::error::IndexError;
 
-/// The reason why an export could not be made.
+/// Why an export could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
@@ -17,13 +17,13 @@ pub enum ExportError {
     /// The output could not be written, or something else is in its place.
     #[error(transparent)]
     File(#[from] NewFileError),
-    /// The stream that it is written to failed.
+    /// The output stream failed.
     #[error("can't write: {0}")]
     Stream(#[source] io::Error),
 }
 
 impl ExportError {
-    /// For `map_err`: writing to `path` failed.
+    /// Returns a closure for `map_err`: writing to `path` failed.
     pub(super) fn at(path: &Path) -> impl Fn(io::Error) -> ExportError {
         let path = path.to_path_buf();
         move |source| {

@@ -1,4 +1,4 @@
-//! The names that pages have as files.
+//! The file names of pages.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,17 +6,17 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crawl_index_entry::IndexedPage;
 
-/// The longest part of a path, between two slashes. Bytes.
+/// Maximum length of a part of a path between two slashes, in bytes.
 const MAX_PART_BYTES: usize = 100;
 
-/// The most folders that a file lies in.
+/// Maximum folders in the path of a file.
 const MAX_FOLDERS: usize = 16;
 
-/// A file for each page. No two are the same, even on file systems that ignore case, and no file
-/// has the name of a folder. The names depend on the set of pages, not on the order of `add`.
+/// Assigns a file to each page. No two are the same, even on file systems that ignore case, and no
+/// file has the name of a folder. The names depend on the set of pages, not on the order of `add`.
 #[derive(Debug, Default)]
 pub(super) struct FileNames {
-    /// Pages that wait for `settle`, with the name that each would have alone.
+    /// Pages waiting for `settle`, with the name that each would have on its own.
     wanted: BTreeMap<Box<str>, String>,
     by_url: HashMap<Box<str>, Box<str>>,
     /// The number of pages that share a name, by that name in lower case.
@@ -30,7 +30,7 @@ impl FileNames {
         self.wanted.insert(url, name_of(page));
     }
 
-    /// Names the added pages, in the order of their URLs.
+    /// Names the added pages, in URL order.
     pub(super) fn settle(&mut self) {
         for (url, mut name) in std::mem::take(&mut self.wanted) {
             loop {
@@ -46,7 +46,7 @@ impl FileNames {
         }
     }
 
-    /// Returns the file of a page once it is named, with `/` between folders.
+    /// Returns the file of a page that has been named, with `/` between folders.
     pub(super) fn get(&self, url: &str) -> Option<&str> {
         self.by_url.get(url).map(|name| &**name)
     }
@@ -70,7 +70,7 @@ fn name_of(page: &IndexedPage) -> String {
         name.push('/');
         let folder = part(folder);
         name.push_str(&folder);
-        // Every file ends in `.md`, and no folder does: so `/a` and `/a.md/b` don't clash.
+        // Every file ends in `.md`, but no folder does, so `/a` and `/a.md/b` don't clash.
         if folder.to_ascii_lowercase().ends_with(".md") {
             name.push('_');
         }
@@ -90,7 +90,7 @@ fn name_of(page: &IndexedPage) -> String {
     name
 }
 
-/// Returns a part of a path as a name that every file system takes. A long one is cut, and ends
+/// Returns a part of a path as a name that every file system accepts. A long name is cut and ends
 /// with a hash.
 pub(super) fn part(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '=' | '~');
@@ -103,11 +103,11 @@ pub(super) fn part(text: &str) -> String {
         part.truncate(part.floor_char_boundary(MAX_PART_BYTES - 17));
         part.push_str(&format!("-{hash:016x}"));
     }
-    // No part is hidden, leads up, or names a device of Windows.
+    // Avoid names that are hidden, refer to a parent folder, or name a Windows device.
     if part.is_empty() || part.starts_with('.') || is_device(&part) {
         part.insert(0, '_');
     }
-    // Windows drops dots at the end.
+    // Windows drops trailing dots.
     if part.ends_with('.') {
         part.push('_');
     }
@@ -127,7 +127,7 @@ fn is_device(name: &str) -> bool {
         || is_numbered("lpt")
 }
 
-/// The way from one file to another, with `/` between folders.
+/// Returns the relative path from one file to another, with `/` between folders.
 pub(super) fn relative(from: &str, to: &str) -> String {
     let folder = |name: &str| name.rfind('/').map_or(0, |slash| slash + 1);
     let (from, file) = (&from[..folder(from)], &to[folder(to)..]);
@@ -136,13 +136,13 @@ pub(super) fn relative(from: &str, to: &str) -> String {
         to[..folder(to)].split_terminator('/').collect(),
     );
     let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
-    let mut way = "../".repeat(from.len() - shared);
+    let mut path = "../".repeat(from.len() - shared);
     for folder in &to[shared..] {
-        way.push_str(folder);
-        way.push('/');
+        path.push_str(folder);
+        path.push('/');
     }
-    way.push_str(file);
-    way
+    path.push_str(file);
+    path
 }
 
 #[cfg(test)]
@@ -227,11 +227,11 @@ mod tests {
     }
 
     #[test]
-    fn ours_long_and_deep_paths_stay_within_what_file_systems_take() {
+    fn long_and_deep_paths_stay_within_file_system_limits() {
         let long = format!("https://e.example/{}", "x".repeat(5_000));
-        let other = format!("{long}y");
+        let longer = format!("{long}y");
         let deep = format!("https://e.example/{}", "a/".repeat(500));
-        let names = names(&[&long, &other, &deep]);
+        let names = names(&[&long, &longer, &deep]);
         assert_ne!(names[0], names[1]);
         for name in names {
             let parts: Vec<&str> = name.split('/').collect();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_between_files() {
+    fn relative_paths_lead_to_files() {
         let check = |from, to, expected| assert_eq!(relative(from, to), expected, "{from} {to}");
         check("h/a.md", "h/b.md", "b.md");
         check("h/a/b.md", "h/c.md", "../c.md");

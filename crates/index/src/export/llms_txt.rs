@@ -1,4 +1,4 @@
-//! A list of the pages for programs that read for people (llmstxt.org).
+//! A list of the pages for language models (llmstxt.org).
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -9,17 +9,17 @@ use super::markdown_folder::heading_text;
 use super::{ExportError, Exported, is_shown};
 use crawl_index_entry::IndexedPage;
 
-/// The most of a page's title or description. Characters.
+/// Maximum length of a page's title or description, in characters.
 const MAX_CHARS: usize = 300;
 
-/// Gathers pages, and writes the list at the end.
+/// Collects pages and writes the list at the end.
 ///
-/// The site's name and description come first, then the pages by host and folder: those that more
-/// pages link to before others.
+/// The list has the site's name and description first, then the pages by host and folder, those
+/// with more incoming links first.
 #[derive(Debug)]
 pub struct LlmsTxt {
     now: i64,
-    /// By host and first folder.
+    /// Entries by host and first folder.
     sections: BTreeMap<(String, String), Vec<Entry>>,
     home: Option<Home>,
     done: Exported,
@@ -33,7 +33,7 @@ struct Entry {
     description: String,
 }
 
-/// The page whose words stand at the top: the one with the shortest path.
+/// The page that introduces the list: the one with the shortest URL.
 #[derive(Debug)]
 struct Home {
     url: String,
@@ -42,7 +42,7 @@ struct Home {
 }
 
 impl LlmsTxt {
-    /// A list of no pages; `now` is in seconds since 1970 UTC.
+    /// Creates an empty list. `now` is in seconds since 1970 UTC.
     #[must_use]
     pub fn new(now: i64) -> LlmsTxt {
         LlmsTxt {
@@ -53,7 +53,8 @@ impl LlmsTxt {
         }
     }
 
-    /// Takes a page. One that `is_refused` is left out: its site lets no model have it.
+    /// Adds a page. If `is_refused`, the page is left out because its site refuses use by language
+    /// models.
     pub fn page(&mut self, page: &IndexedPage, is_refused: bool) {
         if is_refused || !is_shown(page, self.now) {
             self.done.left_out += 1;
@@ -92,7 +93,7 @@ impl LlmsTxt {
     /// Writes the list.
     ///
     /// # Errors
-    /// The error of the output.
+    /// If the output fails.
     pub fn finish(mut self, out: &mut impl Write) -> Result<Exported, ExportError> {
         let mut text = String::new();
         if let Some(home) = &self.home {
@@ -133,7 +134,7 @@ impl LlmsTxt {
     }
 }
 
-/// Words on one line, cut where they are too long.
+/// Puts text on one line, and cuts it if it is too long.
 fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
@@ -143,7 +144,7 @@ fn line(text: &str) -> String {
     }
 }
 
-/// A URL that may stand between parentheses.
+/// Escapes the parentheses of a URL.
 fn parentheses(url: &str) -> String {
     url.replace('(', "%28").replace(')', "%29")
 }
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_stand_by_folder_and_by_links() {
+    fn pages_are_ordered_by_folder_and_links() {
         let mut list = LlmsTxt::new(10);
         list.page(&page("https://e.example/docs/b", "B [2]", 1), false);
         list.page(&page("https://e.example/docs/c_(d)", "C", 7), false);

@@ -1,4 +1,4 @@
-//! The pages as Markdown: a file for each, with links between the files.
+//! Exports pages as Markdown: a file for each, with links between the files.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,45 +17,45 @@ use super::{ExportError, is_shown};
 use crawl_archive::NewFolder;
 use crawl_index_entry::IndexedPage;
 
-/// The body of a page as it was fetched, its content codings undone.
+/// The fetched body of a page, without content codings.
 #[derive(Clone, Copy, Debug)]
 pub struct PageSource<'a> {
     /// The value of its `Content-Type` header.
     pub content_type: Option<&'a str>,
-    /// The bytes.
+    /// The bytes of the body.
     pub body: &'a [u8],
 }
 
 impl PageSource<'_> {
-    /// Returns whether it is HTML: a PDF, say, has its text in the index alone.
+    /// Returns whether the body is HTML. For other types, such as PDF, only the index has the text.
     fn is_html(&self) -> bool {
         what_is(self.content_type, self.body) == Document::Html
     }
 }
 
-/// What a folder of Markdown holds.
+/// The size of a Markdown folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MarkdownReport {
     /// Files that were written.
     pub pages: u64,
-    /// Pages among them that let nobody show their text (`nosnippet`, `max-snippet`): their files
-    /// tell title and URL alone.
+    /// Pages that don't allow their text to be shown (`nosnippet`, `max-snippet`). Their files have only title
+    /// and URL.
     pub without_text: u64,
-    /// Pages among them whose archived body was not to be had: their text is the index's, without
-    /// links, lists and tables.
+    /// Pages whose archived body was unavailable. Their text is that of the index, without links,
+    /// lists and tables.
     pub from_index: u64,
 }
 
-/// A folder with a file of Markdown for each page.
+/// A folder with a Markdown file for each page.
 ///
-/// All pages are named first ([`MarkdownFolder::name`]), so that links find their files; then each
-/// is written ([`MarkdownFolder::page`]).
+/// Name all pages first ([`MarkdownFolder::name`]), so that links find their files; then write each
+/// page ([`MarkdownFolder::page`]), and call [`MarkdownFolder::finish`].
 #[derive(Debug)]
 pub struct MarkdownFolder {
     folder: NewFolder,
     now: i64,
     names: FileNames,
-    /// Pages that stand in the place of others with the same text.
+    /// Pages indexed in place of others with the same text, by the URLs of the others.
     same_as: HashMap<Box<str>, Box<str>>,
     done: MarkdownReport,
 }
@@ -64,7 +64,7 @@ impl MarkdownFolder {
     /// Begins a folder at `out`, which must be new or empty. `now` is in seconds since 1970 UTC.
     ///
     /// # Errors
-    /// [`ExportError`] where something is there, or it can't be written there.
+    /// [`ExportError`] if `out` is not empty or can't be written.
     pub fn create(out: &Path, now: i64) -> Result<MarkdownFolder, ExportError> {
         Ok(MarkdownFolder {
             folder: NewFolder::create(out, |_| false)?,
@@ -75,7 +75,7 @@ impl MarkdownFolder {
         })
     }
 
-    /// Gives a page its file.
+    /// Assigns a file to a page.
     pub fn name(&mut self, page: &IndexedPage) {
         if is_shown(page, self.now) {
             self.names.add(page);
@@ -85,10 +85,10 @@ impl MarkdownFolder {
         }
     }
 
-    /// Writes the file of a page that has a name; without its `source`, the text of the index.
+    /// Writes the file of a named page. Without `source`, the file has the text of the index.
     ///
     /// # Errors
-    /// The file can't be written.
+    /// If the file can't be written.
     pub fn page(
         &mut self,
         page: &IndexedPage,
@@ -118,10 +118,10 @@ impl MarkdownFolder {
         Ok(())
     }
 
-    /// Puts the folder into its place.
+    /// Moves the folder into place.
     ///
     /// # Errors
-    /// It can't be put there.
+    /// If the folder can't be moved.
     pub fn finish(self) -> Result<MarkdownReport, ExportError> {
         self.folder.finish()?;
         Ok(self.done)
@@ -136,8 +136,8 @@ impl MarkdownFolder {
     }
 }
 
-/// The main text of a page as Markdown; without its `source` in HTML the words of the index by their
-/// headings. Links are URLs, but where `file` gives a page's URL a file.
+/// Returns the main text of a page as Markdown. Without an HTML `source`, it has the text of the
+/// index by headings. Links are URLs, except those for which `file` returns a file.
 #[must_use]
 pub fn page_markdown(
     page: &IndexedPage,
@@ -150,13 +150,13 @@ pub fn page_markdown(
     };
     let page = read_html(source.body, source.content_type, &Limits::default());
     let base = page.base_url(&url);
-    let given = PageContext {
+    let context = PageContext {
         content_type: source.content_type,
         ..PageContext::default()
     };
     let limits = ContentLimits::default();
     let mut link = |href: &str| target(&base, href, file);
-    read_markdown(source.body, &given, &limits, &mut link).1
+    read_markdown(source.body, &context, &limits, &mut link).1
 }
 
 fn target(
@@ -182,7 +182,7 @@ fn target(
     Some(target)
 }
 
-/// The text of the index by its headings.
+/// Returns the text of the index by headings.
 fn of_index(page: &IndexedPage) -> String {
     let mut blocks = Vec::new();
     for section in sections(page) {
@@ -196,7 +196,7 @@ fn of_index(page: &IndexedPage) -> String {
     blocks.join("\n\n")
 }
 
-/// Escapes the text of a Markdown heading. A run of `#` at the end would be dropped as its closing
+/// Escapes the text of a Markdown heading. A trailing run of `#` would be dropped as a closing
 /// sequence (CommonMark 4.2).
 pub(super) fn heading_text(text: &str) -> String {
     let mut text = escape_markdown(text);
@@ -206,8 +206,8 @@ pub(super) fn heading_text(text: &str) -> String {
     text
 }
 
-/// Returns a JSON value as YAML. JSON leaves characters as they are that YAML 1.2 (section 5.1)
-/// does not allow, or that YAML 1.1 reads as the end of a line; escapes them.
+/// Returns a JSON value as YAML. Escapes characters that JSON permits but YAML 1.2 (section 5.1)
+/// forbids, or that YAML 1.1 reads as line breaks.
 fn yaml(value: impl Into<serde_json::Value>) -> String {
     let json = value.into().to_string();
     let mut yaml = String::with_capacity(json.len());
@@ -225,7 +225,8 @@ fn yaml(value: impl Into<serde_json::Value>) -> String {
     yaml
 }
 
-/// Returns the metadata of a page as YAML front matter. Strings and lists are JSON, a part of YAML.
+/// Returns the metadata of a page as YAML front matter. Strings and lists are JSON, a subset of
+/// YAML.
 fn front_matter(page: &IndexedPage) -> String {
     let mut lines = vec!["---".to_owned()];
     let mut text = |key: &str, value: &str| {
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn text_without_html_shows_as_it_is() {
+    fn text_without_html_is_shown_literally() {
         let text = IndexedPage {
             title: "A\u{85}B\u{7f}\u{2028}\u{feff}".to_owned(),
             text: "# no heading\n1. [a](b) <b>\n    - *c* `d` #\n~~~".to_owned(),
@@ -368,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_lets_nobody_show_its_text_has_a_file_without_it() {
+    fn a_nosnippet_page_has_a_file_without_text() {
         let silent = IndexedPage {
             max_snippet: Some(0),
             ..page("https://e.example/")

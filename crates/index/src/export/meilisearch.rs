@@ -1,4 +1,4 @@
-//! Meilisearch: a document for each section of a page, one line each.
+//! Meilisearch: a document for each section of a page, one per line.
 
 use std::io::Write;
 
@@ -10,30 +10,30 @@ use super::page_record::{PageFields, ResultSection, sections};
 use super::{ExportError, JsonLines, line};
 use crawl_index_entry::IndexedPage;
 
-/// Bytes of a document's text: what is longer is divided, as only the first 65,535 words of a
-/// field are searched.
+/// Maximum length of a document's text in bytes. Longer texts are split, because only the first
+/// 65,535 words of a field are searched.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
 #[derive(Serialize)]
 struct Document<'p> {
     id: String,
-    /// The same for all sections of a page.
+    /// The page's key, the same for all its sections.
     page: &'p str,
-    /// The page's, with the fragment that leads to the section.
+    /// The page's URL, with the fragment that leads to the section.
     url: String,
     #[serde(flatten)]
     about: &'p PageFields<'p>,
     heading: &'p str,
     level: u8,
-    /// The headings that it stands under, from the first level on.
+    /// The headings above the section, outermost first.
     above: Vec<&'p str>,
     text: &'p str,
-    /// A part of the text beside the main text: then the others are empty.
+    /// A piece of the text outside the main text. Then `heading` and `text` are empty.
     #[serde(skip_serializing_if = "str::is_empty")]
     beside: &'p str,
-    /// The place in the page, counted from 0.
+    /// The position in the page, from 0.
     position: usize,
-    /// Dates once more, in seconds since 1970 UTC: what can be sorted and filtered by.
+    /// Dates in seconds since 1970 UTC, for sorting and filtering.
     #[serde(skip_serializing_if = "Option::is_none")]
     published_at: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,8 +41,8 @@ struct Document<'p> {
     fetched_at: i64,
 }
 
-/// Writes a line for each section of a page, without pages whose time is over at `now`, in seconds
-/// since 1970 UTC. `id` is the primary key.
+/// Writes a line for each section of a page. Pages that have expired at `now` (seconds since 1970
+/// UTC) are left out. `id` is the primary key.
 pub fn meilisearch<W: Write>(out: W, now: i64) -> JsonLines<W> {
     JsonLines::new(out, now, write_sections)
 }
@@ -85,7 +85,7 @@ fn write_sections(out: &mut impl Write, page: &IndexedPage) -> Result<u64, Expor
     Ok(records)
 }
 
-/// What stands under no heading.
+/// The section without a heading.
 const NO_SECTION: ResultSection<'static> = ResultSection {
     heading: "",
     level: 0,
@@ -93,7 +93,7 @@ const NO_SECTION: ResultSection<'static> = ResultSection {
     text: "",
 };
 
-/// Settings of an index for these documents: what `PATCH /indexes/pages/settings` is sent with.
+/// Returns the index settings for these documents, to send with `PATCH /indexes/pages/settings`.
 #[must_use]
 pub fn meilisearch_settings() -> Value {
     json!({
@@ -113,8 +113,8 @@ pub fn meilisearch_settings() -> Value {
     })
 }
 
-/// The page's sections, none longer than a field that is searched whole. A page without any has
-/// one all the same: its title can be looked for.
+/// Returns the page's sections, none longer than a fully searched field. A page without sections
+/// gets an empty one, so that its title can be found.
 fn divided(page: &IndexedPage) -> Vec<ResultSection<'_>> {
     let mut divided = Vec::new();
     for section in sections(page) {
@@ -127,7 +127,7 @@ fn divided(page: &IndexedPage) -> Vec<ResultSection<'_>> {
     divided
 }
 
-/// A text in pieces, none longer than a field that is searched whole; one where it is empty.
+/// Splits a text into pieces, none longer than a fully searched field. An empty text is one piece.
 fn pieces(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -141,16 +141,17 @@ fn pieces(text: &str) -> Vec<&str> {
     }
 }
 
-/// The place at which a text is divided: at its end, or at the last line or word that fits.
+/// Returns where to split a text: at its end, or after the last line or word that
+/// fits.
 fn end_of_first(text: &str) -> usize {
     if text.len() <= MAX_TEXT_BYTES {
         return text.len();
     }
-    let most = text.floor_char_boundary(MAX_TEXT_BYTES);
-    let fits = &text[..most];
-    let line = fits.rfind('\n').filter(|at| *at > most / 2);
-    let word = || fits.rfind(' ').filter(|at| *at > most / 2);
-    line.or_else(word).map_or(most, |at| at + 1)
+    let limit = text.floor_char_boundary(MAX_TEXT_BYTES);
+    let fits = &text[..limit];
+    let line = fits.rfind('\n').filter(|at| *at > limit / 2);
+    let word = || fits.rfind(' ').filter(|at| *at > limit / 2);
+    line.or_else(word).map_or(limit, |at| at + 1)
 }
 
 fn address(page: &IndexedPage, section: &ResultSection<'_>) -> String {

@@ -1,4 +1,4 @@
-//! OpenSearch and Elasticsearch: lines of their bulk interface.
+//! OpenSearch and Elasticsearch: lines for the bulk API.
 
 use std::io::Write;
 
@@ -10,8 +10,8 @@ use super::page_record::{PageFields, sections};
 use super::{JsonLines, line};
 use crawl_index_entry::IndexedPage;
 
-/// Characters up to which a string is also kept whole, to filter by: four bytes each fit into
-/// the 32,766 that the index takes.
+/// Maximum characters of a string that is also indexed as a whole for filtering: with four bytes
+/// each they fit in the 32,766 bytes that the index accepts.
 const MAX_KEYWORD_CHARS: u32 = 8191;
 
 #[derive(Serialize)]
@@ -45,10 +45,10 @@ struct Anchor<'p> {
     url: String,
 }
 
-/// Writes two lines for each page, an `index` action and the document, without pages whose time
-/// is over at `now`, in seconds since 1970 UTC.
+/// Writes two lines for each page, an `index` action and the document. Pages that have expired at
+/// `now` (seconds since 1970 UTC) are left out.
 ///
-/// They name no index; the address that they are sent to does: `POST /pages/_bulk`.
+/// The lines don't name an index; the URL they are sent to does: `POST /pages/_bulk`.
 pub fn opensearch<W: Write>(out: W, now: i64) -> JsonLines<W> {
     JsonLines::new(out, now, |out, page| {
         let id = url_id(&page.url);
@@ -63,7 +63,7 @@ pub fn opensearch<W: Write>(out: W, now: i64) -> JsonLines<W> {
     })
 }
 
-/// The settings and mapping of an index for these documents: what `PUT /pages` is sent with.
+/// Returns the index settings and mapping for these documents, to send with `PUT /pages`.
 #[must_use]
 pub fn opensearch_mapping() -> Value {
     let keyword = json!({"type": "keyword", "ignore_above": MAX_KEYWORD_CHARS});
@@ -215,15 +215,15 @@ mod tests {
     }
 
     #[test]
-    fn the_mapping_knows_each_field_and_no_other() {
+    fn the_mapping_has_exactly_the_fields_of_documents() {
         let lines = export(&[full()]);
         let mapping = opensearch_mapping();
         let mapped = mapping["mappings"]["properties"].as_object().unwrap();
         let mut fields: Vec<_> = lines[1].as_object().unwrap().keys().collect();
         fields.sort();
-        let mut known: Vec<_> = mapped.keys().collect();
-        known.sort();
-        assert_eq!(fields, known);
+        let mut mapped_fields: Vec<_> = mapped.keys().collect();
+        mapped_fields.sort();
+        assert_eq!(fields, mapped_fields);
     }
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_and_pages_whose_time_is_over_stay_out() {
+    fn duplicates_and_expired_pages_are_left_out() {
         let over = IndexedPage {
             until: Some(100),
             ..full()

@@ -1,11 +1,11 @@
-//! Ids of pages in other programs.
+//! The IDs of pages in other programs.
 
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Bytes of an id in OpenSearch and Elasticsearch.
+/// Maximum length of an ID in OpenSearch and Elasticsearch, in bytes.
 const MAX_ID_BYTES: usize = 512;
 
-/// The URL; one that is too long for an id, or empty, is named by a hash of it.
+/// Returns the URL, or a hash of it if it is empty or too long for an ID.
 pub(super) fn url_id(url: &str) -> String {
     match url.len() {
         1..=MAX_ID_BYTES => url.to_owned(),
@@ -13,7 +13,7 @@ pub(super) fn url_id(url: &str) -> String {
     }
 }
 
-/// 32 hexadecimal digits, which any program takes for a key.
+/// Returns 32 hexadecimal digits, which any program accepts as a key.
 pub(super) fn hash_id(url: &str) -> String {
     format!("{:032x}", xxh3_128(url.as_bytes()))
 }

@@ -1,17 +1,17 @@
-//! The fields of a page that both JSON forms have.
+//! The fields of a page that both JSON formats have.
 
 use serde::Serialize;
 
 use super::date::rfc3339;
 use crawl_index_entry::IndexedPage;
 
-/// The fields that tell a page from others, but for its text.
+/// The fields that describe a page, except its text.
 #[derive(Debug, Serialize)]
 pub(super) struct PageFields<'p> {
     pub(super) title: &'p str,
     pub(super) host: &'p str,
     pub(super) path: &'p str,
-    /// Folders that it lies in, each with those above it: `/docs/`, `/docs/tea/`.
+    /// The page's folders, outermost first: `/docs/`, `/docs/tea/`.
     pub(super) folders: Vec<&'p str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(super) description: &'p str,
@@ -21,7 +21,7 @@ pub(super) struct PageFields<'p> {
     pub(super) authors: &'p [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) section: Option<&'p str>,
-    /// The names that other pages give it.
+    /// The texts of links to the page.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     pub(super) anchors: &'p [String],
     pub(super) linked_from: u32,
@@ -33,10 +33,10 @@ pub(super) struct PageFields<'p> {
     pub(super) modified: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fetched: Option<String>,
-    /// From when on it is not to be shown.
+    /// When the page expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unavailable_after: Option<String>,
-    /// Characters of an excerpt that may be shown.
+    /// Maximum characters of an excerpt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_snippet: Option<u32>,
 }
@@ -69,15 +69,15 @@ impl<'p> PageFields<'p> {
 pub(super) struct ResultSection<'p> {
     /// Empty before the first heading.
     pub(super) heading: &'p str,
-    /// 1 to 6; 0 before the first heading.
+    /// 1 to 6, or 0 before the first heading.
     pub(super) level: u8,
     pub(super) id: Option<&'p str>,
-    /// Without the heading's own line.
+    /// The text without the heading's own line.
     pub(super) text: &'p str,
 }
 
-/// A page's text by its headings. What stands before the first one is a section too; sections
-/// with neither heading nor text are none.
+/// Splits a page's text by its headings. The text before the first heading is a section too.
+/// Sections with neither heading nor text are omitted.
 pub(super) fn sections(page: &IndexedPage) -> Vec<ResultSection<'_>> {
     let mut sections = Vec::with_capacity(page.headings.len() + 1);
     let mut open = ResultSection {
@@ -88,7 +88,7 @@ pub(super) fn sections(page: &IndexedPage) -> Vec<ResultSection<'_>> {
     };
     let mut start = 0;
     for heading in &page.headings {
-        // Those outside of the main text stand at the place of what comes after them.
+        // A heading outside the main text has the place of the text after it.
         let at = heading.at.clamp(start, page.text.len());
         sections.extend(open.with(page.text.get(start..at)));
         open = ResultSection {
@@ -104,7 +104,7 @@ pub(super) fn sections(page: &IndexedPage) -> Vec<ResultSection<'_>> {
 }
 
 impl<'p> ResultSection<'p> {
-    /// With its text, which the heading's own words begin; none where there is nothing.
+    /// Adds the text without the heading's words at its start. `None` if neither has any words.
     fn with(self, text: Option<&'p str>) -> Option<ResultSection<'p>> {
         let text = text.unwrap_or_default().trim();
         let text = text.strip_prefix(self.heading).unwrap_or(text).trim();
@@ -113,7 +113,7 @@ impl<'p> ResultSection<'p> {
     }
 }
 
-/// `/docs/tea/green.html` lies in `/docs/` and `/docs/tea/`; 16 levels at most.
+/// Returns up to 16 folders of a path: `/docs/tea/green.html` is in `/docs/` and `/docs/tea/`.
 fn folders(path: &str) -> Vec<&str> {
     let path = path.split('?').next().unwrap_or_default();
     let ends = path.match_indices('/').skip(1).take(16);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_places_that_are_none_lose_nothing_else() {
+    fn places_that_are_none_lose_nothing_else() {
         check(
             "Grüße",
             &[(1, "A", 3), (1, "B", 1), (1, "C", 99)],

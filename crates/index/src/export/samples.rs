@@ -2,7 +2,7 @@
 
 use crawl_index_entry::{Anchor, Heading, IndexedPage};
 
-/// A page that has all there can be.
+/// Returns a page with all fields set.
 pub(super) fn full() -> IndexedPage {
     let heading = |level, text: &str, at| Heading {
         level,
@@ -43,7 +43,7 @@ pub(super) fn full() -> IndexedPage {
     }
 }
 
-/// Pages that hold what breaks lines, keys and quotes.
+/// Returns pages with characters that break lines, keys and quotes.
 pub(super) fn odd() -> Vec<IndexedPage> {
     let page = |url: &str, title: &str, text: &str| IndexedPage {
         url: url.to_owned(),

@@ -11,9 +11,9 @@ use super::{ExportError, is_shown};
 use crawl_archive::NewFolder;
 use crawl_index_entry::IndexedPage;
 
-/// The most URLs of one file, by the protocol.
+/// Maximum URLs in a file, as the protocol requires.
 const MAX_URLS: usize = 50_000;
-/// The most bytes of one file, by the protocol: 52,428,800.
+/// Maximum bytes of a file, as the protocol requires: 52,428,800.
 const MAX_BYTES: usize = 50 * 1024 * 1024;
 
 const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -23,15 +23,15 @@ const FOOT: &str = "</urlset>\n";
 /// The size of a sitemap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SitemapReport {
-    /// URLs that are listed.
+    /// Listed URLs.
     pub pages: u64,
-    /// URLs among them with the date of their last change.
+    /// Listed URLs with the date of their last change.
     pub dated: u64,
     /// Files that were written.
     pub files: u64,
 }
 
-/// A folder with a sitemap for each origin, since a sitemap speaks for its own origin alone.
+/// A folder with a sitemap for each origin, because a sitemap may only list URLs of its own origin.
 #[derive(Debug)]
 pub struct SitemapFolder {
     folder: NewFolder,
@@ -44,7 +44,7 @@ impl SitemapFolder {
     /// Begins a folder at `out`, which must be new or empty. `now` is in seconds since 1970 UTC.
     ///
     /// # Errors
-    /// [`ExportError`] where something is there, or it can't be written there.
+    /// [`ExportError`] if `out` is not empty or can't be written.
     pub fn create(out: &Path, now: i64) -> Result<SitemapFolder, ExportError> {
         Ok(SitemapFolder {
             folder: NewFolder::create(out, |_| false)?,
@@ -53,8 +53,7 @@ impl SitemapFolder {
         })
     }
 
-    /// Takes a page; `changed` is when it last changed, in seconds since 1970 UTC, where that is
-    /// known.
+    /// Adds a page. `changed` is the time of its last change in seconds since 1970 UTC, if known.
     pub fn page(&mut self, page: &IndexedPage, changed: Option<i64>) {
         if !is_shown(page, self.now) {
             return;
@@ -65,14 +64,14 @@ impl SitemapFolder {
         origin.or_default().insert(page.url.clone(), changed);
     }
 
-    /// Writes the files, and puts the folder into its place.
+    /// Writes the files and moves the folder into place.
     ///
     /// # Errors
-    /// They can't be written.
+    /// If the files can't be written.
     pub fn finish(self) -> Result<SitemapReport, ExportError> {
         let mut done = SitemapReport::default();
         let mut names = HashSet::new();
-        // In this order `https` comes before `http`.
+        // In this order `https` precedes `http`.
         for (origin, urls) in self.origins.iter().rev() {
             let name = folder_name(origin, &mut names);
             let folder = self.folder.beside().join(name);
@@ -86,7 +85,7 @@ impl SitemapFolder {
     }
 }
 
-/// Names the folder of an origin: by host and port, and by the scheme too if that name is taken.
+/// Names the folder of an origin by host and port, and also by scheme if that name is taken.
 fn folder_name(origin: &str, names: &mut HashSet<String>) -> String {
     let (scheme, host) = origin.split_once("://").unwrap_or(("", origin));
     let mut name = part(&host.replace(':', "_"));
@@ -96,7 +95,7 @@ fn folder_name(origin: &str, names: &mut HashSet<String>) -> String {
     name
 }
 
-/// Writes `sitemap.xml`, or that as an index of several; says how many files there are.
+/// Writes `sitemap.xml`, as an index if several files are needed. Returns the number of files.
 fn write_origin(
     origin: &str,
     urls: &BTreeMap<String, Option<String>>,
@@ -116,7 +115,7 @@ fn write_origin(
     if count < 2 {
         return Ok(1);
     }
-    // The first part has the name that the index is to have.
+    // The first part has the name that the index needs.
     let place = |name: &str| folder.join(name);
     let index = place("sitemap.xml");
     let failed = ExportError::at(&index);
@@ -134,7 +133,7 @@ fn write_origin(
     Ok(count + 1)
 }
 
-/// The files of one origin, one after the other.
+/// The files of one origin, written one after the other.
 struct Parts {
     folder: PathBuf,
     count: u64,
@@ -180,7 +179,7 @@ impl Parts {
     }
 }
 
-/// Text in which no character is markup (sitemaps.org, entity escaping).
+/// Escapes text for XML (sitemaps.org, entity escaping).
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The look-ups in the index for the words and phrases of a plan.
+//! Builds the index queries for the words and phrases of a plan.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use crate::query::{Query, QueryTerm};
 use crate::words::{Stemmer, Word, WordRelation, words};
 
 impl Planner<'_> {
-    /// Most of the telling words must be there; the common ones add to the score.
+    /// Returns queries that require most of the distinctive words. Common words only add to the
+    /// score.
     pub(super) fn look_up_words(
         &self,
         units: &[Unit],
@@ -33,30 +34,30 @@ impl Planner<'_> {
         }
         let free = words.iter().filter(|unit| !unit.is_in_phrase);
         let all_common = free.clone().all(|unit| unit.is_common) && runs.is_empty();
-        let is_telling = |unit: &Unit| !unit.is_in_phrase && (all_common || !unit.is_common);
-        let telling = free.clone().filter(|unit| is_telling(unit)).count();
-        let least = match (fit, telling) {
+        let is_distinctive = |unit: &Unit| !unit.is_in_phrase && (all_common || !unit.is_common);
+        let distinctive = free.clone().filter(|unit| is_distinctive(unit)).count();
+        let least = match (fit, distinctive) {
             (Strictness::Any | Strictness::Apart | Strictness::Relaxed, _) => 1,
             (Strictness::Most, n @ 0..=2) => n,
             (Strictness::Most, n) => (n * 3).div_ceil(5),
         };
         let texts = &self.fields.texts;
-        let asked = bm25f::ScoredTerms {
+        let terms = bm25f::ScoredTerms {
             words: words
                 .iter()
                 .map(|unit| ScoredWord {
                     forms: unit.forms.clone(),
                     idf: unit.idf,
                     rarity: unit.idf.powf(WEIGHTS.rarity_power),
-                    is_telling: is_telling(unit),
+                    is_distinctive: is_distinctive(unit),
                     is_name: unit.is_name,
                     shared_in: unit.shared_in.clone(),
                 })
                 .collect(),
             places: weighted_fields(texts),
-            least: least.min(telling),
+            least: least.min(distinctive),
             whole: WEIGHTS.whole,
-            telling,
+            distinctive,
             partial: match fit {
                 Strictness::Relaxed => WEIGHTS.one_of_pair,
                 _ => 1.0,
@@ -66,7 +67,7 @@ impl Planner<'_> {
             passage: WEIGHTS.passage,
             heading: WEIGHTS.heading,
             least_part: match runs.len() + free.count() {
-                // Of two words both are meant.
+                // With two words, both are intended.
                 0..=2 => f32::INFINITY,
                 _ => WEIGHTS.least_part,
             },
@@ -77,11 +78,12 @@ impl Planner<'_> {
                 .chain(texts.headings)
                 .collect(),
         };
-        clauses.push((Occur::Must, Box::new(Bm25fQuery(Arc::new(asked)))));
+        clauses.push((Occur::Must, Box::new(Bm25fQuery(Arc::new(terms)))));
         any_of(clauses, fit)
     }
 
-    /// Pages that have a word in any of the fields, or in those that the term asks for.
+    /// Returns a query for pages with a word in any of the fields, or in those that the term
+    /// allows.
     pub(super) fn look_up_unit(&self, unit: &Unit, term_of: Option<&QueryTerm>) -> Box<dyn Lookup> {
         let texts = &self.fields.texts;
         let mut places = weighted_fields(texts);
@@ -90,11 +92,11 @@ impl Planner<'_> {
         }) = term_of
         {
             places.retain(|place| !in_title || place.field == texts.title);
-            // What stands on every page, such as a footer, is not what somebody wants to be without.
+            // Text on every page, such as a footer, is not what a user wants to exclude.
             places.retain(|place| !is_not || place.field != texts.beside);
         }
         let lookups = places.iter().map(|FieldWeight { field, weight, .. }| {
-            let found: Box<dyn Lookup> = match unit.run.len() {
+            let lookup: Box<dyn Lookup> = match unit.run.len() {
                 0 => Box::new(DisjunctionMaxQuery::new(forms(*field, &unit.forms))),
                 1 => term(*field, &unit.run[0]),
                 _ if self.has_places(*field) => Box::new(PhraseQuery::new(
@@ -107,7 +109,7 @@ impl Planner<'_> {
                     unit.run.iter().map(|pair| term(*field, pair)).collect(),
                 )),
             };
-            Box::new(BoostQuery::new(found, *weight)) as Box<dyn Lookup>
+            Box::new(BoostQuery::new(lookup, *weight)) as Box<dyn Lookup>
         });
         let lookups = lookups.collect();
         Box::new(DisjunctionMaxQuery::with_tie_breaker(
@@ -116,7 +118,7 @@ impl Planner<'_> {
         ))
     }
 
-    /// Neighbours in the query that are neighbours in the page.
+    /// Returns queries for words that are adjacent both in the query and in the page.
     pub(super) fn look_up_neighbours(&self, units: &[Unit]) -> Vec<(Occur, Box<dyn Lookup>)> {
         let texts = &self.fields.texts;
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
@@ -141,37 +143,41 @@ impl Planner<'_> {
         clauses
     }
 
-    /// Pages that have all words of a name that is typed without spaces, one after the other.
+    /// Returns a query for pages with all words of a name (typed without spaces) in sequence.
     pub(super) fn look_up_name(&self, term: &QueryTerm) -> Option<(Occur, Box<dyn Lookup>)> {
-        let found = words(&term.text, &Stemmer::none());
-        let whole = found.iter().filter(|word| word.kind == WordRelation::Plain);
+        let all_words = words(&term.text, &Stemmer::none());
+        let whole = all_words
+            .iter()
+            .filter(|word| word.kind == WordRelation::Plain);
         if whole.count() < 2 {
             return None;
         }
-        let found = BoostQuery::new(self.look_up_text(&term.text), WEIGHTS.name);
-        Some((Occur::Should, Box::new(found)))
+        let boosted = BoostQuery::new(self.look_up_text(&term.text), WEIGHTS.name);
+        Some((Occur::Should, Box::new(boosted)))
     }
 
-    /// Pages whose text, title or first heading has the words one after the other.
+    /// Returns a query for pages whose text, title or heading has the words in sequence.
     pub(crate) fn look_up_text(&self, text: &str) -> Box<dyn Lookup> {
         let texts = &self.fields.texts;
-        let found = words(text, &Stemmer::none());
-        let whole = found.iter().filter(|word| word.kind == WordRelation::Plain);
+        let all_words = words(text, &Stemmer::none());
+        let whole = all_words
+            .iter()
+            .filter(|word| word.kind == WordRelation::Plain);
         let whole: Vec<&Word> = whole.collect();
         let places = [texts.body, texts.title].into_iter().chain(texts.headings);
         let lookups = places.map(|field| words_in_order(field, &whole));
         Box::new(DisjunctionMaxQuery::new(lookups.collect()))
     }
 
-    /// Pages that have the words of a phrase one after the other.
+    /// Returns a query for pages with the words of a phrase in sequence.
     pub(super) fn look_up_phrase(
         &self,
         term: &QueryTerm,
         wanted: &mut MarkedWords,
     ) -> Box<dyn Lookup> {
         let texts = &self.fields.texts;
-        let found = words(&term.text, &Stemmer::none());
-        let paired: Vec<_> = found
+        let all_words = words(&term.text, &Stemmer::none());
+        let paired: Vec<_> = all_words
             .iter()
             .filter(|word| word.kind == WordRelation::Pair)
             .collect();
@@ -183,11 +189,11 @@ impl Planner<'_> {
         };
         let pick = |word: &&Word| match word.kind {
             WordRelation::Plain | WordRelation::Pair => true,
-            // One that stands alone.
+            // A character without neighbours.
             WordRelation::Character => !is_paired(word),
             WordRelation::Part => false,
         };
-        let picked: Vec<&Word> = found.iter().filter(pick).collect();
+        let picked: Vec<&Word> = all_words.iter().filter(pick).collect();
         if !term.is_not {
             picked
                 .iter()
@@ -204,21 +210,21 @@ impl Planner<'_> {
             places.push((texts.beside, WEIGHTS.beside.0));
         }
         let lookups = places.into_iter().map(|(field, weight)| {
-            let found = words_in_order(field, &picked);
-            Box::new(BoostQuery::new(found, weight)) as Box<dyn Lookup>
+            let lookup = words_in_order(field, &picked);
+            Box::new(BoostQuery::new(lookup, weight)) as Box<dyn Lookup>
         });
         Box::new(DisjunctionMaxQuery::new(lookups.collect()))
     }
 
-    /// Leaves out pages of other sites than those that the query names.
+    /// Restricts the query to the sites that it names.
     pub(super) fn restrict_to_sites(
         &self,
         query: &Query,
         clauses: &mut Vec<(Occur, Box<dyn Lookup>)>,
     ) {
         let site = |site: &String| {
-            let found = Box::new(exact(self.fields.site, site));
-            Box::new(ConstScoreQuery::new(found, 0.0)) as Box<dyn Lookup>
+            let matching = Box::new(exact(self.fields.site, site));
+            Box::new(ConstScoreQuery::new(matching, 0.0)) as Box<dyn Lookup>
         };
         if !query.sites.is_empty() {
             let sites = query.sites.iter().map(site).collect();
@@ -227,7 +233,7 @@ impl Planner<'_> {
         for not in &query.not_sites {
             clauses.push((Occur::MustNot, Box::new(Excluded(site(not)))));
         }
-        // What must not be there is no question alone.
+        // A query with only exclusions has no results.
         if clauses.iter().all(|(occur, _)| *occur == Occur::MustNot) {
             clauses.push((Occur::Must, Box::new(EmptyQuery)));
         }
@@ -239,7 +245,7 @@ impl Planner<'_> {
     }
 }
 
-/// Clauses that each must hold; or one of them, where any will do.
+/// Requires each clause, or if any match is enough, their union.
 fn any_of(
     clauses: Vec<(Occur, Box<dyn Lookup>)>,
     fit: Strictness,
@@ -251,15 +257,15 @@ fn any_of(
     vec![(Occur::Must, Box::new(BooleanQuery::union(any)))]
 }
 
-/// The demand of a term of the query: its word must be there, or must not.
-pub(super) fn clause(term: &QueryTerm, found: Box<dyn Lookup>) -> (Occur, Box<dyn Lookup>) {
+/// Returns the clause for a term: its word must be present or absent.
+pub(super) fn clause(term: &QueryTerm, lookup: Box<dyn Lookup>) -> (Occur, Box<dyn Lookup>) {
     match term.is_not {
-        true => (Occur::MustNot, Box::new(Excluded(found))),
-        false => (Occur::Must, found),
+        true => (Occur::MustNot, Box::new(Excluded(lookup))),
+        false => (Occur::Must, lookup),
     }
 }
 
-/// Pages that have the words one after the other, with the same gaps.
+/// Returns a query for pages with the words in sequence, with the same gaps.
 fn words_in_order(field: Field, words: &[&Word]) -> Box<dyn Lookup> {
     let place = |word: &&Word| (word.position, Term::from_field_text(field, &word.text));
     match words {

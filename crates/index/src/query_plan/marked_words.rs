@@ -1,4 +1,4 @@
-//! The words of a query that are marked in its results.
+//! The words of a query to mark in its results.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,18 +8,18 @@ use regex::Regex;
 use crate::tokens::STEM;
 use crate::words::Word;
 
-/// The term of a query that a word is marked for.
+/// The query term that a word matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MarkedTerm {
-    /// Its number.
+    /// The number of the term.
     pub(crate) term: usize,
-    /// True for a word that nearly every page has: it is marked only beside another term, as in
+    /// True for a word that nearly every page has. It is marked only next to another term, as in
     /// `CREATE INDEX`.
     pub(crate) needs_another: bool,
 }
 
 impl MarkedTerm {
-    /// A term that is marked wherever it stands.
+    /// Creates a term that is always marked.
     pub(super) fn of(term: usize) -> MarkedTerm {
         MarkedTerm {
             term,
@@ -28,16 +28,16 @@ impl MarkedTerm {
     }
 }
 
-/// The words to mark in a result: each leads to the term of the query that it was found for.
+/// The words to mark in a result, each with the query term that it matches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MarkedWords {
     words: HashMap<String, MarkedTerm>,
-    /// Finds what one of them begins with, in ASCII of either case.
+    /// Matches the beginnings of the words, ignoring ASCII case.
     beginnings: Option<Regex>,
 }
 
 impl MarkedWords {
-    /// The term that a word of a page was found for.
+    /// Returns the term that a word of a page matches.
     pub(crate) fn term(&self, word: &Word) -> Option<MarkedTerm> {
         let by_stem = || {
             let stem = word.stem.as_ref()?;
@@ -46,23 +46,20 @@ impl MarkedWords {
         self.words.get(&word.text).or_else(by_stem).copied()
     }
 
-    /// The pieces of a text that may have one of them: words, and what stands between two spaces
-    /// and is not plain ASCII.
+    /// Returns the pieces of a text that may contain one of the words: matching beginnings, and
+    /// anything between spaces that is not plain ASCII.
     pub(crate) fn likely_in(&self, text: &str) -> Vec<Range<usize>> {
         let mut likely = Vec::new();
         let Some(beginnings) = &self.beginnings else {
             likely.push(0..text.len());
             return likely;
         };
-        let mut found = beginnings
-            .find_iter(text)
-            .map(|found| found.start())
-            .peekable();
+        let mut starts = beginnings.find_iter(text).map(|hit| hit.start()).peekable();
         let mut start = 0;
         for piece in text.split_inclusive([' ', '\n']) {
             let end = start + piece.len();
-            while found.next_if(|at| *at < start).is_some() {}
-            let is_likely = found.peek().is_some_and(|at| *at < end) || !piece.is_ascii();
+            while starts.next_if(|at| *at < start).is_some() {}
+            let is_likely = starts.peek().is_some_and(|at| *at < end) || !piece.is_ascii();
             if is_likely {
                 likely.push(start..end);
             }
@@ -71,14 +68,14 @@ impl MarkedWords {
         likely
     }
 
-    /// Prepares for quick looks.
+    /// Compiles the pattern for [`MarkedWords::likely_in`].
     pub(super) fn sealed(mut self) -> MarkedWords {
         let beginning = |word: &String| {
             let word = word.trim_start_matches(STEM);
-            // A stem may end in another letter than the word.
+            // The last letter of a stem may differ from the word.
             let letters = word.chars().count();
-            let most = if letters > 3 { letters - 1 } else { letters };
-            regex::escape(&word.chars().take(most).collect::<String>())
+            let compared_letters = if letters > 3 { letters - 1 } else { letters };
+            regex::escape(&word.chars().take(compared_letters).collect::<String>())
         };
         let mut all: Vec<String> = self.words.keys().map(beginning).collect();
         all.sort_unstable();
@@ -91,7 +88,7 @@ impl MarkedWords {
         self.words.entry(word.to_owned()).or_insert(term);
     }
 
-    /// The number of the next term to be found.
+    /// Returns the number for the next term.
     pub(super) fn next_term(&self) -> usize {
         self.words.len()
     }

@@ -1,12 +1,12 @@
-//! The words of phrases: the pages that have a phrase are ranked by them.
+//! The words of phrases, which rank the pages that contain the phrase.
 
 use super::{Budget, Planner, Unit};
 use crate::query::QueryTerm;
 use crate::words::{Stemmer, Word, WordRelation, words};
 
 impl Planner<'_> {
-    /// Returns the words that rank the pages with a phrase. Empty for an excluded phrase, for one
-    /// in titles, and for a script without spaces: such a phrase is ranked as a whole.
+    /// Returns the words that rank the pages with a phrase. Empty for an excluded phrase, a phrase
+    /// in titles, and a phrase in a script without spaces, which is ranked as a whole.
     pub(super) fn phrase_units(&self, term: &QueryTerm) -> tantivy::Result<Vec<Unit>> {
         let all = words(&term.text, &Stemmer::none());
         let is_paired =

@@ -1,15 +1,15 @@
-//! The query as it may be meant, which answers suggest.
+//! Suggests a corrected query.
 
 use super::{Planner, Unit};
 use crate::query::{Query, QueryTerm, TermMatch};
 
 impl Planner<'_> {
-    /// The query with what is meant, where that is not what was typed.
-    pub(super) fn suggestion(&self, query: &Query, meant: &[Meant]) -> Option<String> {
-        if meant.iter().all(|term| !term.is_other) {
+    /// Returns the corrected query; `None` if nothing was corrected.
+    pub(super) fn suggestion(&self, query: &Query, suggested: &[SuggestedTerm]) -> Option<String> {
+        if suggested.iter().all(|term| !term.is_other) {
             return None;
         }
-        let terms = meant.iter().map(|term| term.text.clone());
+        let terms = suggested.iter().map(|term| term.text.clone());
         let sites = query.sites.iter().map(|site| format!("site:{site}"));
         let not_sites = query.not_sites.iter().map(|site| format!("-site:{site}"));
         let all: Vec<_> = terms.chain(sites).chain(not_sites).collect();
@@ -17,15 +17,15 @@ impl Planner<'_> {
     }
 }
 
-/// A term of the query, as it may be meant.
-pub(super) struct Meant {
+/// A term of the query, possibly corrected.
+pub(super) struct SuggestedTerm {
     text: String,
     is_other: bool,
 }
 
-impl Meant {
-    /// With the signs that it was typed with.
-    pub(super) fn as_typed(term: &QueryTerm) -> Meant {
+impl SuggestedTerm {
+    /// Returns the term with its operators as typed.
+    pub(super) fn as_typed(term: &QueryTerm) -> SuggestedTerm {
         let quote = if term.how == TermMatch::Phrase {
             "\""
         } else {
@@ -38,21 +38,21 @@ impl Meant {
         };
         let not = if term.is_not { "-" } else { "" };
         let title = if term.in_title { "title:" } else { "" };
-        Meant {
+        SuggestedTerm {
             text: format!("{not}{title}{quote}{}{quote}{star}", term.text),
             is_other: false,
         }
     }
 
-    pub(super) fn by(term: &QueryTerm, units: &[Unit]) -> Meant {
-        if units.iter().all(|unit| !unit.is_meant) {
-            return Meant::as_typed(term);
+    pub(super) fn by(term: &QueryTerm, units: &[Unit]) -> SuggestedTerm {
+        if units.iter().all(|unit| !unit.is_correction) {
+            return SuggestedTerm::as_typed(term);
         }
         let words: Vec<_> = units.iter().map(|unit| unit.written.as_str()).collect();
         let text = words.join(" ");
-        Meant {
+        SuggestedTerm {
             is_other: true,
-            ..Meant::as_typed(&QueryTerm {
+            ..SuggestedTerm::as_typed(&QueryTerm {
                 text,
                 ..term.clone()
             })

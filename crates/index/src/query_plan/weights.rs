@@ -1,10 +1,10 @@
-//! The weights of all that speaks for a page.
+//! The weights of everything that counts in favour of a page.
 
 use crate::bm25f::{FieldWeight, Nearness, TextAlone};
 use crate::schema::Texts;
 
-/// The weight of each thing that speaks for a page. A place has two numbers: its weight, and
-/// how much of it the place's length takes away.
+/// The weights of everything that counts in favour of a page. A field has two numbers: its weight,
+/// and how much the field's length reduces it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weights {
     pub(crate) title: (f32, f32),
@@ -16,45 +16,48 @@ pub(crate) struct Weights {
     pub(crate) keywords: (f32, f32),
     pub(crate) anchors: (f32, f32),
     pub(crate) path: (f32, f32),
-    /// See [`ScoredTerms`](crate::bm25f::ScoredTerms) for these five.
+    /// See [`ScoredTerms`](crate::bm25f::ScoredTerms) for `saturation`, `whole`, `text_alone`,
+    /// `passage` and `heading`.
     pub(crate) saturation: f32,
     pub(crate) whole: f32,
-    /// The factor of pages with one of two words, so small that pages with both come first.
+    /// The factor for pages with one of two words, so small that pages with both come first.
     pub(crate) one_of_pair: f32,
     pub(crate) text_alone: TextAlone,
     pub(crate) passage: Nearness,
     pub(crate) heading: Nearness,
-    /// The lead of a rare word over a common one: the power of BM25's measure. Questions hold
-    /// rare words that matter little, such as those that only the asker uses.
+    /// The advantage of a rare word over a common one: the exponent of BM25's inverse document
+    /// frequency. Questions contain rare words that matter little, such as words that only the
+    /// questioner uses.
     pub(crate) rarity_power: f32,
-    /// A page that lacks most words of a longer query fits all the same where it has so much of
-    /// their rarity.
+    /// A page that lacks most words of a longer query still matches if it has this share of their
+    /// rarity.
     pub(crate) least_part: f32,
-    /// A word of the same stem, against the word itself.
+    /// A word with the same stem, relative to the word itself.
     pub(crate) stem: f32,
-    /// A word that stands for it by the rules of the site's owner.
+    /// A synonym from the site owner's rules.
     pub(crate) synonym: f32,
-    /// A word that only begins like it, where no page has the word itself, or `word*` was typed.
+    /// A word with the typed prefix, if no page has the word itself or `word*` was typed.
     pub(crate) beginning: f32,
-    /// A word that begins like the last one of the query, which pages have too.
+    /// A longer word with the last query word as prefix, if pages also have that word itself.
     pub(crate) longer: f32,
-    /// A compound that ends in it.
+    /// A compound that ends in the word.
     pub(crate) compound: f32,
-    /// A word that may be meant.
-    pub(crate) meant: f32,
-    /// Two words of the query beside each other in the text, and in title or heading.
+    /// A correction of the word.
+    pub(crate) correction: f32,
+    /// Two adjacent query words that are adjacent in the text, and in a title or heading.
     pub(crate) neighbours: (f32, f32),
-    /// The words of a name that is typed without spaces (`std::vec::Vec`), one after the other.
+    /// The words of a name typed without spaces (`std::vec::Vec`), in sequence.
     pub(crate) name: f32,
-    /// The weight that other fields than the best one add, for what is looked up by itself.
+    /// The share that fields other than the best one add, for separate queries.
     pub(crate) others: f32,
-    /// The weight that each doubling of the pages that link to a page adds.
+    /// The weight added by each doubling of the number of pages that link to a page.
     pub(crate) linked: f32,
 }
 
-/// Found by drawing changes and keeping those that do the queries marked `tune` of `cargo xtask
-/// bench search` good, then rounded; the other queries had no say in it. `longer`, `name`,
-/// `compound`, `beside` and `synonym` were set by hand: with them those queries came out within 0.01 of before.
+/// Found by applying random changes, keeping those that improved the queries marked `tune` of
+/// `cargo xtask bench search`, and rounding; the other queries were not considered. `longer`,
+/// `name`, `compound`, `beside` and `synonym` were set by hand, which changed the results of those
+/// queries by less than 0.01.
 pub(crate) const WEIGHTS: Weights = Weights {
     title: (11.0, 0.5),
     headings: [(9.0, 0.7), (1.5, 0.2), (0.5, 0.1)],
@@ -90,14 +93,14 @@ pub(crate) const WEIGHTS: Weights = Weights {
     beginning: 0.7,
     longer: 0.3,
     compound: 0.4,
-    meant: 0.8,
+    correction: 0.8,
     neighbours: (0.08, 0.08),
     name: 2.0,
     others: 0.3,
     linked: 0.016,
 };
 
-/// The fields that words are looked up in, with their weights.
+/// Returns the fields to search for words, with their weights.
 pub(super) fn weighted_fields(texts: &Texts) -> Vec<FieldWeight> {
     let of = |field, (weight, length)| FieldWeight {
         field,

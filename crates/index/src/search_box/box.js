@@ -1,12 +1,12 @@
-// The search as a box on a page, and as a dialog that Ctrl-K opens. Both stand in shadow trees.
+// The search as a box on a page, and as a dialog that Ctrl-K opens. Both are in shadow trees.
 //
-// They ask a source: `find(asked)` promises an answer, `prepare()` gets ready for it where there
-// is something to do, `page` is the address of a page with a search of its own, and `all(query)`
-// that of all results there.
+// They use a source: `find(asked)` promises an answer, `prepare()` does preparations if there are
+// any, `page` is the URL of a page with its own search, and `all(query)` is the URL of all results
+// on that page.
 
 const PAUSE_MS = 120;
-// Between the panel of results and the edges of the window, and what it takes at the least where
-// its box is narrower.
+// The margin between the panel of results and the edges of the window, and the panel's minimum
+// width if its box is narrower.
 const MARGIN_PX = 8;
 const PANEL_PX = 360;
 
@@ -20,11 +20,11 @@ const styleSheet = () => {
   return sheet;
 };
 
-/** A host with a shadow tree in the style of the search, as light or dark as asked or as its page. */
+/** A host with a shadow tree in the search's style, light or dark as requested or as its page. */
 const shadowHost = (theme) => {
   const host = document.createElement("div");
   const root = host.attachShadow({ mode: "open" });
-  // Works also where the page forbids inline styles.
+  // Also works if the page forbids inline styles.
   root.adoptedStyleSheets = [styleSheet()];
   if (theme === "light" || theme === "dark") {
     host.dataset.theme = theme;
@@ -43,27 +43,27 @@ const shadowHost = (theme) => {
   return root;
 };
 
-/** Results that each kind of box shows if not told otherwise. */
+/** The default number of results for each kind of box. */
 const RESULTS_OF = { panel: 6, dialog: 10, page: 10 };
 const MOST_RESULTS = 20;
 
-/** Whether a key is typed into something. */
+/** Whether a key event is text input. */
 const isWriting = (event) => {
   const on = event.composedPath()[0];
   return on instanceof HTMLElement && (on.isContentEditable || /^(input|textarea|select)$/i.test(on.tagName));
 };
 
 /**
- * A field and the results of what stands in it, of one of three kinds: `panel`, where the results
- * lie over the page; `dialog`; `page`, where they stand in the page, more of them on request, and
- * the query stands in the page's address.
+ * A field with the results of its query, of one of three kinds: `panel` shows the results over the
+ * page; `dialog` is a dialog; `page` shows them in the page, with more on request, and keeps the
+ * query in the page's URL.
  */
 class Box {
   #asker;
   #source;
   #kind;
   #limit;
-  // Results that are asked for: on a page ever more of them.
+  // The number of requested results, which grows on a page.
   #wanted;
   #keepsRecent;
   #form;
@@ -72,7 +72,7 @@ class Box {
   #status;
   #list;
   #more;
-  // The arrow was pressed before the results came.
+  // True if the arrow key was pressed before the results arrived.
   #isFirstWanted = false;
   #isAsking = false;
 
@@ -91,12 +91,13 @@ class Box {
     this.#status = element("p", { class: "hidden", role: "status" });
     this.#list = element("div", {});
     this.#more = element("button", { type: "button", class: "further", hidden: true }, "More results");
-    // The dialog is one part with a name of its own; on a page these two are.
+    // The dialog is one landmark with its own name; on a page these two are.
     const [search, region] = kind === "dialog" ? [{}, {}] : [{ role: "search" }, { role: "region", "aria-label": "Results" }];
     this.#panel = element("div", { class: "panel", id: "panel", ...region, hidden: true }, this.#list, this.#more);
     this.#form = element("form", { ...search, action: source.page, method: "get" },
       element("label", { for: "q", class: "hidden" }, label), this.#field);
-    // The status that is read out stands outside of what comes and goes: it would come too late.
+    // The status for screen readers is outside the replaced elements, where it would be read too
+    // late.
     this.element = element("div", { class: "box", "data-kind": kind }, this.#form, this.#status, this.#panel);
     this.#listen();
   }
@@ -133,7 +134,7 @@ class Box {
     if (this.#kind === "page") window.addEventListener("popstate", () => this.searchAddress());
   }
 
-  /** Searches for what the page's address asks for. */
+  /** Searches for the query in the page's URL. */
   searchAddress() {
     this.#field.value = new URL(location.href).searchParams.get("q") ?? "";
     this.#search(0);
@@ -156,12 +157,13 @@ class Box {
     const active = this.element.getRootNode().activeElement;
     if (event.key === "Escape" && this.#kind !== "dialog") {
       event.preventDefault();
-      // What is empty already, or on a page what is left by no key, is emptied.
+      // Escape clears the field if no panel is open. On a results page, which can't be closed, it
+      // clears the field that has the focus.
       if (this.#panel.hidden || (this.#kind === "page" && active === this.#field)) {
         this.#field.value = "";
         this.#search(0);
       }
-      // The focus opens what is there.
+      // Focusing the field opens the panel, so close it again.
       this.#field.focus();
       if (this.#kind === "panel") this.open(false);
     } else if (event.key === "ArrowDown" && active === this.#field && this.#isAsking) {
@@ -184,12 +186,12 @@ class Box {
     if (is && this.#kind === "panel") this.#place();
   }
 
-  /** Puts results away that lie over the page. */
+  /** Hides results that cover the page. */
   leave() {
     if (this.#kind === "panel") this.open(false);
   }
 
-  /** Puts the panel within the window, and as wide as text needs, where its box is narrow. */
+  /** Keeps the panel within the window, and wide enough for text if its box is narrow. */
   #place() {
     const box = this.element.getBoundingClientRect();
     const inner = document.documentElement.clientWidth;
@@ -199,7 +201,7 @@ class Box {
     this.#panel.style.left = `${left - box.left}px`;
   }
 
-  /** What stands where nothing is asked: nothing, in the dialog the last searches. */
+  /** Shows the empty state: nothing, or in the dialog the last searches. */
   #empty() {
     this.#asker.forget();
     this.#isAsking = false;
@@ -261,7 +263,7 @@ class Box {
   #draw(answer, asked) {
     this.#isAsking = false;
     const status = statusOf(answer, asked);
-    // A heading of ours could not fit those of every page.
+    // Our heading level could not fit every page.
     const heading = this.#kind === "page" ? "h2" : "div";
     const nodes = [element("p", { class: "status", "aria-hidden": "true" }, status)];
     if (answer.did_you_mean) {
@@ -285,7 +287,7 @@ class Box {
   }
 }
 
-/** Lets Ctrl-K, or Command-K on a Mac, open the search in a dialog from anywhere on the page. */
+/** Opens the search dialog on Ctrl-K, or Command-K on a Mac, anywhere on the page. */
 const listenForDialog = (source, options) => {
   const isMac = /mac|iphone|ipad/i.test(navigator.platform);
   let dialog = null;
@@ -298,11 +300,11 @@ const listenForDialog = (source, options) => {
     box.form.append(close);
     dialog = element("dialog", { "aria-label": options.label ?? "Search this site" }, box.element);
     dialog.addEventListener("click", (event) => {
-      // Its children cover it, so this is a click beside it; a link may lead to this very page.
+      // The dialog's children cover it, so this is a click outside; a link may lead to this page.
       if (event.target === dialog || event.target.closest("a")) dialog.close();
     });
     dialog.addEventListener("keydown", (event) => {
-      // A search field would take the key to empty itself.
+      // A search field would use the key to clear itself.
       if (event.key !== "Escape" || event.isComposing) return;
       event.preventDefault();
       dialog.close();
@@ -325,14 +327,14 @@ const listenForDialog = (source, options) => {
   });
 };
 
-/** Puts a box where a tag says, or where it stands; the tag's attributes are the options. */
+/** Puts a box in a tag's target or after the tag; the tag's attributes are the options. */
 const mount = (tag, source) => {
   const options = tag.dataset;
   const settle = () => {
     const root = shadowHost(options.theme);
     const box = new Box(source, options, options.address === undefined ? "panel" : "page");
     root.append(box.element);
-    // A click or the focus elsewhere puts the results away.
+    // A click or focus outside hides the results.
     root.host.addEventListener("focusout", (event) => {
       if (event.relatedTarget && !root.host.contains(event.relatedTarget)) box.leave();
     });
@@ -348,7 +350,7 @@ const mount = (tag, source) => {
     }
     if (options.dialog !== "off") listenForDialog(source, options);
     const target = options.target ? document.querySelector(options.target) : null;
-    // What stood in the place of a page of results is for browsers that run no scripts.
+    // The replaced content of a results page is for browsers without scripts.
     if (target && options.address !== undefined) target.replaceChildren(root.host);
     else if (target) target.append(root.host);
     else if (tag.parentNode && tag.parentNode !== document.head) tag.after(root.host);

@@ -1,11 +1,11 @@
-// Searches that led somewhere, kept in the reader's browser and sent to nobody.
+// Searches that led to a result, stored only in the user's browser.
 
 const RECENT_KEY = "crawl-search.recent";
 const RECENT_MOST = 5;
 const RECENT_MOST_CHARS = 200;
 
 const recent = {
-  /** The last searches, newest first; none where the browser keeps nothing. */
+  /** Returns the last searches, newest first; none if the browser has no storage. */
   all() {
     try {
       const kept = JSON.parse(localStorage.getItem(RECENT_KEY) ?? "[]");
@@ -21,7 +21,7 @@ const recent = {
     try {
       localStorage.setItem(RECENT_KEY, JSON.stringify([query, ...others].slice(0, RECENT_MOST)));
     } catch {
-      // Storage is full or forbidden: the search works without.
+      // Storage is full or forbidden: the search works without it.
     }
   },
 

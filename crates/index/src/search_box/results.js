@@ -1,11 +1,11 @@
-// What draws the results of a search: the same elements as view/results.rs makes.
+// Renders the results of a search with the same elements as view/results.rs.
 
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-// Results are ranked up to here.
+// Maximum results that are ranked.
 const RANKED_MOST = 1000;
 
-/** An element with attributes and children; text is never read as HTML. */
+/** Creates an element with attributes and children. Text is never parsed as HTML. */
 const element = (name, attributes = {}, ...children) => {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -23,13 +23,13 @@ const isWeb = (url) => /^https?:\/\//.test(url);
 
 const isLanguage = (name) => /^[a-z]{2,3}$/.test(name ?? "");
 
-// White space, controls, and what changes the direction of a text.
+// White space, control characters, and characters that change the text direction.
 const HIDES = /[\u0000-\u0020\u007f-\u00a0\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]/;
 
-/** Text without what changes its direction; what the server sends has none. */
+/** Removes characters that change the text direction. The server's responses have none. */
 const harmless = (text) => text.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");
 
-/** A piece of a path without percent-encoding, unless that hides something. */
+/** Percent-decodes a piece of a path, unless that would hide something. */
 const readable = (piece) => {
   try {
     const text = decodeURIComponent(piece);
@@ -39,14 +39,14 @@ const readable = (piece) => {
   }
 };
 
-/** Host and path of a URL, as `example.org › a › b`. */
+/** Returns the host and path of a URL as `example.org › a › b`. */
 const place = (url) => {
   const at = url.indexOf(":" + "//");
   const rest = at < 0 ? url : url.slice(at + 3);
   return rest.split("/").filter((piece) => piece !== "").map(readable).join(" › ");
 };
 
-/** A day in UTC, as `2026-11-20` and as `20 Nov 2026`. */
+/** Returns a day in UTC as `2026-11-20` and as `20 Nov 2026`. */
 const day = (seconds) => {
   const date = new Date(seconds * 1000);
   if (Number.isNaN(date.getTime())) return null;
@@ -58,7 +58,7 @@ const day = (seconds) => {
 const marked = (parts) =>
   parts.map((part) => (part.match ? element("mark", {}, part.text) : part.text));
 
-/** A heading and those above it. */
+/** Joins a heading and those above it. */
 const nameOf = (section) =>
   [section.heading, ...(section.parents ?? [])].filter((name) => name !== "").join(" \u00b7 ");
 
@@ -77,7 +77,7 @@ const more = (hit) => {
     : null;
 };
 
-/** A result, with its title in an element of this name. */
+/** Creates a result whose title is in an element of this name. */
 const item = (hit, heading) => {
   const lang = isLanguage(hit.language) ? hit.language : null;
   const title = marked(hit.title_parts);
@@ -102,7 +102,7 @@ const tips = () => {
     tip("site:host", " looks on one host only"));
 };
 
-/** How many results there are, in words. */
+/** Describes the number of results in words. */
 const statusOf = (answer, asked) => {
   const query = harmless(answer.did_you_mean ?? asked.query);
   const first = asked.offset + 1;
@@ -114,7 +114,7 @@ const statusOf = (answer, asked) => {
   return `Results ${grouped(first)} to ${grouped(last)} of ${grouped(answer.total)} for “${query}”`;
 };
 
-/** A sentence on what the results lack of the query; null if they have all of it. */
+/** Returns a sentence about the words that the results lack; null if nothing is missing. */
 const leftOutOf = (answer) => {
   if (answer.unknown) {
     const words = answer.unknown.map(harmless).join(", ");
@@ -124,8 +124,8 @@ const leftOutOf = (answer) => {
 };
 
 /**
- * Asks for results; an answer that was overtaken by another question is dropped. `find(asked, signal)`
- * promises an answer; what it throws says in words what is wrong.
+ * Requests results and drops the answers of superseded requests. `find(asked, signal)` promises an
+ * answer; the message of its errors is shown to the user.
  */
 class Asker {
   #find;
@@ -136,14 +136,14 @@ class Asker {
     this.#find = find;
   }
 
-  /** Drops what is under way and what waits. */
+  /** Cancels pending requests. */
   forget() {
     clearTimeout(this.#timer);
     this.#under?.abort();
     this.#under = null;
   }
 
-  /** Calls `then` with the answer, or `fail` with words, after `wait` ms without another call. */
+  /** After `wait` ms without another call, calls `then` with the answer or `fail` with a message. */
   ask(asked, wait, then, fail) {
     this.forget();
     this.#timer = setTimeout(() => this.#now(asked, then, fail), wait);

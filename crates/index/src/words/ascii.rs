@@ -1,8 +1,8 @@
-//! Boundaries of words in plain ASCII, as UAX 29 has them.
+//! Word boundaries in plain ASCII, as in UAX 29.
 
 use std::ops::Range;
 
-/// Calls `word` with the place of each word of a line. Linear, and without a table.
+/// Calls `word` with the range of each word in a line. Takes linear time.
 pub(super) fn each(line: &str, mut word: impl FnMut(Range<usize>)) {
     let bytes = line.as_bytes();
     let mut at = 0;
@@ -12,7 +12,7 @@ pub(super) fn each(line: &str, mut word: impl FnMut(Range<usize>)) {
             continue;
         }
         let end = end_of(bytes, at);
-        // Underscores alone are no word.
+        // Underscores alone are not a word.
         if bytes[at..end].iter().any(u8::is_ascii_alphanumeric) {
             word(at..end);
         }
@@ -20,7 +20,7 @@ pub(super) fn each(line: &str, mut word: impl FnMut(Range<usize>)) {
     }
 }
 
-/// The end of the word that begins at `at`.
+/// Returns the end of the word that starts at `at`.
 fn end_of(bytes: &[u8], at: usize) -> usize {
     let mut end = at + 1;
     while let Some(&next) = bytes.get(end) {

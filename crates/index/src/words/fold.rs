@@ -1,8 +1,8 @@
-//! Writings of one word made one.
+//! Maps the spellings of a word to one form.
 
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 
-/// The zero of each run of decimal digits that NFKD leaves as they are, in order (Unicode 17).
+/// The zero of each run of decimal digits that NFKD doesn't change, in order (Unicode 17).
 const ZEROS: [u32; 68] = [
     0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xDE6,
     0xE50, 0xED0, 0xF20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50,
@@ -15,9 +15,9 @@ const ZEROS: [u32; 68] = [
 
 /// Returns `lower` in the form that pages and queries share: without accents or optional marks,
 /// with ASCII digits, in compatible forms. `café` becomes `cafe`, and full-width letters become
-/// plain ones. Marks that their script can't be read without stay.
+/// plain ones. Marks that are essential in their script stay.
 pub(super) fn fold(lower: &str) -> String {
-    // Chinese characters have one form alone, and there are many of them in a text.
+    // Chinese characters have only one form, and texts have many of them.
     let is_plain = |c: char| c.is_ascii() || matches!(c, '\u{4E00}'..='\u{9FFF}');
     if lower.chars().all(is_plain) {
         return lower.to_owned();
@@ -51,9 +51,9 @@ pub(super) fn fold(lower: &str) -> String {
     together.normalize(&plain).into_owned()
 }
 
-/// Returns whether writers may leave a mark out: accents of Latin, Greek and Cyrillic letters,
+/// Returns whether a mark is optional in writing: accents of Latin, Greek and Cyrillic letters,
 /// Hebrew points and accents, Arabic vowel marks and the tatweel, and Syriac points. A hamza or
-/// madda is dropped from the letter that carries it, as many writers do.
+/// madda is dropped from its letter, as many writers do.
 fn is_optional_mark(c: char) -> bool {
     matches!(c,
         '\u{300}'..='\u{36F}'
@@ -94,7 +94,7 @@ mod tests {
         check("أحمد", "احمد");
         check("ܫܠܳܡܳܐ", "ܫܠܡܐ");
         check("Ёлка", "елка");
-        // Vowel signs that their script needs.
+        // Vowel signs are essential in their script.
         check("नमस्ते", "नमस्ते");
     }
 

@@ -1,4 +1,4 @@
-//! The forms of words that a thread met before: few words of a page are new.
+//! Caches the forms of words for each thread, because few words of a page are new.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -11,68 +11,70 @@ use super::fold::fold;
 use super::parts::parts;
 use super::stem::Stemmer;
 
-/// Words whose forms a thread remembers; before the next line all are forgotten.
+/// Maximum words whose forms a thread remembers. When there are more, all are forgotten before the
+/// next line.
 pub(super) const MAX_KNOWN_WORDS: usize = 32_768;
 
 thread_local! {
-    /// Those of the text that this thread read last. A text that is read meanwhile begins anew.
+    /// The cache of the last text that this thread read. A text read while another is in progress
+    /// starts with an empty cache.
     static LAST: Cell<Option<Box<KnownWords>>> = const { Cell::new(None) };
 }
 
-/// The forms of a word as written.
+/// The forms of a word.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Forms<'w> {
-    /// In lower case, without accents. Empty where nothing of it is left.
+    /// The word in lower case, without accents. Empty if no letter remains.
     pub(super) text: &'w str,
-    /// The stem in the text's language, where that is another.
+    /// The stem in the text's language, if it differs from `text`.
     pub(super) stem: Option<&'w str>,
 }
 
-/// The place of a word's forms, until words are forgotten.
+/// A handle for a word's forms, valid until words are forgotten.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownWord(u32);
 
-/// Words of one language and their forms. All letters stand in one text, so that nothing is
-/// allocated for a word, and little of the memory is touched.
+/// Words of one language and their forms. All letters are in one string, which avoids an allocation
+/// for each word and improves locality.
 #[derive(Debug, Default)]
 pub(super) struct KnownWords {
     stemmer: Stemmer,
-    /// By the hash of the word as written.
+    /// Words by hash.
     places: HashMap<u64, KnownWord, RandomState>,
     words: Vec<Places>,
     letters: String,
-    /// The parts of all words that have several, as places in the word.
+    /// The parts of all words that have several, as ranges in the word.
     parts: Vec<Range<u32>>,
 }
 
-/// The places of a word's forms in the letters.
+/// The ranges of a word's forms in `letters`.
 #[derive(Clone, Debug)]
 struct Places {
     written: Range<u32>,
     text: Range<u32>,
-    /// Empty where there is no stem.
+    /// Empty if the word has no stem.
     stem: Range<u32>,
     parts: Range<u32>,
 }
 
 impl KnownWords {
-    /// Those that this thread knows of the stemmer's language.
+    /// Takes this thread's cache for the stemmer's language.
     pub(super) fn take(stemmer: Stemmer) -> Box<KnownWords> {
-        let mut known = LAST.take().unwrap_or_default();
-        if known.stemmer != stemmer {
-            known.forget();
-            known.stemmer = stemmer;
+        let mut words = LAST.take().unwrap_or_default();
+        if words.stemmer != stemmer {
+            words.forget();
+            words.stemmer = stemmer;
         }
-        known
+        words
     }
 
-    /// Leaves them to the next text that this thread reads.
+    /// Returns the cache to the thread for the next text.
     pub(super) fn give_back(self: Box<Self>) {
         // Fails only while the thread ends.
         let _ = LAST.try_with(|last| last.set(Some(self)));
     }
 
-    /// Makes room: words that were met before are no longer to be asked for.
+    /// Forgets all words if there are too many. Handles of earlier words become invalid.
     pub(super) fn make_room(&mut self) {
         if self.words.len() >= MAX_KNOWN_WORDS {
             self.forget();
@@ -86,10 +88,10 @@ impl KnownWords {
         self.parts.clear();
     }
 
-    pub(super) fn meet(&mut self, written: &str) -> KnownWord {
+    pub(super) fn intern(&mut self, written: &str) -> KnownWord {
         let hash = xxh3_64(written.as_bytes());
         match self.places.get(&hash) {
-            // Two words may have one hash: then the last of them is known.
+            // Two words may have the same hash: then only the last one is cached.
             Some(&word) if self.written(word) == written.as_bytes() => word,
             _ => self.learn(hash, written),
         }
@@ -113,7 +115,7 @@ impl KnownWords {
         }
         let place = self.add(written);
         let places = Places {
-            // Most words are written as they are looked up.
+            // Most words are written in their folded form.
             text: match text == written {
                 true => place.clone(),
                 false => self.add(&text),
@@ -147,17 +149,17 @@ impl KnownWords {
         }
     }
 
-    /// Returns whether nothing is left of a word.
+    /// Returns whether a word has no letters left after folding.
     pub(super) fn is_empty(&self, word: KnownWord) -> bool {
         self.words[word.0 as usize].text.is_empty()
     }
 
-    /// The number of a word's parts, if it has several; none otherwise.
+    /// Returns the number of a word's parts, or 0 if it has fewer than two.
     pub(super) fn parts(&self, word: KnownWord) -> usize {
         self.words[word.0 as usize].parts.len()
     }
 
-    /// The place of one of its parts in the word as written, in bytes.
+    /// Returns the byte range of a part in the word as written.
     pub(super) fn part(&self, word: KnownWord, n: usize) -> Range<usize> {
         let first = self.words[word.0 as usize].parts.start as usize;
         let part = &self.parts[first + n];
@@ -170,7 +172,7 @@ impl KnownWords {
     }
 }
 
-/// A place in what some ten thousand short words take.
+/// Converts an offset, which is small because the cache has a limited number of short words.
 fn small(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
@@ -180,12 +182,12 @@ mod tests {
     use crate::words::{Stemmer, words};
 
     #[test]
-    fn ours_what_one_text_taught_serves_the_next_of_its_language_alone() {
+    fn the_cache_serves_only_texts_of_its_language() {
         let stem = |language| {
             let words = words("Running", &Stemmer::of(Some(language)));
             words[0].stem.clone()
         };
-        // Again and again on one thread, and with another text begun meanwhile.
+        // Repeat it on one thread, with another text in progress.
         for _ in 0..2 {
             assert_eq!(stem("en").as_deref(), Some("run"));
             assert_eq!(stem("xx"), None);

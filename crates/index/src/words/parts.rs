@@ -1,9 +1,9 @@
-//! The parts of a word that people also type apart.
+//! Splits a word into parts that people also type separately.
 
 use std::ops::Range;
 
-/// The parts of `word`, cut at dots, underscores, apostrophes and colons, and where a capital
-/// begins anew. One part alone where there is nothing to cut.
+/// Returns the parts of `word`, split at dots, underscores, apostrophes and colons, and at capitals
+/// that start a new part. A word without such places is one part.
 pub(super) fn parts(word: &str) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -16,7 +16,7 @@ pub(super) fn parts(word: &str) -> Vec<Range<usize>> {
                 parts.push(start..at);
             }
             start = at + c.len_utf8();
-        } else if start < at && begins_anew(before, c, after) {
+        } else if start < at && starts_part(before, c, after) {
             parts.push(start..at);
             start = at;
         }
@@ -35,8 +35,8 @@ fn is_joint(c: char) -> bool {
     )
 }
 
-/// `parseHtml`: at H. `HTTPServer`: at S, as a small letter follows.
-fn begins_anew(before: Option<char>, c: char, after: Option<char>) -> bool {
+/// Splits `parseHtml` at H, and `HTTPServer` at S, because a lower-case letter follows.
+fn starts_part(before: Option<char>, c: char, after: Option<char>) -> bool {
     c.is_uppercase()
         && before.is_some_and(|before| {
             before.is_lowercase() || before.is_uppercase() && after.is_some_and(char::is_lowercase)
@@ -49,8 +49,8 @@ mod tests {
 
     #[track_caller]
     fn check(word: &str, expected: &[&str]) {
-        let found: Vec<_> = parts(word).into_iter().map(|part| &word[part]).collect();
-        assert_eq!(found, expected);
+        let parts_found: Vec<_> = parts(word).into_iter().map(|part| &word[part]).collect();
+        assert_eq!(parts_found, expected);
     }
 
     #[test]

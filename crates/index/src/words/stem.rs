@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// Takes words to their stems, by the rules of one language (Snowball).
+/// Reduces words to their stems, by the rules of one language (Snowball).
 #[derive(Clone, Copy, Default)]
 pub struct Stemmer {
     rules: Option<frostem::Stemmer>,
 }
 
 impl Stemmer {
-    /// That of a language by its code (ISO 639). One that is not known is taken for English,
-    /// which most pages are that name none; one that has no rules leaves words as they are.
+    /// Returns the stemmer of a language, given its ISO 639 code. `None` counts as English, the
+    /// language of most pages that declare none. For a language without rules, words have no stems.
     #[must_use]
     pub fn of(language: Option<&str>) -> Stemmer {
         let name = match language.unwrap_or("en") {
@@ -23,23 +23,23 @@ impl Stemmer {
         }
     }
 
-    /// One that leaves all words as they are.
+    /// Returns a stemmer that leaves all words unchanged.
     #[must_use]
     pub fn none() -> Stemmer {
         Stemmer { rules: None }
     }
 
-    /// The stem of a word that is folded already, folded; none where it is the word itself.
+    /// Returns the folded stem of a folded word; `None` if it equals the word.
     ///
-    /// Accents that the word was written with may change its stem; those of a query often lack.
+    /// The accents of a word may change its stem, but queries often lack accents.
     #[must_use]
     pub fn stem_of(&self, word: &str) -> Option<String> {
         let stem = super::fold(&self.stem(word)?);
         (stem != word && !stem.is_empty()).then_some(stem)
     }
 
-    /// The stem of a word in lower case; none where the language has no rules or the word is
-    /// no plain word.
+    /// Returns the stem of a word in lower case; `None` if the language has no rules or the word
+    /// contains other characters than letters.
     pub(super) fn stem<'w>(&self, lower: &'w str) -> Option<Cow<'w, str>> {
         let is_plain = lower.chars().all(char::is_alphabetic);
         let rules = self.rules.filter(|_| is_plain)?;

@@ -1,9 +1,9 @@
-"""Rules of accessibility, by axe-core, on a page as it stands in the browser."""
+"""Checks a page in the browser against the accessibility rules of axe-core."""
 
 import os
 
 RUN = """async (within) => {
-  // Colours are measured when they no longer change.
+  // Measure colours only after animations have ended.
   await Promise.all(document.getAnimations().map((each) => each.finished.catch(() => {})));
   const found = await axe.run(within ? { fromShadowDom: within } : document, { resultTypes: ["violations"], preload: false });
   const nodes = (rule) => rule.nodes.map((node) => `${node.target.flat().join(" ")}: ${node.failureSummary}`);
@@ -12,8 +12,8 @@ RUN = """async (within) => {
 
 
 def violations(page, within=None):
-    """What axe-core finds in a page and its shadow trees, by its default rules; or in one element,
-    named by selectors from shadow tree to shadow tree."""
+    """Returns the violations of axe-core's default rules in a page and its shadow trees, or in one
+    element, given by selectors from shadow tree to shadow tree."""
     if not page.evaluate("'axe' in globalThis"):
         with open(os.environ["CRAWL_AXE"], encoding="utf-8") as file:
             page.evaluate(file.read())

@@ -1,7 +1,7 @@
-"""Checks of a static search in Chromium, served by nothing but a server of files.
+"""Checks a static search in Chromium, served by a plain file server.
 
-A check is a function whose name begins with `check_`. It fails by an exception, and also where
-the console shows an error, the content security policy was broken, or a request went to another
+A check is a function whose name starts with `check_`. It fails if it raises an exception, the
+console shows an error, the content security policy is violated, or a request goes to another
 server.
 """
 
@@ -19,7 +19,7 @@ from playwright.sync_api import expect, sync_playwright
 import axe
 from clipped import nothing_is_clipped
 
-# The longest wait for anything; a wait ends as soon as what it waits for is there.
+# The maximum time of any wait, which ends as soon as its condition holds.
 PATIENCE_MS = 60_000
 
 LISTEN = """
@@ -41,7 +41,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 class Look:
-    """A browser context, the server's address, and what the test told."""
+    """A browser context, the server's address, and the test's expectations."""
 
     def __init__(self, browser, origin, told):
         self.browser, self.origin, self.told = browser, origin, told
@@ -92,8 +92,8 @@ def check_queries_find_what_the_index_finds(look):
     page = look.page()
     for case in look.told["answers"]:
         found = ask(page, case["query"])["urls"]
-        # Pages with a part of the words come after those with all, which the index leaves out;
-        # and the scores are not the same, so neighbours may change places.
+        # After the pages with all words come pages with some of them, which the index omits. The
+        # scores differ too, so adjacent results may be swapped.
         best = found[: len(case["urls"])]
         assert set(best) == set(case["urls"]), f"{case['query']}: {found}, not {case['urls']}"
         assert bool(found) == bool(case["urls"]), f"{case['query']}: {found}"
@@ -342,7 +342,7 @@ def main():
             try:
                 check(look)
                 look.end()
-            except Exception:  # whatever it was, the others are run too
+            except Exception:  # run the other checks whatever happened
                 traceback.print_exc()
                 failed.append(name)
             print(f"{'FAILED' if name in failed else 'ok'}  {name}", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""Text that is cut off: on a page, in its dialogs, and in the shadow trees of its boxes."""
+"""Finds text that is cut off on a page, in its dialogs, and in the shadow trees of its boxes."""
 
-# Elements that hide what is wider or higher than they are, or that reach beyond the window, and the
-# window's own width. An end in dots is meant, but for a title or the name of a section.
+# Returns elements that hide overflowing content or extend beyond the window, and the window's own
+# width. An ellipsis is allowed, except in a title or the name of a section.
 CLIPPED = """() => {
   const found = [];
   const say = (node, what) => found.push(`${what}: ${node.outerHTML.slice(0, 160)}`);

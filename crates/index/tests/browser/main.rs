@@ -1,7 +1,7 @@
-//! A static search in a browser: the checks in `checks.py`, which drive Chromium by Playwright.
+//! A static search in a browser: runs the checks in `checks.py`, which drive Chromium through
+//! Playwright.
 //!
-//! The programs that they need are named by variables, which `cargo xtask test --step browser`
-//! sets:
+//! Environment variables name the required programs; `cargo xtask test --step browser` sets them:
 //! `CRAWL_PYTHON_BIN` (with playwright), `CRAWL_CHROMIUM`, `CRAWL_CHROMIUM_LIBRARIES`,
 //! `CRAWL_CHROMIUM_FONTS`, `CRAWL_AXE`.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
@@ -15,7 +15,7 @@ use crawl_index::words::{Stemmer, WordRelation, words};
 use crawl_index::{Heading, IndexWriter, IndexedPage, SearchIndex, SearchOptions, SearchRules};
 use serde_json::{Value, json};
 
-/// The path that a variable names.
+/// Returns the path in an environment variable.
 fn named(variable: &str) -> PathBuf {
     std::env::var_os(variable)
         .unwrap_or_else(|| panic!("{variable} is not set: cargo xtask test --step browser sets it"))
@@ -23,10 +23,10 @@ fn named(variable: &str) -> PathBuf {
 }
 
 #[test]
-fn a_static_search_does_what_it_promises() {
+fn the_static_search_passes_its_browser_checks() {
     let dir = tempfile::tempdir().unwrap();
     let index = index(&dir.path().join("index"));
-    // Where a site's own files are.
+    // The folder of a site's own files.
     let site = dir.path().join("site");
     let rules = SearchRules::parse(RULES).unwrap();
     let bundle = Bundle::create(&site.join("search"), 0).unwrap();
@@ -36,18 +36,18 @@ fn a_static_search_does_what_it_promises() {
         .unwrap();
     bundle.finish().unwrap();
     embedding(&site);
-    let told = json!({
+    let expectations = json!({
         "folder": site,
         "words": texts().into_iter().map(as_words).collect::<Vec<_>>(),
         "answers": QUERIES.map(|query| answer(&index, query)),
         "leads": LEADS.map(|query| lead(&index, query)),
     });
-    let told_in = dir.path().join("told.json");
-    fs::write(&told_in, told.to_string()).unwrap();
+    let expectations_file = dir.path().join("told.json");
+    fs::write(&expectations_file, expectations.to_string()).unwrap();
     let checks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/checks.py");
     let status = Command::new(named("CRAWL_PYTHON_BIN").join("python"))
         .arg(checks)
-        .arg(&told_in)
+        .arg(&expectations_file)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .status();
     assert!(
@@ -56,7 +56,7 @@ fn a_static_search_does_what_it_promises() {
     );
 }
 
-/// Queries whose pages are the same by the index and by the static search.
+/// Queries for which the index and the static search find the same pages.
 const QUERIES: [&str; 20] = [
     "green tea",
     "gree",
@@ -80,10 +80,10 @@ const QUERIES: [&str; 20] = [
     "c++",
 ];
 
-/// Queries whose first result leads to the same place by the index and by the static search.
+/// Queries whose first result has the same link in the index and the static search.
 const LEADS: [&str; 4] = ["boiling leaves", "steeping times", "rinse", "lantern café"];
 
-/// What the owner says.
+/// The site owner's search rules.
 const RULES: &str = "synonyms = [['cha', 'green']]\n\
     [[pins]]\nqueries = ['opening times']\nurl = 'http://tea.example/coffee.html'\n\
     [[pins]]\nqueries = ['gone page']\nurl = 'http://tea.example/gone.html'\n";
@@ -224,7 +224,7 @@ fn lead(index: &SearchIndex, query: &str) -> Value {
     })
 }
 
-/// Texts whose words JavaScript has to cut as the index does.
+/// Returns texts that JavaScript must split into the same words as the index.
 fn texts() -> Vec<String> {
     let mut texts: Vec<String> = [
         "Running the Cafés\nNaïve, Straße Ærø",
@@ -251,15 +251,16 @@ fn as_words(text: String) -> Value {
         WordRelation::Character => "character",
         WordRelation::Pair => "pair",
     };
-    let found = words(&text, &Stemmer::of(Some("xx")));
-    let found = found
+    let all_words = words(&text, &Stemmer::of(Some("xx")));
+    let words = all_words
         .into_iter()
         .map(|word| json!([word.text, word.position, kind(word.kind)]));
-    let found: Vec<Value> = found.collect();
-    json!({"text": text, "words": found})
+    let words: Vec<Value> = words.collect();
+    json!({"text": text, "words": words})
 }
 
-/// A page of the site that has the search by one script tag, under a strict policy.
+/// Writes a page that embeds the search with one script tag, under a strict content security
+/// policy.
 fn embedding(site: &Path) {
     let page = "<!doctype html><html lang=en><head><meta charset=utf-8><title>A site</title>\
         <meta http-equiv=Content-Security-Policy content=\"default-src 'none'; script-src 'self'; \

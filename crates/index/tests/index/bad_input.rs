@@ -1,4 +1,4 @@
-//! Indexes that are none, and queries that ask for nothing.
+//! Invalid indexes and meaningless queries.
 
 use std::fs;
 
@@ -53,12 +53,12 @@ fn damaged_indexes() {
             r#"the search index in DIR is damaged: Data corrupted: 'Data corruption (in file `"meta.json"`): Meta file cannot be deserialized. Error("missing field `segments`", line: 1, column: 2). Content: "{}".'"#
         ]],
     );
-    // Each file in turn: cut, emptied, a byte changed, gone.
+    // Damage each file in turn: cut it, empty it, change a byte, delete it.
     let whole = tempfile::tempdir().unwrap();
     write(whole.path(), &pages);
     for entry in fs::read_dir(whole.path()).unwrap() {
         let name = entry.unwrap().file_name();
-        // Locks and the list of files to clear away are of no matter to a reader.
+        // Readers don't need the locks and the list of managed files.
         let is_segment = name.len() > 32 && !name.to_string_lossy().starts_with('.');
         if !is_segment {
             continue;
@@ -83,7 +83,7 @@ fn damaged_indexes() {
             if damage != 3 {
                 fs::write(&file, bytes).unwrap();
             }
-            // An error of one kind or the other, or an answer; no panic.
+            // Either an error or an answer, but no panic.
             let error = SearchIndex::open(dir.path())
                 .and_then(|index| index.search("words", &SearchOptions::default()).map(drop));
             let error = error.unwrap_err();
@@ -93,7 +93,7 @@ fn damaged_indexes() {
     }
 }
 
-/// The error of a writer on an index that was changed so.
+/// Checks the error that a writer returns for a changed index.
 #[track_caller]
 fn check_writer(change: impl FnOnce(&std::path::Path), expected: Expect) {
     let dir = tempfile::tempdir().unwrap();
@@ -108,7 +108,7 @@ fn check_writer(change: impl FnOnce(&std::path::Path), expected: Expect) {
     change(dir.path());
     let error = IndexWriter::open(dir.path()).map(drop).unwrap_err();
     let name = |name: &str| match name.split_once('.') {
-        // Segments are named at random.
+        // Segments have random names.
         Some((segment, ending)) if segment.len() == 32 && !ending.contains('.') => {
             "SEGMENT.FILE".to_owned()
         }
@@ -128,7 +128,7 @@ fn replace_in(dir: &std::path::Path, file: &str, from: &str, to: &str) {
 }
 
 #[test]
-fn writers_take_nothing_that_was_changed() {
+fn writers_refuse_changed_indexes() {
     let change_file = |ending: &'static str| {
         move |dir: &std::path::Path| {
             let entries = fs::read_dir(dir)
@@ -151,7 +151,8 @@ fn writers_take_nothing_that_was_changed() {
         change_file("del"),
         expect!["the search index in DIR is damaged: SEGMENT.DELETIONS is not as it was written"],
     );
-    // Lengths that would be believed: gigabytes of memory for deletions, documents that are none.
+    // Counts that would be trusted: gigabytes of memory for deletions, and documents that don't
+    // exist.
     check_writer(
         |dir| {
             replace_in(
@@ -174,12 +175,12 @@ fn writers_take_nothing_that_was_changed() {
         },
         expect!["the search index in DIR is damaged: meta.json miscounts the pages of SEGMENT"],
     );
-    // How far it has read what.
+    // The note that records how far the source was read.
     check_writer(
         |dir| replace_in(dir, "meta.json", "octets\\\":300", "octets\\\":900"),
         expect!["the search index in DIR is damaged: its note is not as it was written"],
     );
-    // What tantivy would delete, as it belongs to no commit.
+    // A file that tantivy would delete because no commit uses it.
     check_writer(
         |dir| fs::write(dir.join(".managed.json"), r#"["../pages.jsonl"]"#).unwrap(),
         expect!["the search index in DIR is damaged: .managed.json names `../pages.jsonl`"],
@@ -241,7 +242,7 @@ fn queries_of_any_length() {
 }
 
 #[test]
-fn ours_a_query_costs_what_some_words_cost() {
+fn the_cost_of_a_query_is_bounded() {
     let (_dir, index) = indexed(&[page("http://a.example/", "Tea", "words of tea")]);
     for query in [
         "abcdefgh/".repeat(450),

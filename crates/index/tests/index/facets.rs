@@ -7,8 +7,8 @@ use expect_test::{Expect, expect};
 
 use crate::support::{found, indexed, page};
 
-/// Three versions of the pages of a manual, one page that only the oldest has, a guide, a PDF and a
-/// page in German.
+/// Returns three versions of a manual's pages, a page that only the oldest version has, a guide, a
+/// PDF and a German page.
 fn manual() -> Vec<IndexedPage> {
     let mut pages = Vec::new();
     for version in ["13", "14", "15"] {
@@ -17,7 +17,7 @@ fn manual() -> Vec<IndexedPage> {
         let create = "create index builds a tree over the columns of a table and sorts the rows";
         let create = format!("{create} as of manual {version} without a lock on the table");
         pages.push(page(&at("create"), &title("Create"), &create));
-        // The same to the letter in each version.
+        // The text is identical in all versions.
         let drop = "drop index removes a tree from the catalogue of the database for good";
         pages.push(page(&at("drop"), "Manual: Drop", drop));
     }
@@ -53,7 +53,7 @@ fn manual() -> Vec<IndexedPage> {
     pages
 }
 
-fn ask(index: &SearchIndex, query: &str, filters: FacetFilters) -> SearchResults {
+fn search_with_facets(index: &SearchIndex, query: &str, filters: FacetFilters) -> SearchResults {
     let options = SearchOptions {
         filters,
         facets: true,
@@ -64,7 +64,7 @@ fn ask(index: &SearchIndex, query: &str, filters: FacetFilters) -> SearchResults
 }
 
 fn check(index: &SearchIndex, query: &str, filters: FacetFilters, expected: Expect) {
-    let answer = ask(index, query, filters);
+    let answer = search_with_facets(index, query, filters);
     let facets = answer.facets.unwrap();
     let mut text = format!("{} pages\n", answer.total);
     assert_eq!(answer.total, answer.results.len());
@@ -81,18 +81,19 @@ fn check(index: &SearchIndex, query: &str, filters: FacetFilters, expected: Expe
 }
 
 #[test]
-fn ours_the_newest_version_stands_for_the_others() {
+fn the_newest_version_represents_the_others() {
     let (_dir, index) = indexed(&manual());
     assert_eq!(found(&index, "create"), "/docs/15/create.html");
-    // The text of all three is the same: the newest stands for it, not the first by its letters.
+    // All three versions have the same text: the newest represents them, not the first
+    // alphabetically.
     assert_eq!(found(&index, "drop"), "/docs/15/drop.html");
-    // What the newest version lacks is found in the one that has it.
+    // A page that the newest version lacks is found in the version that has it.
     assert_eq!(found(&index, "hash"), "/docs/13/hash.html");
     assert_eq!(found(&index, "\"as of manual 14\""), "/docs/14/create.html");
 }
 
 #[test]
-fn ours_older_versions_are_found_where_they_are_asked_for() {
+fn older_versions_are_found_by_filters() {
     let (_dir, index) = indexed(&manual());
     for name in ["create", "drop"] {
         assert_eq!(
@@ -103,10 +104,10 @@ fn ours_older_versions_are_found_where_they_are_asked_for() {
             version: Some("14".to_owned()),
             ..FacetFilters::default()
         };
-        let answer = ask(&index, name, of_version);
+        let answer = search_with_facets(&index, name, of_version);
         let urls: Vec<_> = answer.results.iter().map(|hit| hit.url.as_str()).collect();
         assert_eq!(urls, [format!("http://a.example/docs/14/{name}.html")]);
-        // A folder above the versions asks for none of them.
+        // A folder above the versions does not select one.
         assert_eq!(
             found(&index, &format!("{name} site:a.example/docs")),
             format!("/docs/15/{name}.html")
@@ -119,7 +120,7 @@ fn ours_older_versions_are_found_where_they_are_asked_for() {
 }
 
 #[test]
-fn ours_a_page_names_its_newest_version() {
+fn a_page_names_its_newest_version() {
     let (_dir, index) = indexed(&manual());
     let page = |path: &str| {
         index
@@ -143,7 +144,7 @@ fn ours_a_page_names_its_newest_version() {
 }
 
 #[test]
-fn ours_pages_that_fit_are_counted_by_what_they_are() {
+fn matching_pages_are_counted_by_facet() {
     let (_dir, index) = indexed(&manual());
     let none = FacetFilters::default;
     check(
@@ -219,7 +220,7 @@ fn ours_pages_that_fit_are_counted_by_what_they_are() {
 }
 
 #[test]
-fn ours_nobody_who_asks_for_no_facets_pays_for_them() {
+fn facets_are_absent_unless_requested() {
     let (_dir, index) = indexed(&manual());
     let answer = index.search("index", &SearchOptions::default()).unwrap();
     assert_eq!(answer.facets, None);
@@ -228,7 +229,7 @@ fn ours_nobody_who_asks_for_no_facets_pays_for_them() {
 }
 
 #[test]
-fn ours_pages_of_versions_come_in_one_order_however_they_are_asked_for() {
+fn versioned_pages_have_one_order_at_all_offsets() {
     let pages = (0..40).flat_map(|n| {
         ["v1.9", "v1.10", "main"].map(|version| {
             let words: String = (0..40).map(|word| format!("w{n}x{word} ")).collect();
@@ -276,7 +277,7 @@ fn a_folder_is_named_with_its_host_or_without() {
             folder: Some(folder.to_owned()),
             ..FacetFilters::default()
         };
-        let answer = ask(&index, "leaves", filters);
+        let answer = search_with_facets(&index, "leaves", filters);
         let mut urls: Vec<_> = answer.results.iter().map(|hit| hit.url.clone()).collect();
         urls.sort();
         urls.join(" ")

@@ -1,4 +1,4 @@
-//! Which pages get in, from their bytes.
+//! Which pages are indexed, judged from their bytes.
 
 use crawl_extractor::{ContentLimits, Limits, PageContext, read_page};
 use crawl_index::{FetchedDocument, IndexedPage, judge};
@@ -8,10 +8,10 @@ use expect_test::{Expect, expect};
 
 fn judged(html: &str, headers: &[&str], usage: Option<&str>) -> Result<IndexedPage, String> {
     let url = canonicalize(None, "http://a.example/docs/tea").unwrap();
-    let given = PageContext::default();
+    let context = PageContext::default();
     let (page, content) = read_page(
         html.as_bytes(),
-        &given,
+        &context,
         &Limits::default(),
         &ContentLimits::default(),
     );
@@ -22,7 +22,7 @@ fn judged(html: &str, headers: &[&str], usage: Option<&str>) -> Result<IndexedPa
         &agent,
         Profile::Rfc9309,
     );
-    let came = FetchedDocument {
+    let document = FetchedDocument {
         url: &url,
         at: 1_800_000_000,
         page: &page,
@@ -34,7 +34,7 @@ fn judged(html: &str, headers: &[&str], usage: Option<&str>) -> Result<IndexedPa
         is_in_crawl: &|url| url.host() != "live.example",
     };
     let mut resolve = |base: &CanonicalUrl, href: &str| canonicalize(Some(base), href).ok();
-    judge(&came, &mut resolve).map_err(|why| why.to_string())
+    judge(&document, &mut resolve).map_err(|error| error.to_string())
 }
 
 #[track_caller]
@@ -75,7 +75,7 @@ fn pages_whose_time_is_over() {
 }
 
 #[test]
-fn pages_that_stand_elsewhere() {
+fn pages_with_a_canonical_url_yield() {
     for (html, canonical) in [
         (
             "<link rel=canonical href=/tea><p>Tea",
@@ -88,7 +88,7 @@ fn pages_that_stand_elsewhere() {
     ] {
         let page = judged(html, &[], None).unwrap();
         assert_eq!(page.gives_way_to.as_deref(), Some(canonical));
-        // No search finds it until all pages are known.
+        // Searches don't find the page before all pages are known.
         assert_eq!(page.same_as.as_deref(), Some(canonical));
     }
     for own in [
@@ -134,7 +134,7 @@ fn pages_that_are_not_there() {
 }
 
 #[test]
-fn what_is_kept_of_a_page() {
+fn the_index_keeps_these_fields_of_a_page() {
     let page = judged(
         "<html lang=en-GB><title>Tea  time</title><meta name=description content='On tea.'>\
          <meta name=keywords content='tea, leaves'><meta name=robots content='max-snippet:50'>\
@@ -215,9 +215,9 @@ fn a_copy_of_a_site_outside_of_the_crawl_is_indexed() {
 }
 
 #[test]
-fn ours_a_manual_page_says_what_it_describes_beneath_its_name() {
+fn a_manual_page_is_described_under_its_name_heading() {
     let described = |html: &str| judged(html, &[], None).unwrap().description;
-    // As asciidoc writes them, DocBook, and man2html in another language.
+    // As written by AsciiDoc, DocBook, and man2html in another language.
     let asciidoc = "<title>tea-pot(1)</title><body class=manpage><div id=header>\
          <h1>tea-pot(1) Manual Page</h1><h2>NAME</h2><div class=sectionbody><p>tea-pot -\n   \
          Warm the pot</p></div></div><div id=content><h2>SYNOPSIS</h2><p>tea pot [-w]</p></div>";
@@ -227,7 +227,7 @@ fn ours_a_manual_page_says_what_it_describes_beneath_its_name() {
     assert_eq!(described(docbook), "POUR \u{2014} fill a cup");
     let german = "<title>tee</title><h2>BEZEICHNUNG</h2>tee \u{2013} Tee kochen<h2>BEISPIEL</h2>";
     assert_eq!(described(german), "tee \u{2013} Tee kochen");
-    // What the page says of itself otherwise goes first; a name is no description by itself.
+    // The page's declared description takes precedence. A name alone is not a description.
     let own = format!("<meta name=description content='On pots.'>{asciidoc}");
     assert_eq!(described(&own), "On pots.");
     let form = "<title>Order</title><main><h2>Name</h2><p>Yours, as on the card.</p></main>";
@@ -238,9 +238,9 @@ fn ours_a_manual_page_says_what_it_describes_beneath_its_name() {
 }
 
 #[test]
-fn ours_a_line_that_begins_with_the_name_in_the_title_says_what_a_page_describes() {
+fn a_line_that_starts_with_a_name_from_the_title_is_the_description() {
     let described = |html: &str| judged(html, &[], None).unwrap().description;
-    // A manual page as a terminal shows it, and DocBook's with the name as heading.
+    // A manual page formatted for a terminal, and a DocBook page with the name as heading.
     let terminal = "<title>Tea manual - pour(1)</title><pre>\nPOUR(1)          POUR(1)\n\n\
          <b>NAME</b>\n       pour - fill a cup\n\n<b>SYNOPSIS</b>\n       pour [-w]\n</pre>";
     assert_eq!(described(terminal), "pour - fill a cup");
@@ -249,16 +249,16 @@ fn ours_a_line_that_begins_with_the_name_in_the_title_says_what_a_page_describes
     let docbook = "<title>POUR TEA</title><main><h2>POUR TEA</h2>\
          <p>POUR TEA \u{2014} fill a cup</p><h2>Synopsis</h2><p>POUR TEA [ IN cup ]</p></main>";
     assert_eq!(described(docbook), "POUR TEA \u{2014} fill a cup");
-    // Another name, and what the title says already.
-    let other = "<title>Pots</title><main><p>Cups \u{2013} small and white</p></main>";
-    assert_eq!(described(other), "");
+    // A different name, and a description that repeats the title.
+    let other_name = "<title>Pots</title><main><p>Cups \u{2013} small and white</p></main>";
+    assert_eq!(described(other_name), "");
     let again = "<title>tea \u{2014} Green leaves \u{2014} Manual</title><main>\
          <p>tea \u{2014} Green leaves</p></main>";
     assert_eq!(described(again), "");
 }
 
 #[test]
-fn what_stands_beside_the_main_text_is_kept_and_navigation_is_not() {
+fn text_outside_the_main_text_is_kept_except_navigation() {
     let text = "Tea is made of leaves and hot water, which is known to all. ".repeat(9);
     let html = format!(
         "<nav><a href=/>Home</a></nav><main><p>{text}<aside>A remark.</aside></main>\

@@ -1,4 +1,4 @@
-//! The index as those see it who write and search it.
+//! Tests of the index through its public API.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Names, symbols, marks and changes in queries, and what ranks for them.
+//! Names, symbols, marks and changes in queries, and how they affect ranking.
 
 use crawl_index::IndexedPage;
 
@@ -122,7 +122,7 @@ fn lists_of_changes_rank_fully_for_queries_about_changes() {
 }
 
 #[test]
-fn one_of_two_words_is_let_go_where_few_pages_have_both() {
+fn one_of_two_words_suffices_if_few_pages_have_both() {
     let mut pages: Vec<_> = (0..6)
         .map(|n| {
             page(

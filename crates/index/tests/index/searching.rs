@@ -46,7 +46,7 @@ fn words_in_titles_weigh_more() {
 }
 
 #[test]
-fn ours_a_heading_with_all_words_comes_before_headings_with_some() {
+fn a_heading_with_all_words_comes_before_headings_with_some() {
     let page = |url: &str, title: &str, headings: [&str; 3]| IndexedPage {
         headings: headings.map(|text| heading(2, text, "", 0)).to_vec(),
         ..page(url, title, &format!("{title}.\n{}", headings.join("\n")))
@@ -75,7 +75,7 @@ fn ours_a_heading_with_all_words_comes_before_headings_with_some() {
 }
 
 #[test]
-fn ours_a_description_with_all_words_counts_as_a_heading() {
+fn a_description_with_all_words_counts_as_a_heading() {
     let described = |url: &str, title: &str, description: &str| IndexedPage {
         description: description.to_owned(),
         ..page(
@@ -92,8 +92,9 @@ fn ours_a_description_with_all_words_counts_as_a_heading() {
 }
 
 #[test]
-fn ours_a_rare_word_of_a_short_page_outweighs_a_common_one_of_a_long_page() {
-    // Of twenty words. What is asked for stands behind the beginning of the text, which weighs more.
+fn a_rare_word_of_a_short_page_outweighs_a_common_one_of_a_long_page() {
+    // The filler has twenty words. The query words come after the start of the text, which weighs
+    // more.
     let filler = "One two three four five six seven eight nine ten. ".repeat(2);
     let mut pages = vec![
         page(
@@ -131,10 +132,10 @@ fn words_are_found_by_their_stems() {
 }
 
 #[test]
-fn phrases_stand_as_typed() {
+fn phrases_match_as_typed() {
     check("\"green tea\"", expect!["/green"]);
     check("\"green leaves\"", expect!["/black"]);
-    // Where no page has one, its words are looked for.
+    // If no page has a phrase, its words are looked up.
     let (_dir, index) = teas();
     let answer = search(&index, "\"leaves green\"");
     assert_eq!(
@@ -144,7 +145,7 @@ fn phrases_stand_as_typed() {
 }
 
 #[test]
-fn ours_the_words_of_a_phrase_that_is_taken_apart_are_counted_one_by_one() {
+fn the_words_of_a_phrase_that_is_taken_apart_are_counted_one_by_one() {
     let filler = "More of the same. ".repeat(30);
     let text = format!("A green door, a green wall. {filler}The tea there is green.");
     let (_dir, index) = indexed(&[page("http://a.example/", "Home", &text)]);
@@ -179,14 +180,14 @@ fn sites_are_hosts_domains_and_folders() {
 }
 
 #[test]
-fn titles_can_be_asked_for() {
+fn queries_can_be_limited_to_titles() {
     check("title:tea", expect!["/green /black"]);
     check("title:\"green tea\"", expect!["/green"]);
     check("title:leaves", expect![""]);
 }
 
 #[test]
-fn beginnings_stand_for_words() {
+fn prefixes_match_words() {
     check("ket*", expect!["/docs/kettle http://b.example/shop"]);
     check("oxi*", expect!["/black"]);
 }
@@ -204,14 +205,14 @@ fn typing_errors_are_forgiven_and_named() {
 }
 
 #[test]
-fn where_no_page_has_all_words_those_with_one_are_found() {
+fn pages_with_one_word_are_found_if_none_has_all() {
     check("steamed coffee", expect!["/docs/kettle /green"]);
     check("site:b.example zzzz", expect![""]);
     check("\"green tea\" zzzz", expect!["/green"]);
 }
 
 #[test]
-fn what_must_not_be_there_is_not_guessed_at() {
+fn excluded_words_are_not_corrected() {
     check("tea -kettel", expect!["/black /green"]);
     check("kettle -user_agent", expect!["/docs/kettle"]);
     check(
@@ -239,7 +240,7 @@ fn names_are_found_by_their_parts() {
 fn the_last_word_may_be_unfinished() {
     check("black te", expect!["/black /green http://b.example/shop"]);
     check("ke", expect!["/docs/kettle http://b.example/shop"]);
-    // The beginning of a word is no typing error for another.
+    // The prefix of a word is not a typing error.
     check("steame", expect!["/green"]);
 }
 
@@ -292,12 +293,12 @@ fn words_that_no_page_has_are_left_out_and_named() {
     let best = |query: &str| search(&index, query).results[0].url.clone();
     assert_eq!(best("opening zzzz"), "http://a.example/hours");
     assert_eq!(search(&index, "zzzz").unknown, ["zzzz"]);
-    // Three pages of 22 that have a word do not make it common.
+    // A word on three of 22 pages is not common.
     assert_eq!(best("pool hours"), "http://a.example/hours");
 }
 
 #[test]
-fn a_minus_that_is_part_of_a_word_is_no_sign() {
+fn a_minus_that_is_part_of_a_word_does_not_exclude() {
     let (_dir, index) = indexed(&[
         page(
             "http://a.example/fts",
@@ -355,7 +356,7 @@ fn names_are_found_whole_before_their_parts() {
 }
 
 #[test]
-fn words_of_nearly_every_page_are_marked_beside_others() {
+fn words_of_nearly_every_page_are_marked_next_to_others() {
     let mut pages: Vec<IndexedPage> = (0..21)
         .map(|n| {
             page(
@@ -400,7 +401,7 @@ fn compounds_are_found_by_their_parts_and_parts_by_compounds() {
     ]);
     assert_eq!(found(&index, "Versicherung"), "/kasse");
     assert!(found(&index, "Betreuungskosten").starts_with("/kind"));
-    // Where words are written apart, no part of one is looked for.
+    // If a language writes compounds as separate words, parts are not looked up.
     let (_dir, index) = indexed(&[page("http://a.example/", "Overriding", "Overriding of it.")]);
     assert_eq!(found(&index, "riding"), "");
 }
@@ -425,7 +426,7 @@ fn words_of_headings_can_be_typed_in_part() {
 }
 
 #[test]
-fn excerpts_show_what_was_asked_for() {
+fn excerpts_show_the_query_words() {
     let long = format!(
         "{}\nThe samovar stands in the kitchen. It is hot.\n{}",
         "Nothing of note. ".repeat(40),
@@ -463,7 +464,7 @@ fn excerpts_lead_to_their_section() {
 }
 
 #[test]
-fn ours_excerpts_are_as_short_as_the_page_wants() {
+fn excerpts_respect_max_snippet() {
     let secret = IndexedPage {
         max_snippet: Some(0),
         ..page(
@@ -482,12 +483,12 @@ fn ours_excerpts_are_as_short_as_the_page_wants() {
     };
     let (_dir, index) = indexed(&[secret, short]);
     for hit in search(&index, "swordfish").results {
-        let most = if hit.title == "Secret" {
+        let max_chars = if hit.title == "Secret" {
             0
         } else {
             10 + "… ".chars().count() * 2
         };
-        assert!(hit.excerpt.chars().count() <= most, "{}", hit.excerpt);
+        assert!(hit.excerpt.chars().count() <= max_chars, "{}", hit.excerpt);
     }
 }
 
@@ -518,7 +519,7 @@ fn no_result_shows_headings_of_a_page_that_bounds_its_excerpts() {
 }
 
 #[test]
-fn what_others_call_a_page_finds_it() {
+fn link_texts_find_their_target() {
     let links = vec![
         anchor("http://a.example/m17", "sealing wax"),
         anchor("http://a.example/m17", "next"),
@@ -602,7 +603,7 @@ fn results_come_by_pages() {
 }
 
 #[test]
-fn text_beside_the_main_text_is_found_and_weighs_little() {
+fn text_outside_the_main_text_is_found_and_weighs_little() {
     let beside = |url: &str, text: &str, beside: &str| IndexedPage {
         beside: beside.to_owned(),
         ..page(url, "Page", text)
@@ -616,29 +617,29 @@ fn text_beside_the_main_text_is_found_and_weighs_little() {
         beside("http://a.example/2", "Vinegar is sour.", "Bakery Lane 7"),
         beside("http://a.example/3", "Descaled kettles.", "Bakery Lane 7"),
     ]);
-    let found = |query: &str| -> Vec<String> {
+    let urls = |query: &str| -> Vec<String> {
         let results = search(&index, query).results;
         results.into_iter().map(|hit| hit.url).collect()
     };
     let first = "http://a.example/1";
-    assert_eq!(found("descaled vinegar")[0], first);
-    assert_eq!(found("\"descaled with vinegar\""), [first]);
-    assert_eq!(found("vinegar"), ["http://a.example/2", first]);
-    assert_eq!(found("bakery").len(), 3);
-    // Nobody wants to be without what stands on every page.
-    assert_eq!(found("kettles -bakery").len(), 2);
+    assert_eq!(urls("descaled vinegar")[0], first);
+    assert_eq!(urls("\"descaled with vinegar\""), [first]);
+    assert_eq!(urls("vinegar"), ["http://a.example/2", first]);
+    assert_eq!(urls("bakery").len(), 3);
+    // Text on every page is not what a user wants to exclude.
+    assert_eq!(urls("kettles -bakery").len(), 2);
     let hit = search(&index, "descaled vinegar").results.remove(0);
     assert!(
         hit.excerpt.contains("Descaled with vinegar"),
         "{}",
         hit.excerpt
     );
-    // The last word may be a beginning there too.
-    assert_eq!(found("baker").len(), 3);
+    // The last word may be a prefix in this text too.
+    assert_eq!(urls("baker").len(), 3);
 }
 
-/// A page whose main text is these headings, each with a line under it: level, heading, whether it
-/// has an id, text.
+/// Returns a page whose main text consists of these headings (level, text, whether it has an ID),
+/// each with a line of text below.
 fn page_of(url: &str, title: &str, parts: &[(u8, &str, bool, &str)]) -> IndexedPage {
     let mut made = page(url, title, "");
     for (level, words, has_id, text) in parts {
@@ -679,12 +680,12 @@ fn results_lead_to_their_best_sections() {
             (2, "Limitations", true, "None is pending."),
         ],
     );
-    let other = page(
+    let other_page = page(
         "http://a.example/other",
         "Lists",
         "A list of what is pending.",
     );
-    let (_dir, index) = indexed(&[gin, other]);
+    let (_dir, index) = indexed(&[gin, other_page]);
     let hit = |query: &str| {
         let results = search(&index, query).results;
         results
@@ -700,17 +701,17 @@ fn results_lead_to_their_best_sections() {
             .collect();
         format!("{}\n{}", hit.leads_to, sections.join("\n"))
     };
-    // The heading says more than the title: it is where the title leads to.
+    // The heading matches more than the title, so the title links to it.
     expect![[r#"
         http://a.example/gin#fast-update
         Fast update · Tips and Tricks http://a.example/gin#fast-update"#]]
     .assert_eq(&shown("gin fast update"));
-    // Sections that have the words, the best first; one without an id by its text.
+    // Sections with the words, best first. A section without an ID has a text fragment.
     expect![[r#"
         http://a.example/gin#:~:text=Memory%2C%20limits%20%26%20more
         Memory, limits & more · Tips and Tricks http://a.example/gin#:~:text=Memory%2C%20limits%20%26%20more
         Fast update · Tips and Tricks http://a.example/gin#fast-update"#]].assert_eq(&shown("pending list memory"));
-    // What the title says is the page's.
+    // Terms in the title lead to the page itself.
     expect![[r#"
         http://a.example/gin
     "#]]
@@ -738,26 +739,26 @@ fn the_owner_of_a_site_may_name_synonyms_and_pin_pages() {
         ),
         page("http://a.example/visit", "Your trip", "How to come here."),
     ]);
-    let found = |index: &SearchIndex, query: &str| -> Vec<String> {
+    let urls = |index: &SearchIndex, query: &str| -> Vec<String> {
         let results = search(index, query).results;
         let path = |hit: &crawl_index::Hit| hit.url.rsplit('/').next().unwrap().to_owned();
         results.iter().map(path).collect()
     };
-    assert!(found(&index, "k8s").is_empty());
+    assert!(urls(&index, "k8s").is_empty());
     let rules = "synonyms = [['K8s', 'kubernetes'], ['times', 'hours']]\n\
                  [[pins]]\nqueries = ['visit', 'How to get here?']\n\
                  url = 'http://a.example/visit'\n\
                  [[pins]]\nqueries = ['gone']\nurl = 'http://a.example/gone'\n";
     let index = index.with_rules(SearchRules::parse(rules).unwrap());
-    assert_eq!(found(&index, "k8s"), ["clusters"]);
-    assert_eq!(found(&index, "opening times"), ["hours"]);
-    assert_eq!(found(&index, "Visit"), ["visit", "boats"]);
+    assert_eq!(urls(&index, "k8s"), ["clusters"]);
+    assert_eq!(urls(&index, "opening times"), ["hours"]);
+    assert_eq!(urls(&index, "Visit"), ["visit", "boats"]);
     let results = search(&index, "visit");
     assert_eq!((results.total, results.results[0].pinned), (2, true));
     assert!(!results.results[1].pinned);
-    // Without the page's words, and of a page that the index does not have.
-    assert_eq!(found(&index, "how to GET here")[0], "visit");
-    assert!(found(&index, "gone").is_empty());
+    // Pins work without the page's words, and are ignored for a page that the index lacks.
+    assert_eq!(urls(&index, "how to GET here")[0], "visit");
+    assert!(urls(&index, "gone").is_empty());
     let limited = SearchOptions {
         limit: 1,
         ..SearchOptions::default()

@@ -1,4 +1,4 @@
-//! Pages to index, and answers to compare.
+//! Pages to index, and helpers that format answers for comparison.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 pub(crate) const NOTE: &str = "note";
 
-/// A page in English: URL, title, text.
+/// Returns an English page.
 pub(crate) fn page(url: &str, title: &str, text: &str) -> IndexedPage {
     IndexedPage {
         url: url.to_owned(),
@@ -37,7 +37,7 @@ pub(crate) fn anchor(url: &str, text: &str) -> Anchor {
     }
 }
 
-/// An index of these pages in a directory of its own.
+/// Indexes these pages in a new directory.
 pub(crate) fn indexed(pages: &[IndexedPage]) -> (TempDir, SearchIndex) {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), pages);
@@ -58,7 +58,7 @@ pub(crate) fn search(index: &SearchIndex, query: &str) -> SearchResults {
     index.search(query, &SearchOptions::default()).unwrap()
 }
 
-/// The URLs' ends of what a query finds, best first.
+/// Returns the shortened URLs of a query's results, best first.
 pub(crate) fn found(index: &SearchIndex, query: &str) -> String {
     let answer = search(index, query);
     let names = answer.results.iter().map(|hit| {
@@ -67,11 +67,15 @@ pub(crate) fn found(index: &SearchIndex, query: &str) -> String {
     });
     let mut all: Vec<_> = names.collect();
     assert_eq!(answer.total, all.len(), "{query}");
-    all.extend(answer.did_you_mean.map(|meant| format!("({meant}?)")));
+    all.extend(
+        answer
+            .did_you_mean
+            .map(|suggestion| format!("({suggestion}?)")),
+    );
     all.join(" ")
 }
 
-/// Pieces of a text, with marks around what is a word of the query.
+/// Returns a text with the words of the query in brackets.
 pub(crate) fn shown(parts: &[TextPart]) -> String {
     let part = |part: &TextPart| match part.is_match {
         true => format!("[{}]", part.text),

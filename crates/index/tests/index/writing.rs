@@ -1,4 +1,4 @@
-//! Commits, replacements, and what only all pages together tell.
+//! Commits, replacements, and facts that depend on all pages.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ use crawl_index::{
 use crate::support::{NOTE, anchor, found, indexed, page, search, write};
 
 #[test]
-fn a_page_stands_once_as_it_was_put_last() {
+fn the_last_put_of_a_page_wins() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &[page("http://a.example/", "Old", "old words")]);
     write(dir.path(), &[page("http://a.example/", "New", "new words")]);
@@ -43,9 +43,9 @@ fn a_search_sees_each_commit_and_no_more() {
     assert_eq!(index.page("http://a.example/1").unwrap(), None);
 }
 
-/// A reader has much to look at here, and each commit takes files away that it was just told of.
+/// The reader has many files to open, and each commit deletes files of the previous one.
 #[test]
-fn ours_an_index_can_be_opened_while_it_is_written() {
+fn an_index_can_be_opened_while_it_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = IndexWriter::open(dir.path()).unwrap();
     for n in 0..8 {
@@ -77,7 +77,7 @@ fn ours_an_index_can_be_opened_while_it_is_written() {
 }
 
 #[test]
-fn what_was_not_committed_is_gone_after_a_kill_and_the_note_says_so() {
+fn uncommitted_changes_are_lost_in_a_crash_and_the_note_shows_it() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = IndexWriter::open(dir.path()).unwrap();
     assert_eq!(writer.note(), None);
@@ -96,11 +96,11 @@ fn what_was_not_committed_is_gone_after_a_kill_and_the_note_says_so() {
 }
 
 #[test]
-fn ours_a_page_is_committed_with_all_its_words_or_not_at_all() {
+fn a_page_is_committed_with_all_its_words_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();
     let is_over = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&is_over);
-    let is_stopped = Arc::new(move || asked.load(Ordering::Relaxed));
+    let is_over_in_writer = Arc::clone(&is_over);
+    let is_stopped = Arc::new(move || is_over_in_writer.load(Ordering::Relaxed));
     let writer = IndexWriter::open_unless(dir.path(), is_stopped).unwrap();
     let mut writer = writer.unwrap();
     let one = page("http://a.example/1", "Tea", "one");
@@ -135,7 +135,7 @@ fn an_index_that_takes_the_place_of_another_is_seen() {
 }
 
 #[test]
-fn pages_with_the_same_text_stand_once() {
+fn pages_with_the_same_text_are_found_once() {
     let same = |url: &str| page(url, "Tea", "The very same words.");
     let dir = tempfile::tempdir().unwrap();
     let mut writer = IndexWriter::open(dir.path()).unwrap();
@@ -144,7 +144,7 @@ fn pages_with_the_same_text_stand_once() {
     }
     writer.commit(NOTE).unwrap();
     let index = SearchIndex::open(dir.path()).unwrap();
-    // Before they are told apart for good, a search shows the better one.
+    // Before duplicates are marked, a search shows the better page.
     assert_eq!(search(&index, "very same").results.len(), 1);
     let done = writer.reconcile(NOTE, 0).unwrap();
     assert_eq!((done.pages, done.duplicates), (1, 1));
@@ -152,7 +152,7 @@ fn pages_with_the_same_text_stand_once() {
     assert_eq!(index.page("http://a.example/tea?print=1").unwrap(), None);
     assert_eq!(index.stats().unwrap().duplicates, 1);
 
-    // The other takes its place where it goes.
+    // The other page takes its place when it is removed.
     writer.drop_url("http://a.example/tea");
     let done = writer.reconcile(NOTE, 0).unwrap();
     assert_eq!((done.pages, done.duplicates), (1, 0));
@@ -160,7 +160,7 @@ fn pages_with_the_same_text_stand_once() {
 }
 
 #[test]
-fn what_all_pages_tell_is_told_of_all_or_none() {
+fn facts_of_all_pages_are_committed_together_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = IndexWriter::open(dir.path()).unwrap();
     for n in 0..10 {
@@ -169,11 +169,11 @@ fn what_all_pages_tell_is_told_of_all_or_none() {
             .put(&page(&url, "Tea", "The very same words."))
             .unwrap();
     }
-    // It looks at each page twice, and is stopped before the 15th look.
-    let looks = std::cell::Cell::new(0);
-    let is_stopped = || looks.replace(looks.get() + 1) == 14;
+    // Reconciling reads each page twice, and is stopped before the 15th read.
+    let reads = std::cell::Cell::new(0);
+    let is_stopped = || reads.replace(reads.get() + 1) == 14;
     let done = writer.reconcile_unless(NOTE, 0, &is_stopped).unwrap();
-    assert_eq!((done, looks.get()), (None, 15));
+    assert_eq!((done, reads.get()), (None, 15));
     drop(writer);
     let index = SearchIndex::open(dir.path()).unwrap();
     assert_eq!(index.stats().unwrap().duplicates, 0);
@@ -256,7 +256,7 @@ fn reconciling_twice_changes_nothing() {
 }
 
 #[test]
-fn ours_what_is_pending_counts_as_the_last_entry_of_each_url_says() {
+fn only_the_last_pending_entry_of_each_url_counts() {
     let url = |name: &str| format!("http://a.example/{name}");
     let put = |name: &str, text: &str, links: &[(&str, &str)]| {
         let links = links.iter().map(|(to, text)| anchor(&url(to), text));
@@ -328,8 +328,8 @@ fn ours_what_is_pending_counts_as_the_last_entry_of_each_url_says() {
     assert_eq!(pages, expected);
 }
 
-/// An index of twenty pages, on which these entries come in a later run: the URLs that stay, and
-/// what was kept.
+/// Applies entries in a later run to an index of twenty pages. Returns the remaining URLs and the
+/// result.
 fn after(entries: &[IndexEntry], is_pending: bool) -> (Vec<String>, Reconciled) {
     let dir = tempfile::tempdir().unwrap();
     let url = |n: usize| format!("http://a.example/{n:02}");
@@ -346,7 +346,7 @@ fn after(entries: &[IndexEntry], is_pending: bool) -> (Vec<String>, Reconciled) 
             entries
                 .iter()
                 .for_each(|entry| writer.apply(entry).unwrap());
-            // What is marked is durable before it is settled.
+            // Marks are durable before they are settled.
             writer.commit("half").unwrap();
             writer.reconcile_unless("next", 0, &|| false).unwrap()
         }
@@ -363,7 +363,7 @@ fn after(entries: &[IndexEntry], is_pending: bool) -> (Vec<String>, Reconciled) 
     (urls, done.unwrap())
 }
 
-/// A page that names another one of the same site as canonical.
+/// Returns an entry for a page that names another page of the site as canonical.
 fn named(n: usize, canonical: &str) -> IndexEntry {
     let canonical = format!("http://a.example/{canonical}");
     let url = format!("http://a.example/{n:02}");
@@ -388,23 +388,23 @@ impl PendingEntries for Listed<'_> {
 }
 
 #[test]
-fn an_index_never_loses_many_pages_by_what_may_be_a_fault_of_the_site() {
+fn an_index_never_loses_many_pages_for_doubtful_reasons() {
     let drop = |n: usize, why: &str| IndexEntry::Drop {
         url: format!("http://a.example/{n:02}"),
         why: why.to_owned(),
     };
     for is_pending in [true, false] {
-        // Beyond doubt.
-        let gone: Vec<_> = (0..10).map(|n| drop(n, "gone")).collect();
-        assert_eq!(after(&gone, is_pending).0.len(), 10);
-        // A tenth may go.
+        // No doubt: these pages are removed.
+        let removed: Vec<_> = (0..10).map(|n| drop(n, "gone")).collect();
+        assert_eq!(after(&removed, is_pending).0.len(), 10);
+        // A tenth of the pages may be removed.
         let two = [
             drop(0, "soft_404"),
             drop(1, "redirect: http://a.example/login"),
         ];
         let (urls, done) = after(&two, is_pending);
         assert_eq!((urls.len(), done.left, done.kept.len()), (18, 2, 0));
-        // More may not.
+        // More may not be removed.
         let three = [
             drop(0, "soft_404"),
             drop(1, "redirect: http://a.example/login"),
@@ -412,10 +412,13 @@ fn an_index_never_loses_many_pages_by_what_may_be_a_fault_of_the_site() {
         ];
         let (urls, done) = after(&three, is_pending);
         assert_eq!((urls.len(), done.left), (20, 0));
-        let kept: Vec<_> = done.kept.into_iter().collect();
+        let kept_reasons: Vec<_> = done.kept.into_iter().collect();
         let each = |name: &str| (name.to_owned(), 1);
-        assert_eq!(kept, [each("no_page"), each("redirect"), each("soft_404")]);
-        // What is found under another address is not lost; two that name each other are.
+        assert_eq!(
+            kept_reasons,
+            [each("no_page"), each("redirect"), each("soft_404")]
+        );
+        // A page found under another URL is not lost; two that name each other are.
         let moved: Vec<_> = (0..9)
             .map(|n| drop(n, "redirect: http://a.example/19"))
             .collect();
@@ -423,22 +426,22 @@ fn an_index_never_loses_many_pages_by_what_may_be_a_fault_of_the_site() {
         assert_eq!((urls.len(), done.left, done.kept.len()), (11, 9, 0));
         let crossed = [named(0, "01"), named(1, "00"), named(2, "02x")];
         assert_eq!(after(&crossed, is_pending).0.len(), 20);
-        // Of two that name each other one stays.
+        // One of two pages that name each other stays.
         let (urls, done) = after(&crossed[..2], is_pending);
         assert_eq!((urls.len(), done.gave_way), (19, 1));
         assert!(urls.contains(&"http://a.example/00".to_owned()));
         // A page whose canonical URL leads nowhere stays under its own.
         let (urls, done) = after(&crossed[2..], is_pending);
         assert_eq!((urls.len(), done.gave_way), (20, 0));
-        // However many pages give way to one that is there, nothing is lost.
+        // Nothing is lost if many pages yield to an existing one.
         let many: Vec<_> = (0..9).map(|n| named(n, "19")).collect();
         let (urls, done) = after(&many, is_pending);
         assert_eq!((urls.len(), done.gave_way, done.kept.len()), (11, 9, 0));
-        // Pages that were never there leave nothing.
-        let others: Vec<_> = (30..60).map(|n| drop(n, "soft_404")).collect();
-        let (urls, done) = after(&others, is_pending);
+        // Pages that never existed are not counted.
+        let unknown_pages: Vec<_> = (30..60).map(|n| drop(n, "soft_404")).collect();
+        let (urls, done) = after(&unknown_pages, is_pending);
         assert_eq!((urls.len(), done.left, done.kept.len()), (20, 0, 0));
-        // One that comes again is as any other.
+        // A page that returns is treated like any other.
         let back = IndexEntry::Put(Box::new(page("http://a.example/00", "Tea", "Tea again")));
         let (urls, done) = after(
             &[drop(0, "empty"), drop(1, "empty"), drop(2, "empty"), back],
@@ -453,7 +456,7 @@ fn an_index_never_loses_many_pages_by_what_may_be_a_fault_of_the_site() {
 }
 
 #[test]
-fn a_page_gives_way_once_its_canonical_page_is_there_and_comes_back_when_it_is_gone() {
+fn a_page_yields_while_its_canonical_page_exists() {
     let dir = tempfile::tempdir().unwrap();
     let redirects = |urls: &BTreeSet<String>| {
         let to = (
@@ -463,7 +466,7 @@ fn a_page_gives_way_once_its_canonical_page_is_there_and_comes_back_when_it_is_g
         Ok(HashMap::from_iter(urls.contains(&to.0).then_some(to)))
     };
     let target = page("http://a.example/09", "Target", "Nine");
-    let gone = |url: &str| IndexEntry::Drop {
+    let drop_entry = |url: &str| IndexEntry::Drop {
         url: url.to_owned(),
         why: "gone".to_owned(),
     };
@@ -475,8 +478,8 @@ fn a_page_gives_way_once_its_canonical_page_is_there_and_comes_back_when_it_is_g
             IndexEntry::Put(Box::new(page("http://a.example/x", "X", "X"))),
             "/09",
         ),
-        ("target gone", gone("http://a.example/09"), "/01"),
-        ("gone", gone("http://a.example/01"), ""),
+        ("target gone", drop_entry("http://a.example/09"), "/01"),
+        ("gone", drop_entry("http://a.example/01"), ""),
     ] {
         let mut writer = IndexWriter::open(dir.path()).unwrap();
         writer.apply(&entry).unwrap();

@@ -1,4 +1,4 @@
-//! The words of META ROBOTS and X-Robots-Tag, apart from whom they mean.
+//! The words of META ROBOTS and X-Robots-Tag, and the robots that they address.
 
 use crawl_dates::{Moment, Precision, is_weekday};
 
@@ -19,7 +19,7 @@ pub(super) enum DirectiveWord {
     Noimageai,
 }
 
-/// Something that was said.
+/// A parsed directive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Directive {
     Word(DirectiveWord),
@@ -41,20 +41,20 @@ const WORDS: [(&str, DirectiveWord); 11] = [
     ("noimageai", DirectiveWord::Noimageai),
 ];
 
-/// Reads a META's content. Blanks in place of commas are forgiven.
+/// Parses a META's content. Accepts blanks instead of commas.
 pub(super) fn of_meta(content: &str) -> Vec<Directive> {
-    let mut said = Vec::new();
+    let mut directives = Vec::new();
     let mut parts = content.split(',').map(str::trim);
     while let Some(part) = parts.next() {
-        take_part(part, &mut parts, &mut said);
+        take_part(part, &mut parts, &mut directives);
     }
-    said
+    directives
 }
 
-/// Reads the part of a header's value that speaks to `agent`. A robot's name with a colon
-/// governs all that follows up to the next name; what stands before the first name is for all.
+/// Parses the part of a header's value that addresses `agent`. A robot's name with a colon applies
+/// to everything up to the next name. Words before the first name apply to all robots.
 pub(super) fn of_header(value: &str, agent: &ProductToken) -> Vec<Directive> {
-    let mut said = Vec::new();
+    let mut directives = Vec::new();
     let mut ours = true;
     let mut parts = value.split(',').map(str::trim);
     while let Some(part) = parts.next() {
@@ -65,23 +65,23 @@ pub(super) fn of_header(value: &str, agent: &ProductToken) -> Vec<Directive> {
             ours = name.trim().eq_ignore_ascii_case(agent.as_str());
             rest = behind.trim();
         }
-        let before = said.len();
-        take_part(rest, &mut parts, &mut said);
+        let before = directives.len();
+        take_part(rest, &mut parts, &mut directives);
         if !ours {
-            said.truncate(before);
+            directives.truncate(before);
         }
     }
-    said
+    directives
 }
 
-/// Reads one part of a list. A date that begins with its weekday goes on behind the comma.
+/// Parses one part of a list. A date that begins with a weekday continues after the comma.
 fn take_part<'a>(
     part: &'a str,
     more: &mut impl Iterator<Item = &'a str>,
-    said: &mut Vec<Directive>,
+    directives: &mut Vec<Directive>,
 ) {
     let Some((name, value)) = part.split_once(':') else {
-        said.extend(
+        directives.extend(
             part.split_ascii_whitespace()
                 .filter_map(word)
                 .map(Directive::Word),
@@ -89,7 +89,7 @@ fn take_part<'a>(
         return;
     };
     let (name, value) = (name.trim(), value.trim());
-    let found = match name.to_ascii_lowercase().as_str() {
+    let directive = match name.to_ascii_lowercase().as_str() {
         "max-snippet" => limit(value).map(Directive::MaxSnippet),
         "unavailable_after" => match is_weekday(value) {
             true => more
@@ -100,16 +100,17 @@ fn take_part<'a>(
         .map(Directive::UnavailableAfter),
         _ => None,
     };
-    said.extend(found);
+    directives.extend(directive);
 }
 
-/// A moment in seconds since 1970; none where not even the day is said.
+/// Returns a time in seconds since 1970, or `None` if the text has no day.
 fn moment(text: &str) -> Option<i64> {
     let moment = Moment::parse(text)?;
     (moment.precision >= Precision::Day).then_some(moment.unix_seconds)
 }
 
-/// Directives with a value, those that nothing here goes by too: no robot has such a name.
+/// Returns whether a directive has a value, including unsupported ones, so that it is not taken for
+/// a robot's name.
 fn is_valued(name: &str) -> bool {
     [
         "max-snippet",

@@ -8,15 +8,15 @@ use expect_test::{Expect, expect};
 use super::PageDirectives;
 use crate::agent::{ProductToken, Profile};
 
-fn shown(found: &PageDirectives) -> String {
+fn shown(directives: &PageDirectives) -> String {
     let mut lines = Vec::new();
     for (name, source) in [
-        ("noindex", &found.noindex),
-        ("nofollow", &found.nofollow),
-        ("noarchive", &found.noarchive),
-        ("nosnippet", &found.nosnippet),
-        ("noai", &found.noai),
-        ("noimageai", &found.noimageai),
+        ("noindex", &directives.noindex),
+        ("nofollow", &directives.nofollow),
+        ("noarchive", &directives.noarchive),
+        ("nosnippet", &directives.nosnippet),
+        ("noai", &directives.noai),
+        ("noimageai", &directives.noimageai),
     ] {
         if let Some(source) = source {
             lines.push(format!("{name} by {source}"));
@@ -25,11 +25,11 @@ fn shown(found: &PageDirectives) -> String {
     for (name, value) in [
         (
             "max-snippet",
-            found.max_snippet.as_ref().map(|v| v.value.to_string()),
+            directives.max_snippet.as_ref().map(|v| v.value.to_string()),
         ),
         (
             "after",
-            found
+            directives
                 .unavailable_after
                 .as_ref()
                 .map(|v| v.value.to_string()),
@@ -42,13 +42,13 @@ fn shown(found: &PageDirectives) -> String {
 
 fn check(profile: Profile, headers: &[&str], metas: &[(&str, &str)], expect: Expect) {
     let agent = ProductToken::new("ourbot").unwrap();
-    let found = PageDirectives::read(
+    let directives = PageDirectives::read(
         headers.iter().copied(),
         metas.iter().copied(),
         &agent,
         profile,
     );
-    expect.assert_eq(&shown(&found));
+    expect.assert_eq(&shown(&directives));
 }
 
 fn header(values: &[&str], expect: Expect) {
@@ -74,7 +74,7 @@ fn header_words_for_all() {
 }
 
 #[test]
-fn what_a_page_allows_follows_from_its_words() {
+fn the_words_of_a_page_decide_what_it_allows() {
     for (said, index, follow) in [
         ("", true, true),
         ("noindex", false, true),
@@ -82,9 +82,9 @@ fn what_a_page_allows_follows_from_its_words() {
         ("none", false, false),
     ] {
         let agent = ProductToken::new("ourbot").unwrap();
-        let found = PageDirectives::read([said], [], &agent, Profile::Rfc9309);
+        let directives = PageDirectives::read([said], [], &agent, Profile::Rfc9309);
         assert_eq!(
-            (found.noindex.is_none(), found.nofollow.is_none()),
+            (directives.noindex.is_none(), directives.nofollow.is_none()),
             (index, follow)
         );
     }
@@ -133,7 +133,7 @@ fn header_values() {
         &["max-snippet:-1", "max-snippet:20", "max-snippet:50"],
         expect!["max-snippet 20"],
     );
-    // A value of a directive that nothing here goes by is no robot's name.
+    // The value of an unsupported directive is not a robot's name.
     header(
         &["max-image-preview: large, max-video-preview: 0, noai"],
         expect!["noai by X-Robots-Tag: max-image-preview: large, max-video-preview: 0, noai"],
@@ -162,7 +162,7 @@ fn metas_for_all_and_for_one_add_up() {
 }
 
 #[test]
-fn ours_the_stricter_wins() {
+fn the_stricter_wins() {
     meta(
         &[("robots", "all, index, noindex")],
         expect![[r#"noindex by <meta name="robots" content="all, index, noindex">"#]],
@@ -196,7 +196,7 @@ fn extended1997_all_outweighs_the_others() {
 }
 
 #[test]
-fn ours_of_two_values_the_stricter_counts_and_of_equal_ones_the_first_is_named() {
+fn the_stricter_of_two_values_wins_and_the_first_of_equal_ones_is_cited() {
     let agent = ProductToken::new("ourbot").unwrap();
     for (headers, value, source) in [
         (["max-snippet: 5", "max-snippet:5"], 5, "max-snippet: 5"),
@@ -204,9 +204,12 @@ fn ours_of_two_values_the_stricter_counts_and_of_equal_ones_the_first_is_named()
         (["max-snippet: 4", "max-snippet: 5"], 4, "max-snippet: 4"),
         (["max-snippet: 4", "max-snippet: -1"], 4, "max-snippet: 4"),
     ] {
-        let found = PageDirectives::read(headers, [], &agent, Profile::Rfc9309);
-        let found = found.max_snippet.unwrap();
-        assert_eq!(found.value, value, "{headers:?}");
-        assert_eq!(found.source.to_string(), format!("X-Robots-Tag: {source}"));
+        let directives = PageDirectives::read(headers, [], &agent, Profile::Rfc9309);
+        let snippet = directives.max_snippet.unwrap();
+        assert_eq!(snippet.value, value, "{headers:?}");
+        assert_eq!(
+            snippet.source.to_string(),
+            format!("X-Robots-Tag: {source}")
+        );
     }
 }

@@ -19,26 +19,24 @@ use super::rfc9309::{self, IndexPages, Reading};
 use super::rules::Entry;
 use super::verdict::{Group, RobotsAccess, Rule, Verdict};
 
-/// The rules of a robots.txt for one agent, as one [`Profile`] reads them.
+/// The rules of a robots.txt for one agent, under one [`Profile`].
 ///
-/// [`judge`](AgentRules::judge) answers for a URL, [`judge_path`](AgentRules::judge_path) for a
-/// path alone. The other methods return the records besides the rules, such as
-/// [`crawl_delay`](AgentRules::crawl_delay) and [`sitemaps`](AgentRules::sitemaps). Lines that
-/// can't be read are skipped (RFC 9309 section 2.3.1.5) and listed in
-/// [`oddities`](AgentRules::oddities).
+/// [`judge`](AgentRules::judge) decides about a URL, [`judge_path`](AgentRules::judge_path) about a
+/// path alone. The other methods return the lines besides the rules, such as
+/// [`crawl_delay`](AgentRules::crawl_delay) and [`sitemaps`](AgentRules::sitemaps). Invalid lines
+/// are skipped (RFC 9309 section 2.3.1.5) and listed in [`oddities`](AgentRules::oddities).
 #[derive(Debug)]
 pub struct AgentRules {
     profile: Profile,
     pub(super) reading: Reading,
-    // Under `Strictest`: the other readings, with their names.
+    // Under `Strictest`: the other profiles' readings.
     more_readings: Vec<(Profile, Reading)>,
 }
 
 impl AgentRules {
-    /// Reads a robots.txt for one agent alone: the same rules as
-    /// [`Robots::parse`](crate::Robots::parse) and [`for_token`](crate::Robots::for_token) give,
-    /// without a copy of the file. Of a longer file only
-    /// [`MAX_ROBOTS_BYTES`](crate::MAX_ROBOTS_BYTES) are read.
+    /// Parses a robots.txt for one agent only. Returns the same rules as
+    /// [`Robots::parse`](crate::Robots::parse) and [`for_token`](crate::Robots::for_token), without
+    /// copying the file. Reads at most [`MAX_ROBOTS_BYTES`](crate::MAX_ROBOTS_BYTES).
     #[must_use]
     pub fn parse(file: &[u8], agent: &ProductToken, profile: Profile) -> AgentRules {
         AgentRules::of(&Body::of(file), agent, profile)
@@ -116,7 +114,7 @@ impl AgentRules {
         verdict
     }
 
-    /// Returns the first group that speaks for the agent; `None` if the file has no such group.
+    /// Returns the first group that applies to the agent; `None` if the file has no such group.
     #[must_use]
     pub fn group(&self) -> Option<Group<'_>> {
         self.reading.rules.first_group().map(group_of)
@@ -138,7 +136,8 @@ impl AgentRules {
         &self.reading.group.request_rates
     }
 
-    /// Returns the `Visit-time` lines of the agent's groups. Visits are welcome at any of these times.
+    /// Returns the `Visit-time` lines of the agent's groups. Visits are welcome at any of these
+    /// times.
     #[must_use]
     pub fn visit_times(&self) -> &[VisitTime] {
         &self.reading.group.visit_times
@@ -163,8 +162,8 @@ impl AgentRules {
         Some((host, *line))
     }
 
-    /// Returns the lines about the use of a path that bind the agent: the ones with the longest
-    /// matching path, from the agent's groups if they have any, else from the whole file.
+    /// Returns the lines about the use of a path that apply to the agent: those with the longest
+    /// matching path, from the agent's groups if they have any, or else from the whole file.
     pub(crate) fn preferences(&self, kind: PreferenceKind, path: &str) -> Vec<&Preference> {
         let path = Path::of(path).bytes;
         let reading = &self.reading;
@@ -187,7 +186,7 @@ impl AgentRules {
         &self.reading.oddities
     }
 
-    /// Returns the memory held, in bytes, for a cache that weighs its entries.
+    /// Returns the memory used in bytes, for a cache that weighs its entries.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let readings = self
@@ -255,7 +254,7 @@ fn matching_bytes(pattern: &str, path: &[u8]) -> Option<u32> {
     pattern::matches(&bytes, shape, path).then_some(shape.bytes)
 }
 
-/// Returns whether a path pattern as of RFC 9309 matches a path.
+/// Returns whether a path pattern matches a path, as in RFC 9309.
 pub(crate) fn path_matches(pattern: &str, path_and_query: &str) -> bool {
     matching_bytes(pattern, &Path::of(path_and_query).bytes).is_some()
 }

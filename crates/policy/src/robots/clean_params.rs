@@ -1,4 +1,4 @@
-//! Applies `Clean-param` lines to a URL: it loses parameters that a site says change nothing.
+//! Applies `Clean-param` lines to a URL: removes parameters that don't change the page.
 
 use url::Url;
 
@@ -6,16 +6,15 @@ use super::agent_rules::AgentRules;
 use super::other_lines::CleanParam;
 use super::pattern::find;
 
-/// The maximum number of `Clean-param` lines that a URL with a query is compared with; later lines
-/// are ignored.
+/// Maximum `Clean-param` lines to compare with a URL that has a query. Later lines are ignored.
 const MAX_LINES: usize = 1000;
 
-/// A URL without the parameters that its site says change nothing.
+/// A URL without the parameters that its site declares irrelevant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleaned {
     /// The URL.
     pub url: Url,
-    /// The line that said so, as it is read: `Clean-param: ref&sort /list`.
+    /// The line that removed them, as interpreted: `Clean-param: ref&sort /list`.
     pub rule: String,
     /// The number of that line, from 1.
     pub line: u32,
@@ -25,8 +24,8 @@ impl AgentRules {
     /// Removes the parameters that the file's `Clean-param` lines name for the path of `url`.
     /// Returns `None` if the URL has no such parameter.
     ///
-    /// Names are compared with their case and paths from their beginning, and `*` matches anything,
-    /// as Yandex has it. The first line that removed something is named.
+    /// As at Yandex, names are case-sensitive, paths match as prefixes, and `*` matches anything.
+    /// The result cites the first line that removed something.
     #[must_use]
     pub fn clean(&self, url: &Url) -> Option<Cleaned> {
         url.query()?;
@@ -72,7 +71,7 @@ fn as_written(line: &CleanParam) -> String {
     text.trim_end().to_owned()
 }
 
-/// Returns whether a path begins as a pattern says. Linear: each piece is looked for behind the
+/// Returns whether a pattern matches a prefix of a path. Linear: each piece is searched after the
 /// last.
 fn begins(path: &str, pattern: &str) -> bool {
     let mut pieces = pattern.split('*');
@@ -105,7 +104,7 @@ mod tests {
             Clean-param: sid /a/*/b\nClean-param: everywhere\n";
         let robots = Robots::parse(file).for_agent("crawl");
         let url = Url::parse(&format!("http://a.example{url}")).unwrap();
-        let found = robots.clean(&url).map_or("-".to_owned(), |cleaned| {
+        let cleaned_url = robots.clean(&url).map_or("-".to_owned(), |cleaned| {
             format!(
                 "{} by {}: {}",
                 crate::RequestPath::of(&cleaned.url),
@@ -113,11 +112,11 @@ mod tests {
                 cleaned.rule
             )
         });
-        expect.assert_eq(&found);
+        expect.assert_eq(&cleaned_url);
     }
 
     #[test]
-    fn ours_clean_param_as_yandex_has_it() {
+    fn clean_param_matches_yandex() {
         check(
             "/list/x?a=1&ref=2&src=3",
             expect!["/list/x?a=1 by 3: Clean-param: ref&src /list"],

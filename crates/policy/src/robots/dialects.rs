@@ -1,14 +1,14 @@
-//! Reading a robots.txt by the standards before RFC 9309.
+//! Reads a robots.txt by the standards before RFC 9309.
 //!
-//! 1994, "A Standard for Robot Exclusion": records are parted by blank lines; a line of
-//! comment alone parts nothing. A record has one or more user-agent lines and then one or
-//! more disallow lines; it means a robot whose name, without version and whatever the case,
-//! holds the value. The first record that names the robot counts, else the first one for
-//! `*`. A value of disallow is a prefix, and nothing in it has a meaning of its own.
+//! 1994, "A Standard for Robot Exclusion": blank lines separate records; a line with only a comment
+//! does not. A record has one or more user-agent lines, followed by one or more disallow lines. It
+//! applies to a robot whose name contains the value, ignoring version and case. The first record
+//! that names the robot applies, or else the first one for `*`. A disallow value is a literal
+//! prefix.
 //!
-//! 1997, "Robot Exclusion Standard Revisited": the same, but a user-agent line takes several
-//! names and a disallow line several paths, parted by blanks; a record without a disallow
-//! line welcomes its robots.
+//! 1997, "Robot Exclusion Standard Revisited": the same, but a user-agent line takes several names
+//! and a disallow line several paths, separated by blanks. A record without a disallow line allows
+//! everything to its robots.
 
 use crate::agent::ProductToken;
 
@@ -26,7 +26,7 @@ pub(super) enum Dialect {
     Extended1997,
 }
 
-/// Which of several records that name the robot count. In 1997 the choice is the robot's.
+/// Which of several records that name the robot apply. In 1997 the robot may choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pick {
     First,
@@ -76,7 +76,7 @@ struct Reader<'a> {
     dialect: Dialect,
     pick: Pick,
     record: Record,
-    /// The record before ended here with names and without rules.
+    /// Line where the last record ended with names but without rules.
     split_at: Option<u32>,
     named: Option<Record>,
     star: Option<Record>,
@@ -134,11 +134,11 @@ impl Reader<'_> {
 
     fn disallow(&mut self, line: &Line<'_>, value: &[u8]) {
         if !self.record.agents {
-            let what = match self.split_at.take() {
+            let oddity = match self.split_at.take() {
                 Some(_) => RobotsOddityKind::SplitRecord,
                 None => RobotsOddityKind::RuleWithoutGroup,
             };
-            return self.note(line.number, what);
+            return self.note(line.number, oddity);
         }
         self.record.disallows = true;
         if !self.record.named && !self.record.star {
@@ -159,7 +159,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Allow is a field of later times.
+    /// Allow was introduced later.
     fn other(&mut self, line: u32, key: Key, value: &[u8]) {
         let good = match key {
             Key::Allow => {
@@ -214,14 +214,14 @@ impl Reader<'_> {
     }
 }
 
-/// A name up to its version; commas between names are forgiven.
+/// Removes the version from a name. Accepts commas between names.
 fn without_version(name: &[u8]) -> &[u8] {
     let end = name.iter().position(|&b| b == b'/');
     let name = &name[..end.unwrap_or(name.len())];
     name.strip_suffix(b",").unwrap_or(name).trim_ascii()
 }
 
-/// Returns whether `part` stands in `whole`, whatever the case.
+/// Returns whether `whole` contains `part`, ignoring case.
 fn holds(whole: &[u8], part: &[u8]) -> bool {
     whole
         .windows(part.len())

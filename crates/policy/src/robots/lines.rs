@@ -1,26 +1,27 @@
-//! Lines and fields of a robots.txt, byte by byte (RFC 9309 section 2.2).
+//! Splits a robots.txt into lines and fields, byte by byte (RFC 9309 section 2.2).
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr2, memchr3, memrchr2};
 
-/// The most that is read of a robots.txt, in bytes after decoding; the line that the limit cuts is
-/// dropped. RFC 9309 section 2.5 asks for 500 KiB at least.
+/// Maximum bytes of a robots.txt to read after decoding. The line that the limit cuts is dropped.
+/// RFC 9309 section 2.5 requires at least 500 KiB.
+/// Beyond the limit: ignored (RFC 9309 section 2.5).
 pub const MAX_ROBOTS_BYTES: usize = 512 * 1024;
 
-/// The part of a file that is read, as bytes of (nearly) UTF-8.
+/// The part of a file that is read, as bytes of (mostly) UTF-8.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Body<'a> {
     pub(crate) bytes: Cow<'a, [u8]>,
-    /// The file was longer than [`MAX_ROBOTS_BYTES`].
+    /// Whether the file was longer than [`MAX_ROBOTS_BYTES`].
     pub(crate) cut: bool,
-    /// The file was UTF-16, by its byte order mark.
+    /// Whether the file was UTF-16, according to its byte order mark.
     pub(crate) bridged: bool,
 }
 
 impl Body<'_> {
-    /// Skips the byte order mark, bridges UTF-16 (RFC 9309 section 2.2.2 allows it) where that
-    /// makes sense, cuts.
+    /// Skips the byte order mark, converts plausible UTF-16 (RFC 9309 section 2.2.2 allows it), and
+    /// cuts at the limit.
     pub(crate) fn of(file: &[u8]) -> Body<'_> {
         let (bytes, bridged) = match file {
             [0xFF, 0xFE, rest @ ..] => marked(rest, u16::from_le_bytes),
@@ -52,15 +53,15 @@ impl Body<'_> {
     }
 }
 
-/// A partial mark vanishes too: each of its bytes is skipped while it stands in order.
+/// Skips a byte order mark, even a partial one.
 fn skip_mark(file: &[u8]) -> &[u8] {
     let mark = [0xEF, 0xBB, 0xBF];
     let skipped = mark.iter().zip(file).take_while(|(a, b)| a == b).count();
     &file[skipped..]
 }
 
-/// The text behind a mark of UTF-16, and whether it is that. A file of bytes may begin so by a
-/// mistake; read as UTF-16 its rules would vanish, and everything would be allowed.
+/// Returns the text after a UTF-16 mark, and whether it is UTF-16. A file of bytes may have the
+/// mark by mistake. Read as UTF-16 its rules would vanish, and everything would be allowed.
 fn marked(rest: &[u8], unit: fn([u8; 2]) -> u16) -> (Cow<'_, [u8]>, bool) {
     let decoded = from_utf16(rest, unit);
     let as_bytes = &rest[..rest.len().min(MAX_ROBOTS_BYTES)];
@@ -70,7 +71,7 @@ fn marked(rest: &[u8], unit: fn([u8; 2]) -> u16) -> (Cow<'_, [u8]>, bool) {
     }
 }
 
-/// The number of lines that have a field which means something to someone.
+/// Returns the number of lines with a known field.
 fn known_fields(text: &[u8]) -> usize {
     let fields = Lines::of(text).filter_map(|line| field(line.text));
     fields
@@ -78,7 +79,7 @@ fn known_fields(text: &[u8]) -> usize {
         .count()
 }
 
-/// Only the bytes that the limit can hold are looked at.
+/// Decodes only the bytes that fit into the limit.
 fn from_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Vec<u8> {
     let units = bytes[..bytes.len().min(2 * (MAX_ROBOTS_BYTES + 1))]
         .chunks_exact(2)
@@ -100,13 +101,13 @@ pub(crate) struct Line<'a> {
     pub(crate) number: u32,
     /// The text before `#`, without blanks at either end.
     pub(crate) text: &'a [u8],
-    /// A `#` was there.
+    /// Whether there was a `#`.
     pub(crate) comment: bool,
-    /// A NUL was there: what stood behind it is not read.
+    /// Whether there was a NUL. The text after it is not read.
     pub(crate) nul: bool,
 }
 
-/// The lines of a body: CR, LF or CRLF ends one, nothing else does.
+/// The lines of a body. Only CR, LF and CRLF end a line.
 pub(crate) struct Lines<'a> {
     rest: &'a [u8],
     number: u32,
@@ -161,7 +162,7 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// Blanks are SP, HT, VT and FF; no others.
+/// Trims blanks: SP, HT, VT and FF only.
 #[inline]
 pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
     while let [first, rest @ ..] = text
@@ -186,11 +187,11 @@ pub(crate) fn is_blank(byte: u8) -> bool {
 pub(crate) struct Field<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
-    /// Blanks stood where the colon belongs.
+    /// Whether there were blanks instead of a colon.
     pub(crate) no_colon: bool,
 }
 
-/// Splits at the first colon; without any, at the one run of blanks between two words.
+/// Splits at the first colon, or without one at the only run of blanks between two words.
 #[inline]
 pub(crate) fn field(text: &[u8]) -> Option<Field<'_>> {
     if let Some(colon) = colon(text) {
@@ -210,7 +211,7 @@ pub(crate) fn field(text: &[u8]) -> Option<Field<'_>> {
     })
 }
 
-/// A colon stands near the front as a rule; a long text without one is no field.
+/// Finds the colon. It is usually near the front, and a long text without one is not a field.
 #[inline]
 fn colon(text: &[u8]) -> Option<usize> {
     const NEAR: usize = 16;
@@ -221,15 +222,15 @@ fn colon(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns whether a line allows and its value, where it is `Disallow:` or `Allow:` to the letter,
-/// case ignored: half of all lines are, and need no search.
+/// Returns whether a line allows, and its value, if it is exactly `Disallow:` or `Allow:`, ignoring
+/// case. Half of all lines are, and need no search.
 #[inline]
 pub(crate) fn plain_rule(text: &[u8]) -> Option<(bool, &[u8])> {
     const LOWER: u64 = 0x2020_2020_2020_2020;
     const DISALLOW: u64 = u64::from_le_bytes(*b"disallow");
     const ALLOW: u64 = u64::from_le_bytes(*b"allow\0\0\0");
     const FIVE: u64 = (1 << (8 * 5)) - 1;
-    // Setting this bit makes letters small, and no other byte a letter.
+    // Setting this bit lower-cases letters and turns no other byte into a letter.
     let word = u64::from_le_bytes(*text.first_chunk()?) | LOWER;
     if word == DISALLOW && text.get(8) == Some(&b':') {
         Some((false, trim(&text[9..])))
@@ -240,7 +241,7 @@ pub(crate) fn plain_rule(text: &[u8]) -> Option<(bool, &[u8])> {
     }
 }
 
-/// The fields that mean something to someone.
+/// The known fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     UserAgent,
@@ -259,9 +260,8 @@ pub(crate) enum Key {
     Unknown,
 }
 
-/// Reads a field name as the most used parser does: the four great ones by their beginning,
-/// six misspellings of `disallow` among them; the others by their whole name. Case is
-/// ignored.
+/// Parses a field name as the most used parser does, ignoring case: the four main ones by their
+/// prefix, including six misspellings of `disallow`, and the others by their whole name.
 #[inline]
 pub(crate) fn forgiving_key(key: &[u8]) -> Key {
     let Some(first) = key.first() else {
@@ -277,16 +277,16 @@ pub(crate) fn forgiving_key(key: &[u8]) -> Key {
     }
 }
 
-/// Reads a field name to the letter, case ignored.
+/// Parses an exact field name, ignoring case.
 pub(crate) fn exact_key(key: &[u8]) -> Key {
-    let found = forgiving_key(key);
-    match spelling(found) {
+    let known = forgiving_key(key);
+    match spelling(known) {
         Some(name) if !key.eq_ignore_ascii_case(name.as_bytes()) => Key::Unknown,
-        _ => found,
+        _ => known,
     }
 }
 
-/// The right spellings of the great fields, in lower case.
+/// The correct spellings of the main fields, in lower case.
 pub(crate) fn spelling(key: Key) -> Option<&'static str> {
     match key {
         Key::UserAgent => Some("user-agent"),
@@ -344,19 +344,19 @@ mod tests {
 
     #[test]
     fn rfc9309_2_2_line_ends_are_cr_lf_and_crlf() {
-        let found = texts(b"a\rb\r\nc\n\r d \x0bx\x0b\x0c#e\n");
+        let lines = texts(b"a\rb\r\nc\n\r d \x0bx\x0b\x0c#e\n");
         let expect = [(1, "a"), (2, "b"), (3, "c"), (4, ""), (5, "d \u{b}x")];
-        assert_eq!(found, expect.map(|(n, t)| (n, t.to_owned())));
+        assert_eq!(lines, expect.map(|(n, t)| (n, t.to_owned())));
     }
 
     #[test]
-    fn ours_nul_ends_a_line_s_content() {
+    fn nul_ends_a_line_s_content() {
         assert_eq!(texts(b"a\0b\nc#\0\n")[0].1, "a");
         assert!(Lines::of(b"a\0b\nc#\0\n").all(|line| line.nul));
     }
 
     #[test]
-    fn ours_partial_byte_order_marks_vanish() {
+    fn partial_byte_order_marks_vanish() {
         for (file, rest) in [
             (&b"\xEF\xBB\xBFa"[..], &b"a"[..]),
             (b"\xEF\xBBa", b"a"),
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_mark_of_utf_16_counts_where_it_makes_sense() {
+    fn a_utf_16_mark_is_used_only_if_plausible() {
         let rules = "User-agent: *\nDisallow: /\u{4e2d}\u{6587}\n";
         let utf16 = |unit: fn(u16) -> [u8; 2]| {
             let units = "\u{feff}".encode_utf16().chain(rules.encode_utf16());
@@ -384,7 +384,7 @@ mod tests {
             let body = Body::of(&file);
             assert_eq!((&*body.bytes, body.bridged), (rules.as_bytes(), false));
         }
-        // A comment in UTF-16 that was put in front of a file of bytes.
+        // A UTF-16 comment prepended to a file of bytes.
         let mixed = [&b"\xFF\xFE#\0\n\0"[..], b"User-agent: *\nDisallow: /\n"].concat();
         assert!(!Body::of(&mixed).bridged);
         assert!(
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_missing_colon_is_forgiven_between_two_words_only() {
+    fn a_missing_colon_is_forgiven_between_two_words_only() {
         let split = |text: &'static str| {
             field(text.as_bytes()).map(|f| (f.key.to_vec(), f.value.to_vec(), f.no_colon))
         };
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_plain_rules_are_read_without_a_search() {
+    fn plain_rules_are_read_without_a_search() {
         for text in ["Disallow: /a", "DISALLOW:/a", "disallow:\t/a "] {
             assert_eq!(plain_rule(text.as_bytes()), Some((false, &b"/a"[..])));
         }
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_spellings_that_are_forgiven() {
+    fn accepted_misspellings() {
         for (key, expect) in [
             ("USERAGENT", Key::UserAgent),
             ("user agent", Key::UserAgent),

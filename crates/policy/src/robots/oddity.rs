@@ -1,8 +1,8 @@
-//! Oddities of a robots.txt: for whoever wrote it.
+//! Oddities of a robots.txt, reported to its author.
 
 use std::fmt;
 
-/// Something in a robots.txt that its writer may want to know.
+/// Something in a robots.txt that its author may want to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RobotsOddity {
     /// The line, from 1.
@@ -11,7 +11,7 @@ pub struct RobotsOddity {
     pub what: RobotsOddityKind,
 }
 
-/// Each kind with its short fixed name, and the words that it is told in.
+/// Defines each kind with its short fixed name and its message.
 macro_rules! oddities {
     ($($(#[$doc:meta])* $kind:ident = $name:literal, $words:literal;)*) => {
         /// The kinds of oddities.
@@ -22,7 +22,7 @@ macro_rules! oddities {
         }
 
         impl RobotsOddityKind {
-            /// A short fixed name.
+            /// Returns a short fixed name.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -42,38 +42,38 @@ macro_rules! oddities {
 }
 
 oddities! {
-    /// The file is longer than [`MAX_ROBOTS_BYTES`](crate::MAX_ROBOTS_BYTES); this is the
-    /// first line that was not read.
+    /// The file is longer than [`MAX_ROBOTS_BYTES`](crate::MAX_ROBOTS_BYTES). Reported for the
+    /// first line not read.
     Cut = "cut", "the file is longer than 512 KiB: from here on it is not read";
-    /// UTF-16 by its byte order mark; robots.txt is UTF-8.
+    /// UTF-16 according to its byte order mark. robots.txt is UTF-8.
     Utf16 = "utf16", "the file is UTF-16; robots.txt is UTF-8";
-    /// Begins as markup does: probably an error page.
+    /// Begins like markup, so it is probably an error page.
     Markup = "markup", "the file begins as markup does";
-    /// A NUL; the rest of the line was not read.
+    /// A NUL. The rest of the line is not read.
     Nul = "nul", "a NUL: the rest of the line is not read";
     /// Neither a field nor a comment.
     NoField = "no_field", "neither a field nor a comment";
-    /// A blank stands where the colon belongs.
+    /// A blank instead of the colon.
     NoColon = "no_colon", "no colon after the field name";
-    /// A misspelt field name that is understood all the same.
+    /// A misspelt field name that is accepted.
     Misspelt = "misspelt", "a misspelt field name, understood all the same";
-    /// A rule before any user-agent line binds nobody.
+    /// A rule before any user-agent line, which applies to no robot.
     RuleWithoutGroup = "rule_without_group", "a rule before any user-agent line binds nobody";
-    /// A user-agent line that can name no robot.
+    /// A user-agent line that can't match any robot.
     NamesNobody = "names_nobody", "names no robot";
-    /// A pattern that begins with neither `/` nor `*` matches nothing.
+    /// A pattern that begins with neither `/` nor `*` and so matches nothing.
     NoLeadingSlash = "no_leading_slash", "a path that begins with neither `/` nor `*` matches nothing";
-    /// A value that its field does not know.
+    /// An invalid value for the field.
     BadValue = "bad_value", "a value that this field does not know";
-    /// A field that is no part of RFC 9309 and that robots commonly ignore.
+    /// A field outside RFC 9309 that robots commonly ignore.
     UnknownField = "unknown_field", "a field that robots commonly ignore";
     /// A record without a user-agent or without a disallow line (1994).
     IncompleteRecord = "incomplete_record", "a record needs a user-agent and a disallow line";
-    /// A blank line parts a user-agent line from its rules (1994).
+    /// A blank line between a user-agent line and its rules (1994).
     SplitRecord = "split_record", "a blank line parts the user-agent line from its rules";
 }
 
-/// Oddities kept per file; the first ones stay.
+/// Maximum oddities to keep per file. The first ones are kept.
 const MAX_ODDITIES: usize = 1000;
 
 pub(super) fn note(oddities: &mut Vec<RobotsOddity>, line: u32, what: RobotsOddityKind) {

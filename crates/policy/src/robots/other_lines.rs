@@ -1,15 +1,16 @@
-//! The records besides allow and disallow (RFC 9309 section 2.2.4): kept with their line,
-//! never in the way of a group.
+//! Lines other than allow and disallow (RFC 9309 section 2.2.4). They are kept with their line
+//! number and never affect a group.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use super::lines::Key;
 
-/// Lines about the use of pages that are kept of a group, and of a file; the first ones.
+/// Maximum lines about the use of pages to keep per group and per file. The first ones are kept.
+/// Beyond the limit: ignored.
 const MAX_PREFERENCES: usize = 1000;
 
-/// A `Sitemap:` line; it speaks for the whole file.
+/// A `Sitemap:` line, which applies to the whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SitemapLine {
     /// As written; it should be absolute.
@@ -18,21 +19,21 @@ pub struct SitemapLine {
     pub line: u32,
 }
 
-/// A `Request-rate:` line: so many requests in so much time.
+/// A `Request-rate:` line: a maximum number of requests in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestRate {
     /// Requests, at least one.
     pub requests: u32,
-    /// The time in which they may be made, more than zero.
+    /// The period, more than zero.
     pub per: Duration,
-    /// The times of day for which the line speaks; always, if none.
+    /// The times of day to which the line applies; `None` for always.
     pub during: Option<VisitHours>,
     /// The line, from 1.
     pub line: u32,
 }
 
 impl RequestRate {
-    /// The time from one request to the next that the rate comes to.
+    /// Returns the gap between requests equivalent to the rate.
     #[must_use]
     pub fn gap(&self) -> Duration {
         self.per / self.requests.max(1)
@@ -48,17 +49,17 @@ pub struct VisitTime {
     pub line: u32,
 }
 
-/// A span of the day in UTC. Where `from` is later than `to` it spans midnight.
+/// A span of the day in UTC. Crosses midnight if `from` is later than `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VisitHours {
     /// Minutes since midnight.
     pub from: u16,
-    /// Minutes since midnight, still within the span.
+    /// Minutes since midnight, inclusive.
     pub to: u16,
 }
 
 impl VisitHours {
-    /// Returns whether a minute of the day (0 to 1439, UTC) lies in the span.
+    /// Returns whether the span contains a minute of the day (0 to 1439, UTC).
     #[must_use]
     pub fn contain(&self, minute: u16) -> bool {
         match self.from <= self.to {
@@ -73,13 +74,13 @@ impl VisitHours {
 pub struct CleanParam {
     /// The names of the parameters.
     pub params: Vec<String>,
-    /// The path prefix that the line speaks for, `*` allowed; every path, if empty.
+    /// The path prefix to which the line applies, with `*` allowed. Empty for every path.
     pub path: String,
     /// The line, from 1.
     pub line: u32,
 }
 
-/// The lines that bind a group's robots besides its rules.
+/// Lines other than rules that apply to a group's robots.
 #[derive(Debug, Default)]
 pub(super) struct GroupRecords {
     pub(super) crawl_delay: Option<(Duration, u32)>,
@@ -88,17 +89,17 @@ pub(super) struct GroupRecords {
     pub(super) preferences: Vec<Preference>,
 }
 
-/// The lines that speak for the whole file.
+/// Lines that apply to the whole file.
 #[derive(Debug, Default)]
 pub(super) struct FileRecords {
     pub(super) sitemaps: Vec<SitemapLine>,
     pub(super) hosts: Vec<(String, u32)>,
     pub(super) clean_params: Vec<CleanParam>,
-    /// Preferences that stand before any group.
+    /// Preferences before any group.
     pub(super) preferences: Vec<Preference>,
 }
 
-/// A line about the use of pages, unread.
+/// An uninterpreted line about the use of pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Preference {
     pub(crate) kind: PreferenceKind,
@@ -106,7 +107,7 @@ pub(crate) struct Preference {
     pub(crate) line: u32,
 }
 
-/// In which words a line about the use of pages is written.
+/// The vocabulary of a line about the use of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PreferenceKind {
     ContentUsage,
@@ -126,7 +127,7 @@ impl PreferenceKind {
 }
 
 impl GroupRecords {
-    /// Adds the records of another group.
+    /// Adds the lines of another group.
     pub(super) fn append(&mut self, mut other: GroupRecords) {
         if other.crawl_delay > self.crawl_delay {
             self.crawl_delay = other.crawl_delay;
@@ -138,12 +139,12 @@ impl GroupRecords {
         }
     }
 
-    /// Takes a record of a group that speaks for the agent; false where the value is bad.
+    /// Adds a line of a group that applies to the agent. Returns false if its value is invalid.
     pub(super) fn take(&mut self, key: Key, value: &[u8], line: u32) -> bool {
         let text = text(value);
         match key {
             Key::CrawlDelay => match seconds(&text) {
-                // Of several delays the longest is kept: it keeps the others too.
+                // The longest of several delays satisfies them all.
                 Some(delay) => {
                     if self.crawl_delay.is_none_or(|(kept, _)| delay > kept) {
                         self.crawl_delay = Some((delay, line));
@@ -171,7 +172,7 @@ impl GroupRecords {
 }
 
 impl FileRecords {
-    /// Takes a record that no group owns; false where the value is bad.
+    /// Adds a line outside any group. Returns false if its value is invalid.
     pub(super) fn take(&mut self, key: Key, value: &[u8], line: u32) -> bool {
         let text = text(value).into_owned();
         if text.is_empty() {
@@ -200,14 +201,14 @@ impl FileRecords {
     }
 }
 
-/// Each question about a path goes over all that are kept.
+/// Each lookup for a path scans all preferences, so their number is limited.
 fn keep(preferences: &mut Vec<Preference>, preference: Preference) {
     if preferences.len() < MAX_PREFERENCES {
         preferences.push(preference);
     }
 }
 
-/// Text that is not UTF-8 is shown with U+FFFD. The check alone is much quicker than the repair.
+/// Replaces invalid UTF-8 by U+FFFD. Checking first is much faster than always converting.
 fn text(value: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(value) {
         Ok(text) => Cow::Borrowed(text),
@@ -215,7 +216,7 @@ fn text(value: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Seconds with a fraction, a trailing `s` allowed.
+/// Parses seconds with an optional fraction and an optional trailing `s`.
 fn seconds(text: &str) -> Option<Duration> {
     let number = text.trim_end_matches(['s', 'S']).trim();
     let plain = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
@@ -223,7 +224,8 @@ fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// `requests/time[s|m|h|d] [HHMM-HHMM]`; a bare number means one request in so many seconds.
+/// Parses `requests/time[s|m|h|d] [HHMM-HHMM]`. A bare number means one request in that many
+/// seconds.
 fn request_rate(text: &str, line: u32) -> Option<RequestRate> {
     let mut words = text.split_ascii_whitespace();
     let rate = words.next()?;
@@ -256,7 +258,7 @@ fn request_rate(text: &str, line: u32) -> Option<RequestRate> {
     .filter(|_| number > 0)
 }
 
-/// `HHMM-HHMM`, in UTC.
+/// Parses `HHMM-HHMM`, in UTC.
 fn hours(text: &str) -> Option<VisitHours> {
     let (from, to) = text.split_once('-')?;
     Some(VisitHours {
@@ -297,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_request_rate() {
+    fn request_rate_lines() {
         check("1/10s", expect!["Some((1, 10s, None, 10s))"]);
         check(
             "30/1m 0600-0845",
@@ -316,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_crawl_delay_is_seconds_with_fractions() {
+    fn crawl_delay_is_seconds_with_fractions() {
         let millis = |text: &str| seconds(text).map(|delay| delay.as_millis());
         assert_eq!(millis("10"), Some(10_000));
         assert_eq!(millis("0.25"), Some(250));
@@ -337,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_visit_time_may_span_midnight() {
+    fn visit_time_may_span_midnight() {
         let night = hours("2200-0400").unwrap();
         assert!(night.contain(23 * 60) && night.contain(0) && !night.contain(12 * 60));
         assert!(hours("00:00 - 24:00").unwrap().contain(1439));

@@ -17,21 +17,21 @@ const MAX_COMPARED: usize = 8;
 /// The parts of all wildcard rules of a file.
 #[derive(Debug)]
 pub(super) struct PartIndex {
-    /// Maps the leading bytes of a part to the number of its key.
+    /// Maps the leading bytes of a part to the index of its key.
     keys: HashMap<u64, u32>,
-    /// The lengths of keys, in bytes. No length occurs twice.
+    /// The lengths of keys in bytes, without duplicates.
     lengths: Vec<usize>,
-    /// The parts of the rules, rule by rule: all but the head, none of them empty. An anchored
-    /// rule has its tail as the last part, which may be empty.
+    /// The parts of the rules, rule by rule: all but the head, none of them empty. An anchored rule
+    /// has its tail as the last part, which may be empty.
     parts: Box<[Part]>,
-    /// The place of each rule's first part; one more entry marks the end.
+    /// Where each rule's parts begin. One more entry marks the end.
     first: Box<[u32]>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Part {
     key: u32,
-    /// The part's place in its pattern.
+    /// Where the part begins in its pattern.
     start: u32,
     len: u32,
 }
@@ -98,8 +98,8 @@ impl PartIndex {
         let mut hits = Vec::new();
         for at in 0..path.len() {
             let word = first_bytes(&path[at..]);
-            let left = path.len() - at;
-            for len in self.lengths.iter().filter(|len| **len <= left) {
+            let remaining = path.len() - at;
+            for len in self.lengths.iter().filter(|len| **len <= remaining) {
                 let bytes = word & (u64::MAX >> (8 * (KEY_BYTES - len)));
                 let Some(key) = self.keys.get(&bytes) else {
                     continue;
@@ -113,7 +113,7 @@ impl PartIndex {
                 hits.push((*list, narrow(at)));
             }
         }
-        // From counts to the place where each list begins, then to where it ends.
+        // Turn counts into the start of each list, and then into its end.
         let mut sum = 0;
         for end in &mut ends[1..] {
             sum += std::mem::replace(end, sum);
@@ -131,8 +131,8 @@ impl PartIndex {
         }
     }
 
-    /// Returns whether the rule with this number matches `path`, in which `found` occurs: the same
-    /// answer as [`matches`](super::pattern::matches) gives.
+    /// Returns whether the rule with this number matches `path`, whose keys are in `found`. The
+    /// result is that of [`matches`](super::pattern::matches).
     pub(super) fn matches(
         &self,
         number: u32,
@@ -146,7 +146,7 @@ impl PartIndex {
             (true, [parts @ .., tail]) => (tail.of(rule.pattern), parts),
             _ => (&b""[..], parts),
         };
-        // Most rules that do not match have a part that occurs nowhere.
+        // Most rules that don't match have a part that does not occur at all.
         if parts.iter().any(|part| !found.contains(part.key)) {
             return false;
         }
@@ -173,7 +173,7 @@ impl PartIndex {
 
     /// Returns the maximum memory of an index of this many rules with this many wildcards.
     pub(super) fn memory_bound(rules: usize, wildcards: usize) -> usize {
-        // A table grows when it is full, to twice its size.
+        // A full table doubles its size.
         wildcards * (2 * KEY_MEMORY + size_of::<Part>())
             + (rules + 1) * size_of::<u32>()
             + KEY_BYTES * size_of::<usize>()
@@ -195,7 +195,7 @@ impl Occurrences {
         self.lists[key as usize] != 0
     }
 
-    /// The first place of `part`, whose text is `text`, at or after `from`.
+    /// Returns the first place of `part`, whose text is `text`, at or after `from`.
     fn next(&self, part: Part, text: &[u8], path: &[u8], from: usize) -> Option<usize> {
         let list = self.lists[part.key as usize].checked_sub(1)? as usize;
         let all = &self.positions[self.ends[list] as usize..self.ends[list + 1] as usize];
@@ -234,7 +234,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ours_the_index_matches_as_a_search_of_the_path_does(
+        fn the_index_matches_like_a_search_of_the_path(
             patterns in prop::collection::vec("/?[ab]{0,3}([*][ab]{0,12}){0,3}[*]?[$]?", 1..40),
             paths in prop::collection::vec("/[ab]{0,40}", 1..10),
         ) {
@@ -252,11 +252,11 @@ mod tests {
             prop_assert!(index.memory_bytes() <= PartIndex::memory_bound(rules.len(), wildcards));
             for path in &paths {
                 let path = Path::of(path);
-                let found = index.occurrences(&path.bytes);
+                let occurrences = index.occurrences(&path.bytes);
                 for ((number, rule), (pattern, shape)) in (0..).zip(&rules).zip(&patterns) {
                     if let Some(rule) = rule {
                         let expected = matches(pattern, *shape, &path.bytes);
-                        prop_assert_eq!(index.matches(number, *rule, &path.bytes, &found), expected);
+                        prop_assert_eq!(index.matches(number, *rule, &path.bytes, &occurrences), expected);
                     }
                 }
             }

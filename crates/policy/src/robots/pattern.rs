@@ -1,11 +1,11 @@
-//! Paths and path patterns in one normal form, and how they meet.
+//! Paths and path patterns in normal form, and how to match them.
 //!
-//! RFC 9309 section 2.2.2 compares bytes after percent-encoding is brought to one form on
-//! both sides: hex digits are upper-cased, unreserved bytes are decoded, bytes outside
-//! ASCII are encoded, reserved ones stay as they stand (`%2F` is not `/`). Two refinements:
-//! `%2A` and `%24` are the literal `*` and `$` (section 2.2.3, figure 6), and ASCII bytes
-//! that no URI may hold (blanks, controls, `"<>\^{|}` and the backtick) are encoded, since
-//! URLs reach us so. A `%` that begins no escape is a byte like any other.
+//! RFC 9309 section 2.2.2 compares bytes after normalising the percent-encoding on both sides: hex
+//! digits are upper-cased, unreserved bytes decoded, bytes outside ASCII encoded, and reserved ones
+//! left unchanged (`%2F` is not `/`). Two refinements: `%2A` and `%24` are the literal `*` and `$`
+//! (section 2.2.3, figure 6), and ASCII bytes that are not allowed in a URI (blanks, controls,
+//! `"<>\^{|}` and the backtick) are encoded, as they are in parsed URLs. A `%` that does not begin
+//! an escape is an ordinary byte.
 
 use std::borrow::Cow;
 
@@ -13,28 +13,28 @@ use memchr::{memchr, memmem};
 
 use super::prefilter::{ODD, PathSummary, SPECIAL, marks};
 
-/// Stands for `*` in a normal pattern; no normal path holds it.
+/// Represents `*` in a normal pattern. Never occurs in a normal path.
 pub(super) const WILD: u8 = 0;
 
-/// The kind of a pattern, besides its bytes.
+/// The properties of a pattern besides its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Holds at least one [`WILD`].
+    /// Contains at least one [`WILD`].
     pub(super) wild: bool,
     /// Ended in `$`: the path must end where the pattern does.
     pub(super) anchored: bool,
-    /// The bytes of the pattern, `*` and `$` among them: the longest match wins.
+    /// Length of the pattern in bytes, including `*` and `$`. The longest match wins.
     pub(super) bytes: u32,
 }
 
-/// The meaning of `*` and `$`: special, or bytes like the others (1994).
+/// Whether `*` and `$` are special or literal (1994).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Specials {
     Meant,
     Literal,
 }
 
-/// Returns whether a pattern with these marks is its own normal form.
+/// Returns whether a pattern with these marks is in normal form already.
 #[inline]
 pub(super) fn is_normal(marks: u64) -> bool {
     marks & (ODD | SPECIAL) == 0
@@ -43,9 +43,9 @@ pub(super) fn is_normal(marks: u64) -> bool {
 /// Appends `value` in normal form to `out`.
 pub(super) fn push_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) -> Shape {
     let mut shape = Shape::default();
-    let meant = specials == Specials::Meant;
+    let is_special = specials == Specials::Meant;
     let mut rest = value;
-    if meant && let [body @ .., b'$'] = rest {
+    if is_special && let [body @ .., b'$'] = rest {
         (rest, shape.anchored, shape.bytes) = (body, true, 1);
     }
     let begin = out.len();
@@ -58,10 +58,10 @@ pub(super) fn push_pattern(value: &[u8], specials: Specials, out: &mut Vec<u8>) 
         let Some(&byte) = rest.first() else {
             return shape;
         };
-        if meant && byte == b'*' {
+        if is_special && byte == b'*' {
             shape.bytes += 1;
             shape.wild = true;
-            // A run of wildcards matches as one does.
+            // Consecutive wildcards match the same as one.
             if out[begin..].last() != Some(&WILD) {
                 out.push(WILD);
             }
@@ -88,7 +88,7 @@ pub(super) struct Path<'a> {
 }
 
 impl Path<'_> {
-    /// Without `/` at its start the path gets one; a fragment is cut.
+    /// Normalises a path. Adds a leading `/` if it lacks one, and cuts the fragment.
     #[inline]
     pub(super) fn of(path: &str) -> Path<'_> {
         let bytes = path.as_bytes();
@@ -124,7 +124,7 @@ fn odd_path(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Moves one byte or escape from the front of `text` to `out`; returns what is left.
+/// Moves one byte or escape from the front of `text` to `out`, and returns the rest.
 fn push_byte<'a>(text: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
     let byte = text[0];
     match CLASS[byte as usize] {
@@ -160,10 +160,10 @@ fn bytes(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
-/// Returns whether `pattern` matches from the first byte of `path` on (RFC 9309 section 2.2.2).
+/// Returns whether `pattern` matches a prefix of `path` (RFC 9309 section 2.2.2).
 ///
-/// The leftmost place for each part between wildcards is right: if any placing fits, that
-/// one does. So the cost is linear in the path.
+/// Each part between wildcards is placed at its leftmost match. If any placement fits, this one
+/// does, so the cost is linear in the path.
 #[inline]
 pub(super) fn matches(pattern: &[u8], shape: Shape, path: &[u8]) -> bool {
     if !shape.wild {
@@ -176,7 +176,7 @@ pub(super) fn matches(pattern: &[u8], shape: Shape, path: &[u8]) -> bool {
 }
 
 fn matches_wild(pattern: &[u8], anchored: bool, path: &[u8]) -> bool {
-    // Most that end in `$` are out by their last byte.
+    // The last byte rules out most anchored patterns.
     let end = pattern.last();
     if anchored && end != Some(&WILD) && end != path.last() {
         return false;
@@ -198,8 +198,8 @@ fn matches_wild(pattern: &[u8], anchored: bool, path: &[u8]) -> bool {
     !anchored || rest.ends_with(last)
 }
 
-/// The first place of `needle`. A few places are tried one by one, as that costs less than making
-/// a searcher.
+/// Returns the first occurrence of `needle`. Tries a few places one by one, which costs less than
+/// building a searcher.
 pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     const PLAINLY: usize = 8;
     let Some(&first) = needle.first() else {
@@ -219,9 +219,9 @@ pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// Stays as it is: unreserved and reserved bytes.
+    /// Unchanged: unreserved and reserved bytes.
     Plain,
-    /// `*` and `$`: plain in a path, with a meaning in a pattern.
+    /// `*` and `$`: plain in a path, special in a pattern.
     Special,
     /// `%`.
     Percent,
@@ -302,14 +302,14 @@ mod tests {
     }
 
     #[test]
-    fn ours_marks_tell_what_is_normal_and_nearly_all_bytes_apart() {
+    fn marks_detect_normal_form_and_distinguish_nearly_all_bytes() {
         for byte in 0..=u8::MAX {
             let (class, mark) = (CLASS[byte as usize], marks(&[byte]));
             let is_odd = matches!(class, Class::Encoded | Class::Percent);
             assert_eq!(mark & ODD != 0, is_odd, "{byte}");
             assert_eq!(mark & SPECIAL != 0, class == Class::Special, "{byte}");
         }
-        // Two capital letters share one, and so do rare signs.
+        // Pairs of capital letters share a bit, and so do rare signs.
         let capitals = (b'A'..=b'Z').step_by(2);
         let bytes = (b'a'..=b'z').chain(b'0'..=b'9').chain(capitals);
         let mut all: Vec<u64> = bytes

@@ -1,42 +1,42 @@
-//! A prefilter for patterns and paths: a look at two words of each shows, for nearly
-//! every rule that does not match a path, that it does not.
+//! A prefilter for patterns and paths: two words of each suffice to rule out nearly every rule that
+//! does not match a path.
 //!
-//! One word holds the first eight bytes; the other is the set of bytes that occur, a bit
-//! for each kind. Rules are tried in one run over a list, so what matters is that a rule
-//! which is out is out after a handful of instructions and without a look at its text.
+//! One word holds the first eight bytes. The other is the set of bytes that occur, as a bit mask.
+//! Rules are tried in one pass over a list, so a rule should be ruled out within a handful of
+//! instructions and without reading its text.
 
-/// A path at a glance.
+/// The summary of a path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathSummary {
     head: u64,
     marks: u64,
 }
 
-/// The marks that a pattern demands of every path that it matches.
+/// What a pattern requires of the summary of any path it matches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PatternSummary {
     head: u64,
     marks: u64,
-    /// By how many bits a difference of heads moves out where the pattern does not reach.
+    /// Number of bits to shift out a difference of heads beyond the pattern's length.
     beyond: u8,
 }
 
-/// In a set of marks: a byte was there that is in normal form nowhere, or a `%`.
+/// Bit in a set of marks: a byte that never occurs in normal form, or a `%`.
 pub(super) const ODD: u64 = 1 << 63;
-/// In a set of marks: `*` or `$` was there.
+/// Bit in a set of marks: `*` or `$`.
 pub(super) const SPECIAL: u64 = 1 << 62;
 
-/// So many bytes of a pattern are compared at a glance.
+/// Bytes of a pattern that the prefilter compares.
 pub(super) const HEAD: usize = size_of::<u64>();
 
-/// The set of bytes that occur in `text`, with [`ODD`] and [`SPECIAL`].
+/// Returns the set of bytes in `text`, with [`ODD`] and [`SPECIAL`].
 #[inline]
 pub(super) fn marks(text: &[u8]) -> u64 {
     text.iter().fold(0, |all, &byte| all | MARKS[byte as usize])
 }
 
 impl PathSummary {
-    /// `marks` are those of `path`.
+    /// Summarises `path`, whose marks are `marks`.
     #[inline]
     pub(super) fn of(path: &[u8], marks: u64) -> PathSummary {
         let head = first_bytes(path);
@@ -45,10 +45,11 @@ impl PathSummary {
 }
 
 impl PatternSummary {
-    /// `head` is what stands before the first wildcard, `marks` those of the whole pattern.
+    /// Summarises a pattern. `head` is the part before the first wildcard, and `marks` belong to
+    /// the whole pattern.
     #[inline]
     pub(super) fn of(head: &[u8], marks: u64) -> PatternSummary {
-        // Every normal path begins with a slash: so much may be asked where nothing is.
+        // Every normal path begins with a slash, so an empty head can require one.
         let head = if head.is_empty() { b"/" } else { head };
         PatternSummary {
             head: first_bytes(head),
@@ -57,14 +58,14 @@ impl PatternSummary {
         }
     }
 
-    /// False only where the pattern does not match the path.
+    /// Returns false only if the pattern does not match the path.
     #[inline]
     pub(super) fn may_match(&self, path: PathSummary) -> bool {
         ((self.head ^ path.head) << self.beyond) | (self.marks & !path.marks) == 0
     }
 }
 
-/// The first eight bytes; where there are fewer, zeros follow, which no pattern holds.
+/// Returns the first eight bytes, padded with zeros, which no pattern contains.
 #[inline]
 fn first_bytes(text: &[u8]) -> u64 {
     if let Some(first) = text.first_chunk() {
@@ -85,8 +86,8 @@ const MARKS: [u64; 256] = {
     marks
 };
 
-/// A letter or a digit of a path tells something, and a sign most of all; a slash is
-/// everywhere. What is rare shares its bit.
+/// Gives informative bytes their own bit: letters and digits, and signs above all. A slash is in
+/// every path, and rare bytes share a bit.
 const fn mark(byte: u8) -> u64 {
     match byte {
         b'a'..=b'z' => 1 << (byte - b'a'),

@@ -1,14 +1,14 @@
-//! The part of a URL that rules are matched with.
+//! The part of a URL that rules are matched against.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use url::{Position, Url};
 
-/// The path and query of a URL, beginning with `/`: the part that rules are matched with.
+/// The path and query of a URL, beginning with `/`: the part that rules are matched against.
 ///
-/// A whole URL is refused, and so is a URL without its scheme, such as `example.org/page`: its
-/// host would be judged as a part of the path.
+/// A whole URL is rejected, and so is a URL without its scheme, such as `example.org/page`, because
+/// its host would be taken for a part of the path.
 ///
 /// ```
 /// use crawl_policy::RequestPath;
@@ -25,18 +25,18 @@ pub struct RequestPath<'a>(
     Cow<'a, str>,
 );
 
-/// A text that isn't a path, because it does not begin with `/`.
+/// A text that is not a path, because it does not begin with `/`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("path `{0}` does not begin with `/`")]
 pub struct BadRequestPath(pub String);
 
 impl<'a> RequestPath<'a> {
-    /// Takes `text` as a path with an optional query. Escapes stay as they are; a fragment is
-    /// ignored when rules are matched. `//host/page` is a path too, that of
+    /// Creates a path with an optional query from `text`. Escapes are kept, and a fragment is
+    /// ignored when matching. `//host/page` is also a path, that of
     /// `http://example.org//host/page`.
     ///
     /// # Errors
-    /// [`BadRequestPath`] if `text` does not begin with `/`.
+    /// Fails with [`BadRequestPath`] if `text` does not begin with `/`.
     pub fn new(text: impl Into<Cow<'a, str>>) -> Result<RequestPath<'a>, BadRequestPath> {
         let text = text.into();
         match text.starts_with('/') {
@@ -56,9 +56,9 @@ impl<'a> RequestPath<'a> {
         }
     }
 
-    /// Cuts the path and query out of a URL that was never parsed, as Google's parser does: for
-    /// test cases that were written for it. For any other URL parse a [`Url`], because this never
-    /// fails and normalises nothing.
+    /// Extracts the path and query from an unparsed URL as Google's parser does, for test cases
+    /// written for it. Parse other URLs with [`Url`] instead: this never fails and normalises
+    /// nothing.
     ///
     /// Scheme and host end at the first of `/ ? ;` after `://` or a leading `//`. The fragment is
     /// dropped, and a URL without a path has the path `/`.
@@ -108,7 +108,7 @@ mod tests {
     use super::RequestPath;
 
     #[test]
-    fn ours_a_path_begins_with_a_slash() {
+    fn a_path_begins_with_a_slash() {
         for path in ["/", "/a?b#c", "//host/a", "/http://a.example/"] {
             assert_eq!(RequestPath::new(path).unwrap().as_str(), path);
         }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_path_of_a_parsed_url() {
+    fn the_path_of_a_parsed_url() {
         for (url, path) in [
             ("https://a.example", "/"),
             ("https://u:p@a.example:80/a?b=c#d", "/a?b=c"),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_path_of_an_unparsed_url_is_cut_out_as_google_does() {
+    fn the_path_of_an_unparsed_url_is_extracted_as_google_does() {
         for (url, path) in [
             ("http://a.example", "/"),
             ("http://a.example?x", "/?x"),

@@ -1,4 +1,4 @@
-//! Reading a robots.txt by RFC 9309, with the spellings that the most used parser forgives.
+//! Reads a robots.txt by RFC 9309, accepting the misspellings that the most used parser accepts.
 
 use crate::agent::ProductToken;
 
@@ -8,7 +8,7 @@ use super::other_lines::{FileRecords, GroupRecords};
 use super::pattern::Specials;
 use super::rules::Rules;
 
-/// The rules that a file has for one agent.
+/// The rules of a file for one agent.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub(super) rules: Rules,
@@ -17,8 +17,7 @@ pub(super) struct Reading {
     pub(super) oddities: Vec<RobotsOddity>,
 }
 
-/// The reading of `Allow: /dir/index.html`: it allows `/dir/` too, as the most used parser has
-/// it, or not.
+/// Whether `Allow: /dir/index.html` also allows `/dir/`, as in the most used parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IndexPages {
     AllowFolder,
@@ -49,15 +48,15 @@ struct Reader<'a> {
     body: &'a [u8],
     agent: &'a ProductToken,
     index_pages: IndexPages,
-    /// A group has named the agent: what stands for `*` counts no more, nor did it ever.
+    /// A group has named the agent, so groups for `*` don't apply, including earlier ones.
     named_ever: bool,
-    /// The group being read names the agent.
+    /// Whether the current group names the agent.
     named: bool,
-    /// The group being read is for `*`.
+    /// Whether the current group is for `*`.
     star: bool,
-    /// A user-agent line has been seen.
+    /// Whether a user-agent line has been seen.
     any_group: bool,
-    /// A rule has been seen since the last user-agent line.
+    /// Whether a rule has been seen since the last user-agent line.
     header_ended: bool,
     found: Reading,
 }
@@ -116,7 +115,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The folder of an index page that is allowed is allowed itself.
+    /// Allows the folder of an allowed index page.
     fn index_page(&mut self, value: &[u8]) {
         let Some(slash) = memchr::memrchr(b'/', value) else {
             return;
@@ -152,13 +151,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns whether the group being read binds the agent, as far as the file has been read.
+    /// Returns whether the current group applies to the agent, judging by the lines so far.
     #[inline]
     fn speaks(&self) -> bool {
         self.named || (self.star && !self.named_ever)
     }
 
-    /// A record speaks for the names that stand above it; it ends no header.
+    /// Adds a record to the names above it. It does not end the group's user-agent lines.
     fn record(&mut self, line: &Line<'_>, key: Key, value: &[u8]) {
         let of_file = matches!(key, Key::Sitemap | Key::Host | Key::CleanParam);
         let signal = matches!(key, Key::ContentSignal | Key::License);
@@ -170,11 +169,11 @@ impl Reader<'_> {
             self.any_group
         };
         if !good {
-            let what = match self.any_group || of_file {
+            let oddity = match self.any_group || of_file {
                 true => RobotsOddityKind::BadValue,
                 false => RobotsOddityKind::RuleWithoutGroup,
             };
-            self.note(line, what);
+            self.note(line, oddity);
         }
     }
 
@@ -184,7 +183,7 @@ impl Reader<'_> {
     }
 }
 
-/// `*`, alone or with anything behind a blank.
+/// Returns whether a value is `*`, alone or followed by a blank and anything.
 fn is_star(value: &[u8]) -> bool {
     match value {
         [b'*'] => true,
@@ -193,8 +192,8 @@ fn is_star(value: &[u8]) -> bool {
     }
 }
 
-/// Returns whether a user-agent value means the token: the whole value, or what stands before the
-/// first byte that is no token's. Where the token holds digits, the value's may too.
+/// Returns whether a user-agent value names the token: the whole value, or the part before the
+/// first byte not allowed in a token. Digits count only if the token contains digits.
 pub(super) fn names(value: &[u8], token: &[u8]) -> bool {
     if token.is_empty() {
         return false;
@@ -206,8 +205,8 @@ pub(super) fn names(value: &[u8], token: &[u8]) -> bool {
     match value.get(token.len()) {
         None => true,
         Some(b) if is_name_byte(*b) => false,
-        // `bot2` is not the robot `bot` with something behind it, but Google's parser cuts
-        // names at the first digit, and so it is read.
+        // `bot2` is not the robot `bot`, but Google's parser cuts names at the first digit, so it
+        // matches here too.
         Some(b) => !(digits && b.is_ascii_digit()),
     }
 }

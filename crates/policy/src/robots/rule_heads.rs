@@ -1,36 +1,36 @@
-//! Rules by their heads, the text before a pattern's first wildcard: of many rules only those are
-//! looked at whose head the path begins with.
+//! Rules sorted by their heads, the text before a pattern's first wildcard. Only rules whose head
+//! is a prefix of the path are considered.
 //!
-//! The heads are sorted, and each knows the longest other one that it begins with. The last head
-//! that is not behind a path in this order begins with every head that the path begins with, so
-//! these are found by one search and a walk from head to head.
+//! Each head links to the longest other head that is a prefix of it. In sorted order, the last head
+//! not after a path has every head that is a prefix of the path as its own prefix. One search and a
+//! walk along the links therefore find them all.
 
 /// No head.
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(super) struct RuleHeads {
-    /// In the order of their texts.
+    /// Sorted by text.
     heads: Box<[Head]>,
-    /// The numbers of the rules, head by head.
+    /// The indices of the rules, head by head.
     numbers: Box<[u32]>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Head {
-    /// The place at which the numbers of its rules begin.
+    /// Where the indices of its rules begin.
     first: u32,
-    /// The longest other head that it begins with, or [`NONE`].
+    /// The longest other head that is a prefix of this one, or [`NONE`].
     within: u32,
 }
 
 impl RuleHeads {
-    /// Sorts `count` rules by what `head` says of each number.
+    /// Sorts `count` rules by their heads, which `head` returns by index.
     pub(super) fn new<'a>(count: usize, head: impl Fn(u32) -> &'a [u8]) -> RuleHeads {
         let mut numbers: Vec<u32> = (0..narrow(count)).collect();
         numbers.sort_by_key(|number| head(*number));
         let mut heads: Vec<Head> = Vec::new();
-        // Heads that begin one another, the longest last.
+        // Heads that are prefixes of one another, the longest last.
         let mut open: Vec<(u32, &[u8])> = Vec::new();
         for (first, number) in (0..).zip(&numbers) {
             let text = head(*number);
@@ -50,7 +50,7 @@ impl RuleHeads {
         }
     }
 
-    /// Calls `visit` with the numbers of the rules of each head that `path` begins with.
+    /// Calls `visit` with the indices of the rules of each head that is a prefix of `path`.
     pub(super) fn visit<'a>(
         &self,
         path: &[u8],
@@ -74,7 +74,7 @@ impl RuleHeads {
         size_of_val(&*self.heads) + size_of_val(&*self.numbers)
     }
 
-    /// The most that it takes for so many rules.
+    /// Returns the maximum memory for this many rules.
     pub(super) fn memory_bound(rules: usize) -> usize {
         rules * (size_of::<Head>() + size_of::<u32>())
     }

@@ -1,4 +1,4 @@
-//! The rules of one reading that bind one agent, and the judging of a path by them.
+//! The rules of one reading that apply to one agent, and how a path is judged by them.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use super::pattern::{self, Path, Shape, Specials, WILD};
 use super::prefilter::{HEAD, PatternSummary, marks};
 use super::rule_heads::RuleHeads;
 
-/// One rule. What tells that it does not match comes first.
+/// One rule. The fields that rule it out fastest come first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     demand: PatternSummary,
@@ -23,12 +23,12 @@ pub(super) struct Entry {
     group: u16,
     wild: bool,
     anchored: bool,
-    // The pattern is a part of the text as it stands; else it lies in `patterns`.
+    // Whether the pattern is part of the text as written. Otherwise it is in `patterns`.
     in_text: bool,
 }
 
-/// Of two rules that match, the one of more weight decides (RFC 9309 section 2.2.2): that
-/// with more bytes, of equal ones that which allows. No rule has the weight zero.
+/// The precedence of a matching rule (RFC 9309 section 2.2.2): the most bytes win, and of equal
+/// ones the rule that allows. No rule has weight zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Weight(u32);
 
@@ -46,7 +46,7 @@ impl Weight {
     }
 }
 
-/// A group whose rules are among those kept.
+/// A group that has at least one of the rules kept.
 #[derive(Clone, Copy, Debug)]
 struct Header {
     agent: Span,
@@ -61,14 +61,14 @@ struct Span {
 
 impl Span {
     fn new(start: usize, end: usize) -> Span {
-        // A body has at most 512 KiB; lossy decoding makes at most three bytes of one.
+        // A body has at most 512 KiB, and lossy decoding turns one byte into at most three.
         Span {
             start: narrow(start),
             len: narrow(end - start),
         }
     }
 
-    /// The place in `body` of `part`, a slice of it.
+    /// Returns the position in `body` of its slice `part`.
     fn of(part: &[u8], body: &[u8]) -> Span {
         let start = part.as_ptr().addr().saturating_sub(body.as_ptr().addr());
         Span::new(start, start + part.len())
@@ -79,48 +79,48 @@ impl Span {
     }
 }
 
-/// The rules of all groups that speak for the agent, merged, in the order of the file.
+/// The rules of all groups that apply to the agent, merged, in file order.
 ///
-/// While a file is read, texts are places in its body; [`Rules::keep`] then takes along
-/// what is needed of it.
+/// While a file is read, texts are positions in its body. [`Rules::keep`] then copies the parts
+/// that are needed.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     entries: Vec<Entry>,
     headers: Vec<Header>,
     texts: String,
-    // Patterns whose normal form is not what is written.
+    // Patterns whose normal form differs from the text.
     patterns: Vec<u8>,
-    // How often it was asked without `heads`.
+    // How many paths were judged without `heads`.
     asked: AtomicU32,
     heads: OnceLock<RuleHeads>,
-    // Searches made by questions that needed more than `FEW_SEARCHES`.
+    // Searches for paths that needed more than `FEW_SEARCHES`.
     searches: AtomicU32,
     parts: OnceLock<PartIndex>,
 }
 
-/// A question about one path.
+/// The state of judging one path.
 struct Question<'p, 'a> {
     path: &'p Path<'a>,
-    /// The weight and the number of the rule that decides so far.
+    /// The weight and index of the rule that decides so far.
     best: (Weight, Reverse<u32>),
-    /// Wildcard rules for which the path was searched.
+    /// Number of wildcard rules that searched the path.
     searches: u32,
-    /// The occurrences of all parts in the path, once they are needed.
+    /// The occurrences of all parts in the path, once needed.
     occurrences: Option<Occurrences>,
 }
 
-/// Up to so many rules are all looked at: no search among them is as quick.
+/// Up to this many rules are all tried, which is as fast as any search.
 const FEW: usize = 128;
 
-/// Rules are sorted by their heads once they were asked about so often: it costs about as much as
-/// these questions did, and most files are never asked so often.
+/// Rules are sorted by their heads after this many paths. Sorting costs about as much as judging
+/// them, and most files are never used that often.
 const MANY_QUESTIONS: u32 = 128;
 
-/// Wildcard rules that one question tries by searching the path. If an index of parts exists, it
-/// answers for all further ones.
+/// Maximum wildcard rules per path that search it directly. An index of parts, if there is one,
+/// handles the rest.
 const FEW_SEARCHES: u32 = 64;
 
-/// Searches after which the parts of wildcard rules are indexed: an index of the longest file
+/// After this many searches, the parts of wildcard rules are indexed. Indexing the longest file
 /// costs about as much.
 const MANY_SEARCHES: u32 = 1 << 16;
 
@@ -131,7 +131,7 @@ impl Rules {
         self.patterns.clear();
     }
 
-    /// A group begins whose user-agent line names the agent by `agent`, a slice of `body`.
+    /// Begins a group whose user-agent line matches the agent by `agent`, a slice of `body`.
     pub(super) fn begin_group(&mut self, body: &[u8], agent: &[u8], line: u32) {
         // Half of all files have a dozen rules or fewer for a robot.
         self.entries.reserve(16);
@@ -139,8 +139,8 @@ impl Rules {
         self.headers.push(Header { agent, line });
     }
 
-    /// Adds a rule of the group begun last. `value` and `written`, the whole line, are slices
-    /// of `body`. An empty pattern never decides and is not kept.
+    /// Adds a rule of the last group. `value` and `written`, the whole line, are slices of `body`.
+    /// An empty pattern never decides and is dropped.
     #[inline]
     pub(super) fn push(
         &mut self,
@@ -172,14 +172,14 @@ impl Rules {
         }
     }
 
-    /// Adds a rule that follows from the one pushed last and stands on the same line.
+    /// Adds a rule derived from the last one, on the same line.
     pub(super) fn push_derived(&mut self, value: &[u8], specials: Specials) {
         if let Some(&last) = self.entries.last() {
             self.push_odd(value, specials, last);
         }
     }
 
-    /// Adds a rule like `entry`, but for its pattern, which is brought to normal form.
+    /// Adds a rule like `entry` but with another pattern, which is normalised.
     fn push_odd(&mut self, value: &[u8], specials: Specials, entry: Entry) {
         let begin = self.patterns.len();
         let shape = pattern::push_pattern(value, specials, &mut self.patterns);
@@ -199,7 +199,7 @@ impl Rules {
         });
     }
 
-    /// Adds the rules of another group of the same body behind these.
+    /// Appends the rules of another group of the same body.
     pub(super) fn append(&mut self, other: Rules) {
         let (groups, patterns) = (self.headers.len(), self.patterns.len());
         self.headers.extend(other.headers);
@@ -214,8 +214,8 @@ impl Rules {
         self.entries.extend(other.entries.into_iter().map(moved));
     }
 
-    /// Takes the texts out of the body: the whole of it where most of it is needed, else the
-    /// lines. What is no UTF-8 is shown as U+FFFD.
+    /// Copies texts out of the body: all of it if most of it is needed, otherwise single lines.
+    /// Invalid UTF-8 becomes U+FFFD.
     pub(super) fn keep(&mut self, body: &[u8]) {
         if self.entries.is_empty() && self.headers.is_empty() {
             return;
@@ -254,8 +254,8 @@ impl Rules {
         }
     }
 
-    /// The rule that decides over a path: the longest match, allow where lengths are equal,
-    /// the earlier line where kinds are equal too.
+    /// Returns the rule that decides about a path: the longest match, an allow among equal lengths,
+    /// and the earlier line among equal kinds.
     pub(super) fn decide(&self, path: &Path<'_>) -> Option<&Entry> {
         let question = self.answer(path);
         let (weight, Reverse(number)) = question.best;
@@ -273,7 +273,7 @@ impl Rules {
     fn answer<'p, 'a>(&self, path: &'p Path<'a>) -> Question<'p, 'a> {
         let mut question = Question {
             path,
-            // No rule has the weight that stands for none.
+            // No rule has the default weight.
             best: (Weight::default(), Reverse(0)),
             searches: 0,
             occurrences: None,
@@ -291,7 +291,7 @@ impl Rules {
         question
     }
 
-    /// The rules by their heads, once that pays.
+    /// Returns the rules by their heads, once sorting pays off.
     fn heads(&self) -> Option<&RuleHeads> {
         if self.entries.len() <= FEW {
             return None;
@@ -304,7 +304,7 @@ impl Rules {
         Some(self.heads.get_or_init(new))
     }
 
-    /// The text before the first wildcard of a rule's pattern.
+    /// Returns the text before the first wildcard of a rule's pattern.
     fn head(&self, number: u32) -> &[u8] {
         let entry = &self.entries[number as usize];
         let pattern = self.pattern(entry);
@@ -314,7 +314,7 @@ impl Rules {
         }
     }
 
-    /// Keeps the rule that decides in `best`: the one kept before, or one of `rules`.
+    /// Updates `best` if one of `rules` takes precedence.
     #[inline]
     fn weigh<'r>(
         &self,
@@ -339,9 +339,9 @@ impl Rules {
                 && let Some(index) = self.parts.get()
             {
                 let occurrences = &mut question.occurrences;
-                let found = occurrences.get_or_insert_with(|| index.occurrences(path));
+                let positions = occurrences.get_or_insert_with(|| index.occurrences(path));
                 let anchored = entry.anchored;
-                return index.matches(number, WildRule { pattern, anchored }, path, found);
+                return index.matches(number, WildRule { pattern, anchored }, path, positions);
             }
             question.searches += 1;
         }
@@ -382,8 +382,8 @@ impl Rules {
         self.entries.len()
     }
 
-    /// Memory held, in bytes. Lookup tables that later questions may make are counted at their
-    /// maximum until they exist.
+    /// Returns the memory used in bytes. Lookup tables that may be built later count at their
+    /// maximum.
     pub(super) fn memory_bytes(&self) -> usize {
         let heads = match self.heads.get() {
             Some(heads) => heads.memory_bytes(),
@@ -394,7 +394,8 @@ impl Rules {
             Some(parts) => parts.memory_bytes(),
             None if self.entries.len() <= FEW_SEARCHES as usize => 0,
             None => {
-                // All patterns with wildcards are in `patterns`, as none is its own normal form.
+                // All wildcard patterns are in `patterns`, because none is in normal form as
+                // written.
                 let wildcards = memchr_iter(WILD, &self.patterns).count();
                 match wildcards > FEW_SEARCHES as usize {
                     true => PartIndex::memory_bound(self.entries.len(), wildcards),
@@ -416,7 +417,7 @@ impl Entry {
         self.weight.allows()
     }
 
-    /// Returns whether a path that may match by its first bytes does.
+    /// Returns whether the prefilter's comparison alone decides a match.
     fn is_short_prefix(&self) -> bool {
         !self.wild && !self.anchored && self.pattern.len as usize <= HEAD
     }
@@ -430,7 +431,7 @@ impl Entry {
     }
 }
 
-/// Appends `text`; what is no UTF-8 in it is shown as U+FFFD.
+/// Appends `text`, replacing invalid UTF-8 by U+FFFD.
 fn push_text(texts: &mut String, text: &[u8]) -> Span {
     let start = texts.len();
     match std::str::from_utf8(text) {
@@ -450,7 +451,7 @@ mod tests {
 
     use super::{FEW_SEARCHES, MANY_QUESTIONS, MANY_SEARCHES, Path, Rules, Specials};
 
-    /// The lines that decide over the paths, at first and where the rules are sorted.
+    /// Returns the lines that decide about the paths, before and after sorting the rules.
     fn by_both(lines: &[String], paths: &[String]) -> [Vec<Option<u32>>; 2] {
         let ballast = (0..super::FEW).map(|n| format!("-/q{n}/*"));
         let file: Vec<String> = ballast.chain(lines.iter().cloned()).collect();
@@ -485,9 +486,9 @@ mod tests {
         }
     }
 
-    /// Rules like `/*xy*zw*0ab` and a path in which nearly all their parts but the last occur.
+    /// Rules like `/*xy*zw*0ab` and a path that contains nearly all their parts but the last.
     #[test]
-    fn ours_thousands_of_wildcard_rules_search_a_path_64_times_at_most() {
+    fn thousands_of_wildcard_rules_search_a_path_at_most_64_times() {
         let letter = |n: usize| char::from(b'a' + (n % 26) as u8);
         let pair = |n: usize| [letter(n), letter(n / 26)].iter().collect::<String>();
         let rule = |n: usize| format!("/*{}*{}*0{}", pair(n), pair(n * 7 + 3), pair(n / 5));

@@ -1,4 +1,4 @@
-//! The meaning of an HTTP status in answer to a request for /robots.txt.
+//! The meaning of an HTTP status for a request for /robots.txt.
 
 /// The meaning of an HTTP status in answer to a request for `/robots.txt` (RFC 9309 section 2.3.1).
 ///
@@ -27,25 +27,25 @@
     serde(rename_all = "lowercase")
 )]
 pub enum RobotsStatus {
-    /// 2xx: the body holds the rules, whatever its media type (section 2.3.1.1).
+    /// 2xx: the body contains the rules, whatever its media type (section 2.3.1.1).
     Successful,
-    /// 3xx: the rules are at the target (section 2.3.1.2), and bind the origin that was asked
-    /// first. Follow at least five redirects in a row; after that, or without a target, treat
-    /// the file as [`Unavailable`](RobotsStatus::Unavailable). A 304 in answer to a conditional
-    /// request is included: the caller checks for it first, and keeps its copy.
+    /// 3xx: the rules are at the target (section 2.3.1.2) and apply to the original origin. Follow
+    /// at least five consecutive redirects. After that, or without a target, treat the file as
+    /// [`Unavailable`](RobotsStatus::Unavailable). A 304 for a conditional request is included: the
+    /// caller checks for it first and keeps its copy.
     Redirect,
     /// 4xx other than 429: the site has no rules, so everything is allowed (section 2.3.1.3). The
-    /// RFC includes 401 and 403, which earlier crawlers took for a ban.
+    /// RFC includes 401 and 403, which earlier crawlers treated as a ban.
     Unavailable,
-    /// 5xx: the rules are unknown, so everything is disallowed (section 2.3.1.4). A request without
-    /// an answer has the same meaning. 429 is included although it is a 4xx, because it is
-    /// temporary and demands fewer requests. Statuses outside 200 to 599 are not final answers,
+    /// 5xx: the rules are unknown, so everything is disallowed (section 2.3.1.4). The same applies
+    /// to a request without an answer. 429 is included although it is a 4xx, because it is
+    /// temporary and asks clients to slow down. Statuses outside 200 to 599 are not final answers
     /// and are included too.
     Unreachable,
 }
 
 impl RobotsStatus {
-    /// Reads a status code.
+    /// Interprets a status code.
     #[must_use]
     pub fn of(status: u16) -> RobotsStatus {
         match status {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_429_and_statuses_of_no_class_are_unreachable() {
+    fn status_429_and_unknown_classes_are_unreachable() {
         for status in [0, 100, 199, 429, 600, u16::MAX] {
             assert_eq!(RobotsStatus::of(status), RobotsStatus::Unreachable);
         }

@@ -20,7 +20,7 @@ fn judge<'r>(robots: &'r AgentRules, path: &str) -> Verdict<'r> {
 
 fn check(file: &str, paths: &[&str], expect: Expect) {
     let robots = parse(file);
-    let mut found = String::new();
+    let mut verdicts = String::new();
     for path in paths {
         let verdict = judge(&robots, path);
         let rule = verdict.rule.map(|r| format!(" by {}: {}", r.line, r.text));
@@ -28,13 +28,13 @@ fn check(file: &str, paths: &[&str], expect: Expect) {
             .group
             .map(|g| format!(" of {}: {}", g.line, g.agent));
         let (rule, group) = (rule.unwrap_or_default(), group.unwrap_or_default());
-        found += &format!("{path} {:?}{rule}{group}\n", verdict.access);
+        verdicts += &format!("{path} {:?}{rule}{group}\n", verdict.access);
     }
-    expect.assert_eq(&found);
+    expect.assert_eq(&verdicts);
 }
 
 #[test]
-fn ours_a_url_is_judged_by_its_path_and_query() {
+fn a_url_is_judged_by_its_path_and_query() {
     let robots = parse("User-agent: *\nDisallow: /private\nDisallow: /*?id=\n");
     for (url, line) in [
         ("https://e.example/private/a", Some(2)),
@@ -50,7 +50,7 @@ fn ours_a_url_is_judged_by_its_path_and_query() {
         assert_eq!(verdict, robots.judge_path(&RequestPath::of(&url)));
         assert_eq!(verdict.rule.map(|rule| rule.line), line, "{url}");
     }
-    // Schemes that know no host or no path.
+    // Schemes without a host or path.
     for url in ["mailto:private", "other://host?id=1"] {
         let url = Url::parse(url).unwrap();
         assert!(!robots.judge(&url).is_allowed(), "{url}");
@@ -58,7 +58,7 @@ fn ours_a_url_is_judged_by_its_path_and_query() {
 }
 
 #[test]
-fn ours_a_file_answers_for_any_agent_and_its_verdicts_outlive_it() {
+fn a_file_has_rules_for_any_agent_and_its_verdicts_outlive_it() {
     let robots = Robots::parse(b"User-agent: a\nDisallow: /x # no\n\nUser-agent: *\nAllow: /\n");
     let [a, other, none] = ["A/2.1 (+https://a.example)", "b", "(a)"].map(|name| {
         let rules = robots.clone().for_agent(name);
@@ -74,7 +74,7 @@ fn ours_a_file_answers_for_any_agent_and_its_verdicts_outlive_it() {
 }
 
 #[test]
-fn ours_a_file_gives_the_rules_that_reading_for_one_agent_gives() {
+fn for_token_and_parse_return_the_same_rules() {
     let file = "\u{feff}User-agent: ourb\nDisallow: /a\nUser-agent: *\nDisallow: /b\n";
     let utf16: Vec<u8> = file.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let token = ProductToken::new("ourbot").unwrap();
@@ -95,7 +95,7 @@ fn ours_a_file_gives_the_rules_that_reading_for_one_agent_gives() {
 }
 
 #[test]
-fn rfc9309_2_3_1_files_that_stand_in_for_none() {
+fn rfc9309_2_3_1_allow_all_and_disallow_all() {
     let (open, closed) = (Robots::allow_all(), Robots::disallow_all());
     let (open, closed) = (open.for_agent("ourbot"), closed.for_agent("ourbot"));
     for path in ["/", "/a?b"] {
@@ -157,7 +157,7 @@ fn rfc9309_2_2_4_other_records_end_no_header() {
 }
 
 #[test]
-fn ours_records_of_one_name_s_groups_add_up() {
+fn records_of_groups_with_the_same_name_add_up() {
     let slow = "Crawl-delay: 10\nRequest-rate: 1/20\nVisit-time: 0600-0845\nDisallow: /a\n";
     let quick =
         "Crawl-delay: 3\nRequest-rate: 2/1m 1200-1300\nVisit-time: 2200-2300\nDisallow: /b\n";
@@ -199,7 +199,7 @@ fn ours_records_of_one_name_s_groups_add_up() {
 }
 
 #[test]
-fn ours_a_file_weighs_its_rules_and_its_sitemaps() {
+fn memory_includes_rules_and_sitemaps() {
     let rules: String = (0..500).map(|n| format!("Disallow: /{n}/*/x\n")).collect();
     let sitemaps: String = (0..100).map(|n| format!("Sitemap: /{n}.xml\n")).collect();
     let few = parse("User-agent: *\nDisallow: /a\n").memory_bytes();
@@ -221,14 +221,14 @@ fn ours_a_file_weighs_its_rules_and_its_sitemaps() {
 }
 
 #[test]
-fn ours_a_record_speaks_for_the_names_above_it() {
+fn a_record_applies_to_the_names_above_it() {
     let robots = parse("User-agent: other\nCrawl-delay: 10\nUser-agent: ourbot\nDisallow: /x\n");
     assert_eq!(robots.crawl_delay(), None);
     assert!(!judge(&robots, "/x").is_allowed());
 }
 
 #[test]
-fn ours_an_allowed_index_page_allows_its_folder() {
+fn an_allowed_index_page_allows_its_folder() {
     check(
         "User-agent: *\nAllow: /dir/index.html\nAllow: /*/index.htm\nDisallow: /\n",
         &["/dir/", "/dir/index.html", "/a/", "/a/b"],
@@ -242,7 +242,7 @@ fn ours_an_allowed_index_page_allows_its_folder() {
 }
 
 #[test]
-fn ours_a_record_is_cited_by_the_first_name_that_speaks_for_us() {
+fn a_record_is_cited_by_the_first_name_that_matches() {
     let file = "User-agent: nobody\nUser-agent: *\nUser-agent: other\nDisallow: /a\n";
     let agent = ProductToken::new("ourbot").unwrap();
     for profile in [Profile::Rfc9309, Profile::Koster1994, Profile::Extended1997] {
@@ -255,7 +255,7 @@ fn ours_a_record_is_cited_by_the_first_name_that_speaks_for_us() {
 }
 
 #[test]
-fn ours_the_strictest_reading_keeps_every_record_of_1994() {
+fn the_strictest_profile_keeps_every_record_of_1994() {
     let file = "User-agent: ourbot\nDisallow: /the-first%7e\n\n\
         User-agent: ourbot\nAllow: /the-second%7e/c\nDisallow: /the-second%7e\n\n\
         User-agent: *\nUser-agent: ourbot/3\nDisallow: /the-third\n";
@@ -281,7 +281,7 @@ fn ours_the_strictest_reading_keeps_every_record_of_1994() {
 }
 
 #[test]
-fn ours_names_with_digits() {
+fn names_with_digits() {
     let of = |file: &str, agent: &str| {
         let agent = ProductToken::new(agent).unwrap();
         let robots = AgentRules::parse(file.as_bytes(), &agent, Profile::Rfc9309);
@@ -296,16 +296,16 @@ fn ours_names_with_digits() {
 }
 
 #[test]
-fn ours_oddities_name_their_line() {
+fn oddities_name_their_line() {
     let robots = parse(
         "<html>\nDisallow: /\nUser-agent: *\ndisalow /a\nDisallow: a\nhm\nCrawl-delay: x\nFoo: bar\n",
     );
-    let found: Vec<_> = robots
+    let lines: Vec<_> = robots
         .oddities()
         .iter()
         .map(|oddity| format!("{} {}", oddity.line, oddity.what.name()))
         .collect();
-    expect!["1 no_field, 2 rule_without_group, 4 no_colon, 4 misspelt, 5 no_leading_slash, 6 no_field, 7 bad_value, 8 unknown_field, 1 markup"].assert_eq(&found.join(", "));
+    expect!["1 no_field, 2 rule_without_group, 4 no_colon, 4 misspelt, 5 no_leading_slash, 6 no_field, 7 bad_value, 8 unknown_field, 1 markup"].assert_eq(&lines.join(", "));
 }
 
 fn oddities(file: &[u8], profile: Profile) -> String {
@@ -317,7 +317,7 @@ fn oddities(file: &[u8], profile: Profile) -> String {
 }
 
 #[test]
-fn ours_oddities_of_the_older_readings_name_their_line() {
+fn oddities_of_older_profiles_name_their_line() {
     let file = b"Disallow: /\n\nUser-agent: /1.0 ,\nDisallow: a /b\n\nUser-agent: other\n\n\
         Disallow: /\nUser-agent: ourbot\nAllow: /x\nDisallow /y\nCrawl-delay: x\nfoo: bar\n\
         hm\nDisallow: c\0\nSitemap:\n";
@@ -335,13 +335,13 @@ fn ours_oddities_of_the_older_readings_name_their_line() {
             ],
         ),
     ] {
-        let found = oddities(file, profile);
-        expect.assert_eq(&found);
+        let listed = oddities(file, profile);
+        expect.assert_eq(&listed);
     }
 }
 
 #[test]
-fn ours_oddities_of_a_whole_file() {
+fn oddities_of_a_whole_file() {
     let cut = [&b"User-agent: *\n"[..], &b"# a line\n".repeat(100_000)].concat();
     let line = 2 + (MAX_ROBOTS_BYTES - 14) / 9;
     assert_eq!(oddities(&cut, Profile::Rfc9309), format!("{line} cut"));
@@ -359,7 +359,7 @@ fn ours_oddities_of_a_whole_file() {
 }
 
 #[test]
-fn ours_of_equal_delays_the_first_line_is_cited() {
+fn the_first_line_of_equal_delays_is_cited() {
     for profile in [
         Profile::Rfc9309,
         Profile::Koster1994,
@@ -377,7 +377,7 @@ fn ours_of_equal_delays_the_first_line_is_cited() {
 }
 
 #[test]
-fn ours_a_name_of_another_robot_is_no_oddity_and_what_names_none_is() {
+fn only_a_name_without_a_robot_is_an_oddity() {
     let named = |name: &str| {
         let file = format!("User-agent: {name}\nDisallow: /\n");
         oddities(file.as_bytes(), Profile::Rfc9309)
@@ -391,8 +391,8 @@ fn ours_a_name_of_another_robot_is_no_oddity_and_what_names_none_is() {
 }
 
 #[test]
-fn ours_of_the_delays_of_groups_that_merge_the_longest_counts() {
-    // Older readings take the beginning of a name for the name.
+fn the_longest_delay_of_merged_groups_wins() {
+    // Older profiles match the beginning of a name.
     for (profile, name) in [(Profile::Rfc9309, "ourbot"), (Profile::Strictest, "ourb")] {
         for delays in [[2, 5], [5, 2]] {
             let group = |delay: u64| {

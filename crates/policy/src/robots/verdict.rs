@@ -1,4 +1,4 @@
-//! An answer and what it rests on.
+//! Verdicts, with the rule and group behind them.
 
 use std::borrow::Cow;
 
@@ -18,9 +18,9 @@ pub enum RobotsAccess {
     Disallowed,
 }
 
-/// The answer for one URL, with the rule and the group that it rests on.
+/// The verdict on one URL, with the rule and the group that decided.
 ///
-/// A verdict borrows its texts from the [`AgentRules`](crate::AgentRules) that gave it;
+/// A verdict borrows its texts from the [`AgentRules`](crate::AgentRules) that returned it;
 /// [`into_owned`](Verdict::into_owned) detaches it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -29,9 +29,9 @@ pub struct Verdict<'a> {
     pub access: RobotsAccess,
     /// The rule that decided; `None` if no rule matches.
     pub rule: Option<Rule<'a>>,
-    /// The group of `rule`; without a rule, the first group that speaks for the agent.
+    /// The group of `rule`. Without a rule, the first group that applies to the agent.
     pub group: Option<Group<'a>>,
-    /// The reading that decided. Under [`Profile::Strictest`] this is the one that refused.
+    /// The profile that decided. Under [`Profile::Strictest`], the one that refused.
     pub profile: Profile,
 }
 
@@ -45,11 +45,11 @@ pub struct Rule<'a> {
     pub line: u32,
 }
 
-/// A group of a robots.txt that speaks for the agent.
+/// A group of a robots.txt that applies to the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Group<'a> {
-    /// The value of the user-agent line that addresses the agent: its name, or `*`.
+    /// The value of the user-agent line that matches the agent: its name, or `*`.
     pub agent: Cow<'a, str>,
     /// The number of that line, from 1.
     pub line: u32,

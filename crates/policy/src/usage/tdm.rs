@@ -5,30 +5,31 @@ use serde_json::Value;
 use super::{Channel, Sources, Stance, Statement, UsagePurpose, Vocabulary, values};
 use crate::robots::path_matches;
 
-/// Entries of a file that are read: each question may go over all of them.
+/// Maximum entries of a file to read, because each lookup may scan all of them.
+/// Beyond the limit: ignored.
 const MAX_ENTRIES: usize = 1000;
 
 /// A `/.well-known/tdmrep.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TdmRep {
-    /// Its entries, in order: the first that matches a path speaks for it.
+    /// The entries in order. The first match wins.
     pub entries: Vec<TdmEntry>,
 }
 
-/// The statement about the paths that match a location.
+/// A statement about the paths that match a location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TdmEntry {
-    /// A pattern of paths, as robots.txt has them.
+    /// A path pattern, as in robots.txt.
     pub location: String,
-    /// True if the rights of text and data mining are reserved.
+    /// Whether text and data mining rights are reserved.
     pub reserved: bool,
     /// The URL of the terms.
     pub policy: Option<String>,
 }
 
 impl TdmRep {
-    /// Reads the file; none where it is no JSON array. Entries that lack a location or a reservation
-    /// of 0 or 1 are skipped, and what goes beyond the first thousand.
+    /// Parses the file. Returns `None` if it is not a JSON array. Skips entries without a location
+    /// or with a reservation other than 0 or 1, and those beyond the first thousand.
     #[must_use]
     pub fn parse(json: &[u8]) -> Option<TdmRep> {
         let value: Value = serde_json::from_slice(json).ok()?;
@@ -38,7 +39,7 @@ impl TdmRep {
         })
     }
 
-    /// The first entry that speaks for a path.
+    /// Returns the first entry that matches a path.
     #[must_use]
     pub fn entry(&self, path_and_query: &str) -> Option<&TdmEntry> {
         self.entries
@@ -71,7 +72,7 @@ fn reads_reserved(text: &str) -> Option<bool> {
     }
 }
 
-/// A META takes the place of a header, a header that of the file.
+/// A META overrides a header, and a header overrides the file.
 pub(super) fn statements(sources: &Sources<'_>, statements: &mut Vec<Statement>) {
     let begin = statements.len();
     let entry = sources
@@ -87,7 +88,7 @@ pub(super) fn statements(sources: &Sources<'_>, statements: &mut Vec<Statement>)
         (sources.metas, Channel::Meta),
     ] {
         let policy = values(fields, "tdm-policy").next();
-        // Of several the reserving one holds, and one that can be read before one that can't.
+        // Of several values, a reserving one wins, then any valid one.
         let value = values(fields, "tdm-reservation").max_by_key(|value| reads_reserved(value));
         if let Some(value) = value {
             push(

@@ -74,7 +74,7 @@ fn aipref_vocab_content_usage_header() {
         "train-ai",
         "train-ai=\"n\"",
         "train-ai=(n)",
-        // What breaks the grammar says nothing at all.
+        // A syntax error invalidates the whole value.
         "train-ai=n,",
         "train-ai=n search=n",
         "train-ai= n",
@@ -146,7 +146,7 @@ fn content_signals_of_the_group() {
 }
 
 #[test]
-fn ours_signals_before_any_group_speak_for_groups_without() {
+fn signals_before_any_group_apply_to_groups_without_signals() {
     let file = "Content-Signal: ai-input=no\nUser-agent: *\nDisallow: /x\n";
     from_robots(
         file,
@@ -157,7 +157,7 @@ fn ours_signals_before_any_group_speak_for_groups_without() {
 }
 
 #[test]
-fn ours_the_older_readings_take_signals_of_the_file_and_of_the_group_that_speaks() {
+fn older_profiles_use_the_signals_of_the_file_and_of_the_group_that_applies() {
     let before = "Content-Signal: ai-input=no\n\nUser-agent: *\nDisallow: /x\n";
     let within = "User-agent: *\nContent-Signal: ai-input=no\nDisallow: /x\n";
     let elsewhere = "User-agent: named\nContent-Signal: ai-input=no\nDisallow: /x\n\nUser-agent: *\nDisallow: /x\n";
@@ -277,8 +277,8 @@ fn tdmrep_entries_that_are_read() {
         (r#"{"tdm-reservation":1}"#, None),
     ] {
         let file = TdmRep::parse(format!("[{entry}]").as_bytes()).unwrap();
-        let found = file.entry("/a").map(|entry| entry.reserved);
-        assert_eq!(found, reserved, "{entry}");
+        let actual = file.entry("/a").map(|entry| entry.reserved);
+        assert_eq!(actual, reserved, "{entry}");
     }
     let entry = r#"{"location":"/","tdm-reservation":1}"#;
     let many = format!("[{}]", [entry; 1001].join(","));
@@ -286,7 +286,7 @@ fn tdmrep_entries_that_are_read() {
 }
 
 #[test]
-fn tdmrep_that_is_none() {
+fn an_invalid_tdmrep_is_rejected() {
     assert_eq!(TdmRep::parse(b"{\"location\":\"/\"}"), None);
     assert_eq!(TdmRep::parse(b"x"), None);
 }
@@ -311,7 +311,7 @@ fn words_of_the_page() {
 }
 
 #[test]
-fn ours_names_as_rows_have_them() {
+fn names_match_the_rows() {
     let channels = [
         Channel::Robots(3),
         Channel::Header,

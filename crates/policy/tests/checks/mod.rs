@@ -1,5 +1,5 @@
-//! Properties that must hold for any input: the bodies of the fuzz targets, which the test
-//! suite runs on random inputs too.
+//! Properties that must hold for any input: the bodies of the fuzz targets, which the tests also
+//! run on random inputs.
 
 mod reference;
 
@@ -7,7 +7,7 @@ use crawl_policy::usage::{Sources, TdmRep, UsagePurpose, UsageStatements};
 use crawl_policy::{AgentRules, PageDirectives, ProductToken, Profile, RequestPath};
 use strum::VariantArray as _;
 
-/// Any file can be read by any reading, and what comes out keeps its bounds.
+/// Every profile parses any file, and the result stays within its limits.
 pub(crate) fn parse(data: &[u8]) {
     let agent = ProductToken::new("ourbot").unwrap();
     for &profile in Profile::VARIANTS {
@@ -29,10 +29,10 @@ pub(crate) fn parse(data: &[u8]) {
     }
 }
 
-/// The first bytes are the path, the rest is the file: the crate says what the reference says.
+/// The first bytes are the path, the rest is the file. The crate must agree with the reference.
 pub(crate) fn matching(data: &[u8]) {
     let (path, file) = split(data);
-    // The reference does not bridge UTF-16.
+    // The reference does not convert UTF-16.
     if file.starts_with(&[0xFF, 0xFE]) || file.starts_with(&[0xFE, 0xFF]) {
         return;
     }
@@ -40,14 +40,14 @@ pub(crate) fn matching(data: &[u8]) {
         let agent = ProductToken::new(agent).unwrap();
         let robots = AgentRules::parse(file, &agent, Profile::Rfc9309);
         let verdict = robots.judge_path(&path_of(&path));
-        let found = (verdict.is_allowed(), verdict.rule.map(|rule| rule.line));
+        let actual = (verdict.is_allowed(), verdict.rule.map(|rule| rule.line));
         let expect = reference::judge(file, &agent, &path);
         let file = String::from_utf8_lossy(file);
-        assert_eq!(found, expect, "{path:?} {file:?}");
+        assert_eq!(actual, expect, "{path:?} {file:?}");
     }
 }
 
-/// Any header and META can be read, and more words never ask for less.
+/// Any header and META can be parsed, and more words never restrict less.
 pub(crate) fn headers(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (one, other) = text.split_once('\n').unwrap_or((&text, ""));
@@ -83,7 +83,7 @@ pub(crate) fn headers(data: &[u8]) {
     }
 }
 
-/// The strictest reading refuses what any reading refuses; it allows nothing beyond them.
+/// The strictest profile allows a path only if every other profile does.
 pub(crate) fn dialects(data: &[u8]) {
     let (path, file) = split(data);
     let agent = ProductToken::new("ourbot").unwrap();
@@ -106,7 +106,7 @@ fn path_of(text: &str) -> RequestPath<'_> {
     RequestPath::new(text).unwrap()
 }
 
-/// The first byte says how long the path is.
+/// The first byte is the length of the path.
 fn split(data: &[u8]) -> (String, &[u8]) {
     let Some((&len, rest)) = data.split_first() else {
         return ("/".to_owned(), data);

@@ -1,9 +1,9 @@
-//! A slow, plain reading of robots.txt by RFC 9309, written apart from the crate's own: one
-//! pass per question, no index, a pattern tried at every place. The oracle of the checks.
+//! A slow, simple reference for RFC 9309, written independently of the crate: one pass per path, no
+//! index, a pattern tried at every place.
 
 use crawl_policy::{MAX_ROBOTS_BYTES, ProductToken};
 
-/// Returns whether the path is allowed, and the line that says so, if any.
+/// Returns whether the path is allowed, and the line that decides, if any.
 pub(super) fn judge(file: &[u8], agent: &ProductToken, path: &str) -> (bool, Option<u32>) {
     let path = normal(path.split('#').next().unwrap_or_default().as_bytes());
     let path: Vec<Unit> = match path.first() {
@@ -174,7 +174,7 @@ enum Unit {
     Any,
 }
 
-/// Units, anchored, bytes that count.
+/// Returns the units, whether the pattern is anchored, and its number of bytes.
 fn pattern(value: &[u8]) -> (Vec<Unit>, bool, usize) {
     let (body, anchored) = match value.strip_suffix(b"$") {
         Some(body) => (body, true),
@@ -229,7 +229,7 @@ fn normal(text: &[u8]) -> Vec<Unit> {
     out.bytes().map(Unit::Byte).collect()
 }
 
-/// Tries every place, by a table of the places that can be reached.
+/// Tries every place, with a table of the places that can be reached.
 fn fits(pattern: &[Unit], anchored: bool, path: &[Unit]) -> bool {
     let mut reached = vec![false; path.len() + 1];
     reached[0] = true;

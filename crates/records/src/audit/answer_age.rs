@@ -1,18 +1,18 @@
-//! The life of an answer to a request for robots.txt, read from its fields anew.
+//! Computes how long a robots.txt response is fresh, independently from its header fields.
 
 use std::time::{Duration, SystemTime};
 
 use super::limits::CrawlLimits;
 use crate::header_fields::Fields;
 
-/// The least life of an answer: one that a site wants kept not at all is kept for this long, or
-/// it would be asked for robots.txt before each page. Milliseconds.
+/// Minimum lifetime in milliseconds. Even a response that must not be stored lives this long, so
+/// that robots.txt isn't fetched before each page.
 const MIN_AGE: u64 = 60_000;
-/// No Retry-After asks for more. Milliseconds.
+/// Maximum wait for a Retry-After, in milliseconds.
 pub(super) const MAX_WAIT: u64 = 24 * 3600 * 1000;
 
-/// Milliseconds that an answer holds which ended at `end`: `Cache-Control` before `Expires`
-/// (RFC 9111 section 5.3), less its `Age`; a day at most (RFC 9309 section 2.4).
+/// Returns the lifetime in milliseconds of a response that ended at `end`: `Cache-Control` before
+/// `Expires` (RFC 9111 section 5.3), minus its `Age`; at most a day (RFC 9309 section 2.4).
 pub(super) fn life(fields: &Fields, end: u64, limits: &CrawlLimits) -> u64 {
     let stated = cache_control(fields).or_else(|| expires(fields, end));
     match stated.map(|stated| stated.saturating_sub(age(fields))) {
@@ -22,12 +22,12 @@ pub(super) fn life(fields: &Fields, end: u64, limits: &CrawlLimits) -> u64 {
     }
 }
 
-/// Returns whether the fields say anything of it.
+/// Returns whether any field defines the lifetime.
 pub(super) fn says_life(fields: &Fields) -> bool {
     fields.first("cache-control").is_some() || fields.first("expires").is_some()
 }
 
-/// Milliseconds that `Retry-After` asks for, at most a day.
+/// Returns the wait demanded by `Retry-After` in milliseconds, at most a day.
 pub(super) fn retry_after(fields: &Fields, end: u64) -> u64 {
     let waits = fields.all("retry-after").filter_map(|value| {
         let text = std::str::from_utf8(value).ok()?.trim();
@@ -39,7 +39,7 @@ pub(super) fn retry_after(fields: &Fields, end: u64) -> u64 {
     waits.max().unwrap_or(0).min(MAX_WAIT)
 }
 
-/// Of several directives the strictest holds.
+/// The strictest of several directives wins.
 fn cache_control(fields: &Fields) -> Option<u64> {
     let mut shortest: Option<u64> = None;
     for value in fields.all("cache-control") {
@@ -48,7 +48,7 @@ fn cache_control(fields: &Fields) -> Option<u64> {
             let (name, argument) = directive.split_once('=').unwrap_or((directive, ""));
             let stated = match name.trim() {
                 "no-store" | "no-cache" => 0,
-                // RFC 9111 section 4.2.1: what can't be read is taken as stale.
+                // RFC 9111 section 4.2.1: an unreadable value counts as stale.
                 "max-age" => seconds(argument.trim().trim_matches('"')).unwrap_or(0),
                 _ => continue,
             };
@@ -58,7 +58,7 @@ fn cache_control(fields: &Fields) -> Option<u64> {
     shortest
 }
 
-/// A value that is no date is in the past (RFC 9111 section 5.3).
+/// An invalid date is in the past (RFC 9111 section 5.3).
 fn expires(fields: &Fields, end: u64) -> Option<u64> {
     let value = fields.first("expires")?;
     let text = std::str::from_utf8(value).unwrap_or_default().trim();
@@ -70,19 +70,19 @@ fn age(fields: &Fields) -> u64 {
     text.and_then(Result::ok).and_then(seconds).unwrap_or(0)
 }
 
-/// Milliseconds from the answer's own date to this one: none where it is past, nothing at
-/// all where it is no date.
+/// Returns the milliseconds from the response's own date to this one: `Some(None)` if it is past,
+/// `None` if it isn't a date.
 fn until(text: &str, fields: &Fields, end: u64) -> Option<Option<u64>> {
     let until = httpdate::parse_http_date(text).ok()?;
     let date = fields.first("date").map(std::str::from_utf8);
     let date = date.and_then(Result::ok);
     let date = date.and_then(|date| httpdate::parse_http_date(date.trim()).ok());
     let from = date.unwrap_or(SystemTime::UNIX_EPOCH + Duration::from_millis(end));
-    let left = until.duration_since(from).ok();
-    Some(left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)))
+    let remaining = until.duration_since(from).ok();
+    Some(remaining.map(|remaining| u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX)))
 }
 
-/// Milliseconds of a number of seconds, saturating.
+/// Converts seconds to milliseconds, saturating.
 fn seconds(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1000))
@@ -101,8 +101,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("crawl.toml"), "").unwrap();
         let limits = CrawlLimits::read(dir.path()).unwrap();
-        let found = life(&Fields::of(fields), NOW, &limits);
-        assert_eq!(found, seconds * 1000, "{fields:?}");
+        let millis = life(&Fields::of(fields), NOW, &limits);
+        assert_eq!(millis, seconds * 1000, "{fields:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Compiled copies of robots.txt in bounded memory; what falls out is read again.
+//! A cache of compiled robots.txt copies with bounded memory; evicted ones are read again.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -9,14 +9,14 @@ use crawl_policy::{AgentRules, ProductToken, Profile};
 use super::exchange::ArchivePlace;
 use crate::error::RecordsError;
 
-/// Bytes that compiled copies may take.
+/// Maximum bytes of compiled copies.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 pub(super) struct Compiled {
     agent: ProductToken,
     profile: Profile,
     none: Rc<AgentRules>,
-    /// Each with the count of uses at its last one.
+    /// Copies with the use count at their last use.
     copies: HashMap<ArchivePlace, (u64, Rc<AgentRules>)>,
     bytes: usize,
     uses: u64,
@@ -34,12 +34,12 @@ impl Compiled {
         }
     }
 
-    /// The rules where there is no file.
+    /// Returns the rules that apply without a file.
     pub(super) fn none(&self) -> Rc<AgentRules> {
         Rc::clone(&self.none)
     }
 
-    /// The file at a place, which `read` gives where it is not at hand.
+    /// Returns the file at a place; calls `read` if it isn't cached.
     pub(super) fn get(
         &mut self,
         place: ArchivePlace,
@@ -60,7 +60,7 @@ impl Compiled {
         Ok(robots)
     }
 
-    /// Drops the half that was used longest ago.
+    /// Evicts the least recently used half.
     fn forget_half(&mut self) {
         let mut uses: Vec<u64> = self.copies.values().map(|(used, _)| *used).collect();
         uses.sort_unstable();

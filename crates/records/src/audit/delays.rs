@@ -1,4 +1,4 @@
-//! Delays that an operator set while a crawl ran, and what held before settings were read again.
+//! Delays that an operator set during a crawl, and the settings before each reread.
 
 use std::path::Path;
 
@@ -8,32 +8,32 @@ use super::{SETTLING_MS, readable};
 use crate::error::RecordsError;
 use crate::rows::{RowsOf, delays};
 
-/// All of them, in the order of time. Memory: some 100 bytes each.
+/// All delays in time order. Memory: about 100 bytes each.
 #[derive(Debug, Default)]
 pub(super) struct Delays(Vec<DelayRow>);
 
 impl Delays {
-    /// Reads `state/delays.jsonl`; after `crawl gather`, those of all workers. A crawl without
-    /// such a file has no such rows.
+    /// Reads `state/delays.jsonl`, or the rows of all workers after `crawl gather`. Empty if there
+    /// is no such file.
     pub(super) fn read(dir: &Path) -> Result<Delays, RecordsError> {
         let rows: RowsOf<DelayRow> = delays(dir)?;
-        // A line that is no row was never on the disk whole, and no request followed it.
+        // A malformed line was never completely on disk, so no request followed it.
         let rows = rows.filter_map(|row| readable(row).transpose());
         Ok(Delays(rows.collect::<Result<_, _>>()?))
     }
 
-    /// When settings were read again, and what held until then, in the order of time.
+    /// Returns each reread of the settings with the previous settings, in time order.
     pub(super) fn rereads(&self) -> impl Iterator<Item = &DelayRow> {
         self.0.iter().filter(|row| row.reread.is_some())
     }
 
-    /// The least delay that a worker had in force for a host at a moment or just before, in
-    /// milliseconds; `usual` is that of `crawl.toml`.
+    /// Returns the minimum delay of a host that a worker had in force at a moment or just before,
+    /// in milliseconds; `usual` is that of `crawl.toml`.
     pub(super) fn least(&self, host: &str, worker: Option<&str>, usual: u64, moment: u64) -> u64 {
         let mut least = usual;
         let mut now = usual;
         let before = moment.saturating_sub(SETTLING_MS);
-        // What was read again is beneath what was set.
+        // Operator delays override reread settings.
         let set = self.0.iter();
         let set = set.filter(|row| row.reread.is_none() && row.worker.as_deref() == worker);
         let until = set.take_while(|row| row.at <= moment);

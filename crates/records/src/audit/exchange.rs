@@ -1,4 +1,4 @@
-//! The archived exchanges for robots.txt: where they lie, and one read back.
+//! Locates the archived robots.txt exchanges and reads them.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use serde::Deserialize;
 use crate::error::RecordsError;
 use crate::header_fields::Fields;
 
-/// Bytes of a robots.txt that are decoded; twice what is read as rules.
+/// Maximum bytes of a robots.txt to decode; twice the limit for rules.
 const MAX_BYTES: usize = 2 * crawl_policy::MAX_ROBOTS_BYTES;
 
 /// The place of an exchange in the archive.
@@ -28,31 +28,30 @@ pub(super) struct ArchivePlace {
     offset: u64,
 }
 
-/// The exchanges that are wanted, by URL and second of their start. Memory: some 60 bytes
-/// for each.
+/// The wanted exchanges, by URL and start second. Memory: about 60 bytes each.
 #[derive(Debug)]
 pub(super) struct Exchanges {
     dir: PathBuf,
     files: Vec<String>,
     places: HashMap<u64, Vec<ArchivePlace>>,
-    /// Records that can't be read: a run that was cut off may leave one at the end.
+    /// Unreadable records; an interrupted run may leave one at the end.
     pub(super) damaged: u64,
 }
 
-/// One exchange for a robots.txt, or for a hop on the way to one.
+/// An exchange for a robots.txt, or for a redirect on the way to one.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) place: ArchivePlace,
     pub(super) fields: Fields,
-    /// True if the request was conditional.
+    /// Whether the request was conditional.
     pub(super) conditional: bool,
-    /// The file without its codings; nothing where they can't be undone.
+    /// The file without content codings; `None` if it can't be decoded.
     pub(super) body: Option<Bytes>,
-    /// The origin whose rules it was sent for, where that stands with it.
+    /// The origin whose rules it was sent for, if recorded.
     pub(super) of: Option<Origin>,
 }
 
-/// The key of an exchange: its URL, and the second in which it began.
+/// Returns the key of an exchange: its URL and start second.
 pub(super) fn key(url: &str, start_ms: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.hash(&mut hasher);
@@ -60,7 +59,7 @@ pub(super) fn key(url: &str, start_ms: u64) -> u64 {
     hasher.finish()
 }
 
-/// A line of the log of captures, as far as it matters here.
+/// The relevant fields of a line in the capture log.
 #[derive(Deserialize)]
 struct Captured {
     url: String,
@@ -69,8 +68,8 @@ struct Captured {
 }
 
 impl Exchanges {
-    /// Finds the exchanges with these keys; nothing where there is no archive. The log of
-    /// captures tells where they lie; where it is missing the WARC files are gone through.
+    /// Finds the exchanges with these keys; `None` if there is no archive. Locates them by the
+    /// capture log, or scans the WARC files if there is none.
     pub(super) fn find(
         dir: &Path,
         wanted: &HashSet<u64>,
@@ -78,7 +77,7 @@ impl Exchanges {
         if !dir.join(FOLDER).is_dir() {
             return Ok(None);
         }
-        let mut found = Exchanges {
+        let mut exchanges = Exchanges {
             dir: dir.to_owned(),
             files: Vec::new(),
             places: HashMap::new(),
@@ -86,19 +85,19 @@ impl Exchanges {
         };
         let captures = dir.join(FOLDER).join(CAPTURES);
         match open_regular(&captures) {
-            Ok(log) => found
+            Ok(log) => exchanges
                 .read_log(BufReader::with_capacity(1 << 16, log), wanted)
                 .map_err(RecordsError::io(captures))?,
-            Err(why) if why.kind() == ErrorKind::NotFound => found.read_files(wanted)?,
+            Err(why) if why.kind() == ErrorKind::NotFound => exchanges.read_files(wanted)?,
             Err(why) => return Err(RecordsError::io(captures)(why)),
         }
-        Ok(Some(found))
+        Ok(Some(exchanges))
     }
 
     fn read_log(&mut self, log: BufReader<File>, wanted: &HashSet<u64>) -> std::io::Result<()> {
         let mut lines = LineReader::new(log, MAX_LINE_BYTES);
         while let Some(line) = lines.next_line()? {
-            // A line without its end was never committed.
+            // A line without a line break was never committed.
             let BoundedLine::Whole(line) = line else {
                 continue;
             };
@@ -127,7 +126,7 @@ impl Exchanges {
                 let record = match record {
                     Ok(record) => record,
                     Err(why @ ReadError::Io { .. }) => return Err(why.into()),
-                    // No robots.txt is as long as that.
+                    // A robots.txt is never this long.
                     Err(ReadError::TooLong { .. }) => continue,
                     Err(_) => {
                         self.damaged += 1;
@@ -150,15 +149,15 @@ impl Exchanges {
     }
 
     fn number(&mut self, name: &str) -> u32 {
-        let known = self.files.iter().rposition(|file| file == name);
-        let number = known.unwrap_or_else(|| {
+        let position = self.files.iter().rposition(|file| file == name);
+        let number = position.unwrap_or_else(|| {
             self.files.push(name.to_owned());
             self.files.len() - 1
         });
         u32::try_from(number).unwrap_or(u32::MAX)
     }
 
-    /// The exchange of a URL that began in that millisecond.
+    /// Returns the exchange of a URL that started in this millisecond.
     pub(super) fn read(
         &mut self,
         url: &str,
@@ -180,13 +179,13 @@ impl Exchanges {
         Ok(None)
     }
 
-    /// The file of an exchange that was read before.
+    /// Returns the file of an exchange that was read before.
     pub(super) fn body(&self, place: ArchivePlace) -> Result<Bytes, RecordsError> {
         let exchange = self.read_at(place, |_| true)?;
         Ok(exchange.and_then(|found| found.body).unwrap_or_default())
     }
 
-    /// Response, request and metadata stand one behind the other.
+    /// Response, request and metadata records are consecutive.
     fn read_at(
         &self,
         place: ArchivePlace,
@@ -226,8 +225,8 @@ impl Exchanges {
     }
 }
 
-/// The file that an answer brought, or the beginning of a long one; nothing where its codings
-/// can't be undone. Of a body that the crawl cut, what came out before the cut is enough.
+/// Returns the file in a response, or the start of a long one; `None` if it can't be decoded. If
+/// the crawl truncated the body, the part decoded before the cut is enough.
 fn file(fields: &Fields, body: &[u8], is_cut: bool) -> Option<Bytes> {
     let limits = DecodeLimits {
         bytes: MAX_BYTES,
@@ -244,7 +243,7 @@ fn file(fields: &Fields, body: &[u8], is_cut: bool) -> Option<Bytes> {
     is_usable.then_some(decoded.bytes)
 }
 
-/// The key of a line and where it points, if it is wanted.
+/// Returns the key and place in a line, if the key is wanted.
 fn read_line(line: &[u8], wanted: &HashSet<u64>) -> Option<(u64, Captured)> {
     let mut words = line.splitn(3, |byte| *byte == b' ').skip(1);
     let begun = Timestamp::parse_fourteen_digits(words.next()?)?;
@@ -253,7 +252,7 @@ fn read_line(line: &[u8], wanted: &HashSet<u64>) -> Option<(u64, Captured)> {
     wanted.contains(&key).then_some((key, captured))
 }
 
-/// The field `of` of a metadata record.
+/// Returns the field `of` of a metadata record.
 fn whose(metadata: &WarcRecord) -> Option<Origin> {
     let text = String::from_utf8_lossy(&metadata.block);
     let of = text.lines().find_map(|line| line.strip_prefix("of: "))?;
@@ -270,7 +269,7 @@ mod tests {
     use super::{Fields, file};
 
     #[test]
-    fn ours_an_encoded_file_that_ends_too_early_is_none_unless_the_crawl_cut_it() {
+    fn an_encoded_file_that_ends_too_early_is_none_unless_the_crawl_cut_it() {
         let text = b"User-agent: *\nDisallow: /p\n".repeat(4000);
         let mut deflate = DeflateEncoder::new(Vec::new(), Compression::none());
         deflate.write_all(&text).unwrap();
@@ -281,7 +280,7 @@ mod tests {
         assert_eq!(file(&fields, half, false), None);
         let beginning = file(&fields, half, true).unwrap();
         assert!(beginning.len() > 1000 && text.starts_with(&beginning));
-        // A cut explains why bytes are missing, not why they are wrong.
+        // Truncation explains missing bytes, not wrong ones.
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
         gzip.write_all(&text).unwrap();
         let mut gzip = gzip.finish().unwrap();

@@ -1,15 +1,16 @@
-//! The findings of an audit that is under way.
+//! The findings of an audit in progress.
 
 use std::collections::BTreeMap;
 
 use super::{Breach, CitedRow, SETTLING_MS};
 
-/// Breaches that are told one by one.
-const MAX_TOLD: usize = 20;
-/// Places without rows that are told apart.
+/// Maximum number of breaches listed individually.
+const MAX_LISTED: usize = 20;
+/// Maximum number of distinct places of lost rows.
+/// Beyond the limit: counted as one.
 const MAX_LOST: usize = 10_000;
 
-/// Which file a line is of.
+/// The file that a line belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Requests,
@@ -27,13 +28,13 @@ impl Source {
     }
 }
 
-/// The judgement of one check.
+/// The result of one check.
 #[derive(Debug)]
 pub(super) enum CheckResult {
     Kept,
-    /// It may have broken a rule: what is missing to tell.
+    /// A rule may be broken; the text is the missing information.
     Undecided(&'static str),
-    /// It broke this rule, in words.
+    /// This rule is broken, in these words.
     Broke(&'static str, String),
 }
 
@@ -43,27 +44,26 @@ pub(super) struct Findings {
     pub(super) undecided: BTreeMap<String, u64>,
     pub(super) by_rule: BTreeMap<String, u64>,
     pub(super) breaches: Vec<Breach>,
-    /// The places where `requests.jsonl` lacks rows, as far as it was read, in the order of the
-    /// lines.
+    /// Places where `requests.jsonl` lacks rows, in line order.
     lost: Vec<Lost>,
 }
 
-/// Lines that are no rows, or the place behind the last one where the end was cut off. An answer
-/// for a robots.txt may have stood there.
+/// Malformed lines, or the place after the last line if the end is missing. A robots.txt response
+/// may have been there.
 #[derive(Clone, Copy, Debug)]
 struct Lost {
     /// The last of the lines.
     line: u64,
-    /// When the request of the row before them ended: theirs ended no sooner.
+    /// The end of the request in the row before; the lost requests ended no earlier.
     after: u64,
 }
 
 pub(super) const ROW_LOST: &str = "what a lost row of requests.jsonl may bear out";
 
 impl Findings {
-    /// A line is no row, and the request of the row before it ended then.
+    /// Records a malformed line, and the end of the request in the row before.
     pub(super) fn lose(&mut self, line: u64, after: u64) {
-        // After a clock was set back, what was lost later may have ended sooner.
+        // If the clock was set back, rows lost later may have ended earlier.
         for lost in self
             .lost
             .iter_mut()
@@ -74,22 +74,21 @@ impl Findings {
         }
         let count = self.lost.len();
         match self.lost.last_mut() {
-            // Told together they explain more, and never less.
+            // Merged places can only explain more, never less.
             Some(last) if last.after == after || count == MAX_LOST => last.line = line,
             _ => self.lost.push(Lost { line, after }),
         }
     }
 
-    /// Returns whether an answer for a robots.txt may be lost that was known at a moment, and that
-    /// came behind the line of another one; none: behind the first line.
+    /// Returns whether a robots.txt response may be lost that was known at a moment, and whose line
+    /// is after `behind`, or after the first line if `None`.
     pub(super) fn lacks_answer(&self, behind: Option<u64>, moment: u64) -> bool {
         let first = self.lost.partition_point(|lost| Some(lost.line) <= behind);
         let first = self.lost.get(first);
         first.is_some_and(|lost| lost.after <= moment.saturating_add(SETTLING_MS))
     }
 
-    /// Counts a check that was judged by the answer whose row is `behind`, unless a later one may
-    /// be lost.
+    /// Makes a check undecided if a response later than the one at line `behind` may be lost.
     pub(super) fn unless_lost(
         &self,
         judged: CheckResult,
@@ -104,29 +103,29 @@ impl Findings {
         }
     }
 
-    /// Something was held against a rule, and whether it broke it could be told.
-    pub(super) fn checked(&mut self, what: &str) {
-        count(&mut self.checked, what);
+    /// Counts a check with a known result.
+    pub(super) fn checked(&mut self, kind: &str) {
+        count(&mut self.checked, kind);
     }
 
-    /// Something broke a rule, or may have: what is missing to tell.
+    /// Counts a check without a known result; the text is the missing information.
     pub(super) fn undecided(&mut self, why: &str) {
         count(&mut self.undecided, why);
     }
 
-    /// Counts what was judged; `what` is the kind of check.
+    /// Counts the result of a check of this kind.
     pub(super) fn settle(
         &mut self,
-        what: &str,
+        kind: &str,
         host: &str,
         judged: CheckResult,
         rows: &[(Source, u64)],
     ) {
         match judged {
-            CheckResult::Kept => self.checked(what),
+            CheckResult::Kept => self.checked(kind),
             CheckResult::Undecided(why) => self.undecided(why),
             CheckResult::Broke(rule, words) => {
-                self.checked(what);
+                self.checked(kind);
                 self.breach(rule, host, words, None, rows);
             }
         }
@@ -141,9 +140,9 @@ impl Findings {
         rows: &[(Source, u64)],
     ) {
         count(&mut self.by_rule, rule);
-        if self.breaches.len() < MAX_TOLD {
+        if self.breaches.len() < MAX_LISTED {
             let mut rows = rows.to_vec();
-            // The answer that names a pace may itself be the request before.
+            // The response that demands a delay may also be the previous request.
             rows.dedup();
             self.breaches.push(Breach {
                 rule: rule.to_owned(),
@@ -157,11 +156,11 @@ impl Findings {
     }
 }
 
-fn count(counts: &mut BTreeMap<String, u64>, what: &str) {
-    match counts.get_mut(what) {
+fn count(counts: &mut BTreeMap<String, u64>, kind: &str) {
+    match counts.get_mut(kind) {
         Some(count) => *count += 1,
         None => {
-            counts.insert(what.to_owned(), 1);
+            counts.insert(kind.to_owned(), 1);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Gaps, waits and requests in flight, host by host, from the rows alone.
+//! Checks delays, waits and requests in flight per host, from the rows alone.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -13,26 +13,27 @@ use super::robots_copies::BindingRules;
 use super::{AuditRun, EARLIER_RUN, JUST_THEN, ROUNDING_MS, SETTLING_MS};
 use crate::error::RecordsError;
 
-/// A host's requests so far. Memory: some 1,000 bytes, and 200 for each request that waits
-/// to be judged: one, or with several in flight those of the last minute.
+/// A host's requests so far. Memory: about 1,000 bytes, and 200 per request still to be judged:
+/// one, or those of the last minute with several in flight.
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) key: String,
     pub(super) limits: HostLimits,
-    /// Numbers of the origins whose robots.txt is known, with pages or without.
+    /// Indexes of the origins whose robots.txt is known, with or without pages.
     pub(super) origins: Vec<usize>,
-    /// Rows stand in the order of their ends; these wait until no earlier start can follow.
+    /// Requests waiting until no earlier start can follow, because rows are in the order of their
+    /// ends.
     ahead: BinaryHeap<Reverse<SentRequest>>,
-    /// The latest request in each place; at most `per_host`.
+    /// The latest request in each slot; at most `per_host`.
     places: Vec<Ended>,
-    /// The request that ended last of all.
+    /// The request that ended last.
     latest: Option<Ended>,
-    /// The latest start that was judged.
+    /// The latest start judged so far.
     judged: u64,
     owed: Vec<WaitOwed>,
 }
 
-/// A request as it is judged.
+/// A request to be judged.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SentRequest {
     pub(super) start: u64,
@@ -40,22 +41,22 @@ pub(super) struct SentRequest {
     end: u64,
     gap_asked: u64,
     wait_asked: Option<u64>,
-    /// The answer itself asks to come back, by its status.
+    /// Whether the response's status itself demands a retry later.
     is_asking: bool,
     pub(super) purpose: SentPurpose,
-    /// Its URL, where rules bind it.
+    /// The URL, if rules apply to it.
     pub(super) url: Option<Box<str>>,
-    /// The worker that sent it, where several were gathered.
+    /// The worker that sent it, in a gathered directory.
     worker: Option<Box<str>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SentPurpose {
-    /// A page, a sitemap, a part of a page.
+    /// A page, a sitemap or a page resource.
     Page,
-    /// The files that pages wait for besides robots.txt.
+    /// Files other than robots.txt that pages wait for.
     TdmRep,
-    /// robots.txt or a hop of it, which may always be asked for.
+    /// robots.txt or a redirect on the way to it, which may always be fetched.
     Robots,
 }
 
@@ -65,25 +66,25 @@ struct Ended {
     line: u64,
 }
 
-/// A wait that was asked for.
+/// A demanded wait.
 #[derive(Clone, Copy, Debug)]
 struct WaitOwed {
     since: u64,
     until: u64,
     line: u64,
-    /// It can't be taken back by another answer.
+    /// Whether no later response can cancel it.
     is_firm: bool,
 }
 
-/// A gap that a robots.txt asks for.
+/// A delay demanded by a robots.txt.
 struct PaceAsked {
-    /// Milliseconds, what asks for it and its line.
+    /// The delay in milliseconds, the directive that demands it, and its line.
     gap: (u64, &'static str, u32),
-    /// The line of the answer in `requests.jsonl`, and when it was known.
+    /// The line of the response in `requests.jsonl`, and when it was known.
     line: u64,
     known_at: u64,
     at_home: bool,
-    /// True if it is that of the request's own origin.
+    /// Whether it comes from the request's own origin.
     is_own: bool,
 }
 
@@ -120,7 +121,7 @@ impl SentRequest {
         let purpose = match row.purpose.as_str() {
             "robots" | "hop" => SentPurpose::Robots,
             "tdmrep" => SentPurpose::TdmRep,
-            // `page`, `sitemap`, `resource`, `action`: all that robots.txt speaks of.
+            // `page`, `sitemap`, `resource`, `action`: everything that robots.txt applies to.
             _ => SentPurpose::Page,
         };
         SentRequest {
@@ -142,19 +143,19 @@ impl SentRequest {
 }
 
 impl AuditRun<'_> {
-    /// Takes a row of `requests.jsonl`.
+    /// Adds a row of `requests.jsonl`.
     pub(super) fn request(&mut self, row: &RequestRow, line: u64) -> Result<(), RecordsError> {
         self.findings.checked("requests");
         let limits = self.limits;
         let host = self.hosts.number(&row.host, || limits.of_host(&row.host));
         self.rules(row, line)?;
-        let Some(known) = self.hosts.all.get_mut(host) else {
+        let Some(host_state) = self.hosts.all.get_mut(host) else {
             return Ok(());
         };
-        known.ahead.push(Reverse(SentRequest::of(row, line)));
-        // What is not read yet ended about now or later, so it began after this.
+        host_state.ahead.push(Reverse(SentRequest::of(row, line)));
+        // Unread rows end about now or later, so they started after this.
         let begun = row.end.saturating_sub(limits.timeout + SETTLING_MS);
-        let one = known.limits.per_host == 1;
+        let one = host_state.limits.per_host == 1;
         let waits = |host: &Host| match host.ahead.peek() {
             Some(_) if one => host.ahead.len() > 1,
             Some(Reverse(first)) => first.start < begun,
@@ -166,7 +167,7 @@ impl AuditRun<'_> {
         Ok(())
     }
 
-    /// Judges what waits.
+    /// Judges the remaining requests.
     pub(super) fn judge_rest(&mut self) -> Result<(), RecordsError> {
         for host in 0..self.hosts.all.len() {
             while self
@@ -181,7 +182,7 @@ impl AuditRun<'_> {
         Ok(())
     }
 
-    /// Learns from a request for a robots.txt, and what belongs to it.
+    /// Learns from a request for a robots.txt or a related file.
     fn rules(&mut self, row: &RequestRow, line: u64) -> Result<(), RecordsError> {
         let Some(copies) = &mut self.copies else {
             return Ok(());
@@ -193,8 +194,8 @@ impl AuditRun<'_> {
                     let host = self
                         .hosts
                         .number(key.as_str(), || limits.of_host(key.as_str()));
-                    let known = self.hosts.all.get_mut(host);
-                    if let (Some(host), Some(number)) = (known, copies.number(&origin))
+                    let host_state = self.hosts.all.get_mut(host);
+                    if let (Some(host), Some(number)) = (host_state, copies.number(&origin))
                         && !host.origins.contains(&number)
                     {
                         host.origins.push(number);
@@ -212,8 +213,8 @@ impl AuditRun<'_> {
     }
 
     fn judge_next(&mut self, host: usize) -> Result<(), RecordsError> {
-        let known = self.hosts.all.get_mut(host);
-        let Some(Reverse(sent)) = known.and_then(|host| host.ahead.pop()) else {
+        let host_state = self.hosts.all.get_mut(host);
+        let Some(Reverse(sent)) = host_state.and_then(|host| host.ahead.pop()) else {
             return Ok(());
         };
         let url = sent.url.as_deref().map(|url| canonicalize(None, url));
@@ -232,13 +233,13 @@ impl AuditRun<'_> {
         Ok(())
     }
 
-    /// The least gap, the one that its own row names, and the number in flight.
+    /// Checks the minimum delay, the one in the request's own row, and the requests in flight.
     fn gap(&mut self, number: usize, sent: &SentRequest) {
         let Some(host) = self.hosts.all.get_mut(number) else {
             return;
         };
         let HostLimits { delay, per_host } = self.limits.at(&host.key, sent.worker(), sent.start);
-        // Fewer may be in flight since settings were read again: the latest count.
+        // A reread of the settings may have lowered the limit: keep the latest requests.
         while host.places.len() > per_host {
             let places = host.places.iter().enumerate();
             let first = places.min_by_key(|(_, ended)| ended.end);
@@ -252,8 +253,8 @@ impl AuditRun<'_> {
             false => (delay, "the least delay"),
         };
         let free = |ended: &Ended| ended.end.saturating_add(asked) <= sent.start + ROUNDING_MS;
-        // Of the places that would do, the one that leaves most room to those that follow: one
-        // that was never taken comes last.
+        // Of the suitable slots, take the latest one, which leaves the most room to later requests.
+        // A slot never used comes last.
         let places = host.places.iter().enumerate();
         let best = places.filter(|(_, ended)| free(ended) && ended.end <= sent.start);
         if let Some((place, _)) = best.max_by_key(|(_, ended)| ended.end) {
@@ -297,26 +298,26 @@ impl AuditRun<'_> {
         }
     }
 
-    /// Holds a request to the pace that the host's robots.txt asks for: one at a time, and a
-    /// gap after the one that ended last.
+    /// Checks a request against the pace of the host's robots.txt: one at a time, and a delay after
+    /// the last one.
     fn pace(&mut self, number: usize, sent: &SentRequest, own: Option<usize>) {
         let Some(host) = self.hosts.all.get(number) else {
             return;
         };
-        let (Some(latest), Some(asked)) = (host.latest, self.pace_asked(host, sent, own)) else {
+        let (Some(latest), Some(asked)) = (host.latest, self.demanded_pace(host, sent, own)) else {
             return;
         };
         let (gap, by, by_line) = asked.gap;
-        let kept = sent.start.checked_sub(latest.end);
-        if kept.is_some_and(|kept| kept + ROUNDING_MS >= gap) {
+        let gap_seen = sent.start.checked_sub(latest.end);
+        if gap_seen.is_some_and(|gap_seen| gap_seen + ROUNDING_MS >= gap) {
             return self.findings.checked("robots_gaps");
         }
         if !self.limits.held_at(sent.start) {
             return self.findings.undecided(EARLIER_RUN);
         }
         if !asked.is_own && self.limits.restarted_after(asked.known_at) {
-            let why = "a pace that another origin of the host asked for before a restart";
-            return self.findings.undecided(why);
+            let reason = "a pace that another origin of the host asked for before a restart";
+            return self.findings.undecided(reason);
         }
         if self.findings.lacks_answer(Some(asked.line), sent.start) {
             return self.findings.undecided(ROW_LOST);
@@ -326,60 +327,66 @@ impl AuditRun<'_> {
             return self.findings.undecided(JUST_THEN);
         }
         self.findings.checked("robots_gaps");
-        let seen = kept.map_or("none, as one was in flight".to_owned(), |kept| {
-            format!("{kept} ms")
+        let seen = gap_seen.map_or("none, as one was in flight".to_owned(), |gap_seen| {
+            format!("{gap_seen} ms")
         });
-        let what =
+        let message =
             format!("a gap of {seen} where {by} on line {by_line} of robots.txt asks for {gap} ms");
         let rows = [
             (Requests, asked.line),
             (Requests, latest.line),
             (Requests, sent.line),
         ];
-        let times = Some((gap, kept.unwrap_or(0)));
-        self.findings.breach("pace", &host.key, what, times, &rows);
+        let times = Some((gap, gap_seen.unwrap_or(0)));
+        self.findings
+            .breach("pace", &host.key, message, times, &rows);
     }
 
-    /// The longest gap that the copies in force ask for.
-    fn pace_asked(&self, host: &Host, sent: &SentRequest, own: Option<usize>) -> Option<PaceAsked> {
+    /// Returns the longest delay demanded by the copies in force.
+    fn demanded_pace(
+        &self,
+        host: &Host,
+        sent: &SentRequest,
+        own: Option<usize>,
+    ) -> Option<PaceAsked> {
         let copies = self.copies.as_ref()?;
-        let asked = host.origins.iter().filter_map(|&origin| {
+        let demands = host.origins.iter().filter_map(|&origin| {
             let answers = copies.answers(origin);
-            let known = answers.partition_point(|answer| answer.known_at <= sent.start);
-            let answer = answers.get(known.checked_sub(1)?)?;
+            let count = answers.partition_point(|answer| answer.known_at <= sent.start);
+            let answer = answers.get(count.checked_sub(1)?)?;
             let BindingRules::Rules { until, .. } = answer.force(self.limits) else {
                 return None;
             };
             let is_own = own == Some(origin);
-            // The page that follows an old copy goes by its pace too.
+            // The one page that may follow a stale copy also follows its pace.
             let binds = sent.start < until || (is_own && sent.purpose == SentPurpose::Page);
-            let asks = answer.asks().filter(|_| binds)?;
+            let pace = answer.pace().filter(|_| binds)?;
             Some(PaceAsked {
-                gap: asks.gap_within(sent.start.saturating_sub(SETTLING_MS), sent.start),
+                gap: pace.gap_within(sent.start.saturating_sub(SETTLING_MS), sent.start),
                 line: answer.line,
                 known_at: answer.known_at,
                 at_home: answer.at_home,
                 is_own,
             })
         });
-        asked
-            .filter(|asked| asked.gap.0 > 0)
-            .max_by_key(|asked| asked.gap.0)
+        demands
+            .filter(|demands| demands.gap.0 > 0)
+            .max_by_key(|demands| demands.gap.0)
     }
 
-    /// Waits that earlier answers asked for.
+    /// Checks the waits demanded by earlier responses.
     fn wait(&mut self, number: usize, sent: &SentRequest) {
         let Some(host) = self.hosts.all.get_mut(number) else {
             return;
         };
         host.owed.retain(|owed| {
-            let kept = owed.until <= sent.start + ROUNDING_MS;
-            if kept {
+            let is_respected = owed.until <= sent.start + ROUNDING_MS;
+            if is_respected {
                 self.findings.checked("waits");
             }
-            !kept
+            !is_respected
         });
-        // What began before the answer had ended could not know.
+        // A request that started before the end of the response could not know of it.
         let owed = host.owed.iter().enumerate();
         let owed = owed.filter(|(_, owed)| owed.since <= sent.start);
         let Some((place, owed)) = owed.max_by_key(|(_, owed)| owed.until) else {
@@ -398,14 +405,14 @@ impl AuditRun<'_> {
                 .findings
                 .undecided("waits that another answer may have taken back");
         }
-        let asked = owed.until - owed.since;
-        let kept = sent.start - owed.since;
+        let wait_asked = owed.until - owed.since;
+        let waited = sent.start - owed.since;
         self.findings.checked("waits");
         self.findings.breach(
             "wait",
             &host.key,
-            format!("asked again after {kept} ms where the answer asked for {asked} ms"),
-            Some((asked, kept)),
+            format!("asked again after {waited} ms where the answer asked for {wait_asked} ms"),
+            Some((wait_asked, waited)),
             &[(Requests, owed.line), (Requests, sent.line)],
         );
     }

@@ -1,4 +1,4 @@
-//! The configuration that a crawl is held to, as `crawl.toml` has it.
+//! The settings that a crawl must follow, from `crawl.toml`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,43 +15,42 @@ use crate::error::RecordsError;
 const SECOND: u64 = 1000;
 const HOUR: u64 = 3600 * SECOND;
 const DAY: u64 = 24 * HOUR;
-/// The longest duration: a hundred years.
+/// Maximum duration: a hundred years.
 const MAX_MILLIS: f64 = 36_500.0 * 86_400e3;
 
-/// Durations in milliseconds, rounded down; what the file leaves out has its default.
+/// Durations are in milliseconds, rounded down; missing keys have their defaults.
 #[derive(Debug)]
 pub(super) struct CrawlLimits {
     rules: HostRules,
-    /// The rules that held before settings were read again, in the order of the moments up to which
-    /// they did.
+    /// The rules in force before each reread of the settings, in time order.
     earlier: Vec<EarlierRules>,
     pub(super) agent: ProductToken,
     pub(super) profile: Profile,
-    /// A robots.txt that answers 401 or 403 bars its origin.
+    /// Whether a robots.txt that returns 401 or 403 closes its origin.
     pub(super) forbids: bool,
-    /// The longest life of a copy of robots.txt.
+    /// Maximum age of a copy of robots.txt.
     pub(super) most: u64,
-    /// The first and the longest wait before an unreachable robots.txt is asked for again.
+    /// The first and the longest wait between retries of an unreachable robots.txt.
     pub(super) retry: u64,
     pub(super) retry_most: u64,
-    /// The time for which the last good copy serves.
+    /// How long the last good copy is used.
     pub(super) last_good: u64,
-    /// Longest time for an exchange.
+    /// Timeout of an exchange.
     pub(super) timeout: u64,
-    /// True if the last run kept an archive.
+    /// Whether the last run kept an archive.
     pub(super) archives: bool,
-    /// Since when all of this was in force.
+    /// The time since which these settings are in force.
     since: u64,
-    /// When the last of several runs began.
+    /// The start of the last run, if there were several.
     restarted: Option<u64>,
 }
 
-/// The rules that held before settings were read again.
+/// The rules in force before a reread of the settings.
 #[derive(Debug)]
 struct EarlierRules {
-    /// Up to when.
+    /// The time of the reread.
     until: u64,
-    /// The worker that read them again, where several were gathered.
+    /// The worker that reread the settings, in a gathered directory.
     worker: Option<String>,
     rules: HostRules,
 }
@@ -60,16 +59,16 @@ struct EarlierRules {
 #[derive(Debug)]
 struct HostRules {
     everywhere: HostLimits,
-    /// The limits of some hosts, by the name that they and their subdomains bear.
+    /// The limits of single hosts and their subdomains, by name.
     by_name: BTreeMap<String, HostLimits>,
 }
 
-/// The limits that hold for a host.
+/// The limits of a host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HostLimits {
-    /// The least gap.
+    /// The minimum delay.
     pub(super) delay: u64,
-    /// Requests in flight, at least 1.
+    /// Maximum requests in flight, at least 1.
     pub(super) per_host: usize,
 }
 
@@ -97,7 +96,7 @@ impl CrawlLimits {
         let restarted = last_started.filter(|last| started.is_none_or(|first| first < *last));
         let since = match file.moment("rules-since")? {
             Some(since) => since,
-            // Those moments are whole seconds: what began within one may be older.
+            // These times are whole seconds, so an event within that second may be older.
             None => restarted.map_or(0, |restarted| restarted + SECOND),
         };
         let exclusion = |key, default| match file.get("exclusion", key) {
@@ -130,7 +129,7 @@ impl CrawlLimits {
         })
     }
 
-    /// Takes up what held before settings were read again.
+    /// Adds the rules in force before each reread of the settings.
     pub(super) fn with_earlier<'a>(
         mut self,
         rereads: impl Iterator<Item = &'a DelayRow>,
@@ -146,7 +145,8 @@ impl CrawlLimits {
         self
     }
 
-    /// The limits for a host key, with the most requests in flight that were ever allowed.
+    /// Returns the limits of a host key, with the highest number of requests in flight ever
+    /// allowed.
     pub(super) fn of_host(&self, host: &str) -> HostLimits {
         let earlier = self.earlier.iter();
         let earlier = earlier.map(|earlier| earlier.rules.of_host(host));
@@ -156,14 +156,16 @@ impl CrawlLimits {
         })
     }
 
-    /// The widest limits for a host key that a worker had in force at a moment or just before.
+    /// Returns the loosest limits of a host key that a worker had in force at a moment or just
+    /// before.
     pub(super) fn at(&self, host: &str, worker: Option<&str>, moment: u64) -> HostLimits {
         let before = moment.saturating_sub(SETTLING_MS);
-        let held = self.earlier.iter();
-        let held = held.filter(|it| it.until > before && it.worker.as_deref() == worker);
+        let rules = self.earlier.iter();
+        let rules =
+            rules.filter(|earlier| earlier.until > before && earlier.worker.as_deref() == worker);
         let mut from = 0;
-        let held = held.filter(|it| std::mem::replace(&mut from, it.until) <= moment);
-        let earlier: Vec<HostLimits> = held.map(|it| it.rules.of_host(host)).collect();
+        let rules = rules.filter(|earlier| std::mem::replace(&mut from, earlier.until) <= moment);
+        let earlier: Vec<HostLimits> = rules.map(|it| it.rules.of_host(host)).collect();
         let now = (from <= moment).then(|| self.rules.of_host(host));
         let widest = earlier
             .into_iter()
@@ -175,12 +177,12 @@ impl CrawlLimits {
         widest.unwrap_or(self.rules.everywhere)
     }
 
-    /// Returns whether this is what was in force at that moment.
+    /// Returns whether these settings were in force at that moment.
     pub(super) fn held_at(&self, moment: u64) -> bool {
         moment >= self.since
     }
 
-    /// Returns whether the program was started again after that moment.
+    /// Returns whether the program was restarted after that moment.
     pub(super) fn restarted_after(&self, moment: u64) -> bool {
         self.restarted
             .is_some_and(|restarted| moment < restarted + SECOND)
@@ -188,7 +190,7 @@ impl CrawlLimits {
 }
 
 impl HostRules {
-    /// The rules that held before settings were read again.
+    /// Returns the rules in force before a reread of the settings.
     fn before(reread: &RereadSettings) -> HostRules {
         let per_host = |count: u32| usize::try_from(count).unwrap_or(usize::MAX).max(1);
         let everywhere = HostLimits {
@@ -208,14 +210,14 @@ impl HostRules {
         }
     }
 
-    /// The limits for a host key: of the names that it ends in, the longest counts.
+    /// Returns the limits of a host key; the longest matching name wins.
     fn of_host(&self, host: &str) -> HostLimits {
-        let found = find(&self.by_name, host);
-        found.copied().unwrap_or(self.everywhere)
+        let limits = find(&self.by_name, host);
+        limits.copied().unwrap_or(self.everywhere)
     }
 }
 
-/// The name of a table of sites, as host keys have it.
+/// Converts the name of a site table to the form of host keys.
 fn site_key(name: &str) -> String {
     HostKey::parse(name).map_or_else(|_| name.to_owned(), |key| key.to_string())
 }
@@ -233,7 +235,7 @@ impl HostLimits {
     }
 }
 
-/// The value of the longest of the names that a host key ends in.
+/// Returns the value of the longest name that matches a host key.
 fn find<'a, T>(by_name: &'a BTreeMap<String, T>, host: &str) -> Option<&'a T> {
     let (name, port) = host_and_port(host);
     let mut rest = Some(name).filter(|_| !by_name.is_empty());
@@ -268,8 +270,8 @@ impl File {
         }
     }
 
-    /// The limits by host name: key by key those of the longest name of a site, else those of the
-    /// longest in a group, else those of every host.
+    /// Returns the limits by host name. For each key, the longest matching site wins, then the
+    /// longest matching group host, then the general setting.
     fn by_name(&self, everywhere: HostLimits) -> Result<BTreeMap<String, HostLimits>, String> {
         let tables = |kind| self.0.get(kind).and_then(Value::as_table);
         let sites = tables("site").into_iter().flatten();
@@ -298,8 +300,9 @@ impl File {
     }
 }
 
-/// Milliseconds of `500ms`, `2s`, `1m30s`, `1h`, `1d`, rounded down; `0` needs no unit. A reader of
-/// our own, since the audit shares none with the crawl: `durations.tsv` holds both to one meaning.
+/// Parses `500ms`, `2s`, `1m30s`, `1h`, `1d` to milliseconds, rounded down; `0` needs no unit. The
+/// audit has its own parser because it shares no code with the crawl; `durations.tsv` tests that
+/// both agree.
 fn span(value: &Value) -> Result<u64, String> {
     let bad = || format!("`{value}` is no duration");
     let text = match value {
@@ -317,7 +320,7 @@ fn span(value: &Value) -> Result<u64, String> {
             .find(|c: char| c.is_ascii_alphabetic())
             .ok_or_else(bad)?;
         let (number, after) = rest.split_at(unit_at);
-        // What Rust reads as a number beyond digits with a point between them is none here.
+        // Reject Rust's other number formats: only digits with a decimal point are allowed.
         let is_digit = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_digit());
         if !is_digit(number.bytes().next()) || !is_digit(number.bytes().last()) {
             return Err(bad());
@@ -340,7 +343,7 @@ fn span(value: &Value) -> Result<u64, String> {
     if millis > MAX_MILLIS {
         return Err(bad());
     }
-    // The cast saturates. Half a microsecond makes up for what binary fractions lose.
+    // The cast saturates. Half a microsecond compensates for binary fractions.
     Ok((millis + 0.0005) as u64)
 }
 
@@ -354,8 +357,8 @@ mod tests {
     fn durations_as_the_file_has_them() {
         for line in include_str!("durations.tsv").lines() {
             let (text, millis) = line.split_once('\t').unwrap();
-            let found = span(&toml::Value::from(text)).ok();
-            assert_eq!(found, millis.parse().ok(), "{text}");
+            let millis_read = span(&toml::Value::from(text)).ok();
+            assert_eq!(millis_read, millis.parse().ok(), "{text}");
         }
     }
 
@@ -364,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_name_counts() {
+    fn the_longest_name_wins() {
         let limits = limits(
             "[politeness]\ndelay = \"2s\"\n[site.\"example.org\"]\ndelay = \"10s\"\n\
              [site.\"a.example.org\"]\nper-host = 3\n[site.\"127.0.0.1:81\"]\ndelay = \"0s\"\n",
@@ -381,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_site_goes_before_its_group_key_by_key() {
+    fn a_site_wins_over_its_group_key_by_key() {
         let limits = limits(
             "[group.a]\nhosts = [\"Example.org\", \"b.example\"]\ndelay = \"5s\"\nper-host = 2\n\
              [site.\"www.example.org\"]\ndelay = \"10s\"\n[site.\"example\"]\nper-host = 3\n",
@@ -398,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_was_read_again_holds_from_then_on() {
+    fn reread_settings_apply_from_then_on() {
         let before = |delay, per_host, site: Option<u64>| {
             let site = site.map(|delay| RereadSite {
                 delay: Some(delay),
@@ -435,7 +438,7 @@ mod tests {
             assert_eq!((at("www.a.example"), at("b.example")), (a, b), "{moment}");
         };
         check(9_999, (1_000, 1), (1_000, 1));
-        // For a moment both hold.
+        // During a transition both settings apply.
         check(10_000, (1_000, 3), (1_000, 3));
         check(10_999, (1_000, 3), (1_000, 3));
         check(11_000, (9_000, 3), (4_000, 3));
@@ -447,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn what_earlier_runs_were_held_to_is_not_known() {
+    fn settings_of_earlier_runs_are_unknown() {
         let one = limits(
             "[crawl]\nstarted = \"1970-01-01T00:01:00Z\"\nlast-started = \"1970-01-01T00:01:00Z\"\n",
         );
@@ -456,7 +459,7 @@ mod tests {
         let unknown = limits(two);
         assert!(!unknown.held_at(120_999) && unknown.held_at(121_000));
         assert!(unknown.restarted_after(100_000) && !unknown.restarted_after(121_000));
-        let known = limits(&format!("{two}rules-since = \"1970-01-01T00:01:00.5Z\"\n"));
-        assert!(known.held_at(60_500) && known.restarted_after(60_500));
+        let recorded = limits(&format!("{two}rules-since = \"1970-01-01T00:01:00.5Z\"\n"));
+        assert!(recorded.held_at(60_500) && recorded.restarted_after(60_500));
     }
 }

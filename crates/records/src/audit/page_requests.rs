@@ -1,4 +1,4 @@
-//! robots.txt first, and nothing that it disallows: each request for a page.
+//! Checks each page request: robots.txt comes first, and disallowed URLs are not fetched.
 
 use crawl_policy::Verdict;
 use crawl_weburl::CanonicalUrl;
@@ -9,11 +9,11 @@ use super::robots_copies::BindingRules;
 use super::{AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, SETTLING_MS};
 use crate::error::RecordsError;
 
-/// One page may follow an answer whose copy is too old by then, within a day.
+/// Maximum age, in milliseconds, of the copy that the one page after a stale response may use.
 const MAX_LIFE_MS: u64 = 24 * 3600 * 1000;
 
 impl AuditRun<'_> {
-    /// Holds a request for a page against the copy that was in force when it began.
+    /// Checks a page request against the copy in force when it started.
     pub(super) fn bound(
         &mut self,
         host: usize,
@@ -27,9 +27,9 @@ impl AuditRun<'_> {
         let origin = copies.number(&url.origin());
         let last = origin.and_then(|origin| Some((origin, copies.last_at(origin, sent.start)?)));
         let Some((origin, last)) = last else {
-            let what = format!("{url} was asked for before robots.txt had answered");
+            let message = format!("{url} was asked for before robots.txt had answered");
             let rows = [(Requests, sent.line)];
-            let judged = CheckResult::Broke("robots-first", what);
+            let judged = CheckResult::Broke("robots-first", message);
             let judged = self.findings.unless_lost(judged, None, sent.start);
             self.findings.settle("page_requests", &key, judged, &rows);
             return Ok(());
@@ -53,7 +53,7 @@ impl AuditRun<'_> {
         Ok(())
     }
 
-    /// Judges a request by one answer for its origin's robots.txt.
+    /// Judges a request by one response for its origin's robots.txt.
     fn judged(
         &mut self,
         origin: usize,
@@ -72,8 +72,8 @@ impl AuditRun<'_> {
             BindingRules::Rules { place, until } => (place, until),
             BindingRules::Unknown => return Ok(CheckResult::Undecided(NOT_ARCHIVED)),
             BindingRules::Unreachable => {
-                let what = format!("{url} was asked for while robots.txt could not be had");
-                return Ok(self.if_held(sent, "unreachable", what));
+                let message = format!("{url} was asked for while robots.txt could not be had");
+                return Ok(self.if_held(sent, "unreachable", message));
             }
         };
         let latest = match answer.page_followed {
@@ -87,43 +87,43 @@ impl AuditRun<'_> {
                 ));
             }
             let (age, life) = (sent.start - answer.end, until - answer.end);
-            let what = format!(
+            let message = format!(
                 "{url} was asked for by a copy of robots.txt that was {age} ms old and holds for {life} ms"
             );
-            return Ok(self.if_held(sent, "stale", what));
+            return Ok(self.if_held(sent, "stale", message));
         }
         if let Some(status) = answer.forbidden(limits).filter(|_| is_page) {
-            let what = format!("{url} was asked for where robots.txt answered {status}");
-            return Ok(self.if_held(sent, "disallowed", what));
+            let message = format!("{url} was asked for where robots.txt answered {status}");
+            return Ok(self.if_held(sent, "disallowed", message));
         }
         let from = sent.start.saturating_sub(SETTLING_MS);
         let is_welcome = answer
-            .asks()
-            .is_none_or(|asks| asks.welcomes(from, sent.start));
+            .pace()
+            .is_none_or(|pace| pace.welcomes(from, sent.start));
         let robots = copies.robots(place)?;
         let verdict = robots.judge(url.as_url());
         if !verdict.is_allowed() {
             let by = words(&verdict);
-            let what = format!("{url} was asked for, and robots.txt disallows it: {by}");
-            return Ok(self.if_held(sent, "disallowed", what));
+            let message = format!("{url} was asked for, and robots.txt disallows it: {by}");
+            return Ok(self.if_held(sent, "disallowed", message));
         }
         if is_page && !is_welcome {
-            let what = format!("{url} was asked for outside of the Visit-time");
-            return Ok(self.if_held(sent, "visit-time", what));
+            let message = format!("{url} was asked for outside of the Visit-time");
+            return Ok(self.if_held(sent, "visit-time", message));
         }
         Ok(CheckResult::Kept)
     }
 
-    /// A breach, if it is known what the crawl was held to then.
-    fn if_held(&self, sent: &SentRequest, rule: &'static str, what: String) -> CheckResult {
+    /// Returns a breach if the settings at that time are known, otherwise undecided.
+    fn if_held(&self, sent: &SentRequest, rule: &'static str, message: String) -> CheckResult {
         match self.limits.held_at(sent.start) {
-            true => CheckResult::Broke(rule, what),
+            true => CheckResult::Broke(rule, message),
             false => CheckResult::Undecided(EARLIER_RUN),
         }
     }
 }
 
-/// The rule of a verdict.
+/// Describes the rule of a verdict.
 pub(super) fn words(verdict: &Verdict<'_>) -> String {
     match &verdict.rule {
         Some(rule) => format!("`{}` on line {}", rule.text, rule.line),

@@ -1,4 +1,5 @@
-//! The copies of each origin's robots.txt, and when they held: derived from the archived answers.
+//! Derives each origin's copies of robots.txt, and when they were in force, from the archived
+//! responses.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -13,45 +14,45 @@ use super::exchange::{ArchivePlace, Exchange, Exchanges};
 use super::limits::CrawlLimits;
 use crate::error::RecordsError;
 
-/// Redirects that are followed (RFC 9309 section 2.3.1.2).
+/// Maximum number of redirects to follow (RFC 9309 section 2.3.1.2).
 const MAX_HOPS: u8 = 5;
 
-/// The answers of all origins. Memory: some 150 bytes for each request for a robots.txt,
-/// and 64 MiB of compiled rules.
+/// The responses of all origins. Memory: about 150 bytes per robots.txt request, and 64 MiB of
+/// compiled rules.
 pub(super) struct Copies {
     exchanges: Exchanges,
     compiled: Compiled,
     numbers: HashMap<Origin, usize>,
-    /// By number.
+    /// Origins by index.
     origins: Vec<Origin>,
     answers: Vec<Vec<Answer>>,
-    /// Redirects that were answered and whose target was not asked yet: where to, how many.
+    /// Redirects whose target was not requested yet: the target, and the number of redirects so
+    /// far.
     chains: HashMap<usize, (CanonicalUrl, u8)>,
 }
 
-/// One answer, or what came instead, and what holds from its end on.
+/// A response or failure, and the rules it puts in force.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// When the last exchange for it ended.
+    /// End of the last exchange.
     pub(super) end: u64,
-    /// When all was known that pages wait for: a `tdmrep.json` may come behind it.
+    /// When everything that pages wait for was known; a `tdmrep.json` may follow robots.txt.
     pub(super) known_at: u64,
     /// The line of that exchange in `requests.jsonl`.
     pub(super) line: u64,
-    /// The line of the oldest row without which it would say something else; none where that may
-    /// have come before all rows.
+    /// The line of the oldest row that this result depends on; `None` if that may precede all rows.
     pub(super) rests_on: Option<u64>,
-    /// True if that exchange was with the origin's own host.
+    /// Whether that exchange was with the origin's own host.
     pub(super) at_home: bool,
     state: State,
-    /// When it is to be asked for again.
+    /// When robots.txt must be fetched again.
     until: u64,
     pub(super) status: Option<u16>,
     good: Good,
-    /// Answers of this kind in a row.
+    /// Number of consecutive responses of this kind.
     tries: u32,
-    asks: Option<Rc<RobotsPaceAsked>>,
-    /// A page followed: no other one may once the copy is too old.
+    pace: Option<Rc<RobotsPaceAsked>>,
+    /// Whether a page followed; once the copy is stale, no other page may.
     pub(super) page_followed: bool,
 }
 
@@ -60,15 +61,15 @@ enum State {
     Rules,
     None,
     Unreachable,
-    /// The answer is not archived.
+    /// The response is not archived.
     Unknown,
 }
 
-/// The last file that could be had.
+/// The last good file.
 #[derive(Clone, Copy, Debug)]
 enum Good {
     None,
-    /// There may be one, and it is not archived.
+    /// There may be one, but it isn't archived.
     Unknown,
     Copy {
         place: ArchivePlace,
@@ -77,26 +78,26 @@ enum Good {
     },
 }
 
-/// The rules that bind an origin's pages.
+/// The rules that apply to an origin's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BindingRules {
-    /// This file, or none, up to a moment.
+    /// The rules of this file, or no rules, until a moment.
     Rules {
         place: Option<ArchivePlace>,
         until: u64,
     },
-    /// Nothing may be asked for.
+    /// Nothing may be fetched.
     Unreachable,
-    /// That can't be told.
+    /// The rules are unknown.
     Unknown,
 }
 
-/// The pace that a robots.txt asks for. Milliseconds.
+/// The pace that a robots.txt demands, in milliseconds.
 #[derive(Debug)]
 pub(super) struct RobotsPaceAsked {
-    /// The longest gap that is asked for at any hour, and its line.
+    /// The longest delay demanded at any hour, and its line.
     gap: (u64, &'static str, u32),
-    /// Gaps that are asked for at some hours.
+    /// Delays demanded at some hours.
     rates: Vec<(u64, VisitHours, u32)>,
     pub(super) visits: Vec<VisitHours>,
 }
@@ -131,12 +132,12 @@ impl Copies {
         self.numbers.get(origin).copied()
     }
 
-    /// All answers of an origin, in the order of their ends.
+    /// Returns all responses of an origin, in the order of their ends.
     pub(super) fn answers(&self, origin: usize) -> &[Answer] {
         self.answers.get(origin).map_or(&[], Vec::as_slice)
     }
 
-    /// The index of the answer that was the last one at a moment.
+    /// Returns the index of the last response at a moment.
     pub(super) fn last_at(&self, origin: usize, moment: u64) -> Option<usize> {
         let ended = |answer: &Answer| answer.end <= moment;
         self.answers(origin).partition_point(ended).checked_sub(1)
@@ -152,7 +153,7 @@ impl Copies {
         }
     }
 
-    /// The rules of a file, compiled; without one everything is allowed.
+    /// Returns the compiled rules of a file; everything is allowed without one.
     pub(super) fn robots(
         &mut self,
         place: Option<ArchivePlace>,
@@ -163,8 +164,8 @@ impl Copies {
         }
     }
 
-    /// Takes a request for a robots.txt or a hop of one. Gives the origins whose rules it
-    /// changed.
+    /// Adds a request for a robots.txt or a redirect on the way to one. Returns the origins whose
+    /// rules changed.
     pub(super) fn take(
         &mut self,
         row: &RequestRow,
@@ -192,15 +193,15 @@ impl Copies {
                 _ => self.chains.get(&number).map_or(1, |(_, hop)| *hop),
             };
             self.chains.remove(&number);
-            let said = match certain {
-                true => said(row, exchange.as_ref(), &url, hop),
+            let meaning = match certain {
+                true => meaning(row, exchange.as_ref(), &url, hop),
                 false => AnswerMeaning::Unknown,
             };
-            if let AnswerMeaning::Redirect(to) = said {
+            if let AnswerMeaning::Redirect(to) = meaning {
                 self.chains.insert(number, (to, hop + 1));
                 continue;
             }
-            let answer = self.learn(number, row, line, said, exchange.as_ref(), limits)?;
+            let answer = self.learn(number, row, line, meaning, exchange.as_ref(), limits)?;
             if let (Some(origin), Some(answers)) =
                 (self.origins.get(number), self.answers.get_mut(number))
             {
@@ -212,7 +213,7 @@ impl Copies {
         Ok(changed)
     }
 
-    /// The last request that an origin's pages wait for ended.
+    /// Records the end of the last request that an origin's pages wait for.
     pub(super) fn all_known(&mut self, origin: &Origin, end: u64) {
         let number = self.number(origin);
         let answers = number.and_then(|number| self.answers.get_mut(number));
@@ -231,7 +232,7 @@ impl Copies {
         number
     }
 
-    /// The origins whose robots.txt was redirected to this URL.
+    /// Returns the origins whose robots.txt was redirected to this URL.
     fn waiting_for(&self, url: &CanonicalUrl) -> Vec<usize> {
         let chains = self.chains.iter().filter(|(_, (to, _))| to == url);
         chains.map(|(number, _)| *number).collect()
@@ -242,7 +243,7 @@ impl Copies {
         number: usize,
         row: &RequestRow,
         line: u64,
-        said: AnswerMeaning,
+        meaning: AnswerMeaning,
         exchange: Option<&Exchange>,
         limits: &CrawlLimits,
     ) -> Result<Answer, RecordsError> {
@@ -251,15 +252,15 @@ impl Copies {
         let tries = before.filter(|before| before.state == State::Unreachable);
         let tries = tries.map_or(1, |before| before.tries.saturating_add(1));
         let end = row.end;
-        // Without its fields an answer holds for as long as any may.
+        // Without its fields, a response may be valid for the maximum time.
         let lasts = exchange.map_or(limits.most, |found| life(&found.fields, end, limits));
         let mut answer = Answer::unknown(row, line, end.saturating_add(lasts), tries);
-        answer.rests_on = match said {
+        answer.rests_on = match meaning {
             AnswerMeaning::Rules(_) | AnswerMeaning::None => Some(line),
-            // What was had before holds on.
+            // The previous state continues.
             _ => before.and_then(|before| before.rests_on),
         };
-        match (said, held) {
+        match (meaning, held) {
             (AnswerMeaning::Rules(place), _) => answer.hold(place, lasts),
             (AnswerMeaning::None, _) => {
                 answer.state = State::None;
@@ -271,7 +272,7 @@ impl Copies {
                     place, lasts: old, ..
                 },
             ) => {
-                // RFC 9111 section 4.3.4: what the 304 does not say stays as it was.
+                // RFC 9111 section 4.3.4: fields missing in the 304 keep their values.
                 let says = exchange.is_some_and(|found| says_life(&found.fields));
                 let lasts = if says { lasts } else { old.min(limits.most) };
                 answer.hold(place, lasts);
@@ -279,9 +280,9 @@ impl Copies {
             (AnswerMeaning::Unreachable, held) => {
                 let doubled = limits.retry.saturating_mul(1 << (tries - 1).min(16));
                 let wait = doubled.min(limits.retry_most);
-                let asked = exchange.map_or(0, |found| retry_after(&found.fields, end));
+                let demanded = exchange.map_or(0, |found| retry_after(&found.fields, end));
                 answer.state = State::Unreachable;
-                answer.until = end.saturating_add(wait.max(asked));
+                answer.until = end.saturating_add(wait.max(demanded));
                 answer.good = held;
             }
             (AnswerMeaning::NotModified, Good::None) => answer.state = State::Unreachable,
@@ -294,7 +295,7 @@ impl Copies {
             place: Some(place), ..
         } = answer.force(limits)
         {
-            answer.asks = RobotsPaceAsked::of(&*self.robots(Some(place))?).map(Rc::new);
+            answer.pace = RobotsPaceAsked::of(&*self.robots(Some(place))?).map(Rc::new);
         }
         Ok(answer)
     }
@@ -313,12 +314,12 @@ impl Answer {
             status: row.status,
             good: Good::Unknown,
             tries,
-            asks: None,
+            pace: None,
             page_followed: false,
         }
     }
 
-    /// There is a file, new or confirmed.
+    /// Records a new or confirmed file.
     fn hold(&mut self, place: ArchivePlace, lasts: u64) {
         let at = self.end;
         self.state = State::Rules;
@@ -326,7 +327,7 @@ impl Answer {
         self.good = Good::Copy { place, at, lasts };
     }
 
-    /// The rules that bind from its end on.
+    /// Returns the rules that apply from the end of this response.
     pub(super) fn force(&self, limits: &CrawlLimits) -> BindingRules {
         match (self.state, self.good) {
             (State::Rules, Good::Copy { place, .. }) => BindingRules::Rules {
@@ -354,14 +355,14 @@ impl Answer {
         }
     }
 
-    /// The status for which the origin is closed, where the operator reads it so.
+    /// Returns the status that closes the origin, if the operator treats it so.
     pub(super) fn forbidden(&self, limits: &CrawlLimits) -> Option<u16> {
         let status = self.status.filter(|status| matches!(status, 401 | 403));
         status.filter(|_| limits.forbids && self.state == State::None)
     }
 
-    pub(super) fn asks(&self) -> Option<&RobotsPaceAsked> {
-        self.asks.as_deref()
+    pub(super) fn pace(&self) -> Option<&RobotsPaceAsked> {
+        self.pace.as_deref()
     }
 }
 
@@ -391,7 +392,7 @@ impl RobotsPaceAsked {
         (!silent).then_some(RobotsPaceAsked { gap, rates, visits })
     }
 
-    /// The gap that is asked for all through a span of time, what asks for it and its line.
+    /// Returns the delay demanded throughout a time span, with its directive and line.
     pub(super) fn gap_within(&self, from: u64, to: u64) -> (u64, &'static str, u32) {
         let within = |hours: &VisitHours| hours.contain(minute(from)) && hours.contain(minute(to));
         let rates = self.rates.iter().filter(|(_, hours, _)| within(hours));
@@ -402,20 +403,20 @@ impl RobotsPaceAsked {
         )
     }
 
-    /// Returns whether a visit is welcome at some moment of a span of time.
+    /// Returns whether visits are welcome at any moment of a time span.
     pub(super) fn welcomes(&self, from: u64, to: u64) -> bool {
         let within = |hours: &VisitHours| hours.contain(minute(from)) || hours.contain(minute(to));
         self.visits.is_empty() || self.visits.iter().any(within)
     }
 }
 
-/// The minute of the day in UTC.
+/// Returns the minute of the day in UTC.
 fn minute(moment: u64) -> u16 {
     u16::try_from(moment / 60_000 % 1440).unwrap_or(0)
 }
 
-/// Reads an exchange by RFC 9309 section 2.3.1.
-fn said(
+/// Interprets an exchange by RFC 9309 section 2.3.1.
+fn meaning(
     row: &RequestRow,
     exchange: Option<&Exchange>,
     url: &CanonicalUrl,

@@ -1,4 +1,4 @@
-//! Verdicts of robots.txt in rows of `pages.jsonl` and `excluded.jsonl`, held against its copies.
+//! Checks the robots.txt verdicts in rows of `pages.jsonl` and `excluded.jsonl` against the copies.
 
 use std::rc::Rc;
 
@@ -16,9 +16,9 @@ use super::{AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, SETTLING_MS};
 use crate::error::RecordsError;
 
 impl AuditRun<'_> {
-    /// Holds the verdict of a row of `pages.jsonl` against the copy of its time.
+    /// Checks the verdict of a row of `pages.jsonl` against the copy at that time.
     pub(super) fn page_row(&mut self, row: &PageRow, line: u64) -> Result<(), RecordsError> {
-        let (Some(said), Ok(url)) = (&row.robots, canonicalize(None, &row.url)) else {
+        let (Some(recorded), Ok(url)) = (&row.robots, canonicalize(None, &row.url)) else {
             return Ok(());
         };
         let started = row.fetched_at.as_millis();
@@ -35,7 +35,7 @@ impl AuditRun<'_> {
                     rows.insert(0, (Requests, answer.line));
                     rests_on = answer.rests_on;
                 }
-                self.page_judged(origin, last, &url, said, started)?
+                self.page_judged(origin, last, &url, recorded, started)?
             }
         };
         let host = url.host_key();
@@ -50,42 +50,42 @@ impl AuditRun<'_> {
         origin: usize,
         last: usize,
         url: &CanonicalUrl,
-        said: &RobotsVerdict,
+        recorded: &RobotsVerdict,
         started: u64,
     ) -> Result<CheckResult, RecordsError> {
         let Some(robots) = self.rules_of(origin, last)? else {
             return Ok(CheckResult::Undecided(NOT_ARCHIVED));
         };
         let verdict = robots.judge(url.as_url());
-        if is_said(said, &verdict) {
+        if is_same(recorded, &verdict) {
             return Ok(CheckResult::Kept);
         }
         let answered = self.answer(origin, last).map_or(0, |answer| answer.end);
         if answered + SETTLING_MS > started
             && let Some(before) = last.checked_sub(1)
             && let Some(robots) = self.rules_of(origin, before)?
-            && is_said(said, &robots.judge(url.as_url()))
+            && is_same(recorded, &robots.judge(url.as_url()))
         {
             return Ok(CheckResult::Undecided(JUST_THEN));
         }
         if !self.limits.held_at(started) {
             return Ok(CheckResult::Undecided(EARLIER_RUN));
         }
-        let told = match (&said.rule, said.line) {
+        let recorded_rule = match (&recorded.rule, recorded.line) {
             (Some(rule), Some(line)) => format!("`{rule}` on line {line}"),
             (Some(rule), None) => format!("`{rule}`"),
             (None, Some(line)) => format!("line {line}"),
             (None, None) => "no rule".to_owned(),
         };
         let (found, by) = (access(&verdict), words(&verdict));
-        let said = &said.verdict;
-        let what =
-            format!("the row of {url} says {said} by {told}, where robots.txt has {found} by {by}");
-        Ok(CheckResult::Broke("page-row", what))
+        let recorded = &recorded.verdict;
+        let message = format!(
+            "the row of {url} says {recorded} by {recorded_rule}, where robots.txt has {found} by {by}"
+        );
+        Ok(CheckResult::Broke("page-row", message))
     }
 
-    /// Holds a row of `excluded.jsonl` whose reason is robots.txt against all copies that
-    /// the crawl had.
+    /// Checks a row of `excluded.jsonl` whose reason is robots.txt against all copies of the crawl.
     pub(super) fn excluded_row(
         &mut self,
         row: &ExcludedRow,
@@ -95,7 +95,7 @@ impl AuditRun<'_> {
             return Ok(());
         };
         let judged = self.excluded_judged(&url, row)?;
-        // The copy that bars it may be any.
+        // The row may be based on any copy.
         let judged = self.findings.unless_lost(judged, None, u64::MAX);
         let (host, rows) = (url.host_key(), [(Excluded, line)]);
         self.findings
@@ -155,8 +155,7 @@ impl AuditRun<'_> {
         self.copies.as_ref()?.answers(origin).get(index)
     }
 
-    /// The rules that an answer put into force; nothing where that can't be told, or none
-    /// could be had.
+    /// Returns the rules that a response put in force; `None` if they are unknown or unavailable.
     fn rules_of(
         &mut self,
         origin: usize,
@@ -173,9 +172,9 @@ impl AuditRun<'_> {
     }
 }
 
-fn is_said(said: &RobotsVerdict, verdict: &Verdict<'_>) -> bool {
+fn is_same(recorded: &RobotsVerdict, verdict: &Verdict<'_>) -> bool {
     let (text, line) = rule_of(verdict);
-    said.verdict == access(verdict) && said.rule.as_deref() == text && said.line == line
+    recorded.verdict == access(verdict) && recorded.rule.as_deref() == text && recorded.line == line
 }
 
 fn rule_of<'a>(verdict: &'a Verdict<'_>) -> (Option<&'a str>, Option<u32>) {

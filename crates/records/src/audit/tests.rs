@@ -16,17 +16,17 @@ use super::audit;
 use crate::error::RecordsError;
 use sample_crawl::{More, Sent, page, robots, write};
 
-/// The undecided and the broken rules, with the lines that show them.
+/// Checks the undecided and the broken rules, with the lines that show them.
 fn check_with(sent: &[Sent], more: More, expect: Expect) {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), sent, &more);
     let audit = audit(dir.path()).unwrap();
-    let mut told = String::new();
+    let mut text = String::new();
     let gaps = audit.checked.get("gaps").copied().unwrap_or(0);
     let pages = audit.checked.get("page_requests").copied().unwrap_or(0);
-    let _ = write!(told, "{gaps} gaps, {pages} pages");
+    let _ = write!(text, "{gaps} gaps, {pages} pages");
     for (why, count) in &audit.undecided {
-        let _ = write!(told, "\n{count} undecided: {why}");
+        let _ = write!(text, "\n{count} undecided: {why}");
     }
     for breach in &audit.breaches {
         let lines = breach
@@ -35,14 +35,14 @@ fn check_with(sent: &[Sent], more: More, expect: Expect) {
             .map(|row| format!("{} {}", row.file, row.line));
         let lines: Vec<String> = lines.collect();
         let _ = write!(
-            told,
+            text,
             "\n{}: {} ({})",
             breach.rule,
             breach.what,
             lines.join(", ")
         );
     }
-    expect.assert_eq(&told);
+    expect.assert_eq(&text);
 }
 
 fn check(sent: &[Sent], expect: Expect) {
@@ -68,7 +68,7 @@ fn all_kept() {
 }
 
 #[test]
-fn a_delay_that_was_set_while_it_ran_is_what_it_is_held_to() {
+fn a_delay_set_during_the_crawl_is_checked() {
     let log = |gap| {
         let page = |start| Sent {
             gap_asked: gap,
@@ -107,7 +107,7 @@ fn a_delay_that_was_set_while_it_ran_is_what_it_is_held_to() {
 }
 
 #[test]
-fn ours_each_request_is_held_to_the_settings_of_its_time() {
+fn each_request_is_checked_against_the_settings_of_its_time() {
     let log = |gap| {
         let page = |start| Sent {
             gap_asked: gap,
@@ -153,7 +153,7 @@ fn ours_each_request_is_held_to_the_settings_of_its_time() {
         gap: a gap of 4900 ms where 9000 ms were asked for, the least delay (requests.jsonl 1, requests.jsonl 2)
         gap: a gap of 1000 ms where 9000 ms were asked for, the least delay (requests.jsonl 2, requests.jsonl 3)"#]],
     );
-    // Two at once until then, and one from then on.
+    // Two at once until the reread, and one afterwards.
     let pages =
         [5_000, 5_001, 6_100, 6_101, 20_000, 20_001].map(|start| page((start, start + 10), "/"));
     let pages: Vec<_> = std::iter::once(robots((0, 100), 404, ""))
@@ -168,21 +168,21 @@ fn ours_each_request_is_held_to_the_settings_of_its_time() {
     );
 }
 
-/// More may be in flight since settings were read again: those that wait for the gap under way and
-/// the one that follows at once begin in any order.
+/// A reread has raised the limit of requests in flight: those that wait for the current delay and
+/// the one that may start at once come in any order.
 #[test]
-fn ours_a_place_that_was_never_taken_is_left_to_the_request_that_needs_it() {
-    let asked = |(start, end), gap_asked| Sent {
+fn an_unused_slot_is_left_to_the_request_that_needs_it() {
+    let request = |(start, end), gap_asked| Sent {
         gap_asked,
         ..page((start, end), "/")
     };
     let sent = [
         robots((0, 100), 404, ""),
-        asked((2_100, 2_102), 2_000),
-        asked((2_103, 2_106), 0),
-        asked((2_103, 2_108), 2_000),
-        asked((2_104, 2_109), 2_000),
-        asked((2_105, 2_110), 2_000),
+        request((2_100, 2_102), 2_000),
+        request((2_103, 2_106), 0),
+        request((2_103, 2_108), 2_000),
+        request((2_104, 2_109), 2_000),
+        request((2_105, 2_110), 2_000),
     ];
     let more = More {
         toml: "[politeness]\ndelay = \"0s\"\nper-host = 4\n",
@@ -275,7 +275,7 @@ fn rfc9309_robots_first() {
             1 gaps, 1 pages
             robots-first: http://e.example/ was asked for before robots.txt had answered (requests.jsonl 1)"#]],
     );
-    // The robots.txt of another origin says nothing.
+    // The robots.txt of another origin doesn't apply.
     check(
         &[
             robots((0, 10), 404, ""),
@@ -288,7 +288,7 @@ fn rfc9309_robots_first() {
 }
 
 #[test]
-fn rfc9309_2_2_2_what_is_disallowed() {
+fn rfc9309_2_2_2_disallowed_urls() {
     check(
         &[robots((0, 100), 200, BARS_P), page((1100, 1200), "/p/q")],
         expect![[r#"
@@ -347,7 +347,7 @@ fn rfc9309_2_3_1_4_unreachable() {
         1 gaps, 1 pages
         unreachable: http://e.example/ was asked for while robots.txt could not be had (requests.jsonl 1, requests.jsonl 2)"#]],
     );
-    // The last good copy serves for 30 days.
+    // The last good copy is used for 30 days.
     let again = |day: u64, status| {
         let at = day * 86_400_000;
         let robots = robots((at, at + 100), status, "");
@@ -373,7 +373,7 @@ fn rfc9309_2_3_1_4_unreachable() {
 }
 
 #[test]
-fn whatever_is_asked_for_is_held_against_robots_txt() {
+fn every_kind_of_request_is_checked_against_robots_txt() {
     for purpose in ["sitemap", "resource", "action"] {
         let disallowed = Sent {
             purpose,
@@ -428,7 +428,7 @@ fn rfc9309_2_4_no_older_than_its_life() {
         fields: &[("cache-control", "max-age=10")],
         ..robots((0, 100), 200, BARS_P)
     };
-    // One page may always follow the answer.
+    // One page may always follow the response.
     let log = |first, second| {
         [
             short(),
@@ -449,7 +449,7 @@ fn rfc9309_2_4_no_older_than_its_life() {
             2 gaps, 2 pages
             stale: http://e.example/b was asked for by a copy of robots.txt that was 19900 ms old and holds for 10000 ms (requests.jsonl 1, requests.jsonl 3)"#]],
     );
-    // A 304 without fields holds for as long as the file did.
+    // A 304 without fields extends the copy by its original lifetime.
     let confirmed = |start| {
         let again = robots((start, start + 100), 304, "");
         let page = page((start + 9000, start + 9100), "/p");
@@ -464,7 +464,7 @@ fn rfc9309_2_4_no_older_than_its_life() {
 }
 
 #[test]
-fn ours_the_pace_of_robots_txt() {
+fn the_pace_of_robots_txt() {
     let log = |body, start| [robots((0, 100), 200, body), page((start, start + 10), "/")];
     let delay = "User-agent: *\nCrawl-delay: 5\n";
     check(&log(delay, 5099), expect!["1 gaps, 1 pages"]);
@@ -493,7 +493,7 @@ fn ours_the_pace_of_robots_txt() {
 }
 
 #[test]
-fn rows_say_what_robots_txt_says() {
+fn rows_agree_with_robots_txt() {
     let sent = || {
         [
             robots((0, 100), 200, "User-agent: *\nAllow: /p/a\nDisallow: /p\n"),
@@ -525,7 +525,7 @@ fn rows_say_what_robots_txt_says() {
 }
 
 #[test]
-fn what_can_not_be_told_is_counted() {
+fn undecided_checks_are_counted() {
     let sent = || [robots((0, 100), 200, BARS_P), page((500, 600), "/p")];
     let none = More {
         no_archive: true,
@@ -550,7 +550,7 @@ fn what_can_not_be_told_is_counted() {
         0 gaps, 0 pages
         2 undecided: an earlier run whose configuration is not known"#]],
     );
-    // A run that was killed: the answer is in the log, and not in the archive.
+    // A killed run: the response is in the log, but not in the archive.
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &[], &More::default());
     let log = sent()
@@ -558,7 +558,7 @@ fn what_can_not_be_told_is_counted() {
         .map(|sent| sent.row() + "\n")
         .collect::<String>();
     fs::write(dir.path().join("requests.jsonl"), log + "{\"url\":").unwrap();
-    let found = audit(dir.path()).unwrap();
+    let report = audit(dir.path()).unwrap();
     expect![[r#"
         hosts      1
         requests   2 rows of requests.jsonl
@@ -574,11 +574,11 @@ fn what_can_not_be_told_is_counted() {
           gap: e.example: a gap of 400 ms where 1000 ms were asked for, as its own row has it
             requests.jsonl line 1: robots http://e.example/robots.txt, 2026-11-20T00:00:00.000Z to 2026-11-20T00:00:00.100Z (200), gap asked 0 ms by delay
             requests.jsonl line 2: page http://e.example/p, 2026-11-20T00:00:00.500Z to 2026-11-20T00:00:00.600Z (200), gap asked 1000 ms by delay
-    "#]].assert_eq(&found.to_string());
+    "#]].assert_eq(&report.to_string());
 }
 
 #[test]
-fn log_of_captures_is_no_need() {
+fn capture_log_is_optional() {
     let dir = tempfile::tempdir().unwrap();
     let sent = [robots((0, 100), 200, BARS_P), page((1100, 1200), "/p")];
     write(dir.path(), &sent, &More::default());
@@ -602,22 +602,22 @@ fn log_of_captures_is_no_need() {
 }
 
 #[test]
-fn twenty_breaches_are_told() {
+fn at_most_twenty_breaches_are_listed() {
     let pages = (0..30).map(|n| page((n * 100, n * 100 + 10), "/"));
     let dir = tempfile::tempdir().unwrap();
     let sent: Vec<Sent> = pages.collect();
     write(dir.path(), &sent, &More::default());
-    let found = audit(dir.path()).unwrap();
-    assert_eq!((found.breaches.len(), found.breach_count()), (20, 59));
-    assert!(found.to_string().ends_with("\n  and 39 more\n"));
+    let report = audit(dir.path()).unwrap();
+    assert_eq!((report.breaches.len(), report.breach_count()), (20, 59));
+    assert!(report.to_string().ends_with("\n  and 39 more\n"));
 }
 
 #[test]
-fn what_can_not_be_read_is_an_error() {
+fn unreadable_files_are_errors() {
     let dir = tempfile::tempdir().unwrap();
     let check = |wanted: fn(&RecordsError) -> bool| {
-        let why = audit(dir.path()).unwrap_err();
-        assert!(wanted(&why), "{why}");
+        let error = audit(dir.path()).unwrap_err();
+        assert!(wanted(&error), "{error}");
     };
     check(|why| matches!(why, RecordsError::NoCrawl { .. }));
     fs::write(dir.path().join("requests.jsonl"), "{}\n").unwrap();

@@ -1,4 +1,4 @@
-//! An audit as text.
+//! Formats an audit as text.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crawl_archive::Timestamp;
 
 use super::{Audit, Breach, CitedRow};
 
-/// The name of each kind of check, in the order in which they are told.
+/// The kinds of checks with their labels, in output order.
 const CHECKED: [(&str, &str, &str); 7] = [
     ("requests", "requests", "rows of requests.jsonl"),
     ("gaps", "gaps", "between requests of a host"),
@@ -25,7 +25,7 @@ const CHECKED: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// Lines for a person.
+/// Formats the audit as text.
 impl fmt::Display for Audit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "hosts      {}", self.hosts)?;
@@ -61,15 +61,15 @@ impl fmt::Display for Audit {
         for breach in &self.breaches {
             write!(f, "{breach}")?;
         }
-        let told = self.breaches.len() as u64;
-        match self.breach_count().saturating_sub(told) {
+        let listed = self.breaches.len() as u64;
+        match self.breach_count().saturating_sub(listed) {
             0 => Ok(()),
             more => writeln!(f, "  and {more} more"),
         }
     }
 }
 
-/// A line, and one for each row that shows it.
+/// Formats a breach, with one line per row that shows it.
 impl fmt::Display for Breach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "  {}: {}: {}", self.rule, self.host, self.what)?;

@@ -1,4 +1,4 @@
-//! Links to broken pages from the archived pages themselves, read again.
+//! Finds links to broken pages by reading the archived pages again.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ use crate::decoded_body::decoded_body;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// Takes a link: the page that it stands on, where it leads, itself where it is more than an
-/// entry of a feed or a sitemap, and its text.
+/// Receives a link: the page it is on, its target, the link itself unless it is an entry of a feed
+/// or a sitemap, and its text.
 type TakeLink<'a> = dyn FnMut(&CanonicalUrl, &CanonicalUrl, Option<&Link>, Option<&str>) + 'a;
 
 /// The archive of a crawl.
@@ -29,7 +29,7 @@ pub(crate) struct Archived {
 }
 
 impl Archived {
-    /// None where the crawl kept no archive.
+    /// Opens the archive; `None` if the crawl has none.
     pub(crate) fn open(dir: &Path) -> Option<Archived> {
         dir.join(FOLDER).is_dir().then(|| Archived {
             dir: dir.to_owned(),
@@ -37,8 +37,7 @@ impl Archived {
         })
     }
 
-    /// Takes in the links of all pages as they are now. Those that could not be read, by their
-    /// keys.
+    /// Adds the links of all current pages. Returns the keys of pages that could not be read.
     pub(super) fn links(
         &self,
         dir: &Path,
@@ -65,7 +64,7 @@ impl Archived {
         Ok(unread)
     }
 
-    /// Hands over the links of a page; none where it can't be read.
+    /// Passes each link of a page to `take`; `None` if the page can't be read.
     pub(crate) fn each_link(&self, row: &PageRow, take: &mut TakeLink<'_>) -> Option<()> {
         let url = canonicalize(None, &row.url).ok()?;
         if !row.may_show_body() {
@@ -84,7 +83,7 @@ impl Archived {
         Some(())
     }
 
-    /// The body of a page; none where it can't be read.
+    /// Returns the body of a page; `None` if it can't be read.
     pub(crate) fn body(&self, row: &PageRow) -> Option<Bytes> {
         if !row.may_show_body() {
             return None;
@@ -92,8 +91,8 @@ impl Archived {
         decoded_body(&self.record(row)?.http()?)
     }
 
-    /// The fragment of the `Location` that a redirect was sent with. `None` if it has none, or if
-    /// the archive does not hold the answer.
+    /// Returns the fragment in the `Location` of a redirect. `None` if there is no fragment, or the
+    /// response is not archived.
     pub(crate) fn location_fragment(&self, row: &PageRow) -> Option<String> {
         let record = self.record(row)?;
         let http = record.http()?;
@@ -109,7 +108,7 @@ impl Archived {
     }
 }
 
-/// A page whose links are taken in.
+/// A page whose links are being collected.
 struct Page<'a> {
     url: CanonicalUrl,
     limits: &'a Limits,
@@ -145,7 +144,8 @@ impl Page<'_> {
         }
     }
 
-    /// The entries of a sitemap. Other text is none, or a list of URLs that is one.
+    /// Adds the entries of a sitemap. Other text has none, except a list of URLs, which is a
+    /// sitemap too.
     fn of_sitemap(&mut self, body: &[u8], content_type: Option<&str>) {
         let sitemap = read_sitemap(body, content_type, self.limits);
         if sitemap.kind == SitemapKind::Unknown {
@@ -176,7 +176,7 @@ impl Page<'_> {
 
     fn link(&mut self, base: &CanonicalUrl, link: &Link) {
         let href = match link.kind {
-            // What is filled in takes the place of the query (HTML Standard 4.10.21.3).
+            // The form data replaces the query (HTML Standard 4.10.21.3).
             LinkKind::Form => link.href.split(['?', '#']).next().unwrap_or_default(),
             _ => &link.href,
         };

@@ -9,7 +9,7 @@ use crawl_archive::rows::PageRow;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// Which rows of `pages.jsonl` count, by URL. Some 40 bytes for each.
+/// Selects the current rows of `pages.jsonl`, by URL. Takes about 40 bytes per URL.
 #[derive(Debug, Default)]
 pub(crate) struct LatestRows {
     by_url: HashMap<u64, Last>,
@@ -18,16 +18,16 @@ pub(crate) struct LatestRows {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
-    /// The line of its last row.
+    /// The line of the URL's last row.
     line: u64,
-    /// The line of the last row whose record holds its body; 0: there is none.
+    /// The line of the last row whose record has the body; 0 if there is none.
     body: u64,
     outcome: LastOutcome,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum LastOutcome {
-    /// No answer, or a status of 400 and above.
+    /// No response, or a status of 400 or above.
     #[default]
     Broken,
     Redirect,
@@ -45,7 +45,7 @@ impl LatestRows {
         Ok(latest)
     }
 
-    /// Reads the rows of one round, or of all. Lines that are no rows are passed over.
+    /// Reads the rows of one round, or of all rounds. Skips malformed lines.
     pub(crate) fn of_round(dir: &Path, round: Option<u32>) -> Result<LatestRows, RecordsError> {
         let mut latest = LatestRows::default();
         let mut rows = pages(dir)?;
@@ -58,7 +58,7 @@ impl LatestRows {
         Ok(latest)
     }
 
-    /// Takes the next row.
+    /// Adds the next row.
     pub(crate) fn add(&mut self, row: &PageRow, line: u64) {
         self.round = self.round.max(row.round);
         let last = self.by_url.entry(key(&row.url)).or_default();
@@ -76,34 +76,34 @@ impl LatestRows {
         }
     }
 
-    /// The last round, from 1.
+    /// Returns the last round, starting at 1.
     pub(crate) fn round(&self) -> u32 {
         self.round.max(1)
     }
 
-    /// URLs that have a row.
+    /// Returns the number of URLs with a row.
     pub(crate) fn urls(&self) -> u64 {
         self.by_url.len() as u64
     }
 
-    /// Returns whether a row is the last of its URL.
+    /// Returns whether a row is the last one of its URL.
     pub(crate) fn is_last(&self, row: &PageRow, line: u64) -> bool {
         self.get(&row.url).is_some_and(|last| last.line == line)
     }
 
-    /// Returns whether a row's record holds the body that its page has now.
+    /// Returns whether a row's record has the page's current body.
     pub(crate) fn is_body(&self, row: &PageRow, line: u64) -> bool {
         let last = self.get(&row.url);
         last.is_some_and(|last| last.body == line && last.outcome == LastOutcome::Page)
     }
 
-    /// Returns whether a URL redirects now.
+    /// Returns whether a URL currently redirects.
     pub(crate) fn redirects(&self, url: &str) -> bool {
         let last = self.get(url);
         last.is_some_and(|last| last.outcome == LastOutcome::Redirect)
     }
 
-    /// Returns whether a URL is a page now.
+    /// Returns whether a URL is currently a page.
     pub(crate) fn is_page(&self, url: &str) -> bool {
         let last = self.get(url);
         last.is_some_and(|last| last.outcome == LastOutcome::Page)
@@ -119,7 +119,7 @@ impl LatestRows {
     }
 }
 
-/// Two URLs of ten million share one once in three hundred thousand crawls.
+/// Hashes a URL. Among ten million URLs, two collide in one of three hundred thousand crawls.
 pub(crate) fn key(url: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.hash(&mut hasher);

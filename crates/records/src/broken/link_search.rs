@@ -1,4 +1,4 @@
-//! The URLs whose links are looked for: those that are broken, and those that lead there.
+//! Searches for links to broken pages, and to redirects that lead to broken pages.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -9,21 +9,21 @@ use super::redirects::{MAX_CHAIN, Redirects};
 use super::{BrokenLink, BrokenPage};
 use crate::directory::stored_settings;
 
-/// The links that are looked for, and those that were found.
+/// The targets to search for, and the links found.
 #[derive(Debug)]
 pub(super) struct LinkSearch {
     goals: HashMap<String, Goal>,
-    /// Of each broken page.
+    /// The links to each broken page.
     links: Vec<BTreeSet<BrokenLink>>,
-    /// The rules by which the crawl took one URL for another.
+    /// The spelling rules of the crawl.
     naming: SpellingRules,
 }
 
 #[derive(Clone, Debug)]
 struct Goal {
-    /// The number of the broken page.
+    /// The index of the broken page.
     page: usize,
-    /// The redirects on the way there, itself first where it is one.
+    /// The redirects to the broken page, starting with this URL if it redirects.
     through: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl LinkSearch {
         self.goals.is_empty()
     }
 
-    /// Takes in a link of a page, if it leads to a broken one.
+    /// Adds a link of a page if it leads to a broken page.
     pub(super) fn link(
         &mut self,
         page: &str,
@@ -86,8 +86,8 @@ impl LinkSearch {
         });
     }
 
-    /// Adds what led to each URL first, where its link was not found and `may_stand` says that it
-    /// may be there all the same.
+    /// Adds the first referrer of each URL, if its link was not found but `may_stand` allows that
+    /// it exists.
     pub(super) fn add_vias(
         &mut self,
         pages: &[BrokenPage],
@@ -100,11 +100,11 @@ impl LinkSearch {
                 Some(redirect) => redirects.via(redirect),
                 None => pages.get(goal.page).and_then(|page| page.via.as_deref()),
             };
-            // A redirect stands in the chain, and what led to it has its own goal.
+            // A redirect is already in the chain, and its own referrer is a separate goal.
             let page = via.filter(|via| !goals.contains_key(*via) && may_stand(via));
             let (page, through) = match (page, goal.through.split_first()) {
                 (Some(page), _) => (page, &goal.through[..]),
-                // A seed that redirects: nobody leads to it.
+                // A redirecting seed, which nothing links to.
                 (None, Some((seed, rest))) if via.is_none() => (seed.as_str(), rest),
                 _ => continue,
             };
@@ -120,15 +120,15 @@ impl LinkSearch {
         }
     }
 
-    /// The links to each broken page.
+    /// Returns the links to each broken page.
     pub(super) fn into_links(self) -> impl Iterator<Item = Vec<BrokenLink>> {
         let links = self.links.into_iter();
         links.map(|links| links.into_iter().collect())
     }
 }
 
-/// The rules by which the crawl named URLs, by its crawl.toml; what needed evidence is left as it
-/// is.
+/// Returns the crawl's spelling rules, from its crawl.toml. Steps that need evidence are not
+/// applied.
 pub(crate) fn naming(dir: &Path) -> SpellingRules {
     let table = stored_settings(dir);
     let names = table.get("names");

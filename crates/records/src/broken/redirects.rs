@@ -8,17 +8,17 @@ use crawl_archive::rows::{PageRow, REDIRECT_LOOP};
 use super::BrokenPage;
 use super::latest_rows::LatestRows;
 
-/// A chain of redirects is followed so far back, at most: crawls follow 255 at most.
+/// Maximum length of a chain of redirects to trace back: crawls follow at most 255.
 pub(super) const MAX_CHAIN: usize = 256;
 
-/// All URLs that redirect now.
+/// All URLs that currently redirect.
 #[derive(Debug, Default)]
 pub(super) struct Redirects {
-    /// The last visit of each.
+    /// The last visit of each URL.
     visits: HashMap<String, RedirectVisit>,
-    /// The target of each, by its own word.
+    /// The target that each redirect's row names.
     targets: HashMap<String, String>,
-    /// The URLs that were first met by way of each.
+    /// The URL first discovered through each redirect.
     first_met: HashMap<String, String>,
 }
 
@@ -27,13 +27,13 @@ struct RedirectVisit {
     status: Option<u16>,
     fetched_at: Timestamp,
     round: u32,
-    /// The URL that led there, where one did.
+    /// The URL that led to the redirect, if any.
     via: Option<String>,
 }
 
 impl Redirects {
-    /// Takes the last row of a URL. What a redirect led to was met by way of it, unless it was
-    /// known already.
+    /// Adds the last row of a URL. The URL counts as the target of the redirect it was first
+    /// discovered through, unless that names its own target.
     pub(super) fn note(&mut self, row: &PageRow, latest: &LatestRows) {
         if let Some(via) = row.via.as_ref().filter(|via| latest.redirects(via)) {
             self.first_met.insert(via.clone(), row.url.clone());
@@ -52,9 +52,9 @@ impl Redirects {
         }
     }
 
-    /// Names each loop once, by the first of its URLs in their order. Which of them has the row
-    /// that tells of the loop depends on which was settled last, and two reports of one site
-    /// should not differ by that.
+    /// Reports each loop once, under the first of its URLs in sort order. Which URL has the row
+    /// with the loop error depends on the order of settling, and two reports of one site should
+    /// agree.
     pub(super) fn name_loops(&self, pages: &mut Vec<BrokenPage>) {
         let mut named = HashSet::new();
         pages.retain_mut(|page| {
@@ -71,7 +71,7 @@ impl Redirects {
         });
     }
 
-    /// The first URL, in their order, of the loop that one is part of.
+    /// Returns the first URL in sort order of the loop that `url` is part of.
     fn first_of_loop<'a>(&'a self, url: &'a str) -> Option<&'a str> {
         let next = |at: &&'a str| self.targets.get(*at).map(String::as_str);
         let mut first = url;
@@ -84,17 +84,17 @@ impl Redirects {
         None
     }
 
-    /// The URL that led to one that redirects.
+    /// Returns the URL that led to a redirect.
     pub(super) fn via(&self, url: &str) -> Option<&str> {
         self.visits.get(url)?.via.as_deref()
     }
 
-    /// The URLs that lead to others, by those.
+    /// Returns the sources of redirects, by target.
     pub(super) fn backwards(&self) -> HashMap<&str, Vec<&str>> {
         let mut backwards: HashMap<&str, Vec<&str>> = HashMap::new();
-        let unsaid = self.first_met.iter();
-        let unsaid = unsaid.filter(|(from, _)| !self.targets.contains_key(*from));
-        for (from, to) in self.targets.iter().chain(unsaid) {
+        let inferred = self.first_met.iter();
+        let inferred = inferred.filter(|(from, _)| !self.targets.contains_key(*from));
+        for (from, to) in self.targets.iter().chain(inferred) {
             backwards.entry(to).or_default().push(from);
         }
         backwards

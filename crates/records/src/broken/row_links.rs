@@ -1,4 +1,4 @@
-//! Links to broken pages from `links.jsonl`.
+//! Finds links to broken pages in `links.jsonl`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,8 +11,8 @@ use super::link_search::LinkSearch;
 use crate::error::RecordsError;
 use crate::rows::links as link_rows;
 
-/// Takes in the links of pages as they are now. A page that changed has its links listed anew, one
-/// behind the other: the last of such groups counts.
+/// Adds the links of current pages. The links of a changed page are listed again as one group of
+/// consecutive rows; the last group wins.
 pub(super) fn links(
     dir: &Path,
     latest: &LatestRows,
@@ -35,7 +35,7 @@ pub(super) fn links(
     })
 }
 
-/// The number of the last group of each page.
+/// Returns the number of each page's last group.
 fn last_groups(dir: &Path) -> Result<HashMap<u64, u64>, RecordsError> {
     let mut last = HashMap::new();
     each_in_group(dir, |row, group| {
@@ -44,7 +44,7 @@ fn last_groups(dir: &Path) -> Result<HashMap<u64, u64>, RecordsError> {
     Ok(last)
 }
 
-/// Goes through the rows, with the number of the group of one page's that each is in.
+/// Visits the rows, each with the number of its group of consecutive rows from one page.
 fn each_in_group(dir: &Path, mut visit: impl FnMut(LinkRow, u64)) -> Result<(), RecordsError> {
     let (mut from, mut group) = (String::new(), 0);
     for row in link_rows(dir)? {

@@ -1,4 +1,4 @@
-//! Small sites with broken links, kept in three ways.
+//! Small sites with broken links, recorded in three ways.
 #![expect(
     clippy::needless_pass_by_value,
     reason = "an expectation is written where it is used"
@@ -31,7 +31,7 @@ struct Made {
     fields: &'static [(&'static str, &'static str)],
     body: &'static str,
     withheld: bool,
-    /// The target that the row of a redirect names, and its error.
+    /// The target in the row of a redirect.
     redirect: Option<&'static str>,
     error: Option<&'static str>,
 }
@@ -66,7 +66,7 @@ fn url(path: &str) -> String {
     }
 }
 
-/// A redirect whose row says where it leads.
+/// A redirect whose row names its target.
 fn redirect(path: &'static str, via: Option<&'static str>, to: &'static str) -> Made {
     Made {
         redirect: Some(to),
@@ -150,7 +150,7 @@ type LinkMade = (
     Option<&'static str>,
 );
 
-/// A crawl that kept its rows, and perhaps links and an archive.
+/// A crawl with rows, and optionally links and an archive.
 fn crawl(made: &[Made], links: Option<&[LinkMade]>, archives: bool) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let mut archive = archives
@@ -175,19 +175,19 @@ fn crawl(made: &[Made], links: Option<&[LinkMade]>, archives: bool) -> tempfile:
 }
 
 fn check(dir: &Path, source: &str, expect: Expect) {
-    let found = broken(dir).unwrap();
-    assert_eq!(found.source, source);
-    let links: usize = found.pages.iter().map(|page| page.links.len()).sum();
-    assert_eq!(found.links, links as u64);
-    let json = serde_json::to_string(&found).unwrap();
+    let links_found = broken(dir).unwrap();
+    assert_eq!(links_found.source, source);
+    let links: usize = links_found.pages.iter().map(|page| page.links.len()).sum();
+    assert_eq!(links_found.links, links as u64);
+    let json = serde_json::to_string(&links_found).unwrap();
     assert_eq!(
         serde_json::from_str::<super::BrokenLinks>(&json).unwrap(),
-        found
+        links_found
     );
-    expect.assert_eq(&EveryLink(&found).to_string());
+    expect.assert_eq(&EveryLink(&links_found).to_string());
 }
 
-/// Two broken pages: one by two links and a chain of redirects, one on a host that is dead.
+/// Two broken pages: one with two links and a chain of redirects, one on a dead host.
 fn site() -> Vec<Made> {
     vec![
         page(
@@ -217,7 +217,7 @@ fn site() -> Vec<Made> {
 }
 
 #[test]
-fn every_page_where_a_broken_link_stands_is_named() {
+fn every_page_with_a_broken_link_is_listed() {
     check(
         crawl(&site(), None, true).path(),
         "archive",
@@ -238,7 +238,7 @@ fn every_page_where_a_broken_link_stands_is_named() {
 }
 
 #[test]
-fn links_that_were_kept_serve_where_there_was_one_round() {
+fn recorded_links_are_used_after_one_round() {
     let links: [LinkMade; 5] = [
         ("/", "/a", Some("A"), None),
         ("/", "/gone", Some("old news"), Some("nofollow")),
@@ -246,7 +246,7 @@ fn links_that_were_kept_serve_where_there_was_one_round() {
         ("/a", "/moved?utm_source=a", Some("it moved"), None),
         ("/a", "http://dead.example/", None, None),
     ];
-    let found = expect![[r#"
+    let expected = expect![[r#"
         2 pages are broken, 3 links lead there
 
         ---  http://dead.example/ (connection refused)
@@ -261,12 +261,12 @@ fn links_that_were_kept_serve_where_there_was_one_round() {
     check(
         crawl(&site(), Some(&links), true).path(),
         "links.jsonl",
-        found,
+        expected,
     );
 }
 
 #[test]
-fn what_led_there_first_is_named_where_nothing_else_was_kept() {
+fn first_referrers_are_listed_if_nothing_else_was_kept() {
     check(
         crawl(&site(), None, false).path(),
         "via",
@@ -287,7 +287,7 @@ fn what_led_there_first_is_named_where_nothing_else_was_kept() {
     );
 }
 
-/// A second round: the first page lost its link, another is as it was, a third is broken.
+/// A second round: the first page lost its link, another is unchanged, a third is broken.
 fn two_rounds() -> Vec<Made> {
     let same = Made {
         status: 304,
@@ -348,10 +348,10 @@ fn pages_are_read_as_they_are_now() {
 }
 
 #[test]
-fn what_is_not_broken_is_not_named() {
+fn working_pages_are_not_listed() {
     let fine = [
         page("/", None, "<a href=/x>x</a>"),
-        // It was, and is no longer.
+        // Broken once, but no longer.
         answered("/x", Some("/"), 500),
         page("/x", Some("/"), "").in_round(2, Some("new")),
     ];
@@ -362,8 +362,8 @@ fn what_is_not_broken_is_not_named() {
         no page is broken
     "#]],
     );
-    // A page that nobody links to any more is broken all the same.
-    let left = [
+    // A page without any links left is still broken.
+    let remaining = [
         page("/", None, "<a href=/x>x</a>"),
         page("/x", Some("/"), ""),
         page("/", None, "").in_round(2, Some("changed")),
@@ -371,7 +371,7 @@ fn what_is_not_broken_is_not_named() {
         answered("/seed", None, 503).in_round(2, None),
     ];
     check(
-        crawl(&left, None, true).path(),
+        crawl(&remaining, None, true).path(),
         "archive",
         expect![[r#"
         2 pages are broken, 0 links lead there
@@ -391,7 +391,7 @@ fn what_is_not_broken_is_not_named() {
 }
 
 #[test]
-fn what_can_not_be_read_is_counted() {
+fn unreadable_pages_are_counted() {
     let withheld = Made {
         withheld: true,
         ..page("/", None, "")
@@ -419,7 +419,7 @@ fn what_can_not_be_read_is_counted() {
     );
 }
 
-/// A loop of two, a URL that redirects to itself, a chain that is too long, and one that ends.
+/// A loop of two, a self-redirect, a chain that is too long, and one that ends.
 fn loops() -> Vec<Made> {
     vec![
         page(
@@ -457,11 +457,11 @@ fn redirects_without_an_end_are_broken() {
     );
 }
 
-/// A loop is told by the row that was written last, which is chance; an old row of another round
-/// may tell of it too.
+/// The error of a loop is in the row written last, which varies; a row of an older round may have
+/// it too.
 #[test]
-fn ours_a_loop_is_named_by_the_same_page_in_each_round() {
-    let told = |error: &[&str]| {
+fn a_loop_is_named_by_the_same_page_in_each_round() {
+    let report = |error: &[&str]| {
         let made: Vec<Made> = ["/a", "/b", "/c"]
             .into_iter()
             .zip(["/b", "/c", "/a"])
@@ -477,7 +477,7 @@ fn ours_a_loop_is_named_by_the_same_page_in_each_round() {
         let dir = crawl(&made, None, true);
         EveryLink(&broken(dir.path()).unwrap()).to_string()
     };
-    let first = told(&["/a"]);
+    let first = report(&["/a"]);
     expect![[r#"
         1 page is broken, 2 links lead there
 
@@ -491,12 +491,12 @@ fn ours_a_loop_is_named_by_the_same_page_in_each_round() {
     "#]]
     .assert_eq(&first);
     for rows in [&["/b"][..], &["/c"], &["/a", "/b"], &["/c", "/b"]] {
-        assert_eq!(told(rows), first, "{rows:?}");
+        assert_eq!(report(rows), first, "{rows:?}");
     }
 }
 
 #[test]
-fn what_a_redirect_s_row_says_needs_no_archive() {
+fn targets_in_redirect_rows_need_no_archive() {
     let links: [LinkMade; 2] = [("/", "/old", Some("x"), None), ("/", "/gone", None, None)];
     let made = [
         page("/", None, ""),
@@ -518,7 +518,7 @@ fn what_a_redirect_s_row_says_needs_no_archive() {
 }
 
 #[test]
-fn ours_a_broken_page_is_one_line_with_its_first_sources() {
+fn a_broken_page_is_one_line_with_its_first_sources() {
     let mut made = vec![page(
         "/",
         None,
@@ -528,7 +528,7 @@ fn ours_a_broken_page_is_one_line_with_its_first_sources() {
     made.push(answered("/gone", Some("/"), 404));
     made.push(answered("/x", Some("/"), 410));
     made.push(answered("/seed", None, 503));
-    let found = broken(crawl(&made, None, true).path()).unwrap();
+    let links_found = broken(crawl(&made, None, true).path()).unwrap();
     expect![[r#"
         3 pages are broken, 7 links lead there
 
@@ -538,5 +538,5 @@ fn ours_a_broken_page_is_one_line_with_its_first_sources() {
 
         each link with its text: --all
     "#]]
-    .assert_eq(&found.to_string());
+    .assert_eq(&links_found.to_string());
 }

@@ -1,4 +1,4 @@
-//! Broken links as text.
+//! Formats broken links as text.
 
 use std::fmt::{self, Display};
 
@@ -8,12 +8,12 @@ use super::{BrokenLink, BrokenLinks, BrokenPage};
 use crate::numbers::{counted, grouped};
 use crate::words::failure_words;
 
-/// Characters of a link's text that are shown.
+/// Maximum characters of a link's text to show.
 const MAX_SHOWN_CHARS: usize = 48;
-/// Pages with a link to a broken one that its line names.
+/// Maximum linking pages to show on the line of a broken page.
 const MAX_SHOWN_PAGES: usize = 3;
 
-/// A line for each broken page: the answer, the URL, and the first pages with a link to it.
+/// Formats one line per broken page: the response, the URL, and the first pages that link to it.
 impl Display for BrokenLinks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.head(f)?;
@@ -28,7 +28,7 @@ impl Display for BrokenLinks {
     }
 }
 
-/// The same with each link by itself: the page that it stands on, its text, relation and redirects.
+/// Formats every link individually: the page it is on, its text, relation and redirects.
 #[derive(Clone, Copy, Debug)]
 pub struct EveryLink<'a>(pub &'a BrokenLinks);
 
@@ -52,7 +52,7 @@ impl Display for EveryLink<'_> {
 }
 
 impl BrokenLinks {
-    /// The number of them.
+    /// Writes the number of broken pages and links.
     fn head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pages.is_empty() {
             return writeln!(f, "no page is broken");
@@ -62,7 +62,7 @@ impl BrokenLinks {
         writeln!(f, "{pages} broken, {links} there\n")
     }
 
-    /// The links that the list may lack.
+    /// Writes which links the list may lack.
     fn foot(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.source == "via" && !self.pages.is_empty() {
             writeln!(
@@ -82,7 +82,7 @@ impl BrokenLinks {
 fn answer_and_url(page: &BrokenPage) -> String {
     let status = page.status.map(|status| status.to_string());
     let status = status.as_deref().unwrap_or("---");
-    // A status of 400 and above says enough.
+    // A status of 400 or above needs no further error.
     match page
         .error
         .as_ref()
@@ -98,7 +98,7 @@ fn answer_and_url(page: &BrokenPage) -> String {
 
 fn links_in_short(page: &BrokenPage) -> String {
     let mut pages: Vec<&str> = page.links.iter().map(|link| link.page.as_str()).collect();
-    // They are in the order of their pages.
+    // The links are sorted by page.
     pages.dedup();
     let links = counted(page.links.len() as u64, "link", "links");
     match pages[..] {

@@ -1,4 +1,4 @@
-//! The order of a crawl's requests, as one number for each host.
+//! The order of a crawl's requests, reduced to one hash per host.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -7,7 +7,7 @@ use crawl_archive::rows::RequestRow;
 
 use super::OrderDifferences;
 
-/// The order of requests, over all and by host: hashes, which grow with each request.
+/// The order of all requests and of each host's: hashes updated with each request.
 #[derive(Default)]
 pub(super) struct Orders {
     all: DefaultHasher,
@@ -15,21 +15,21 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    /// Takes the next request.
+    /// Adds the next request.
     pub(super) fn add(&mut self, row: &RequestRow) {
-        let asked = (&row.purpose, &row.url, row.answer());
-        asked.hash(&mut self.all);
-        asked.hash(self.hosts.entry(row.host.clone()).or_default());
+        let request = (&row.purpose, &row.url, row.answer());
+        request.hash(&mut self.all);
+        request.hash(self.hosts.entry(row.host.clone()).or_default());
     }
 
     pub(super) fn compare(&self, other: &Orders) -> OrderDifferences {
         let is_same = |(host, order): &(&String, &DefaultHasher)| {
-            let other = other.hosts.get(*host);
-            other.is_some_and(|other| other.finish() == order.finish())
+            let other_order = other.hosts.get(*host);
+            other_order.is_some_and(|other_order| other_order.finish() == order.finish())
         };
         let hosts_same = self.hosts.iter().filter(is_same).count();
-        let others = other.hosts.keys();
-        let of_other_alone = others.filter(|host| !self.hosts.contains_key(*host));
+        let other_hosts = other.hosts.keys();
+        let of_other_alone = other_hosts.filter(|host| !self.hosts.contains_key(*host));
         let hosts_other = self.hosts.len() - hosts_same + of_other_alone.count();
         OrderDifferences {
             is_same: self.all.finish() == other.all.finish(),

@@ -1,4 +1,4 @@
-//! The requests of a round, or of all.
+//! The requests of one round or of all.
 
 use std::path::Path;
 
@@ -6,12 +6,12 @@ use super::order::Orders;
 use crate::error::RecordsError;
 use crate::rows::{pages, requests};
 
-/// The sums of a round's requests, and their order.
+/// The totals of a round's requests, and their order.
 #[derive(Default)]
 pub(super) struct RoundRequests {
     pub(super) orders: Orders,
     pub(super) count: u64,
-    /// Bytes of the bodies of its pages, as received.
+    /// Bytes of the bodies of the round's pages, as received.
     pub(super) page_bytes: u64,
     /// The sum of the response times, in milliseconds.
     pub(super) busy_ms: u64,
@@ -21,8 +21,8 @@ pub(super) struct RoundRequests {
 
 impl RoundRequests {
     pub(super) fn read(dir: &Path, round: Option<u32>) -> Result<RoundRequests, RecordsError> {
-        let mut found = RoundRequests::default();
-        // No request of a round is sent before the pages of the one before have come.
+        let mut result = RoundRequests::default();
+        // A round sends no request before the pages of the previous round have arrived.
         let (mut after, mut last, mut has_next) = (0, 0, false);
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next_sound() {
@@ -33,7 +33,7 @@ impl RoundRequests {
                 Some(round) if row.round > round => has_next = true,
                 _ => {
                     last = last.max(end);
-                    found.page_bytes += row.bytes;
+                    result.page_bytes += row.bytes;
                 }
             }
         }
@@ -44,18 +44,18 @@ impl RoundRequests {
             let is_within =
                 round.is_none() || (after == 0 || row.start > after) && row.start <= until;
             if is_within {
-                found.count += 1;
-                found.busy_ms += row.end.saturating_sub(row.start);
-                let first = found.first_start.get_or_insert(row.start);
+                result.count += 1;
+                result.busy_ms += row.end.saturating_sub(row.start);
+                let first = result.first_start.get_or_insert(row.start);
                 *first = row.start.min(*first);
-                found.last_end = found.last_end.max(row.end);
-                found.orders.add(&row);
+                result.last_end = result.last_end.max(row.end);
+                result.orders.add(&row);
             }
         }
-        Ok(found)
+        Ok(result)
     }
 
-    /// Milliseconds from the start of the first to the end of the last.
+    /// Returns the milliseconds from the start of the first request to the end of the last.
     pub(super) fn took_ms(&self) -> u64 {
         let first = self.first_start.unwrap_or(self.last_end);
         self.last_end.saturating_sub(first)

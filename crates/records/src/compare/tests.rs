@@ -50,7 +50,7 @@ fn text(comparison: &Comparison, a: &Path, b: &Path) -> String {
 }
 
 #[test]
-fn ours_two_crawls_are_told_apart_in_all_that_they_have() {
+fn all_differences_of_two_crawls_are_reported() {
     let a = crawl(
         &[
             page("http://a.example/", Some(200), "sha1:1", 1),
@@ -58,7 +58,7 @@ fn ours_two_crawls_are_told_apart_in_all_that_they_have() {
             page("http://a.example/y", None, "sha1:0", 1),
             page("http://a.example/z", Some(200), "sha1:3", 1),
             page("http://b.example/", Some(200), "sha1:4", 1),
-            // The last row of a URL counts.
+            // The last row of a URL wins.
             page("http://a.example/x", Some(404), "sha1:9", 2),
         ],
         &[
@@ -127,7 +127,7 @@ fn ours_two_crawls_are_told_apart_in_all_that_they_have() {
 }
 
 #[test]
-fn ours_a_crawl_differs_from_itself_in_nothing() {
+fn a_crawl_differs_from_itself_in_nothing() {
     let pages = [page("http://a.example/", Some(200), "sha1:1", 1)];
     let requests = [request("http://a.example/", "a.example", 1000)];
     let rules = [excluded("http://a.example/p", "robots", "Disallow: /p")];
@@ -144,7 +144,7 @@ fn ours_a_crawl_differs_from_itself_in_nothing() {
 }
 
 #[test]
-fn ours_beyond_a_thousand_the_rules_of_a_reason_are_counted_together() {
+fn beyond_a_thousand_the_rules_of_a_reason_are_counted_together() {
     let rules: Vec<_> = (0..1_003)
         .map(|n| excluded("http://a.example/p", "robots", &format!("Disallow: /{n}")))
         .collect();
@@ -158,7 +158,7 @@ fn ours_beyond_a_thousand_the_rules_of_a_reason_are_counted_together() {
 }
 
 #[test]
-fn ours_a_replay_is_compared_with_the_first_round_of_its_crawl() {
+fn a_replay_is_compared_with_the_first_round_of_its_crawl() {
     let of_both = [
         page("http://a.example/", Some(200), "sha1:1", 1),
         page("http://a.example/x", Some(200), "sha1:2", 1),
@@ -183,7 +183,7 @@ fn ours_a_replay_is_compared_with_the_first_round_of_its_crawl() {
 }
 
 #[test]
-fn ours_one_round_of_two_crawls_is_compared_with_its_requests() {
+fn one_round_of_two_crawls_is_compared_with_its_requests() {
     let at = |mut page: Value, second: u32| {
         page["fetched_at"] = json!(format!("1970-01-01T00:00:{second:02}.000Z"));
         page
@@ -228,7 +228,7 @@ fn ours_one_round_of_two_crawls_is_compared_with_its_requests() {
 }
 
 #[test]
-fn ours_a_run_that_has_not_ended_and_lines_that_are_no_rows_are_told() {
+fn unfinished_runs_and_malformed_lines_are_reported() {
     let pages = [page("http://a.example/", Some(200), "sha1:1", 1)];
     let requests = [request("http://a.example/", "a.example", 1000)];
     let rules = [excluded("http://a.example/p", "robots", "Disallow: /p")];

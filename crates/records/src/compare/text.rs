@@ -1,4 +1,4 @@
-//! The comparison as text.
+//! Formats the comparison as text.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -9,10 +9,10 @@ use super::{ComparedCrawl, ComparedHost, Comparison, PageDifference};
 use crate::coverage::Coverage;
 use crate::numbers::{counted, grouped, size};
 
-/// Differences of each kind that the text names one by one.
+/// Maximum number of differences of each kind listed individually.
 const MAX_NAMED: usize = 20;
 
-/// Lines for a person.
+/// Formats the comparison as text.
 impl Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (a, b) = (&self.a, &self.b);
@@ -77,13 +77,13 @@ impl Comparison {
         let urls = |urls: &[String]| -> Vec<String> {
             urls.iter().map(|url| safe_line(url).into_owned()).collect()
         };
-        let others =
+        let differences =
             |pages: &[PageDifference]| -> Vec<String> { pages.iter().map(page_words).collect() };
         for (what, lines) in [
             ("only A", urls(&pages.only_a)),
             ("only B", urls(&pages.only_b)),
-            ("status", others(&pages.status)),
-            ("digest", others(&pages.digest)),
+            ("status", differences(&pages.status)),
+            ("digest", differences(&pages.digest)),
         ] {
             list(f, what, &lines)?;
         }
@@ -108,7 +108,7 @@ impl Comparison {
     }
 }
 
-/// How many differ in some way, and the first of them.
+/// Writes the number of differences of a kind, and the first ones.
 fn list(f: &mut fmt::Formatter<'_>, what: &str, lines: &[String]) -> fmt::Result {
     writeln!(f, "{what:<10}{}", grouped(lines.len() as u64))?;
     for line in lines.iter().take(MAX_NAMED) {
@@ -121,8 +121,8 @@ fn list(f: &mut fmt::Formatter<'_>, what: &str, lines: &[String]) -> fmt::Result
 }
 
 fn page_words(page: &PageDifference) -> String {
-    let said = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
-    let (a, b) = (said(&page.a), said(&page.b));
+    let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
+    let (a, b) = (or_none(&page.a), or_none(&page.b));
     safe_line(&format!("{}: {a} in A, {b} in B", page.url)).into_owned()
 }
 
@@ -141,10 +141,10 @@ fn host_words(host: Option<&ComparedHost>) -> String {
 
 fn gaps(crawl: &ComparedCrawl) -> String {
     let count = grouped(crawl.gaps);
-    let most = seconds(crawl.most_gap_asked_ms);
+    let longest = seconds(crawl.most_gap_asked_ms);
     match crawl.short_gaps {
-        0 => format!("{count} of {most} at most"),
-        short => format!("{count} of {most} at most, {} cut short", grouped(short)),
+        0 => format!("{count} of {longest} at most"),
+        short => format!("{count} of {longest} at most, {} cut short", grouped(short)),
     }
 }
 
@@ -162,7 +162,7 @@ fn coverage(counts: &BTreeMap<Coverage, u64>) -> String {
     counts.collect::<Vec<_>>().join(", ")
 }
 
-/// Milliseconds as seconds.
+/// Formats milliseconds as seconds.
 fn seconds(ms: u64) -> String {
     format!("{}.{:03} s", grouped(ms / 1000), ms % 1000)
 }

@@ -1,4 +1,4 @@
-//! Which page names a URL that the crawl does not know, and as what.
+//! Finds the archived page that names an unknown URL, and how it does.
 
 use std::path::Path;
 
@@ -11,37 +11,39 @@ use crate::directory::stored_settings;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// Archived pages that are read again in search of the one that names a URL.
+/// Maximum number of archived pages to search.
+/// Beyond the limit: a count of the pages that were not searched.
 const MAX_PAGES: u64 = 10_000;
 
-/// The way in which a page that was read names a URL that was not asked for.
+/// How a page names a URL that was not fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamedBy {
     /// The page.
     pub page: String,
-    /// The element and its attribute, as `img src`; null for an entry of a feed or a sitemap.
+    /// The element and its attribute, such as `img src`; `None` for an entry of a feed or a
+    /// sitemap.
     pub element: Option<String>,
     /// The kind of name: `link`, `resource`, `feed`, `form` or `other`.
     pub kind: &'static str,
-    /// The setting that keeps such URLs out, as `--resources off`, where one does.
+    /// The setting that keeps such URLs out, such as `--resources off`, if any.
     pub setting: Option<String>,
 }
 
 /// The result of a search.
 pub(super) struct Search {
     pub(super) named_by: Option<NamedBy>,
-    /// Pages that were not read, since there are too many.
+    /// Number of pages not searched, because there are too many.
     pub(super) unread_pages: u64,
 }
 
-/// Reads the archived pages again, in the order of their rows, up to the first that names the URL.
+/// Searches the archived pages in row order for the first one that names the URL.
 pub(super) fn search(dir: &Path, url: &CanonicalUrl) -> Result<Search, RecordsError> {
-    let mut found = Search {
+    let mut result = Search {
         named_by: None,
         unread_pages: 0,
     };
     let Some(archived) = Archived::open(dir) else {
-        return Ok(found);
+        return Ok(result);
     };
     let mut read = 0;
     for row in pages(dir)? {
@@ -50,13 +52,13 @@ pub(super) fn search(dir: &Path, url: &CanonicalUrl) -> Result<Search, RecordsEr
             continue;
         }
         if read == MAX_PAGES {
-            found.unread_pages += 1;
+            result.unread_pages += 1;
             continue;
         }
         read += 1;
         archived.each_link(&row, &mut |page, to, link, _| {
-            if to == url && found.named_by.is_none() {
-                found.named_by = Some(NamedBy {
+            if to == url && result.named_by.is_none() {
+                result.named_by = Some(NamedBy {
                     page: page.to_string(),
                     element: link.map(|link| format!("{} {}", link.element, link.attribute)),
                     kind: link.map_or("link", |link| name(link.kind)),
@@ -64,14 +66,14 @@ pub(super) fn search(dir: &Path, url: &CanonicalUrl) -> Result<Search, RecordsEr
                 });
             }
         });
-        if found.named_by.is_some() {
+        if result.named_by.is_some() {
             break;
         }
     }
-    if let Some(named) = &mut found.named_by {
+    if let Some(named) = &mut result.named_by {
         named.setting = setting(dir, named.kind);
     }
-    Ok(found)
+    Ok(result)
 }
 
 fn name(kind: LinkKind) -> &'static str {
@@ -84,7 +86,7 @@ fn name(kind: LinkKind) -> &'static str {
     }
 }
 
-/// The setting in the crawl's `crawl.toml` that keeps URLs of a kind out.
+/// Returns the setting in the crawl's `crawl.toml` that keeps URLs of a kind out.
 fn setting(dir: &Path, kind: &str) -> Option<String> {
     let (flag, default) = match kind {
         "resource" => ("resources", "off"),

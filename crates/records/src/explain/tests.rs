@@ -54,28 +54,31 @@ fn check(dir: &TempDir, url: &str, expect: Expect) {
 }
 
 #[test]
-fn ours_a_line_without_end_hides_nothing_and_is_told() {
+fn an_endless_line_hides_nothing_and_is_counted() {
     let dir = crawl();
     let path = dir.path().join("pages.jsonl");
     let rows = fs::read(&path).unwrap();
-    // A hole of as many zeros as a power cut likes to leave.
+    // A hole of zeros, as a power failure may leave it.
     let mut file = fs::File::create(&path).unwrap();
     file.seek(SeekFrom::Start(3 * MAX_LINE_BYTES as u64))
         .unwrap();
     file.write_all(b"\n").unwrap();
     file.write_all(&rows).unwrap();
     let url = canonicalize(None, "http://e.example/").unwrap();
-    let found = explain(dir.path(), &url, now()).unwrap();
-    assert_eq!((found.state, found.unreadable_lines), ("fetched", 1));
-    let said = found.to_string();
+    let explanation = explain(dir.path(), &url, now()).unwrap();
+    assert_eq!(
+        (explanation.state, explanation.unreadable_lines),
+        ("fetched", 1)
+    );
+    let text = explanation.to_string();
     assert!(
-        said.contains("lines of row files that can't be read: 1\n"),
-        "{said}"
+        text.contains("lines of row files that can't be read: 1\n"),
+        "{text}"
     );
 }
 
 #[test]
-fn a_redirect_says_where_it_leads_and_why_it_is_broken() {
+fn a_redirect_shows_its_target_and_why_it_is_broken() {
     let dir = crawl();
     let row = r#"{"url":"http://e.example/r","status":302,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":1,"content_type":null,"digest":null,"depth":0,"via":null,"redirect":"http://e.example/s","title":null,"robots":null,"warc":null,"error":"redirect_loop"}"#;
     fs::write(dir.path().join("pages.jsonl"), format!("{row}\n")).unwrap();
@@ -156,7 +159,7 @@ fn rows_alone() {
 }
 
 #[test]
-fn stored_state_tells_what_is_pending_and_put_aside() {
+fn stored_state_distinguishes_pending_and_deferred_urls() {
     let dir = crawl();
     let state = dir.path().join("state");
     let url = |raw: &str| canonicalize(None, raw).unwrap();

@@ -1,4 +1,4 @@
-//! An explanation in lines for a person.
+//! Formats an explanation as text.
 
 use std::fmt;
 
@@ -12,15 +12,15 @@ use crate::numbers::counted;
 use crate::words::failure_words;
 
 impl Explanation {
-    /// Returns whether the last run ended while a budget held the URL back: the next start takes such a
-    /// row away.
+    /// Returns whether the last run ended while a budget held the URL back; the next start removes
+    /// such a row.
     fn is_beyond_budget(&self) -> bool {
         let row = self.excluded.as_ref();
         row.is_some_and(|row| row.reason == "budget")
     }
 }
 
-/// Lines for a person.
+/// Formats the explanation as text.
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.url)?;
@@ -72,8 +72,8 @@ impl fmt::Display for Explanation {
                 )?;
             }
             for said in page.usage.iter().flat_map(|usage| &usage.said) {
-                let what = format!("usage: {} in {}", said.vocabulary, said.channel);
-                rule(f, &what, &Some(said.raw.clone()), said.line)?;
+                let title = format!("usage: {} in {}", said.vocabulary, said.channel);
+                rule(f, &title, &Some(said.raw.clone()), said.line)?;
             }
             if let Some(warc) = &page.warc {
                 writeln!(f, "  archived: {} at {}", warc.file, warc.offset)?;
@@ -91,7 +91,7 @@ impl fmt::Display for Explanation {
             let when = match self.state {
                 "excluded" => Some("reason"),
                 "pending" if self.is_beyond_budget() => Some("reason"),
-                // The rows of a run that left it are taken back, or it is judged anew.
+                // The run that produced the row no longer counts, or the URL is judged again.
                 "pending" => Some("not asked for before"),
                 _ => None,
             };
@@ -168,13 +168,13 @@ impl Explanation {
         let Some(tombstone) = &self.forgotten else {
             return Ok(());
         };
-        let what = match tombstone.kind.as_str() {
+        let suffix = match tombstone.kind.as_str() {
             "host" => " with its host",
             _ => "",
         };
         writeln!(
             f,
-            "was taken out of this crawl{what}, and is not asked for again"
+            "was taken out of this crawl{suffix}, and is not asked for again"
         )?;
         writeln!(f, "  when: {}", tombstone.at.rfc3339_millis())?;
         writeln!(f, "  reason: {}", tombstone.reason)
@@ -191,17 +191,17 @@ impl Explanation {
                 pages => writeln!(f, "  pages that were not searched for it: {pages}"),
             };
         };
-        let what = match named.kind {
+        let role = match named.kind {
             "resource" => "what a page is shown with",
             "feed" => "a feed",
             "form" => "where a form is sent to",
             _ => "a link that is not followed",
         };
         match &named.setting {
-            Some(setting) => writeln!(f, "is not asked for: it is {what}, and {setting} holds")?,
+            Some(setting) => writeln!(f, "is not asked for: it is {role}, and {setting} holds")?,
             None => writeln!(
                 f,
-                "is not known to the crawl, though a page names it: it is {what}"
+                "is not known to the crawl, though a page names it: it is {role}"
             )?,
         }
         match &named.element {

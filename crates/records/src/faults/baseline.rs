@@ -1,4 +1,4 @@
-//! Faults that are known: a file of JSON lines, as the program writes them.
+//! Known faults: a file of JSON lines, as written by this program.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -8,17 +8,16 @@ use serde::Deserialize;
 use super::{Fault, FaultKind};
 use crate::error::RecordsError;
 
-/// Bytes of a baseline that are read: some 200 for each fault.
+/// Maximum bytes of a baseline; a fault takes about 200.
 const MAX_BASELINE_BYTES: u64 = 256 << 20;
 
 /// The faults that a file lists.
 #[derive(Debug, Default)]
 pub struct Baseline {
-    known: HashSet<Key>,
+    keys: HashSet<Key>,
 }
 
-/// The parts by which two faults are the same: page, kind and where the link leads. Its text and
-/// the words of the cause may be others.
+/// The identity of a fault: page, kind and target. Its text and description may differ.
 #[derive(Debug, PartialEq, Eq, Hash, Deserialize)]
 struct Key {
     page: Option<String>,
@@ -27,14 +26,14 @@ struct Key {
 }
 
 impl Baseline {
-    /// Reads a file with a fault in each line: of `--format jsonl`. Empty lines are passed over.
+    /// Reads a file with one fault per line, as written by `--format jsonl`. Skips empty lines.
     ///
     /// # Errors
-    /// [`RecordsError::Row`] for a line that is no fault; errors of the file system.
+    /// [`RecordsError::Row`] for a line that isn't a fault; file system errors.
     pub fn read(path: &Path) -> Result<Baseline, RecordsError> {
         let text = crawl_archive::read_text(path, MAX_BASELINE_BYTES);
         let text = text.map_err(RecordsError::io(path))?;
-        let mut known = HashSet::new();
+        let mut keys = HashSet::new();
         for (at, line) in text.lines().enumerate() {
             if line.trim().is_empty() {
                 continue;
@@ -44,27 +43,27 @@ impl Baseline {
                 line: at as u64 + 1,
                 why,
             })?;
-            known.insert(key);
+            keys.insert(key);
         }
-        Ok(Baseline { known })
+        Ok(Baseline { keys })
     }
 
-    /// The number of faults that it lists.
+    /// Returns the number of faults in the baseline.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.known.len() as u64
+        self.keys.len() as u64
     }
 
-    /// Returns whether it lists none.
+    /// Returns whether the baseline is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.known.is_empty()
+        self.keys.is_empty()
     }
 
-    /// Returns whether it lists a fault.
+    /// Returns whether the baseline lists a fault.
     #[must_use]
     pub fn holds(&self, fault: &Fault) -> bool {
-        self.known.contains(&Key {
+        self.keys.contains(&Key {
             page: fault.page.clone(),
             to: fault.to.clone(),
             kind: fault.kind,

@@ -1,4 +1,4 @@
-//! Faults as text, JSON lines, JUnit, GitHub annotations and HTML.
+//! Formats faults as text, JSON lines, JUnit, GitHub annotations and HTML.
 
 use std::fmt::{self, Display, Write as _};
 
@@ -9,10 +9,10 @@ use super::{Fault, FaultKind, Faults};
 use crate::html::{link, page, table};
 use crate::numbers::{counted, grouped};
 
-/// The kinds, widest first: what follows one stands in a column.
+/// Width of the column of kinds.
 const KIND_WIDTH: usize = 13;
 
-/// Lines for a person: each page with its faults.
+/// Formats the faults as text, grouped by page.
 impl Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.head(f)?;
@@ -72,7 +72,7 @@ impl Faults {
         writeln!(f)
     }
 
-    /// A JSON object in each line: what a baseline is made of.
+    /// Formats one JSON object per line, the format of a baseline.
     #[must_use]
     pub fn json_lines(&self) -> String {
         let mut lines = String::new();
@@ -83,8 +83,8 @@ impl Faults {
         lines
     }
 
-    /// JUnit's XML, as continuous integration reads it: a failed test for each fault, one that
-    /// passed where there is none.
+    /// Formats JUnit XML for continuous integration: one failed test per fault, or one passed test
+    /// if there are none.
     #[must_use]
     pub fn junit(&self) -> String {
         let count = self.faults.len();
@@ -111,8 +111,8 @@ impl Faults {
         xml
     }
 
-    /// Commands by which a GitHub workflow shows annotations: a warning for a redirect, an error for
-    /// each other fault.
+    /// Formats workflow commands that show annotations on GitHub: a warning for a redirect, an
+    /// error for any other fault.
     #[must_use]
     pub fn github(&self) -> String {
         let mut lines = String::new();
@@ -128,7 +128,7 @@ impl Faults {
         lines
     }
 
-    /// A page that needs nothing else, with a table for each kind.
+    /// Renders a self-contained page with one table per kind.
     #[must_use]
     pub fn html(&self) -> String {
         let mut head = String::new();
@@ -178,7 +178,7 @@ fn page_name(fault: &Fault) -> String {
     fault.page.clone().unwrap_or_else(|| "(a seed)".to_owned())
 }
 
-/// Text within XML 1.0: what XML has no character for is left out.
+/// Escapes text for XML 1.0, without the characters that XML can't represent.
 fn xml_text(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in safe_line(text).chars() {
@@ -195,13 +195,14 @@ fn xml_text(text: &str) -> String {
     escaped
 }
 
-/// Text of a workflow command, in which a line end would begin another.
+/// Escapes the text of a workflow command, including line breaks, which would start another
+/// command.
 fn command_text(text: &str) -> String {
     let text = text.replace('%', "%25");
     text.replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// The value of a property of one.
+/// Escapes a property value of a workflow command.
 fn command_value(text: &str) -> String {
     command_text(text).replace(':', "%3A").replace(',', "%2C")
 }

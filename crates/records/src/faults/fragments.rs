@@ -1,4 +1,4 @@
-//! Links with fragments, held against the pages that they lead into.
+//! Checks the fragments of links against the pages they lead to.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::broken::{Archived, LatestRows, key};
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// What parts the id from directives to the browser.
+/// Separates the id from the directives to the browser.
 const DIRECTIVES: &str = ":~:";
 
-/// The links with fragments, by the page that they lead into.
+/// Links with fragments, by target page.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
     by_target: HashMap<u64, BTreeSet<Wanted>>,
@@ -27,16 +27,16 @@ pub(super) struct Fragments {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Wanted {
     page: String,
-    /// The link as it stands on the page, with its fragment.
+    /// The link as on the page, with its fragment.
     to: String,
-    /// The fragment that a browser looks for, which may come from a redirect.
+    /// The fragment to look for, which may come from a redirect.
     fragment: String,
     text: Option<String>,
 }
 
 impl Fragments {
-    /// Adds a link. `target` is the page at the end of the redirects, `fragment` the one to look for
-    /// in it.
+    /// Adds a link. `target` is the page at the end of the redirects, `fragment` the fragment to
+    /// look for.
     pub(super) fn add(
         &mut self,
         page: &CanonicalUrl,
@@ -45,7 +45,7 @@ impl Fragments {
         fragment: &str,
         text: Option<&str>,
     ) {
-        // A script reads such a fragment, and it is no id.
+        // Such a fragment is read by a script, and isn't an id.
         if fragment.starts_with(['!', '/']) {
             return;
         }
@@ -60,8 +60,8 @@ impl Fragments {
             });
     }
 
-    /// Reads the pages that are led into, and adds a fault for each place that is not there. Of what
-    /// is no HTML, and of a page that the archive does not have, nothing is known.
+    /// Reads the target pages, and adds a fault for each missing place. Pages that are not archived
+    /// and documents other than HTML are not checked.
     pub(super) fn check(
         mut self,
         dir: &Path,
@@ -103,7 +103,7 @@ fn check_page(
             None => (link.fragment.as_str(), ""),
         };
         let decoded = percent_decode_str(id).decode_utf8_lossy();
-        // HTML Standard 7.4.6.3: the top of the page is there always.
+        // HTML Standard 7.4.6.3: the top of the page always exists.
         let is_there = id.is_empty()
             || anchors.contains(id)
             || anchors.contains(decoded.as_ref())

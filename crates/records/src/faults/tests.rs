@@ -13,7 +13,7 @@ const HOST: &str = "https://e.example";
 const PAGES: usize = 250;
 const PLANTED: usize = 1_000;
 
-/// Numbers that look drawn, the same in each run.
+/// A deterministic pseudo-random generator.
 struct Draw(u64);
 
 impl Draw {
@@ -26,10 +26,10 @@ impl Draw {
     }
 }
 
-/// What is wrong with a link, without its words.
+/// Page, target and kind of a planted fault.
 type Planted = (String, String, FaultKind);
 
-/// A site of 250 pages with many sound links of all kinds and a thousand faults in them.
+/// A site of 250 pages with many valid links of all kinds and a thousand faults.
 fn planted_site() -> (tempfile::TempDir, BTreeSet<Planted>) {
     let mut draw = Draw(17);
     let mut made = MadeCrawl::new();
@@ -163,16 +163,16 @@ fn planted_site() -> (tempfile::TempDir, BTreeSet<Planted>) {
     (made.finish(), planted)
 }
 
-fn found(faults: &Faults) -> BTreeSet<Planted> {
-    let found = faults.faults.iter();
-    let found = found.map(|fault| {
+fn faults_found(faults: &Faults) -> BTreeSet<Planted> {
+    let faults_found = faults.faults.iter();
+    let faults_found = faults_found.map(|fault| {
         (
             fault.page.clone().unwrap_or_default(),
             fault.to.clone(),
             fault.kind,
         )
     });
-    found.collect()
+    faults_found.collect()
 }
 
 #[test]
@@ -180,9 +180,9 @@ fn a_thousand_planted_faults_are_found_and_none_is_invented() {
     let (dir, planted) = planted_site();
     let all = faults(dir.path(), &FaultKind::ALL).unwrap();
     assert_eq!(planted.len(), PLANTED);
-    let found = found(&all);
-    let missed: Vec<_> = planted.difference(&found).collect();
-    let invented: Vec<_> = found.difference(&planted).collect();
+    let faults_found = faults_found(&all);
+    let missed: Vec<_> = planted.difference(&faults_found).collect();
+    let invented: Vec<_> = faults_found.difference(&planted).collect();
     assert!(
         missed.is_empty() && invented.is_empty(),
         "{missed:#?} {invented:#?}"
@@ -224,20 +224,20 @@ fn a_redirect_passes_a_fragment_on_unless_it_has_its_own() {
 }
 
 #[test]
-fn what_a_baseline_lists_is_left_out() {
+fn faults_in_the_baseline_are_skipped() {
     let (dir, _) = planted_site();
     let mut all = faults(dir.path(), &FaultKind::ALL).unwrap();
     let file = dir.path().join("known.jsonl");
-    let known: String = all
-        .json_lines()
-        .lines()
-        .skip(3)
-        .fold(String::new(), |mut known, line| {
-            let _ = writeln!(known, "{line}");
-            known
-        });
-    let gone = json!({"page": null, "to": "https://e.example/mended", "kind": "broken"});
-    fs::write(&file, format!("{known}\n{gone}\n")).unwrap();
+    let listed_lines: String =
+        all.json_lines()
+            .lines()
+            .skip(3)
+            .fold(String::new(), |mut listed_lines, line| {
+                let _ = writeln!(listed_lines, "{line}");
+                listed_lines
+            });
+    let fixed = json!({"page": null, "to": "https://e.example/mended", "kind": "broken"});
+    fs::write(&file, format!("{listed_lines}\n{fixed}\n")).unwrap();
     let baseline = Baseline::read(&file).unwrap();
     let first: Vec<Fault> = all.faults[..3].to_vec();
     all.leave_out(&baseline);
@@ -262,7 +262,7 @@ fn one_fault() -> Faults {
 }
 
 #[test]
-fn each_format_takes_what_a_server_sent_for_text() {
+fn each_format_escapes_text_from_servers() {
     let one = one_fault();
     let junit = one.junit();
     assert!(junit.contains("failures=\"1\""), "{junit}");

@@ -3,18 +3,18 @@
 
 use percent_encoding::percent_decode_str;
 
-/// A text that a link leads to.
+/// A text that a link points to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TextDirective {
     prefix: Option<String>,
-    /// The words where it begins, in lower case.
+    /// The words at the start, in lower case.
     pub(super) start: String,
     end: Option<String>,
     suffix: Option<String>,
 }
 
 impl TextDirective {
-    /// Reads the value behind `text=`; none where it is malformed, as browsers pass that over.
+    /// Parses the value after `text=`. `None` if it is malformed; browsers ignore it then.
     pub(super) fn parse(value: &str) -> Option<TextDirective> {
         let mut parts: Vec<&str> = value.split(',').collect();
         let prefix = parts.first().and_then(|part| part.strip_suffix('-'));
@@ -40,7 +40,7 @@ impl TextDirective {
     }
 }
 
-/// The text of a page, as directives are looked for in it.
+/// The text of a page, prepared for searching.
 #[derive(Debug)]
 pub(super) struct Passages(String);
 
@@ -49,7 +49,7 @@ impl Passages {
         Passages(normal(visible_text))
     }
 
-    /// Returns whether the page says a text, letter case and white space aside.
+    /// Returns whether the page contains a text, ignoring case and white space.
     pub(super) fn hold(&self, wanted: &TextDirective) -> bool {
         let text = self.0.as_str();
         let mut starts = words_in(text, &wanted.start);
@@ -73,23 +73,23 @@ impl Passages {
     }
 }
 
-/// The places of whole words in a text.
+/// Returns the places of whole words in a text.
 fn words_in<'t>(text: &'t str, words: &'t str) -> impl Iterator<Item = (usize, usize)> + 't {
     let is_word = |c: char| c.is_alphanumeric();
     let places = text.match_indices(words);
-    places.filter_map(move |(from, found)| {
-        let to = from + found.len();
+    places.filter_map(move |(from, matched)| {
+        let to = from + matched.len();
         let goes_on = |before: Option<char>, inside: Option<char>| {
             before.is_some_and(is_word) && inside.is_some_and(is_word)
         };
-        let is_cut = goes_on(text[..from].chars().next_back(), found.chars().next())
-            || goes_on(text[to..].chars().next(), found.chars().next_back());
-        // Scripts without blanks have no such bounds.
-        (!is_cut || !found.is_ascii()).then_some((from, to))
+        let is_cut = goes_on(text[..from].chars().next_back(), matched.chars().next())
+            || goes_on(text[to..].chars().next(), matched.chars().next_back());
+        // Scripts without spaces have no word boundaries.
+        (!is_cut || !matched.is_ascii()).then_some((from, to))
     })
 }
 
-/// In lower case, with single blanks.
+/// Normalizes to lower case and single spaces.
 fn normal(text: &str) -> String {
     let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
     words.join(" ")

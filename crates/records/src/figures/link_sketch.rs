@@ -1,4 +1,4 @@
-//! The links between hosts; where there is one host, between its folders.
+//! Links between hosts, or between folders if there is only one host.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -11,49 +11,52 @@ use crate::hosts::origin_of;
 use crate::report::Report;
 use crate::rows::{RowsOf, links};
 
-/// Hosts or folders that are drawn, the largest first.
+/// Maximum number of hosts or folders to draw, the largest first.
+/// Beyond the limit: not drawn.
 pub(crate) const MAX_NODES: usize = 12;
-/// Links that are read for the sketch: a crawl may have a thousand for each page.
+/// Maximum number of links to read; a crawl may have a thousand per page.
+/// Beyond the limit: not read; the sketch says so.
 pub(crate) const MAX_LINKS: u64 = 200_000;
-/// Folders that are told apart while they are counted.
+/// Maximum number of folders to count separately.
 const MAX_FOLDERS: usize = 1000;
 
-/// The rows that links were read from.
+/// The source of the links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LinkSource {
     /// `links.jsonl`: all links.
     Links,
-    /// Column `via` of `pages.jsonl`: the link by which each page was found first.
+    /// Column `via` of `pages.jsonl`: the link through which each page was first discovered.
     #[default]
     Via,
 }
 
-/// Links between a few nodes, counted.
+/// Counts of links between a few nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LinkSketch {
     pub(crate) source: LinkSource,
-    /// True where nodes are hosts, else they are folders of one host.
+    /// Whether nodes are hosts; otherwise they are folders of one host.
     pub(crate) of_hosts: bool,
-    /// Hosts or folders by the number of their pages.
+    /// Hosts or folders, with their number of pages.
     pub(crate) nodes: Vec<(String, u64)>,
-    /// Links by the places of their ends in `nodes`: also from a node to itself.
+    /// Number of links by the indexes of their ends in `nodes`, including links from a node to
+    /// itself.
     pub(crate) links: BTreeMap<(usize, usize), u64>,
-    /// Links with an end that is no node.
+    /// Links with an end that isn't a node.
     pub(crate) elsewhere: u64,
     /// Links that were read.
     pub(crate) read: u64,
-    /// True if there are more than were read.
+    /// Whether there are more links than were read.
     pub(crate) is_cut: bool,
 }
 
-/// The columns of a page's row that tell how it was found.
+/// The columns of a page row that record how it was discovered.
 #[derive(Deserialize)]
 struct FoundBy {
     url: String,
     via: Option<String>,
 }
 
-/// Pages by the first folder of their path.
+/// Number of pages by the first folder of their path.
 #[derive(Debug, Default)]
 pub(super) struct Folders(BTreeMap<String, u64>);
 
@@ -68,7 +71,7 @@ impl Folders {
     }
 }
 
-/// The first folder of a URL's path, with the slash behind it; `/` for what stands in none.
+/// Returns the first folder of a URL's path, with a trailing slash; `/` if there is none.
 fn folder(url: &str) -> &str {
     let path = url.get(origin_of(url).len()..).unwrap_or_default();
     let path = path.split(['?', '#']).next().unwrap_or_default();
@@ -79,8 +82,8 @@ fn folder(url: &str) -> &str {
     }
 }
 
-/// Reads the links between the hosts that were asked most; `origins` has their places in the order
-/// of [`Report::hosts_asked`].
+/// Reads the links between the hosts with the most requests; `origins` has their indexes in
+/// [`Report::hosts_asked`].
 pub(super) fn read(
     dir: &Path,
     report: &Report,
@@ -139,7 +142,7 @@ pub(super) fn read(
 }
 
 impl LinkSketch {
-    /// Counts a link by the places of its ends; says whether there is room for more.
+    /// Counts a link by the indexes of its ends; returns whether there is room for more.
     fn add(&mut self, from: Option<usize>, to: Option<usize>) -> bool {
         if self.read == MAX_LINKS {
             self.is_cut = true;
@@ -159,7 +162,7 @@ mod tests {
     use super::folder;
 
     #[test]
-    fn ours_a_page_stands_in_the_first_folder_of_its_path() {
+    fn a_page_stands_in_the_first_folder_of_its_path() {
         let check = |url: &str, expected: &str| assert_eq!(folder(url), expected, "{url}");
         check("http://e.example/", "/");
         check("http://e.example/a.html", "/");

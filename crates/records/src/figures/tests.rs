@@ -1,4 +1,4 @@
-//! Figures of crawls that are written here.
+//! Figures of generated crawls.
 
 use std::fs;
 use std::path::Path;
@@ -36,7 +36,7 @@ fn link(from: &str, to: &str) -> serde_json::Value {
 fn read(dir: &Path) -> Figures {
     let (report, gaps) = report_with_gaps(dir).unwrap();
     let figures = figures(dir, &report).unwrap();
-    // Each row is in one place of each plot.
+    // Each row is counted once in each plot.
     let sum_of = |counts: &[u64]| counts.iter().sum::<u64>();
     let requests = report.requests.total;
     assert_eq!(figures.response_times.total(), requests);
@@ -96,7 +96,7 @@ fn each_row_is_counted_once_in_each_figure() {
         panic!("two hosts");
     };
     assert_eq!((a.first_start_ms, a.last_end_ms), (1_000_000, 1_080_000));
-    // 1,000 s are 40 s past a minute.
+    // 1,000 s are 40 s into a minute.
     assert_eq!((a.most_in_a_minute, b.most_in_a_minute), (2, 1));
     assert_eq!(a.answers[Answer::Redirect as usize], 1);
     assert_eq!(b.answers[Answer::None as usize], 1);
@@ -107,13 +107,13 @@ fn each_row_is_counted_once_in_each_figure() {
         (3, 0)
     );
     assert_eq!((permissions.allowed_by_rule, permissions.no_rule), (3, 0));
-    // Without links.jsonl it is the links by which pages were found.
+    // Without links.jsonl, these are the links through which pages were discovered.
     assert_eq!(figures.links.source, LinkSource::Via);
     assert_eq!(figures.links.links, [((0, 0), 1), ((0, 1), 1)].into());
 }
 
 #[test]
-fn ours_links_of_one_host_are_drawn_between_its_folders() {
+fn links_of_one_host_are_drawn_between_its_folders() {
     let dir = tempfile::tempdir().unwrap();
     let urls = ["/", "/a/1", "/a/2", "/b/1"].map(|path| format!("http://a.example{path}"));
     let requests = urls
@@ -149,7 +149,7 @@ fn ours_links_of_one_host_are_drawn_between_its_folders() {
 }
 
 #[test]
-fn ours_figures_do_not_grow_with_the_hosts() {
+fn figures_do_not_grow_with_the_hosts() {
     let dir = tempfile::tempdir().unwrap();
     let hosts: Vec<_> = (0..300).map(|host| format!("h{host:03}.example")).collect();
     let requests: Vec<_> = hosts
@@ -179,7 +179,7 @@ fn ours_figures_do_not_grow_with_the_hosts() {
 }
 
 #[test]
-fn ours_a_crawl_without_rows_has_figures() {
+fn a_crawl_without_rows_has_figures() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("crawl.toml"), "").unwrap();
     let figures = read(dir.path());

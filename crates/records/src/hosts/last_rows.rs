@@ -1,4 +1,4 @@
-//! The last row of each URL, by which coverage is judged where a crawl has had several rounds.
+//! Finds the last row of each URL, which determines coverage in a crawl with several rounds.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use crate::rows::pages;
 
 impl HostSums {
     /// Recounts pages, failures, bytes and coverage from the last row of each URL, and calls `each`
-    /// with that row and whether it failed. Returns `false` and does nothing for a crawl with one
-    /// round, in which each URL has one row. Reads the rows of the crawl in `dir` twice more, and
-    /// holds 16 bytes for each row until the first pass is done.
+    /// with that row and whether it failed. For a crawl with one round, where each URL has one row,
+    /// does nothing and returns `false`. Reads the rows of the crawl in `dir` twice more, and takes
+    /// 16 bytes per row during the first pass.
     ///
     /// # Errors
-    /// Errors of the file system. Lines that are not rows are skipped.
+    /// File system errors. Malformed lines are skipped.
     pub fn take_last_rows(
         &mut self,
         dir: &Path,
@@ -48,7 +48,7 @@ impl HostSums {
     }
 }
 
-/// The lines of a row file that hold the last row of their URL: a bit for each line.
+/// The lines of a row file with the last row of their URL: one bit per line.
 #[derive(Debug)]
 pub(crate) struct LastLines(Vec<u64>);
 

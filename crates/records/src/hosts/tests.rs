@@ -1,4 +1,4 @@
-//! Hosts summed up from rows.
+//! Totals of hosts from rows.
 #![expect(
     clippy::needless_pass_by_value,
     reason = "an expectation is written where it is used"
@@ -10,7 +10,7 @@ use expect_test::{Expect, expect};
 
 use super::HostSums;
 
-/// Start, end, gap asked, wait asked.
+/// Start, end, required delay, demanded wait.
 type Times = (u64, u64, u64, Option<u64>);
 
 fn request(url: &str, host: &str, times: Times) -> RequestRow {
@@ -62,8 +62,8 @@ fn check(per_host: u32, requests: &[Times], expect: Expect) {
 }
 
 #[test]
-fn ours_a_host_has_one_name_in_all_rows() {
-    // As docs/rows.md has it: without the port, but on loopback.
+fn a_host_has_one_name_in_all_rows() {
+    // As in docs/rows.md: without the port, except on loopback.
     let check = |urls: &[&str], expected: &[&str]| {
         let mut hosts = HostSums::new(1);
         for url in urls {
@@ -130,7 +130,7 @@ fn gaps_are_from_end_to_start() {
 }
 
 #[test]
-fn ours_places_in_flight_have_gaps_of_their_own() {
+fn places_in_flight_have_gaps_of_their_own() {
     // The first row ended last.
     let requests = [
         (10, 20, 0, None),
@@ -156,7 +156,7 @@ fn ours_places_in_flight_have_gaps_of_their_own() {
 }
 
 #[test]
-fn waits_asked_and_given() {
+fn waits_demanded_and_given() {
     check(
         1,
         &[

@@ -1,4 +1,4 @@
-//! The plan as one page that needs nothing else.
+//! Renders the plan as a self-contained page.
 
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
@@ -9,7 +9,7 @@ use crate::html::{MAX_LISTED_HOSTS, page, table};
 use crate::numbers::{counted, grouped};
 
 impl Plan {
-    /// The plan as a self-contained HTML page. Whatever came from a server is escaped.
+    /// Renders the plan as a self-contained HTML page. All text from servers is escaped.
     #[must_use]
     pub fn to_html(&self) -> String {
         let title = match self.seeds.first() {
@@ -51,7 +51,7 @@ fn hosts(plan: &Plan) -> Markup {
 fn row(host: &HostPlan, purpose: Option<&str>) -> Markup {
     let rules: Vec<_> = host.rules.iter().map(rule_words).collect();
     let origins = host.origins.iter();
-    let said: Vec<_> = origins
+    let statements: Vec<_> = origins
         .flat_map(|origin| origin_lines(origin, purpose))
         .collect();
     html! {
@@ -63,7 +63,7 @@ fn row(host: &HostPlan, purpose: Option<&str>) -> Markup {
             td data-name="hours" { (safe_line(&hours(&host.hours))) }
             td data-name="bytes" { (safe_line(&bytes(&host.bytes))) }
             td data-name="excluded" { (safe_line(&rules.join("; "))) }
-            td data-name="robots.txt" { (safe_line(&said.join("; "))) }
+            td data-name="robots.txt" { (safe_line(&statements.join("; "))) }
         }
     }
 }

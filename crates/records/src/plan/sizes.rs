@@ -1,4 +1,4 @@
-//! The sizes of pages: those that an earlier crawl measured, else those that others publish.
+//! Estimates page sizes from an earlier crawl, or else from published figures.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -14,44 +14,44 @@ use crate::error::RecordsError;
 use crate::numbers::grouped;
 use crate::rows::{excluded, pages, requests};
 
-/// Bytes of HTML of a page as sent: one in ten has fewer, one in ten has more. HTTP Archive's home
-/// pages of shops, Web Almanac 2019, figure 13.11.
+/// HTML bytes of a page as sent: the 10th and 90th percentile. HTTP Archive's home pages of shops,
+/// Web Almanac 2019, figure 13.11.
 const USUAL_BYTES: (f64, f64) = (12e3, 118e3);
 
-/// Pages of a host that must have been measured before they speak for others.
+/// Minimum number of measured pages of a host to estimate its other pages.
 const MIN_MEASURED: u64 = 5;
-/// Pages of a template that must have been measured for a mean of its own.
+/// Minimum number of measured pages of a template to use its own mean.
 const MIN_OF_TEMPLATE: u64 = 10;
-/// A number is told where its interval reaches no further than this part of it.
-const TOLD_WITHIN: f64 = 0.1;
+/// A single number is given if its interval is within this fraction of it.
+const PRECISE_WITHIN: f64 = 0.1;
 /// The 99.5th percentile of the normal distribution.
 const Z: f64 = 2.576;
 
-/// The sizes of the pages that an earlier crawl measured. Some 40 bytes for each, and 100 for each
-/// template.
+/// The sizes of the pages that an earlier crawl measured. Takes about 40 bytes per page, and 100
+/// per template.
 #[derive(Debug, Default)]
 pub(super) struct PageSizes {
     dir: PathBuf,
-    /// One for each URL, in the order of their hashes.
+    /// One per URL, in the order of their hashes.
     measured: Vec<MeasuredPage>,
     by_host: HashMap<String, Sizes>,
-    /// Those of a template, by the hash of host and shape.
+    /// Sizes per template, by the hash of host and shape.
     by_template: HashMap<u64, Sizes>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct MeasuredPage {
-    /// The hash of its URL.
+    /// Hash of the page's URL.
     url: u64,
     template: u64,
-    /// A number for its host.
+    /// Index of the page's host.
     host: u32,
     bytes: f64,
-    /// The pages that it stands for, where it was drawn at random.
+    /// Number of pages that this one represents, if it was drawn at random.
     weight: Option<f64>,
 }
 
-/// Sizes of pages, summed up. Those that were not drawn at random weigh 1 each.
+/// Totals of page sizes. Pages that were not drawn at random have weight 1.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     is_drawn: bool,
@@ -59,7 +59,7 @@ struct Sizes {
     weights: f64,
     sum: f64,
     squares: f64,
-    /// Sums with the squares of the weights: of them, of the sizes, of the sizes' squares.
+    /// Sums with squared weights: of 1, of the sizes, of the squared sizes.
     by_square: [f64; 3],
     least: f64,
     most: f64,
@@ -68,26 +68,26 @@ struct Sizes {
 /// The pages of a host that a plan knows.
 #[derive(Debug, Default)]
 pub(super) struct KnownPages {
-    /// Pages that were measured, and their bytes.
+    /// Number of measured pages, and their bytes.
     measured: u64,
     bytes: f64,
-    /// Others by template, where enough pages of it were measured.
+    /// Unmeasured pages by template, if enough pages of the template were measured.
     by_template: HashMap<u64, u64>,
     others: u64,
 }
 
-/// The bytes that a host sends, as far as they are known.
+/// The bytes that a host sends, as far as known.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct BytesRange {
-    /// Known for sure.
+    /// Known bytes.
     known: f64,
     expected: Option<f64>,
-    /// The ends that nothing drawn at random tells of.
+    /// Bounds that don't come from random sampling.
     low: f64,
     high: f64,
-    /// How far the number may be off to either side by chance alone.
+    /// Random error, to either side.
     error: f64,
-    /// False where there may be pages that nobody lists.
+    /// False if there may be unlisted pages.
     is_listed: bool,
     why: String,
 }
@@ -108,7 +108,7 @@ impl PageSizes {
         let mut measured = Vec::new();
         for row in pages(dir)? {
             match row {
-                // A page that is as it was sends no body.
+                // An unmodified page has no body.
                 Ok(row) if row.status.is_none_or(|status| status == 304) => {}
                 Ok(row) if !sitemaps.contains(&row.url) => {
                     measured.extend(MeasuredPage::of(&row, &mut hosts));
@@ -120,7 +120,7 @@ impl PageSizes {
         Ok(PageSizes::of(dir, measured, hosts))
     }
 
-    /// Sums up what was measured; of a URL that was measured more than once the last counts.
+    /// Sums up the measured pages; the last measurement of a URL wins.
     fn of(dir: &Path, mut measured: Vec<MeasuredPage>, hosts: HashMap<String, u32>) -> PageSizes {
         measured.reverse();
         measured.sort_by_key(|page| page.url);
@@ -134,7 +134,7 @@ impl PageSizes {
         let mut by_template: HashMap<u64, Sizes> = HashMap::new();
         for page in &measured {
             let is_drawn = is_drawn.contains(&page.host);
-            // Beside pages that were drawn, others speak for themselves alone.
+            // If a host has drawn pages, other pages represent only themselves.
             let weight = match page.weight {
                 None if is_drawn => continue,
                 weight => weight.unwrap_or(1.0),
@@ -157,7 +157,8 @@ impl PageSizes {
         }
     }
 
-    /// Sorts the pages that the plan in `dir` knows by host, template and what is known of them.
+    /// Groups the pages known to the plan in `dir` by host, by template, and by whether they were
+    /// measured.
     pub(super) fn known_pages(
         &self,
         dir: &Path,
@@ -180,8 +181,8 @@ impl PageSizes {
 
     fn sort_in(&self, url: &CanonicalUrl, host: &mut KnownPages) {
         let hash = key(url.as_str());
-        let found = self.measured.binary_search_by_key(&hash, |page| page.url);
-        if let Ok(at) = found {
+        let index = self.measured.binary_search_by_key(&hash, |page| page.url);
+        if let Ok(at) = index {
             host.measured += 1;
             host.bytes += self.measured[at].bytes;
             return;
@@ -193,8 +194,8 @@ impl PageSizes {
         }
     }
 
-    /// The bytes of a host that sent `asked` for its sitemaps, and is to be asked for so many of
-    /// the pages that are known. `is_listed` says whether these are all that are known to be.
+    /// Estimates the bytes of a host that sent `asked` bytes for its sitemaps, if `pages` of the
+    /// known pages are fetched. `is_listed` is whether these are all of its pages.
     pub(super) fn bytes_of(
         &self,
         host: &str,
@@ -215,7 +216,7 @@ impl PageSizes {
     }
 
     fn measured_all(&self, known: &KnownPages) -> BytesRange {
-        let why = match known.measured {
+        let reason = match known.measured {
             0 => "no page is to be asked for".to_owned(),
             _ => format!("as all its pages were in {}", self.dir.display()),
         };
@@ -224,7 +225,7 @@ impl PageSizes {
             expected: Some(known.bytes),
             low: known.bytes,
             high: known.bytes,
-            why,
+            why: reason,
             ..BytesRange::default()
         }
     }
@@ -259,7 +260,7 @@ impl PageSizes {
         for (sizes, pages) in parts.filter(|(_, pages)| *pages > 0) {
             let count = pages as f64;
             expected += count * sizes.mean();
-            // Of the mean that was measured, and of the pages that were not.
+            // The error of the measured mean, and the variance of the unmeasured pages.
             variance += count * count * sizes.variance_of_mean() + count * sizes.variance();
             spread += count * sizes.variance();
             degrees += sizes.count - 1;
@@ -285,7 +286,7 @@ impl PageSizes {
         let (count, dir) = (grouped(sizes.count), self.dir.display());
         let needed = grouped(needed);
         match sizes.is_drawn {
-            true if range.tells_a_number() => {
+            true if range.is_precise() => {
                 format!(
                     "by {count} of its pages, drawn at random in {dir}, with an interval of 99 %"
                 )
@@ -350,13 +351,13 @@ impl Sizes {
         self.sum / self.weights
     }
 
-    /// That of a page.
+    /// Returns the variance of a page's size.
     fn variance(&self) -> f64 {
         let mean = self.mean();
         (self.squares / self.weights - mean * mean).max(0.0) * self.correction()
     }
 
-    /// That of the mean, as of a ratio of two totals.
+    /// Returns the variance of the mean, as that of a ratio of two totals.
     fn variance_of_mean(&self) -> f64 {
         let (mean, [weights, sizes, squares]) = (self.mean(), self.by_square);
         let residuals = squares - 2.0 * mean * sizes + mean * mean * weights;
@@ -376,7 +377,7 @@ impl KnownPages {
 }
 
 impl BytesRange {
-    /// The same with what is known beside.
+    /// Adds known bytes.
     fn and(self, asked: f64, is_listed: bool) -> BytesRange {
         BytesRange {
             known: self.known + asked,
@@ -388,13 +389,13 @@ impl BytesRange {
         }
     }
 
-    /// The sum over hosts. Errors by chance are independent, so that of the sum is smaller than
-    /// their sum.
+    /// Sums over hosts. Random errors are independent, so the error of the sum is smaller than the
+    /// sum of the errors.
     pub(super) fn sum(ranges: &[BytesRange]) -> Estimate {
         let sum = |of: fn(&BytesRange) -> f64| ranges.iter().map(of).sum::<f64>();
         let expected = ranges.iter().map(|range| range.expected);
-        let untold = ranges.iter().filter(|range| !range.tells_a_number());
-        let untold = untold.count();
+        let unclear = ranges.iter().filter(|range| !range.is_precise());
+        let unclear = unclear.count();
         let all = BytesRange {
             known: sum(|range| range.known),
             expected: expected.sum(),
@@ -404,35 +405,35 @@ impl BytesRange {
             is_listed: ranges.iter().all(|range| range.is_listed),
             why: "the sum over the hosts".to_owned(),
         };
-        let is_told = all.tells_a_number();
+        let is_told = all.is_precise();
         let mut estimate = all.estimate();
         if !is_told && ranges.len() > 1 {
-            let untold = grouped(untold as u64);
-            estimate.why += &format!("; too little is known of {untold} of them for a number");
+            let unclear = grouped(unclear as u64);
+            estimate.why += &format!("; too little is known of {unclear} of them for a number");
         }
         estimate
     }
 
-    /// A number where it is known well enough, else a range.
+    /// Returns a number if it is precise enough, otherwise a range.
     pub(super) fn estimate(&self) -> Estimate {
         Estimate {
-            expected: self.expected.filter(|_| self.tells_a_number()),
+            expected: self.expected.filter(|_| self.is_precise()),
             least: (self.low - self.error).max(self.known),
             most: self.is_listed.then_some(self.high + self.error),
             why: self.why.clone(),
         }
     }
 
-    fn tells_a_number(&self) -> bool {
+    fn is_precise(&self) -> bool {
         let is_near = |expected: f64| {
             let off = (self.high - expected).max(expected - self.low) + self.error;
-            off <= TOLD_WITHIN * expected
+            off <= PRECISE_WITHIN * expected
         };
         self.is_listed && self.expected.is_some_and(is_near)
     }
 }
 
-/// So many pages of a host that nobody measured, beside those that were.
+/// Returns the range for pages of an unmeasured host, plus its measured pages.
 fn usual(known: &KnownPages, pages: u64) -> BytesRange {
     let (small, large) = USUAL_BYTES;
     let all = known.measured + known.unmeasured();
@@ -457,18 +458,18 @@ fn usual(known: &KnownPages, pages: u64) -> BytesRange {
     }
 }
 
-/// The pages that must be drawn of so many for a number within [`TOLD_WITHIN`] of the sum.
+/// Returns how many of `pages` must be drawn for a result within [`PRECISE_WITHIN`] of the sum.
 fn needed(pages: u64, variance: f64, sum: f64) -> u64 {
     let count = pages as f64;
     let relative = variance.sqrt() * count / sum.max(1.0);
-    let of_endless = (Z * relative / TOLD_WITHIN).powi(2);
+    let of_endless = (Z * relative / PRECISE_WITHIN).powi(2);
     let drawn = of_endless / (1.0 + of_endless / count);
-    // A few more, as the variance is estimated from few.
+    // Slightly more, because the variance is itself estimated from few pages.
     let drawn = (drawn * 1.1).max(MIN_MEASURED as f64).ceil();
     pages.min(drawn as u64)
 }
 
-/// The template of a URL: its host and shape, as a hash.
+/// Returns the template of a URL: a hash of its host and shape.
 fn template_of(url: &CanonicalUrl) -> u64 {
     let mut hasher = DefaultHasher::new();
     (url.host_key().as_str(), Shape::of(url).pattern).hash(&mut hasher);

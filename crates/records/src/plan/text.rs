@@ -1,4 +1,4 @@
-//! The plan as text.
+//! Formats the plan as text.
 
 use std::fmt::{self, Display};
 
@@ -9,10 +9,10 @@ use super::{Estimate, HostPlan, Plan, PlanOrigin, PlanRule};
 use crate::numbers::{counted, grouped, size};
 use crate::text::seeds;
 
-/// Hosts that the text names one by one, those that take longest first.
+/// Maximum number of hosts listed individually, the slowest first.
 const MAX_NAMED_HOSTS: usize = 20;
 
-/// Lines for a person.
+/// Formats the plan as text.
 impl Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         seeds(f, &self.seeds)?;
@@ -44,7 +44,7 @@ impl Display for Plan {
 }
 
 impl Plan {
-    /// The hosts, those that take longest first.
+    /// Returns the hosts, the slowest first.
     pub(super) fn slowest_first(&self) -> Vec<&HostPlan> {
         let mut hosts: Vec<_> = self.hosts.iter().collect();
         hosts.sort_by(|one, other| other.hours.least.total_cmp(&one.hours.least));
@@ -70,7 +70,7 @@ fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostPlan, purpose: Option<&str>
     Ok(())
 }
 
-/// The gap of a host, and the time of its answers.
+/// Describes the delay and the response time of a host.
 pub(super) fn gap(host: &HostPlan) -> String {
     let answer = grouped(host.answer_ms.round() as u64);
     let gap = grouped(host.gap_ms);
@@ -88,7 +88,7 @@ pub(super) fn rule_words(rule: &PlanRule) -> String {
     )
 }
 
-/// The Crawl-delay of an origin, what it says about use, and what that means for the purpose.
+/// Describes the Crawl-delay of an origin, its usage statements, and their verdict for the purpose.
 pub(super) fn origin_lines(origin: &PlanOrigin, purpose: Option<&str>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(delay) = origin.crawl_delay_ms {
@@ -98,7 +98,7 @@ pub(super) fn origin_lines(origin: &PlanOrigin, purpose: Option<&str>) -> Vec<St
     let Some(usage) = &origin.usage else {
         return lines;
     };
-    lines.extend(usage.said.iter().map(said));
+    lines.extend(usage.said.iter().map(statement_words));
     let Some(purpose) = purpose else {
         lines.push("preferences bind no crawl whose purpose is unstated".to_owned());
         return lines;
@@ -122,7 +122,7 @@ fn verdict<'u>(usage: &'u PageUsage, purpose: &str) -> Option<&'u str> {
     verdict.as_deref()
 }
 
-fn said(statement: &UsageStatement) -> String {
+fn statement_words(statement: &UsageStatement) -> String {
     let line = statement.line.map(|line| format!(" (line {line})"));
     let (vocabulary, raw) = (&statement.vocabulary, &statement.raw);
     format!("{vocabulary}: {raw}{}", line.unwrap_or_default())

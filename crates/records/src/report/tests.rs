@@ -1,4 +1,4 @@
-//! Reports of crawls that are written here.
+//! Reports of generated crawls.
 
 #![expect(
     clippy::needless_pass_by_value,
@@ -77,7 +77,7 @@ fn check(found: &str, dir: &Path, expect: Expect) {
 }
 
 #[test]
-fn what_stands_in_a_page_s_place_is_an_outcome_of_its_own() {
+fn an_interstitial_has_its_own_outcome() {
     let dir = crawl();
     let mut pages = Vec::new();
     for (status, error) in [
@@ -98,7 +98,7 @@ fn what_stands_in_a_page_s_place_is_an_outcome_of_its_own() {
     assert_eq!(pages.failed, 3, "a login page is what the server has");
 }
 
-/// A crawl of two rounds: a page that stayed, one that vanished, and one that came back.
+/// A crawl of two rounds: one page is unchanged, one vanished, and one came back.
 fn crawl_of_two_rounds() -> tempfile::TempDir {
     let dir = crawl();
     let mut rows = Vec::new();
@@ -120,7 +120,7 @@ fn crawl_of_two_rounds() -> tempfile::TempDir {
 }
 
 #[test]
-fn ours_each_url_counts_once_by_its_last_visit() {
+fn each_url_counts_once_by_its_last_visit() {
     let dir = crawl_of_two_rounds();
     let report = report(dir.path()).unwrap();
     let pages = &report.pages;
@@ -401,7 +401,7 @@ fn page_of_the_report_is_escaped() {
 }
 
 #[test]
-fn page_of_the_report_has_links_and_leaves_hosts_out_that_were_never_asked() {
+fn page_of_the_report_has_links_and_omits_hosts_without_requests() {
     let dir = crawl();
     let excluded: Vec<_> = (0..1214)
         .map(|host| {
@@ -426,7 +426,7 @@ fn page_of_the_report_has_links_and_leaves_hosts_out_that_were_never_asked() {
 }
 
 #[test]
-fn ours_nothing_that_a_server_said_turns_the_text_around() {
+fn no_server_text_changes_the_text_direction() {
     let dir = crawl();
     let mut row = page("http://e.example/", None, 0, Some("a/\u{202e}lmth"));
     row["error"] = json!("bad_head: x\u{2066}y\u{1b}[2J");
@@ -445,7 +445,7 @@ fn directory_without_a_crawl_is_refused() {
 }
 
 #[test]
-fn ours_the_last_row_of_a_url_decides_its_coverage() {
+fn the_last_row_of_a_url_decides_its_coverage() {
     let dir = crawl();
     let first = page("http://e.example/", Some(500), 1, None);
     let mut second = page("http://e.example/", Some(200), 1, None);
@@ -455,13 +455,13 @@ fn ours_the_last_row_of_a_url_decides_its_coverage() {
     second["round"] = json!(2);
     lines(dir.path(), "pages.jsonl", &[first, second], "");
     assert!(report(dir.path()).unwrap().is_whole());
-    // Without the end of a run nobody knows what else there was.
+    // Without the end of the run, it is unknown what else there was.
     fs::remove_file(dir.path().join("waiting.jsonl")).unwrap();
     assert!(!report(dir.path()).unwrap().is_whole());
 }
 
 #[test]
-fn ours_hosts_jsonl_has_what_report_json_has_of_hosts_with_a_verdict() {
+fn hosts_jsonl_equals_report_json_for_hosts_with_a_verdict() {
     let dir = crawl();
     let elsewhere = json!({"url": "http://out.example/p", "reason": "scope", "rule": "host",
         "line": null, "found_on": null});
@@ -480,9 +480,9 @@ fn ours_hosts_jsonl_has_what_report_json_has_of_hosts_with_a_verdict() {
     assert_eq!(others.len(), 1, "out.example was never to be asked");
 }
 
-/// The columns of a table in the documentation are those of the rows, in their order.
+/// The columns documented in a table are those of the rows, in order.
 #[test]
-fn ours_every_column_of_hosts_jsonl_is_documented() {
+fn every_column_of_hosts_jsonl_is_documented() {
     let docs = include_str!("../../../../docs/rows.md");
     let (_, section) = docs.split_once("\n## hosts.jsonl\n").unwrap();
     let table = section
@@ -501,27 +501,27 @@ fn ours_every_column_of_hosts_jsonl_is_documented() {
 }
 
 #[test]
-fn ours_the_text_names_the_first_seeds_and_the_number_of_the_others() {
+fn the_text_names_the_first_seeds_and_the_number_of_the_others() {
     let mut report = Report::default();
     report.crawl.seeds = (0..25)
         .map(|seed| format!("http://s{seed}.example/"))
         .collect();
-    let told = report.to_string();
+    let text = report.to_string();
     assert!(
-        told.contains("seed      http://s19.example/\n  and 5 seeds more\n"),
-        "{told}"
+        text.contains("seed      http://s19.example/\n  and 5 seeds more\n"),
+        "{text}"
     );
-    assert!(!told.contains("s20.example"), "{told}");
+    assert!(!text.contains("s20.example"), "{text}");
     report.crawl.seeds.truncate(20);
-    let told = report.to_string();
+    let text = report.to_string();
     assert!(
-        told.contains("http://s19.example/\n") && !told.contains("more"),
-        "{told}"
+        text.contains("http://s19.example/\n") && !text.contains("more"),
+        "{text}"
     );
 }
 
 #[test]
-fn ours_addresses_are_counted_that_several_workers_asked() {
+fn addresses_used_by_several_workers_are_counted() {
     let dir = crawl();
     let of = |worker: Option<&str>, address: &str| {
         let mut row = request("http://e.example/", "page", 1000, Some(200));

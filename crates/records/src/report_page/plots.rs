@@ -1,4 +1,4 @@
-//! The plots of a report, each with the table behind it.
+//! The plots of a report, each with its data table.
 
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
@@ -14,14 +14,14 @@ use super::svg::{
 };
 use super::times::{marks, moment, span};
 
-/// Bars of a plot; the rest is one more.
+/// Maximum number of bars in a plot; one more sums up the rest.
 const MAX_BARS: usize = 10;
-/// Depths of a plot; deeper ones are one more.
+/// Maximum number of depths in a plot; one more sums up the rest.
 const MAX_DEPTHS: usize = 15;
-/// Hosts whose requests are drawn over time.
+/// Maximum number of hosts whose requests are drawn over time.
 const MAX_STRIPS: usize = 12;
 
-/// All plots of a report.
+/// Renders all plots of a report.
 pub(super) fn plots(report: &Report, gaps: &GapHistograms, figures: &Figures) -> Markup {
     html! {
         div class="plots" {
@@ -30,7 +30,7 @@ pub(super) fn plots(report: &Report, gaps: &GapHistograms, figures: &Figures) ->
                 (answers(time))
             }
             (outcomes(report))
-            (gaps_asked_and_kept(report, gaps))
+            (gap_plot(report, gaps))
             @if let Some(time) = &figures.time { (hosts_by_time(report, figures, time)) }
             (histogram("response-times", "Response times", "milliseconds from the request to the end of the answer",
                 &figures.response_times, ["request", "requests"], &span))
@@ -42,7 +42,7 @@ pub(super) fn plots(report: &Report, gaps: &GapHistograms, figures: &Figures) ->
     }
 }
 
-/// A table with a line of sums.
+/// Renders a table with a line of totals.
 fn summed(head: &[&str], rows: &[(String, Vec<u64>)]) -> Markup {
     let columns = head.len() - 1;
     let sum = |column: usize| rows.iter().map(|(_, values)| values[column]).sum();
@@ -139,14 +139,14 @@ fn answers(time: &TimeSeries) -> Markup {
     .draw()
 }
 
-/// The first rows, those with most first, and the sum of the others.
+/// Returns the largest rows in descending order, and the sum of the rest.
 fn most_first(rows: impl Iterator<Item = (String, u64)>) -> Vec<(String, u64)> {
     let mut rows: Vec<_> = rows.collect();
     rows.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
     if rows.len() > MAX_BARS + 1 {
-        let others = rows.split_off(MAX_BARS);
-        let sum = others.iter().map(|(_, count)| count).sum();
-        rows.push((format!("{} others", grouped(others.len() as u64)), sum));
+        let rest = rows.split_off(MAX_BARS);
+        let sum = rest.iter().map(|(_, count)| count).sum();
+        rows.push((format!("{} others", grouped(rest.len() as u64)), sum));
     }
     rows
 }
@@ -243,7 +243,7 @@ fn depths(report: &Report) -> Markup {
     .draw()
 }
 
-/// The limits between bins, as marks.
+/// Returns the limits between bins as marks.
 fn limits(histogram: &Histogram, show: impl Fn(u64) -> String) -> Vec<Mark> {
     let starts = histogram
         .bins()
@@ -253,7 +253,7 @@ fn limits(histogram: &Histogram, show: impl Fn(u64) -> String) -> Vec<Mark> {
     starts.map(|(at, start)| (at as f64, show(start))).collect()
 }
 
-/// A bin in words: `below 1 kB`, `1 kB to 3 kB`, `10 MB and more`.
+/// Describes a bin: `below 1 kB`, `1 kB to 3 kB`, `10 MB and more`.
 fn bin_words(start: u64, end: Option<u64>, show: &dyn Fn(u64) -> String) -> String {
     match (start, end) {
         (0, Some(1)) => "0".to_owned(),
@@ -271,14 +271,14 @@ fn histogram(
     [one, more]: [&str; 2],
     show: &dyn Fn(u64) -> String,
 ) -> Markup {
-    let most = histogram.bins().max_by_key(|(_, _, count)| *count);
-    let Some((start, end, most)) = most.filter(|(_, _, most)| *most > 0) else {
+    let largest = histogram.bins().max_by_key(|(_, _, count)| *count);
+    let Some((start, end, largest)) = largest.filter(|(_, _, largest)| *largest > 0) else {
         return Markup::default();
     };
     let words = format!(
         "{}; most of them, {}: {}.",
         counted(histogram.total(), one, more),
-        grouped(most),
+        grouped(largest),
         bin_words(start, end, show)
     );
     let bins: Vec<Vec<u64>> = histogram.bins().map(|(_, _, count)| vec![count]).collect();
@@ -298,7 +298,7 @@ fn histogram(
     .draw()
 }
 
-fn gaps_asked_and_kept(report: &Report, gaps: &GapHistograms) -> Markup {
+fn gap_plot(report: &Report, gaps: &GapHistograms) -> Markup {
     let (asked, seen) = (&gaps.asked, &gaps.seen);
     if asked.total() == 0 {
         return Markup::default();
@@ -332,7 +332,7 @@ fn gaps_asked_and_kept(report: &Report, gaps: &GapHistograms) -> Markup {
     .draw()
 }
 
-/// Milliseconds as seconds: `0.2`, `10`.
+/// Formats milliseconds as seconds: `0.2`, `10`.
 fn seconds(ms: u64) -> String {
     match ms % 1000 / 100 {
         0 => (ms / 1000).to_string(),
@@ -355,12 +355,12 @@ fn hosts_by_time(report: &Report, figures: &Figures, time: &TimeSeries) -> Marku
             of.requests.as_slice(),
         )
     });
-    let others = asked.iter().filter(|host| host.requests > 0).count() - rows.len();
-    let more = match others {
+    let rest = asked.iter().filter(|host| host.requests > 0).count() - rows.len();
+    let more = match rest {
         0 => String::new(),
-        others => format!(
+        rest => format!(
             " {} fewer requests are not drawn.",
-            counted(others as u64, "host with", "hosts with")
+            counted(rest as u64, "host with", "hosts with")
         ),
     };
     let words = format!(

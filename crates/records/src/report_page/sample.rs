@@ -1,4 +1,4 @@
-//! The sample of a crawl, or its random walk: how pages were chosen, and what they say.
+//! The sample or random walk of a crawl: how pages were chosen, and the resulting estimates.
 
 use crawl_sample::Interval;
 use crawl_weburl::safe_line;
@@ -12,10 +12,10 @@ use crate::walk::WalkReport;
 
 use super::svg::{Figure, bars, rows_height, shares};
 
-/// Statuses, and types, of a plot, those with the greatest shares; the table has all.
+/// Maximum number of statuses or types in a plot, those with the largest shares; the table has all.
 const MAX_SHARES: usize = 6;
 
-/// A sample that was drawn.
+/// Renders a drawn sample.
 pub(super) fn drawn(sample: &SampleReport, settings: Option<&SampleSettings>) -> Markup {
     html! {
         h2 { "Sample" }
@@ -97,7 +97,7 @@ fn estimates(sample: &SampleReport) -> Markup {
     .draw()
 }
 
-/// A random walk.
+/// Renders a random walk.
 pub(super) fn walked(walk: &WalkReport) -> Markup {
     let rows = walk.most_visited.iter();
     let rows: Vec<_> = rows.map(|page| (page.url.clone(), page.steps)).collect();

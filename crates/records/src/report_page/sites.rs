@@ -1,5 +1,4 @@
-//! The answers for the owner of a site: what was asked of it, when, how often, why it ended, and how to
-//! be left out.
+//! Answers for a site owner: what was fetched, when, how often, why it ended, and how to opt out.
 
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
@@ -14,12 +13,12 @@ use crate::text::{coverage_words, kept, robots_line};
 
 use super::times::{moment, span};
 
-/// Sections that are open from the start.
+/// Maximum number of sections that are initially open.
 const MAX_OPEN: usize = 3;
-/// Origins and rules of a host that are listed.
+/// Maximum number of origins and rules listed per host.
 const MAX_LINES: usize = 10;
 
-/// A section for each host.
+/// Renders a section per host.
 pub(super) fn sites(report: &Report, figures: &Figures) -> Markup {
     let (asked, _) = report.hosts_asked();
     let shown = asked.iter().zip(&figures.hosts);
@@ -41,7 +40,7 @@ pub(super) fn sites(report: &Report, figures: &Figures) -> Markup {
     }
 }
 
-/// How the owner of a site keeps this crawl out.
+/// Explains how a site owner can exclude this crawl.
 fn left_out(report: &Report, manners: &Manners) -> Markup {
     let agent = manners.agent.as_deref().unwrap_or("crawl");
     html! {
@@ -70,7 +69,7 @@ fn contact_link(contact: &str) -> Markup {
     }
 }
 
-/// A verdict with a sign that needs no colour.
+/// Renders a verdict with a sign that doesn't rely on colour.
 pub(super) fn verdict(coverage: Option<Coverage>) -> Markup {
     let Some(coverage) = coverage else {
         return Markup::default();
@@ -139,7 +138,7 @@ fn site(host: &HostReport, of: &HostFigures) -> Markup {
     }
 }
 
-/// The rules with most URLs first.
+/// Returns the rules, those with the most URLs first.
 fn most_urls(of: &HostFigures) -> Vec<(&(String, Option<u32>), &u64)> {
     let mut rules: Vec<_> = of.rules.iter().collect();
     rules.sort_by_key(|(_, urls)| std::cmp::Reverse(**urls));
@@ -153,13 +152,13 @@ fn others(all: usize) -> Markup {
 
 fn pace(host: &HostReport) -> Markup {
     let (gaps, waits) = (&host.gaps, &host.waits);
-    let most = gaps.most_asked_ms.zip(gaps.most_asked_by.as_deref());
+    let longest = gaps.most_asked_ms.zip(gaps.most_asked_by.as_deref());
     html! {
         @if let Some((least, asked)) = gaps.least_seen_ms.zip(gaps.asked_then_ms) {
             dt { "gaps" }
             dd {
                 "the shortest " (span(least)) ", where " (span(asked)) " were to be kept; " (kept(gaps.short))
-                @if let Some((most, by)) = most { "; the longest asked for was " (span(most)) " (" (safe_line(by)) ")" }
+                @if let Some((longest, by)) = longest { "; the longest asked for was " (span(longest)) " (" (safe_line(by)) ")" }
                 @for (rule, of) in &gaps.by_site {
                     "; " (counted(of.count, "gap", "gaps")) " by your " (safe_line(rule)) ", " (span(of.asked_ms)) " in all"
                 }

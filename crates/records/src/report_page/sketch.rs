@@ -1,4 +1,4 @@
-//! The sketch of the link graph: nodes on a circle, and arrows between them.
+//! Draws the link graph: nodes on a circle, and arrows between them.
 
 use std::f64::consts::TAU;
 
@@ -12,12 +12,12 @@ use super::svg::{Figure, WIDTH, part, unit};
 
 const HEIGHT: f64 = 290.0;
 const CENTRE: (f64, f64) = (WIDTH / 2.0, HEIGHT / 2.0);
-/// From the centre to the middle of each node.
+/// Distance from the centre to the middle of each node.
 const RADIUS: f64 = 115.0;
-/// The radius of the smallest and of the largest node.
+/// The radii of the smallest and the largest node.
 const NODE: (f64, f64) = (9.0, 20.0);
 
-/// Draws the links between hosts or folders; nothing where there are no two of them.
+/// Draws the links between hosts or folders; empty if there are fewer than two.
 pub(super) fn sketch(links: &LinkSketch) -> Markup {
     if links.nodes.len() < 2 {
         return Markup::default();
@@ -116,7 +116,8 @@ struct Node {
     radius: f64,
 }
 
-/// A line from the rim of one node to that of another, bent so that the way back is another line.
+/// Draws a line from the rim of one node to the rim of another, curved so that the reverse link is
+/// separate.
 fn arc(from: &Node, to: &Node) -> String {
     let (dx, dy) = (to.x - from.x, to.y - from.y);
     let bend = (

@@ -1,4 +1,4 @@
-//! Drawing: columns, bars, curves, strips. Plots are 340 units wide, so that their text can be read
+//! Draws columns, bars, curves and strips. Plots are 340 units wide, so that their text is readable
 //! on a phone.
 
 use std::fmt::Display;
@@ -9,9 +9,9 @@ use maud::{Markup, html};
 
 use crate::html::scrolling_table;
 
-/// The width of every plot, in units of its view box.
+/// The width of every plot, in view box units.
 pub(super) const WIDTH: f64 = 340.0;
-/// The left edge of what has an axis of values.
+/// The left edge of plots with a value axis.
 const LEFT: f64 = 38.0;
 const TOP: f64 = 8.0;
 /// The height between the axes.
@@ -25,15 +25,15 @@ pub(super) const AXES_HEIGHT: f64 = BOTTOM + 30.0;
 /// The height of a row of bars or strips.
 const ROW: f64 = 27.0;
 
-/// Characters of a label in a plot; the table behind it has the whole.
+/// Maximum characters of a label in a plot; its table has the full label.
 const MAX_LABEL: usize = 44;
 
-/// A plot with its text alternative, and the table behind it.
+/// A plot with its text alternative and data table.
 pub(crate) struct Figure<'a> {
-    /// Unique in the page.
+    /// Unique within the page.
     pub(crate) id: &'a str,
     pub(crate) title: &'a str,
-    /// The plot in words.
+    /// The plot described in words.
     pub(crate) words: &'a str,
     pub(crate) height: f64,
     pub(crate) drawing: Markup,
@@ -72,18 +72,18 @@ impl Figure<'_> {
     }
 }
 
-/// Series that share a bin lie on each other, or side by side.
+/// How series share a bin: on top of each other, or next to each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Columns {
     Stacked,
     Beside,
 }
 
-/// A mark on the horizontal axis: its place in bins, and its label.
+/// A mark on the horizontal axis: its position in bins, and its label.
 pub(super) type Mark = (f64, String);
 
 impl Columns {
-    /// Draws columns: of each bin the value of each series.
+    /// Draws columns from the value of each series in each bin.
     pub(super) fn draw(self, bins: &[Vec<u64>], marks: &[Mark], axis: &str) -> Markup {
         let highest = bins.iter().map(|bin| match self {
             Columns::Stacked => bin.iter().sum(),
@@ -114,7 +114,7 @@ impl Columns {
                 }
                 Columns::Beside => {
                     let width = step * 0.84 / bin.len() as f64;
-                    // What was counted once is to be seen beside a million.
+                    // A count of one must be visible next to a million.
                     let y = y_of(*value, top).min(BOTTOM - 0.8);
                     [
                         left + step * 0.08 + width * series as f64,
@@ -132,7 +132,7 @@ impl Columns {
     }
 }
 
-/// A curve that never falls, with the area below it: of each bin the value at its end.
+/// Draws a non-decreasing curve with the area below it, from the value at the end of each bin.
 pub(super) fn curve(values: &[u64], marks: &[Mark], axis: &str) -> Markup {
     let top = round_up(values.last().copied().unwrap_or(0));
     let step = (RIGHT - LEFT) / values.len().max(1) as f64;
@@ -170,7 +170,7 @@ fn axes(top: u64, marks: &[Mark], step: f64, axis: &str) -> Markup {
     }
 }
 
-/// Labels at the edges end there.
+/// Aligns labels at the edges to the inside.
 fn anchor(x: f64) -> &'static str {
     match x {
         x if x > RIGHT - 16.0 => "soft end",
@@ -179,23 +179,23 @@ fn anchor(x: f64) -> &'static str {
     }
 }
 
-/// Rows with a bar each: name and value.
+/// Draws one bar per row, with name and value.
 pub(crate) fn bars(rows: &[(String, u64)], show: impl Fn(u64) -> String) -> Markup {
-    let most = rows.iter().map(|(_, value)| *value).max().unwrap_or(0);
+    let largest = rows.iter().map(|(_, value)| *value).max().unwrap_or(0);
     html! {
         @for (at, (name, value)) in rows.iter().enumerate() {
             @let y = ROW * at as f64;
             (row_label(name, &show(*value), y))
             rect class="track" x="0" y=(unit(y + 15.0)) width=(unit(WIDTH)) height="7" rx="2" {}
             @if *value > 0 {
-                rect class="c0" x="0" y=(unit(y + 15.0)) width=(unit(part(*value, most, WIDTH).max(1.0))) height="7" rx="2" {}
+                rect class="c0" x="0" y=(unit(y + 15.0)) width=(unit(part(*value, largest, WIDTH).max(1.0))) height="7" rx="2" {}
             }
         }
     }
 }
 
-/// Rows with a share from 0 to 1 each: its interval as a bar, the share itself as a mark. One whose
-/// interval has no ends has the mark alone.
+/// Draws a share from 0 to 1 per row: a bar for its interval, and a mark for the share. An
+/// unbounded interval has only the mark.
 pub(super) fn shares(rows: &[(String, Interval)], show: impl Fn(&Interval) -> String) -> Markup {
     let place = |share: f64| share.clamp(0.0, 1.0) * WIDTH;
     html! {
@@ -212,14 +212,14 @@ pub(super) fn shares(rows: &[(String, Interval)], show: impl Fn(&Interval) -> St
     }
 }
 
-/// Rows with a strip each: a cell for each span of time, the fuller the darker. `shown` is the text
-/// at the right.
+/// Draws one strip per row: a cell per time bin, darker for larger values. `shown` is the text on
+/// the right.
 pub(super) fn strips<'a>(
     rows: impl Iterator<Item = (&'a str, String, &'a [u64])> + Clone,
     marks: &[Mark],
     axis: &str,
 ) -> Markup {
-    let most = rows
+    let largest = rows
         .clone()
         .flat_map(|(_, _, cells)| cells)
         .copied()
@@ -241,7 +241,7 @@ pub(super) fn strips<'a>(
             @for (at, cell) in cells.iter().enumerate() {
                 @if *cell > 0 {
                     rect class="c0" x=(unit(step * at as f64)) y=(unit(y + 15.0)) width=(unit(step)) height="8"
-                        fill-opacity=(format!("{:.2}", 0.25 + part(*cell, most, 0.75))) {}
+                        fill-opacity=(format!("{:.2}", 0.25 + part(*cell, largest, 0.75))) {}
                 }
             }
         }
@@ -254,12 +254,12 @@ pub(super) fn strips<'a>(
     }
 }
 
-/// The height of so many rows.
+/// Returns the height of this many rows.
 pub(crate) fn rows_height(rows: usize) -> f64 {
     ROW * rows.max(1) as f64
 }
 
-/// The height of so many strips, with the labels of their axis.
+/// Returns the height of this many strips, with their axis labels.
 pub(super) fn strips_height(rows: usize) -> f64 {
     rows_height(rows) + 30.0
 }
@@ -271,8 +271,8 @@ fn row_label(name: &str, value: &str, y: f64) -> Markup {
     }
 }
 
-/// The beginning and the end of a name that is too long for a plot. What is not ASCII counts twice,
-/// as it may be twice as wide.
+/// Shortens a name that is too long for a plot, and keeps its start and end. Characters other than
+/// ASCII count twice, because they may be twice as wide.
 fn shortened(name: &str) -> String {
     let name = safe_line(name);
     let width = |c: char| if c.is_ascii() { 1 } else { 2 };
@@ -280,25 +280,27 @@ fn shortened(name: &str) -> String {
         return name.into_owned();
     }
     let mut room = MAX_LABEL - 2;
-    let kept = |room: &mut usize, least: usize, c: char| {
-        let left = room.checked_sub(width(c)).filter(|left| *left >= least)?;
-        *room = left;
+    let fits = |room: &mut usize, least: usize, c: char| {
+        let remaining = room
+            .checked_sub(width(c))
+            .filter(|remaining| *remaining >= least)?;
+        *room = remaining;
         Some(c)
     };
     let start: String = name
         .chars()
-        .map_while(|c| kept(&mut room, MAX_LABEL / 3, c))
+        .map_while(|c| fits(&mut room, MAX_LABEL / 3, c))
         .collect();
     let mut end: Vec<char> = name
         .chars()
         .rev()
-        .map_while(|c| kept(&mut room, 0, c))
+        .map_while(|c| fits(&mut room, 0, c))
         .collect();
     end.reverse();
     start + "…" + &end.into_iter().collect::<String>()
 }
 
-/// The share of `most` that `value` is, of a length.
+/// Scales `length` by `value` / `most`.
 pub(super) fn part(value: u64, most: u64, length: f64) -> f64 {
     value as f64 / most.max(1) as f64 * length
 }
@@ -307,13 +309,13 @@ fn y_of(value: u64, top: u64) -> f64 {
     BOTTOM - part(value, top, HEIGHT)
 }
 
-/// A length or a place, as an attribute.
+/// Formats a length or a position for an attribute.
 pub(super) fn unit(number: f64) -> impl Display {
     format!("{number:.1}")
 }
 
-/// The least of 1, 2, 4, 6, 8, 10, 12, 16, 20, 40 .. that is not less: even above 1, so that its half is
-/// whole.
+/// Rounds up to 1, 2, 4, 6, 8, 10, 12, 16, 20, 40 ..: even above 1, so that half of it is a whole
+/// number.
 fn round_up(number: u64) -> u64 {
     let mut scale: u64 = 1;
     loop {
@@ -328,7 +330,7 @@ fn round_up(number: u64) -> u64 {
     }
 }
 
-/// `1200` as `1.2k`.
+/// Formats `1200` as `1.2k`.
 pub(super) fn short(number: u64) -> String {
     let units = [
         (1_000_000_000_000, "T"),
@@ -350,7 +352,7 @@ mod tests {
     use super::{MAX_LABEL, round_up, short, shortened};
 
     #[test]
-    fn ours_axes_end_at_round_numbers() {
+    fn axes_end_at_round_numbers() {
         let tops = [0, 1, 2, 3, 5, 7, 11, 41, 61, 100, 10_910].map(round_up);
         assert_eq!(tops, [1, 1, 2, 4, 6, 8, 12, 60, 80, 100, 12_000]);
         assert_eq!(round_up(u64::MAX), u64::MAX);
@@ -361,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_long_label_keeps_its_beginning_and_its_end() {
+    fn a_long_label_keeps_its_beginning_and_its_end() {
         assert_eq!(shortened("www.example.org"), "www.example.org");
         let long = shortened(&format!("www.{}.example.org", "a".repeat(200)));
         assert_eq!(long.chars().count(), MAX_LABEL - 1);

@@ -1,4 +1,4 @@
-//! The page of a crawl that is written here: what stands in it, and what may not.
+//! The page of a generated crawl: its contents, and what it must not contain.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::report::Report;
 use crate::report_files::report_page;
 
-/// Words of a hostile server, in a place where a URL or a type may stand.
+/// Text of a hostile server, used where a URL or a type may be.
 const HOSTILE: &str = "\"><script>alert(1)</script><svg onload=x>'&\u{202e}";
 
 fn lines(dir: &Path, name: &str, rows: &[Value]) {
@@ -16,7 +16,7 @@ fn lines(dir: &Path, name: &str, rows: &[Value]) {
     fs::write(dir.join(name), rows).unwrap();
 }
 
-/// Three hosts, every kind of answer, and hostile words wherever a server may put them.
+/// Three hosts, all kinds of responses, and hostile text wherever a server could place it.
 fn crawl() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let toml = "seed = [\"http://h0.example/\"]\n[operator]\nagent = \"crawl\"\n\
@@ -58,7 +58,7 @@ fn page(dir: &Path) -> (Report, String) {
     report_page(dir).unwrap()
 }
 
-/// The parts of a text between two marks.
+/// Returns the parts of a text between two marks.
 fn all_between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
     let parts = text.split(before).skip(1);
     parts
@@ -66,7 +66,7 @@ fn all_between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// The numbers of a figure's line of sums.
+/// Returns the totals of a figure.
 fn sums(html: &str, id: &str) -> Vec<u64> {
     let figure = all_between(html, &format!("<figure id=\"{id}\">"), "</figure>");
     let foot = all_between(figure[0], "<tfoot>", "</tfoot>")[0];
@@ -96,7 +96,7 @@ fn sums_of_the_plots_are_those_of_report_json() {
 }
 
 #[test]
-fn ours_each_plot_has_its_words_and_its_table() {
+fn each_plot_has_its_words_and_its_table() {
     let dir = crawl();
     let (_, html) = page(dir.path());
     let figures = all_between(&html, "<figure ", "</figure>");
@@ -119,7 +119,7 @@ fn ours_each_plot_has_its_words_and_its_table() {
 }
 
 #[test]
-fn ours_the_page_runs_nothing_and_asks_for_nothing() {
+fn the_page_runs_nothing_and_loads_nothing() {
     let dir = crawl();
     let (_, html) = page(dir.path());
     for sign in [
@@ -133,10 +133,10 @@ fn ours_the_page_runs_nothing_and_asks_for_nothing() {
         "<iframe",
         "\u{202e}",
     ] {
-        let told = html.replace("&lt;svg onload=x", "");
-        assert!(!told.contains(sign), "{sign}");
+        let text = html.replace("&lt;svg onload=x", "");
+        assert!(!text.contains(sign), "{sign}");
     }
-    // Only markers are referred to.
+    // Only markers are referenced.
     assert!(
         all_between(&html, "url(", ")")
             .iter()
@@ -147,13 +147,13 @@ fn ours_the_page_runs_nothing_and_asks_for_nothing() {
 }
 
 #[test]
-fn ours_the_same_rows_give_the_same_page() {
+fn the_same_rows_give_the_same_page() {
     let dir = crawl();
     assert_eq!(page(dir.path()), page(dir.path()));
 }
 
 #[test]
-fn ours_the_page_tells_an_owner_what_was_asked_and_how_to_be_left_out() {
+fn the_page_shows_an_owner_the_requests_and_how_to_opt_out() {
     let dir = crawl();
     let (_, html) = page(dir.path());
     let site = all_between(&html, "<b>h0.example</b>", "</details>")[0];
@@ -171,7 +171,7 @@ fn ours_the_page_tells_an_owner_what_was_asked_and_how_to_be_left_out() {
 }
 
 #[test]
-fn ours_the_page_does_not_grow_with_the_crawl() {
+fn the_page_does_not_grow_with_the_crawl() {
     let dir = tempfile::tempdir().unwrap();
     let rows = |count: usize| {
         let requests = (0..count).map(|number| {
@@ -198,9 +198,9 @@ fn ours_the_page_does_not_grow_with_the_crawl() {
     assert!(more < some + some / 20, "{some} and {more} bytes");
 }
 
-/// A crawl that drew ten pages of two hosts, one of them with a hostile type.
+/// A crawl that drew ten pages from two hosts, one with a hostile type.
 #[test]
-fn ours_the_page_of_a_sample_says_how_it_was_drawn_and_what_it_says() {
+fn the_page_of_a_sample_shows_its_design_and_estimates() {
     let dir = tempfile::tempdir().unwrap();
     let toml = "seed = [\"http://h0.example/\"]\n[sample]\nsample = 5\nsample-by = \"host\"\n\
                 sample-seed = \"<wave> 2\"\nframe-depth = 1\n";
@@ -225,14 +225,14 @@ fn ours_the_page_of_a_sample_says_how_it_was_drawn_and_what_it_says() {
         assert!(html.contains(words), "{words}");
     }
     let figure = all_between(&html, "<figure id=\"sample\">", "</figure>")[0];
-    // One mark and one interval for each share: that of pages, two statuses, two types.
+    // One mark and one interval per share: pages, two statuses, two types.
     assert_eq!(figure.matches("class=\"c0\"").count(), 5 + 1);
     assert_eq!(figure.matches("class=\"c1\"").count(), 5 + 1);
     let answered = report.sample.unwrap().estimates.unwrap().answered.unwrap();
     let words = crate::sample::share_words(&answered);
     assert_eq!(
         figure.matches(&words).count(),
-        // That of status 200 is the same.
+        // The share of status 200 is the same.
         4,
         "in the plot and in the table: {words}"
     );
@@ -243,7 +243,7 @@ fn ours_the_page_of_a_sample_says_how_it_was_drawn_and_what_it_says() {
 }
 
 #[test]
-fn ours_the_page_of_a_walk_claims_no_interval() {
+fn the_page_of_a_walk_claims_no_interval() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(
         dir.path().join("crawl.toml"),

@@ -1,4 +1,4 @@
-//! Moments and spans of time in words.
+//! Formats times and durations.
 
 use crawl_archive::Timestamp;
 
@@ -6,12 +6,12 @@ use crate::bins::TimeAxis;
 
 use super::svg::Mark;
 
-/// `2026-11-22 22:41`, UTC.
+/// Formats `2026-11-22 22:41`, in UTC.
 pub(super) fn moment(ms: u64) -> String {
     digits(ms, 0..16)
 }
 
-/// `450 ms`, `12 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`.
+/// Formats `450 ms`, `12 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`.
 pub(super) fn span(ms: u64) -> String {
     let two = |large: u64, one: &str, small: u64, other: &str| match small {
         0 => format!("{large} {one}"),
@@ -30,7 +30,7 @@ pub(super) fn span(ms: u64) -> String {
     }
 }
 
-/// Marks on a time axis, four at most.
+/// Returns the marks of a time axis, at most four.
 pub(super) fn marks(axis: TimeAxis) -> Vec<Mark> {
     let label = |ms: u64| match axis.width_ms.saturating_mul(axis.bins as u64) {
         ..1_800_000 => digits(ms, 11..19),
@@ -43,7 +43,7 @@ pub(super) fn marks(axis: TimeAxis) -> Vec<Mark> {
         .collect()
 }
 
-/// The digits of a moment as RFC 3339 has it, without its `T`.
+/// Returns a part of a time in RFC 3339, without its `T`.
 fn digits(ms: u64, places: std::ops::Range<usize>) -> String {
     let text = Timestamp::from_micros(ms.saturating_mul(1000)).rfc3339_millis();
     text.get(places).unwrap_or_default().replace('T', " ")
@@ -55,7 +55,7 @@ mod tests {
     use crate::bins::TimeAxis;
 
     #[test]
-    fn ours_times_are_told_in_two_units_at_most() {
+    fn times_have_two_units_at_most() {
         assert_eq!(moment(1_795_219_199_123), "2026-11-20 23:59");
         let spans = [
             0,
@@ -84,13 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn ours_no_moment_is_too_late_to_be_told() {
+    fn no_moment_is_too_late_to_format() {
         assert!(!moment(u64::MAX).is_empty());
         assert!(marks(TimeAxis::new(0, u64::MAX)).len() <= 4);
     }
 
     #[test]
-    fn ours_a_time_axis_has_four_marks_at_most() {
+    fn a_time_axis_has_four_marks_at_most() {
         let check = |span: u64, first: &str, count: usize| {
             let marks = marks(TimeAxis::new(1_795_219_199_000, 1_795_219_199_000 + span));
             assert_eq!((marks[0].1.as_str(), marks.len()), (first, count), "{span}");

@@ -1,4 +1,4 @@
-//! The report on a site as a page with plots.
+//! Renders the site report as a page with plots.
 
 use maud::{Markup, html};
 
@@ -7,11 +7,11 @@ use crate::html::page;
 use crate::numbers::{counted, grouped, size};
 use crate::report_page::svg::{Figure, bars, rows_height};
 
-/// Entries of each list that the page has.
+/// Maximum entries per list on the page.
 const MAX_LISTED: usize = 1_000;
 
 impl SiteReport {
-    /// A page that needs nothing else. Whatever came from a server is escaped.
+    /// Renders a self-contained page. All text from servers is escaped.
     #[must_use]
     pub fn html(&self) -> String {
         let of_clicks = |at: usize| counted(at as u64, "click", "clicks");
@@ -43,7 +43,7 @@ impl SiteReport {
     }
 }
 
-/// A bar for each bin, with the number of its pages.
+/// Draws one bar per bin, with the number of its pages.
 fn plot(id: &str, title: &str, rows: &Vec<(String, u64)>) -> Markup {
     let words: Vec<String> = rows
         .iter()
@@ -65,7 +65,7 @@ fn plot(id: &str, title: &str, rows: &Vec<(String, u64)>) -> Markup {
     .draw()
 }
 
-/// Bins with names by their ends.
+/// Names bins by their limits.
 fn named(ends: &[u64], bins: &[u64], show: impl Fn(u64) -> String) -> Vec<(String, u64)> {
     let below = ends.iter().map(|end| format!("below {}", show(*end)));
     let above = ends.last().map(|end| format!("{} and more", show(*end)));

@@ -1,4 +1,4 @@
-//! A small site with one of each.
+//! A small site with one case of each kind.
 
 use std::fs;
 
@@ -97,9 +97,9 @@ fn made_site() -> tempfile::TempDir {
 }
 
 #[test]
-fn each_list_has_what_it_is_for_and_nothing_else() {
+fn each_list_has_exactly_its_entries() {
     let dir = made_site();
-    let found = site(dir.path(), 2).unwrap();
+    let report = site(dir.path(), 2).unwrap();
     let path = |urls: &[String]| {
         let paths: Vec<_> = urls
             .iter()
@@ -107,43 +107,49 @@ fn each_list_has_what_it_is_for_and_nothing_else() {
             .collect();
         paths.join(" ")
     };
-    assert_eq!((found.pages, found.unread), (7, 0));
+    assert_eq!((report.pages, report.unread), (7, 0));
     assert_eq!(
-        (path(&found.without_title), path(&found.without_description)),
+        (
+            path(&report.without_title),
+            path(&report.without_description)
+        ),
         ("/c".into(), "/c".into())
     );
-    assert_eq!(found.double_titles.len(), 1);
-    assert_eq!(path(&found.double_titles[0].pages), "/a /b");
-    assert_eq!(found.double_descriptions[0].text, "Same words");
-    assert_eq!(path(&found.orphans), "/alone /copy");
-    assert_eq!(found.clicks, [1, 2, 1, 1]);
+    assert_eq!(report.double_titles.len(), 1);
+    assert_eq!(path(&report.double_titles[0].pages), "/a /b");
+    assert_eq!(report.double_descriptions[0].text, "Same words");
+    assert_eq!(path(&report.orphans), "/alone /copy");
+    assert_eq!(report.clicks, [1, 2, 1, 1]);
     assert_eq!(
-        (path(&[found.deep[0].url.clone()]), found.deep[0].number),
+        (path(&[report.deep[0].url.clone()]), report.deep[0].number),
         ("/c".into(), 3)
     );
-    assert_eq!((found.slow[0].number, found.slow[1].number), (2_500, 150));
-    assert_eq!(found.times, [5, 1, 0, 0, 0, 1, 0]);
-    assert_eq!(found.redirect_chains.len(), 1);
-    assert_eq!(path(&found.redirect_chains[0].to), "/two /end");
-    assert_eq!(found.barred.len(), 1);
-    assert_eq!((found.barred[0].links, found.barred[0].line), (2, Some(2)));
-    let json = serde_json::to_string(&found).unwrap();
-    assert_eq!(serde_json::from_str::<SiteReport>(&json).unwrap(), found);
+    assert_eq!((report.slow[0].number, report.slow[1].number), (2_500, 150));
+    assert_eq!(report.times, [5, 1, 0, 0, 0, 1, 0]);
+    assert_eq!(report.redirect_chains.len(), 1);
+    assert_eq!(path(&report.redirect_chains[0].to), "/two /end");
+    assert_eq!(report.barred.len(), 1);
+    assert_eq!(
+        (report.barred[0].links, report.barred[0].line),
+        (2, Some(2))
+    );
+    let json = serde_json::to_string(&report).unwrap();
+    assert_eq!(serde_json::from_str::<SiteReport>(&json).unwrap(), report);
 }
 
 #[test]
 fn the_page_draws_three_plots_and_takes_titles_for_text() {
     let dir = made_site();
-    let found = site(dir.path(), 2).unwrap();
-    let html = found.html();
+    let report = site(dir.path(), 2).unwrap();
+    let html = report.html();
     assert_eq!(html.matches("<svg").count(), 3);
     assert!(
         html.contains("3 clicks") && html.contains("below 100 ms"),
         "{html}"
     );
-    let text = found.to_string();
+    let text = report.to_string();
     assert!(text.contains("excluded by robots.txt, and linked: 1\n  https://e.example/private/x  `Disallow: /private/`  2 links"), "{text}");
-    let mut odd = found;
+    let mut odd = report;
     odd.double_titles[0].text = "<script>\u{1b}".into();
     assert!(!odd.html().contains("<script>") && !odd.html().contains('\u{1b}'));
     assert!(site(&dir.path().join("none"), 2).is_err());

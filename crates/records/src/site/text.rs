@@ -1,4 +1,4 @@
-//! The report on a site as text.
+//! Formats the site report as text.
 
 use std::fmt::{self, Display};
 
@@ -7,10 +7,10 @@ use crawl_weburl::safe_line;
 use super::{PageNumber, SharedText, SiteReport};
 use crate::numbers::{counted, grouped, size};
 
-/// Lines of each list that are shown.
+/// Maximum lines shown per list.
 const MAX_SHOWN: usize = 10;
 
-/// Each list with its first lines; `--json` has all.
+/// Formats each list with its first lines; `--json` has all of them.
 impl Display for SiteReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", counted(self.pages, "page", "pages"))?;
@@ -39,7 +39,7 @@ impl Display for SiteReport {
 }
 
 impl SiteReport {
-    /// The lists with their headings, each entry as a line.
+    /// Returns the lists with their headings, one line per entry.
     pub(super) fn lists(&self) -> [(String, Vec<String>); 10] {
         let deep = format!(
             "more than {} from the start",

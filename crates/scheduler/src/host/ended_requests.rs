@@ -1,4 +1,4 @@
-//! What a host's requests tell by how they end: its response time, and the waits that follow.
+//! What a host's ended requests imply: its response time, and the waits that follow.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::politeness::Politeness;
 use crate::request_outcome::{OutcomeKind, RateLimit, RequestOutcome};
 use crate::tick::{Tick, micros};
 
-/// The part of a new response time in the smoothed one: a slow host is given air within a
-/// few answers, one odd answer does not set the pace.
+/// The weight of a new response time is one in this many. A slow host is noticed within a few
+/// answers, while a single outlier does not set the pace.
 const SMOOTHING: u64 = 4;
 
 impl Host {
@@ -23,8 +23,8 @@ impl Host {
         self.backoff.get_or_insert_with(|| Box::new(Backoff::NONE))
     }
 
-    /// Learns from how a request ended at `end` that was issued at `issued`: how long we
-    /// were asked to wait.
+    /// Updates the host from a request issued at `issued` that ended at `end`. Returns the wait
+    /// that the host requested.
     pub(crate) fn learn(
         &mut self,
         politeness: &Politeness,
@@ -50,7 +50,7 @@ impl Host {
                     ..limit
                 });
                 self.limited(politeness, end, limit);
-                let wait = self.asked_to_wait(politeness, issued, end, retry_after);
+                let wait = self.back_off(politeness, issued, end, retry_after);
                 Some(wait.max(self.backoff().limit.wait_until.since(end)))
             }
             OutcomeKind::UrlFailed | OutcomeKind::NoConnection => {
@@ -60,7 +60,7 @@ impl Host {
         }
     }
 
-    /// An answer took this long; one that took no time counts as a microsecond.
+    /// Smooths the response time. Zero counts as a microsecond.
     fn smooth(&mut self, response_time: Duration) {
         let sample = micros(response_time).max(1);
         self.smoothed = match self.smoothed {
@@ -88,8 +88,8 @@ impl Host {
         self.backoff_mut().ease = if eased { 0 } else { ease };
     }
 
-    /// Takes up what the rate-limit fields of an answer ask for; an answer without leaves it as it
-    /// was. None of it goes beyond what a Retry-After could ask for.
+    /// Applies an answer's rate-limit fields. Without any, the pace stays as it was. Waits are
+    /// capped like a Retry-After.
     fn limited(&mut self, politeness: &Politeness, end: Tick, limit: Option<RateLimit>) {
         let Some(limit) = limit else {
             return;
@@ -111,7 +111,7 @@ impl Host {
         };
     }
 
-    fn asked_to_wait(
+    fn back_off(
         &mut self,
         politeness: &Politeness,
         issued: Tick,
@@ -124,7 +124,7 @@ impl Host {
             backoff.hold(end + wait, GapReason::RetryAfter);
             return wait;
         }
-        // Requests that were in flight together were asked to wait once, not doubly.
+        // Requests in flight together count as one wait, not several.
         if issued >= backoff.hold_until {
             let quiet = end >= backoff.hold_until + politeness.wait_forget;
             let before = if quiet { 0 } else { backoff.hold_level };
@@ -148,11 +148,11 @@ impl Host {
         backoff.fails = backoff.fails.saturating_add(1);
         backoff.note_failed_url(politeness, signal.url);
         let many = backoff.failed_urls.len() >= politeness.fails_in_a_row as usize;
-        // Requests that were in flight when the pause began say nothing new.
+        // Requests in flight when the pause began add no information.
         let probe = backoff.trip_level > 0 && issued >= backoff.trip_until;
         let no_connection = signal.kind == OutcomeKind::NoConnection;
-        let news = backoff.trip_level == 0 && (no_connection || many);
-        if !probe && !news {
+        let is_new = backoff.trip_level == 0 && (no_connection || many);
+        if !probe && !is_new {
             return;
         }
         backoff.trip_level = backoff.trip_level.saturating_add(1);
@@ -161,7 +161,7 @@ impl Host {
     }
 }
 
-/// `first`, doubled for each level above 1; saturating.
+/// Returns `first` doubled for each level above 1, saturating.
 fn doubled(first: Duration, level: u8) -> Duration {
     let factor = 1u32.checked_shl(u32::from(level.saturating_sub(1)));
     first.saturating_mul(factor.unwrap_or(u32::MAX))

@@ -1,4 +1,4 @@
-//! Nobody starves.
+//! No host starves.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::stage::{ANSWER, SECOND, Stage, origin_of};
 const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
 #[test]
-fn ours_who_is_ready_longest_comes_first() {
+fn the_host_that_is_ready_longest_comes_first() {
     let mut stage = Stage::new(Politeness {
         concurrency: 1,
         ..Politeness::default()
@@ -29,7 +29,7 @@ fn ours_who_is_ready_longest_comes_first() {
 }
 
 #[test]
-fn ours_with_room_all_that_are_ready_are_in_flight() {
+fn with_room_all_ready_hosts_are_in_flight() {
     let mut stage = Stage::new(Politeness {
         concurrency: 500,
         ..Politeness::default()
@@ -51,7 +51,7 @@ fn ours_with_room_all_that_are_ready_are_in_flight() {
 }
 
 #[test]
-fn ours_origins_of_a_host_take_turns() {
+fn origins_of_a_host_take_turns() {
     let mut stage = Stage::new(Politeness::default());
     stage.open("http://example.org", 1_000_000);
     stage.open("https://example.org", 2);
@@ -67,10 +67,10 @@ fn ours_origins_of_a_host_take_turns() {
     assert!(turns.len() == 3 && turns.values().all(|count| *count == 2));
 }
 
-/// Site `one` and the shared address are both kept busy by others; the host that needs
-/// both at once still gets its turn.
+/// Others keep both site `one` and the shared address busy. The host that needs both at once still
+/// gets its turn.
 #[test]
-fn ours_two_busy_gates_do_not_pass_a_host_to_and_fro_for_ever() {
+fn two_busy_gates_do_not_starve_a_host() {
     let mut stage = Stage::new(Politeness {
         delay: Duration::ZERO,
         delay_factor: 0.0,
@@ -92,7 +92,7 @@ fn ours_two_busy_gates_do_not_pass_a_host_to_and_fro_for_ever() {
             .scheduler
             .set_address(stage.now, &origin.host_key(), address);
     }
-    // Ends of requests never coincide, so the two gates are never found open together.
+    // Requests never end at the same time, so the two gates are never open together.
     let mut flying: Vec<(u32, Spent)> = Vec::new();
     let mut turns = HashMap::new();
     for step in 0..10_000 {

@@ -35,7 +35,7 @@ fn sent(admission: Admission) -> Option<Permit> {
     }
 }
 
-/// So many hosts at one address, of one site each.
+/// Opens this many hosts at one address, each of its own site.
 fn shared(stage: &mut Stage, hosts: u32) {
     let address: IpAddr = "192.0.2.1".parse().unwrap();
     for host in 0..hosts {
@@ -47,7 +47,7 @@ fn shared(stage: &mut Stage, hosts: u32) {
 }
 
 #[test]
-fn ours_an_address_has_a_limit_of_its_own() {
+fn an_address_has_a_limit_of_its_own() {
     let mut stage = Stage::new(fast());
     shared(&mut stage, 50);
     let mut out = permits(&mut stage);
@@ -57,7 +57,7 @@ fn ours_an_address_has_a_limit_of_its_own() {
 }
 
 #[test]
-fn ours_an_address_is_learned_from_the_first_request() {
+fn an_address_is_learned_from_the_first_request() {
     let mut stage = Stage::new(Politeness {
         per_address: 1,
         ..fast()
@@ -71,7 +71,7 @@ fn ours_an_address_is_learned_from_the_first_request() {
         let signal = RequestOutcome {
             end: stage.now,
             response_time: ANSWER,
-            // The same machine, written both ways.
+            // The same machine in another notation.
             address: Some("::ffff:192.0.2.1".parse().unwrap()),
             kind: ANSWERED,
             rate_limit: None,
@@ -83,7 +83,7 @@ fn ours_an_address_is_learned_from_the_first_request() {
 }
 
 #[test]
-fn ours_a_request_counts_at_the_address_that_is_found_for_it() {
+fn a_request_counts_at_its_looked_up_address() {
     let mut stage = Stage::new(Politeness {
         per_address: 1,
         ..fast()
@@ -99,7 +99,7 @@ fn ours_a_request_counts_at_the_address_that_is_found_for_it() {
         sent(stage.scheduler.admit(now, permit, Some(address)))
     };
     let first = count(out.next().unwrap()).unwrap();
-    // Known again from another question, it counts there once.
+    // Admitted again after another look-up, it is counted once.
     let first = count(first).unwrap();
     assert!(out.all(|permit| count(permit).is_none()));
     assert_eq!(stage.scheduler.in_flight(), 1);
@@ -107,7 +107,7 @@ fn ours_a_request_counts_at_the_address_that_is_found_for_it() {
     stage.end(first.spend(), ANSWERED);
     let mut next = permits(&mut stage);
     assert_eq!(next.len(), 1);
-    // Its name leads elsewhere by now, so another may be asked here.
+    // The name has moved to another address, so another request may be sent here.
     let elsewhere: IpAddr = "192.0.2.2".parse().unwrap();
     let aside = stage.scheduler.set_aside(now, next.remove(0));
     let moved = stage.scheduler.admit(now, aside, Some(elsewhere));
@@ -122,9 +122,9 @@ fn look_ups_run_ahead_and_do_not_count_as_requests_in_flight() {
         look_ups: 3,
         ..fast()
     });
-    let known = stage.open("http://known.example", 1000).host_key();
+    let known_host = stage.open("http://known.example", 1000).host_key();
     let address: IpAddr = "192.0.2.1".parse().unwrap();
-    stage.scheduler.set_address(stage.now, &known, address);
+    stage.scheduler.set_address(stage.now, &known_host, address);
     for host in 0..5 {
         stage.open(&format!("http://h{host}.example"), 1000);
     }
@@ -133,24 +133,33 @@ fn look_ups_run_ahead_and_do_not_count_as_requests_in_flight() {
         .partition(Permit::is_set_aside);
     assert_eq!((aside.len(), asked.len()), (3, 1));
     assert_eq!(stage.scheduler.in_flight(), 1);
-    // An ended look-up takes part in the concurrency only when it is admitted.
+    // An ended look-up counts against the concurrency only once it is admitted.
     let mut aside = aside.into_iter();
-    let found = aside.next().unwrap();
-    asked.extend(sent(stage.scheduler.admit(stage.now, found, None)));
+    let looked_up = aside.next().unwrap();
+    asked.extend(sent(stage.scheduler.admit(stage.now, looked_up, None)));
     assert_eq!((asked.len(), stage.scheduler.in_flight()), (2, 2));
     // The freed look-up is used although the concurrency is exhausted.
     let next = permits(&mut stage);
     assert_eq!(next.len(), 1);
     assert!(next[0].is_set_aside());
     // The next one must wait.
-    let found = aside.next().unwrap();
-    let other = "192.0.2.2".parse().unwrap();
-    let Admission::Wait(found, None) = stage.scheduler.admit(stage.now, found, Some(other)) else {
+    let looked_up = aside.next().unwrap();
+    let other_address = "192.0.2.2".parse().unwrap();
+    let Admission::Wait(looked_up, None) =
+        stage
+            .scheduler
+            .admit(stage.now, looked_up, Some(other_address))
+    else {
         panic!("there is no room");
     };
     stage.end(asked.remove(0).spend(), ANSWERED);
-    let found = sent(stage.scheduler.admit(stage.now, found, Some(other))).unwrap();
-    assert!(stage.scheduler.has_address(found.host()));
+    let looked_up = sent(
+        stage
+            .scheduler
+            .admit(stage.now, looked_up, Some(other_address)),
+    )
+    .unwrap();
+    assert!(stage.scheduler.has_address(looked_up.host()));
 }
 
 #[test]
@@ -163,16 +172,16 @@ fn ended_look_ups_wait_for_the_rate() {
     for host in 0..3 {
         stage.open(&format!("http://h{host}.example"), 1000);
     }
-    let mut found = permits(&mut stage).into_iter();
+    let mut looked_up = permits(&mut stage).into_iter();
     let first = sent(
         stage
             .scheduler
-            .admit(stage.now, found.next().unwrap(), None),
+            .admit(stage.now, looked_up.next().unwrap(), None),
     );
     assert!(first.is_some());
     let second = stage
         .scheduler
-        .admit(stage.now, found.next().unwrap(), None);
+        .admit(stage.now, looked_up.next().unwrap(), None);
     let Admission::Wait(second, Some(until)) = second else {
         panic!("one request a second: {second:?}");
     };
@@ -181,7 +190,7 @@ fn ended_look_ups_wait_for_the_rate() {
 }
 
 #[test]
-fn ours_a_permit_that_is_given_back_leaves_its_address_as_it_was() {
+fn a_permit_given_back_does_not_delay_its_address() {
     let mut stage = Stage::new(Politeness {
         address_delay: SECOND,
         ..fast()
@@ -191,19 +200,19 @@ fn ours_a_permit_that_is_given_back_leaves_its_address_as_it_was() {
     }
     let address: IpAddr = "192.0.2.1".parse().unwrap();
     let mut out = permits(&mut stage);
-    // The name was looked up for a while.
+    // The look-up took a while.
     stage.now = stage.now + SECOND / 2;
-    let (one, other) = (out.remove(0), out.remove(0));
-    let one = stage.scheduler.set_aside(stage.now, one);
-    let one = sent(stage.scheduler.admit(stage.now, one, Some(address))).unwrap();
-    stage.scheduler.give_back(stage.now, one);
-    let other = stage.scheduler.set_aside(stage.now, other);
-    let other = stage.scheduler.admit(stage.now, other, Some(address));
-    assert!(sent(other).is_some());
+    let (first, second) = (out.remove(0), out.remove(0));
+    let first = stage.scheduler.set_aside(stage.now, first);
+    let first = sent(stage.scheduler.admit(stage.now, first, Some(address))).unwrap();
+    stage.scheduler.give_back(stage.now, first);
+    let second = stage.scheduler.set_aside(stage.now, second);
+    let second = stage.scheduler.admit(stage.now, second, Some(address));
+    assert!(sent(second).is_some());
 }
 
 #[test]
-fn ours_who_waits_for_an_address_goes_when_a_permit_is_given_back() {
+fn a_host_waiting_for_an_address_proceeds_when_a_permit_is_given_back() {
     let mut stage = Stage::new(Politeness {
         address_delay: SECOND,
         ..fast()
@@ -217,7 +226,7 @@ fn ours_who_waits_for_an_address_goes_when_a_permit_is_given_back() {
 }
 
 #[test]
-fn ours_the_address_delay_is_between_any_two_requests() {
+fn the_address_delay_is_between_any_two_requests() {
     let mut stage = Stage::new(Politeness {
         address_delay: SECOND,
         ..fast()
@@ -233,7 +242,7 @@ fn ours_the_address_delay_is_between_any_two_requests() {
 }
 
 #[test]
-fn ours_one_address_sees_sixteen_requests_a_second_whatever_hosts_share_it() {
+fn hosts_at_one_address_share_sixteen_requests_per_second() {
     let mut stage = Stage::new(Politeness {
         per_address: 100,
         address_rate: Politeness::default().address_rate,
@@ -264,7 +273,7 @@ fn ours_one_address_sees_sixteen_requests_a_second_whatever_hosts_share_it() {
 }
 
 #[test]
-fn ours_this_machine_has_no_rate_of_its_own() {
+fn a_loopback_address_has_no_rate_limit() {
     let mut stage = Stage::new(Politeness {
         address_rate: Some(1.0),
         ..fast()
@@ -284,7 +293,7 @@ fn ours_this_machine_has_no_rate_of_its_own() {
 }
 
 #[test]
-fn ours_a_site_has_a_limit_never_below_per_host() {
+fn a_site_has_a_limit_never_below_per_host() {
     let mut stage = Stage::new(Politeness {
         per_host: 3,
         per_site: Some(2),
@@ -298,7 +307,7 @@ fn ours_a_site_has_a_limit_never_below_per_host() {
 }
 
 #[test]
-fn ours_the_site_delay_counts_without_a_limit() {
+fn the_site_delay_counts_without_a_limit() {
     let mut stage = Stage::new(Politeness {
         site_delay: 2 * SECOND,
         ..fast()
@@ -311,7 +320,7 @@ fn ours_the_site_delay_counts_without_a_limit() {
 }
 
 #[test]
-fn ours_concurrency_bounds_all() {
+fn concurrency_bounds_all() {
     let mut stage = Stage::new(Politeness {
         concurrency: 5,
         ..fast()
@@ -327,7 +336,7 @@ fn ours_concurrency_bounds_all() {
 }
 
 #[test]
-fn ours_the_rate_spaces_requests_and_never_bursts() {
+fn the_rate_spaces_requests_and_never_bursts() {
     let mut stage = Stage::new(Politeness {
         max_rate: Some(4.0),
         ..fast()
@@ -346,7 +355,7 @@ fn ours_the_rate_spaces_requests_and_never_bursts() {
 }
 
 #[test]
-fn ours_what_rests_is_told_apart_from_what_waits_its_gap() {
+fn paused_hosts_are_listed_apart_from_hosts_waiting_for_their_gap() {
     let mut stage = Stage::new(Politeness::default());
     for (host, kind) in [
         ("a", ANSWERED),
@@ -359,9 +368,9 @@ fn ours_what_rests_is_told_apart_from_what_waits_its_gap() {
         stage.end(permit.spend(), kind);
     }
     let resting = stage.scheduler.host_summary(stage.now);
-    let why: Vec<_> = resting.paused.iter().map(|paused| paused.why).collect();
+    let reasons: Vec<_> = resting.paused.iter().map(|paused| paused.why).collect();
     assert_eq!(
-        why,
+        reasons,
         [
             PauseReason::RetryAfter,
             PauseReason::Wait,
@@ -377,30 +386,30 @@ fn ours_what_rests_is_told_apart_from_what_waits_its_gap() {
 }
 
 #[test]
-fn ours_a_host_that_waits_for_its_address_alone_holds_no_place_elsewhere() {
+fn a_host_waiting_only_for_its_address_holds_no_place_elsewhere() {
     let mut stage = Stage::new(Politeness {
         per_address: 1,
         ..fast()
     });
     shared(&mut stage, 2);
     let first = stage.issue();
-    let other = match first.host().as_str() {
+    let other_host = match first.host().as_str() {
         "h0.example" => "h1.example",
         _ => "h0.example",
     };
-    let other = crawl_weburl::HostKey::parse(other).unwrap();
-    // Each time it is put anew among those that are ready, and finds its address taken.
+    let other_host = crawl_weburl::HostKey::parse(other_host).unwrap();
+    // Each time, the host becomes ready again and finds its address taken.
     for priority in [1, 0].repeat(10) {
-        stage.scheduler.prioritize(stage.now, &other, priority);
+        stage.scheduler.prioritize(stage.now, &other_host, priority);
         stage.assert_closed();
     }
     stage.now = stage.now + ANSWER;
     stage.end(first.spend(), ANSWERED);
-    assert_eq!(*stage.issue().host(), other);
+    assert_eq!(*stage.issue().host(), other_host);
 }
 
 #[test]
-fn ours_a_longer_site_delay_holds_for_a_site_that_nothing_was_known_of_any_more() {
+fn a_longer_site_delay_applies_to_a_forgotten_site() {
     let site_delay = |site_delay| Politeness {
         site_delay,
         ..fast()
@@ -410,12 +419,12 @@ fn ours_a_longer_site_delay_holds_for_a_site_that_nothing_was_known_of_any_more(
     stage.exchange(ANSWERED);
     stage.scheduler.evict().unwrap();
     stage.now = stage.now + SECOND;
-    // The gate is let go of, and made anew for another host.
+    // The gate is dropped, and created again for another host.
     stage.open("http://b.s.example", 1);
     let longer = site_delay(5 * SECOND);
     stage.scheduler.set_politeness(stage.now, longer);
     assert_eq!(stage.exchange(ANSWERED).0, 4 * SECOND);
-    // Or it is made anew after the change.
+    // Or it is created again after the change.
     stage.scheduler.evict().unwrap();
     stage.now = stage.now + 5 * SECOND;
     let longer = site_delay(9 * SECOND);
@@ -425,7 +434,7 @@ fn ours_a_longer_site_delay_holds_for_a_site_that_nothing_was_known_of_any_more(
 }
 
 #[test]
-fn ours_a_place_that_a_host_holds_ends_with_a_lower_limit_of_its_site() {
+fn a_lowered_site_limit_takes_a_held_place_away() {
     let per_site = |limit| Politeness {
         per_address: 1,
         per_site: Some(limit),
@@ -440,21 +449,21 @@ fn ours_a_place_that_a_host_holds_ends_with_a_lower_limit_of_its_site() {
     };
     let neighbour = host("http://neighbour.example", here);
     let holder = host("http://holder.s.example", here);
-    let other = host("http://other.s.example", elsewhere);
+    let other_host = host("http://other.s.example", elsewhere);
     let now = stage.now;
-    let mut ask = |host| match stage.scheduler.poll_host(now, host) {
+    let mut poll_host = |host| match stage.scheduler.poll_host(now, host) {
         Poll::Issue(permit) => Some(permit.spend()),
         _ => None,
     };
-    let at_address = ask(&neighbour).unwrap();
-    // It comes to its address in vain so often that it is given a place of its site to keep.
-    assert!((0..100).all(|_| ask(&holder).is_none()));
-    let of_site = ask(&other).unwrap();
+    let at_address = poll_host(&neighbour).unwrap();
+    // After enough attempts fail at its address, the host holds a place at its site.
+    assert!((0..100).all(|_| poll_host(&holder).is_none()));
+    let of_site = poll_host(&other_host).unwrap();
     stage.scheduler.set_politeness(now, per_site(1));
     stage.scheduler.park(now, &neighbour);
     stage.end(at_address, ANSWERED);
     stage.assert_closed();
-    stage.scheduler.park(now, &other);
+    stage.scheduler.park(now, &other_host);
     stage.end(of_site, ANSWERED);
     assert_eq!(stage.issue().host(), &holder);
 }

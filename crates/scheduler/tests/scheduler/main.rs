@@ -1,4 +1,4 @@
-//! The scheduler in virtual time: single rules, drawn worlds, restarts, speed.
+//! The scheduler in virtual time: single rules, random worlds, restarts, speed.
 
 #![allow(
     clippy::unwrap_used,

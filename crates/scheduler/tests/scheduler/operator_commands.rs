@@ -1,4 +1,4 @@
-//! Commands of the operator while the crawl runs.
+//! Operator commands during a crawl.
 
 use std::time::Duration;
 
@@ -23,12 +23,12 @@ fn stage() -> Stage {
 }
 
 #[test]
-fn ours_a_parked_host_gets_no_permit_until_it_is_taken_back() {
+fn a_parked_host_gets_no_permit_until_it_is_unparked() {
     let mut stage = stage();
     stage.open("http://a.example", 5);
     stage.open("http://b.example", 1);
     let a = host("a.example");
-    // One request is in flight when it is parked; it ends as ever.
+    // One request is in flight when the host is parked. It ends normally.
     let permit = stage.issue();
     assert_eq!(permit.host(), &a);
     stage.scheduler.park(stage.now, &a);
@@ -52,11 +52,11 @@ fn ours_a_parked_host_gets_no_permit_until_it_is_taken_back() {
 }
 
 #[test]
-fn ours_a_parked_host_is_not_asked_for_robots_or_hops_either() {
+fn a_parked_host_gets_no_robots_or_hop_permits_either() {
     let mut stage = stage();
     let origin = origin("http://a.example");
     let a = host("a.example");
-    // Parked before it is met.
+    // Parked before it is known.
     stage.scheduler.park(START, &a);
     stage.scheduler.set_pending(START, &origin, 3);
     let of = crate::stage::origin("http://b.example");
@@ -64,7 +64,7 @@ fn ours_a_parked_host_is_not_asked_for_robots_or_hops_either() {
         .scheduler
         .queue_request(START, &a, Purpose::Hop { of });
     assert!(matches!(stage.scheduler.poll(START), Poll::Idle));
-    // Its robots.txt was unreachable: the time to ask again comes, and nothing is asked.
+    // Its robots.txt was unreachable. The time to retry comes, but no request is issued.
     let retry_at = START + SECOND;
     stage
         .scheduler
@@ -81,7 +81,7 @@ fn ours_a_parked_host_is_not_asked_for_robots_or_hops_either() {
 }
 
 #[test]
-fn ours_a_host_stays_parked_while_it_is_out_of_memory() {
+fn a_host_stays_parked_while_it_is_evicted() {
     let mut stage = stage();
     let a = host("a.example");
     let origin = stage.open("http://a.example", 0);
@@ -100,7 +100,7 @@ fn ours_a_host_stays_parked_while_it_is_out_of_memory() {
     assert_eq!(stage.scheduler.parked().collect::<Vec<_>>(), [&a]);
 }
 
-/// The waits before three requests, the delay being changed after the first.
+/// Returns the waits before three requests. The delay changes after the first.
 fn waits(stage: &mut Stage, of: Option<&HostKey>, delay: Duration) -> [Duration; 3] {
     let (first, _) = stage.exchange(ANSWERED);
     stage.scheduler.set_delay(stage.now, of, delay);
@@ -112,7 +112,7 @@ fn waits(stage: &mut Stage, of: Option<&HostKey>, delay: Duration) -> [Duration;
 }
 
 #[test]
-fn ours_a_longer_delay_holds_at_once_and_a_shorter_one_after_the_promised_gap() {
+fn a_longer_delay_applies_at_once_and_a_shorter_one_after_the_promised_gap() {
     let a = host("a.example");
     for of in [None, Some(&a)] {
         let mut longer = stage();
@@ -131,7 +131,7 @@ fn ours_a_longer_delay_holds_at_once_and_a_shorter_one_after_the_promised_gap() 
 }
 
 #[test]
-fn ours_no_delay_undercuts_what_the_host_asks_for() {
+fn no_delay_undercuts_the_hosts_own_pace() {
     let mut stage = stage();
     stage.open_with("http://a.example", 9, Some(3 * SECOND));
     let shown = waits(&mut stage, None, Duration::ZERO);
@@ -142,7 +142,7 @@ fn ours_no_delay_undercuts_what_the_host_asks_for() {
 }
 
 #[test]
-fn ours_a_delay_of_one_host_is_its_own_until_one_for_all_comes() {
+fn a_hosts_own_delay_lasts_until_one_for_all_is_set() {
     let mut stage = stage();
     stage.open("http://a.example", 9);
     stage.open("http://b.example", 9);
@@ -160,7 +160,7 @@ fn ours_a_delay_of_one_host_is_its_own_until_one_for_all_comes() {
     stage.scheduler.set_delay(START, None, 2 * SECOND);
     assert_eq!(gap(&stage.scheduler, &a), 2 * SECOND);
     assert_eq!(gap(&stage.scheduler, &b), 2 * SECOND);
-    // One that comes back to memory has its own again.
+    // A restored host has its own delay again.
     stage
         .scheduler
         .set_delay(START, Some(&host("c.example")), 4 * SECOND);
@@ -170,20 +170,20 @@ fn ours_a_delay_of_one_host_is_its_own_until_one_for_all_comes() {
 }
 
 #[test]
-fn ours_the_busiest_hosts_are_shown_with_their_moments() {
+fn busiest_lists_hosts_with_their_next_time() {
     let mut stage = stage();
     for (name, urls) in [("a", 3), ("b", 9), ("c", 5), ("d", 0)] {
         stage.open(&format!("http://{name}.example"), urls);
     }
     stage.scheduler.park(stage.now, &host("c.example"));
     let (permit, _) = stage.wait();
-    let asked = permit.host().clone();
+    let polled = permit.host().clone();
     let work = stage.scheduler.busiest(stage.now, 2);
     let shown: Vec<_> = work
         .iter()
         .map(|work| (work.host.as_str(), work.next_at, work.is_parked))
         .collect();
-    let at = |name: &str| (asked.as_str() != name).then_some(stage.now);
+    let at = |name: &str| (polled.as_str() != name).then_some(stage.now);
     let expected: [(&str, Option<Tick>, bool); 2] = [
         ("b.example", at("b.example"), false),
         ("c.example", None, true),
@@ -195,19 +195,19 @@ fn ours_the_busiest_hosts_are_shown_with_their_moments() {
 }
 
 #[test]
-fn ours_the_hosts_in_memory_are_known() {
+fn known_hosts_lists_the_hosts_in_memory() {
     let mut stage = stage();
     assert_eq!(stage.scheduler.known_hosts().count(), 0);
     stage.open("http://a.example", 1);
     stage.open("https://a.example", 1);
     stage.open("http://b.example", 0);
-    let mut known: Vec<_> = stage.scheduler.known_hosts().cloned().collect();
-    known.sort();
-    assert_eq!(known, [host("a.example"), host("b.example")]);
+    let mut hosts: Vec<_> = stage.scheduler.known_hosts().cloned().collect();
+    hosts.sort();
+    assert_eq!(hosts, [host("a.example"), host("b.example")]);
 }
 
 #[test]
-fn ours_a_slot_more_keeps_the_stricter_gap_that_the_others_keep() {
+fn an_added_slot_keeps_the_stricter_gap_of_the_others() {
     let politeness = |delay, per_host| Politeness {
         delay,
         delay_factor: 0.0,

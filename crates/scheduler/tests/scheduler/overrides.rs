@@ -1,4 +1,4 @@
-//! Other politeness for some hosts, quiet hours, and who comes first.
+//! Politeness overrides, quiet hours, and priorities.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn gap(politeness: &Politeness, origin: &str, crawl_delay: Option<Duration>) -> 
 }
 
 #[test]
-fn ours_a_host_has_the_delay_of_its_longest_pattern() {
+fn a_host_has_the_delay_of_its_longest_pattern() {
     let politeness = with(&[("example.org", delay(10)), ("www.example.org", delay(3))]);
     assert_eq!(gap(&politeness, "http://example.org", None), 10 * SECOND);
     assert_eq!(gap(&politeness, "http://a.example.org", None), 10 * SECOND);
@@ -47,7 +47,7 @@ fn ours_a_host_has_the_delay_of_its_longest_pattern() {
 }
 
 #[test]
-fn ours_an_override_never_shortens_a_crawl_delay() {
+fn an_override_never_shortens_a_crawl_delay() {
     let politeness = with(&[("example.org", delay(0))]);
     let crawl_delay = Some(5 * SECOND);
     assert_eq!(
@@ -58,7 +58,7 @@ fn ours_an_override_never_shortens_a_crawl_delay() {
 }
 
 #[test]
-fn ours_slots_and_factor_may_be_other_too() {
+fn slots_and_factor_can_be_overridden_too() {
     let terms = PolitenessOverride {
         per_host: Some(2),
         delay_factor: Some(50.0),
@@ -79,7 +79,7 @@ fn ours_slots_and_factor_may_be_other_too() {
 }
 
 #[test]
-fn ours_a_site_may_be_limited_alone() {
+fn a_single_site_can_be_limited() {
     let terms = PolitenessOverride {
         site_delay: Some(4 * SECOND),
         ..PolitenessOverride::default()
@@ -98,7 +98,7 @@ fn ours_a_site_may_be_limited_alone() {
 }
 
 #[test]
-fn ours_a_site_may_have_fewer_requests_in_flight() {
+fn a_site_may_have_fewer_requests_in_flight() {
     let terms = PolitenessOverride {
         per_site: Some(1),
         ..PolitenessOverride::default()
@@ -119,7 +119,7 @@ fn ours_a_site_may_have_fewer_requests_in_flight() {
 }
 
 #[test]
-fn ours_in_quiet_hours_nothing_is_asked_at_all() {
+fn quiet_hours_bar_all_requests() {
     let quiet = PolitenessOverride {
         quiet: Some(vec![DailyHours::new(22 * 60, 6 * 60)]),
         ..PolitenessOverride::default()
@@ -150,7 +150,7 @@ fn ours_in_quiet_hours_nothing_is_asked_at_all() {
 }
 
 #[test]
-fn ours_a_day_of_quiet_hours_never_ends() {
+fn a_day_of_quiet_hours_never_ends() {
     let mut stage = Stage::new(Politeness {
         quiet: vec![DailyHours::new(0, 720), DailyHours::new(720, 0)],
         ..Politeness::default()
@@ -161,10 +161,10 @@ fn ours_a_day_of_quiet_hours_never_ends() {
     assert_eq!(paused[0].why, PauseReason::QuietHours);
 }
 
-/// Of those ready since the same millisecond the first by priority, of others the one
-/// ready longest.
+/// Hosts that became ready in the same millisecond are ordered by priority. Otherwise the host that
+/// has been ready longest comes first.
 #[test]
-fn ours_waiting_time_goes_before_priority() {
+fn waiting_time_goes_before_priority() {
     let mut stage = Stage::new(Politeness {
         concurrency: 1,
         ..Politeness::default()
@@ -193,7 +193,7 @@ fn ours_waiting_time_goes_before_priority() {
 }
 
 #[test]
-fn ours_who_waits_at_a_gate_loses_no_time() {
+fn waiting_at_a_gate_loses_no_time() {
     let mut stage = Stage::new(Politeness {
         concurrency: 3,
         per_address: 1,

@@ -1,4 +1,4 @@
-//! Drawn worlds: no rule is ever broken, and all work gets done.
+//! Random worlds: no rule is ever broken, and all work gets done.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ prop_compose! {
         other in politeness(),
         other_overrides in prop::collection::vec((pattern(), terms()), 0..3),
     ) -> Plan {
-        // What is in flight is counted at no site that was not limited before.
+        // Requests in flight are not counted at a site that was not limited before.
         let other = match politeness.per_site.is_some() || !politeness.site_delay.is_zero() {
             true => Politeness {
                 site_delay: other.site_delay.max(Duration::from_millis(1)),
@@ -130,12 +130,12 @@ fn run(plan: Plan) -> World {
 
 proptest! {
     #[test]
-    fn ours_no_rule_is_broken_and_all_work_gets_done(plan in plan()) {
+    fn no_rule_is_broken_and_all_work_gets_done(plan in plan()) {
         run(plan);
     }
 
     #[test]
-    fn ours_same_seed_same_calls_same_permits(plan in plan()) {
+    fn same_seed_same_calls_same_permits(plan in plan()) {
         let worlds = [run(plan.clone()), run(plan)];
         prop_assert_eq!(&worlds[0].log, &worlds[1].log);
         prop_assert_eq!(worlds[0].tally, worlds[1].tally);

@@ -1,4 +1,4 @@
-//! The pace that rate-limit fields ask for.
+//! The pace set by rate-limit fields.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::stage::{ANSWER, SECOND, Stage};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// So many requests left, for so many seconds.
+/// Returns the limit for this many remaining requests in this many seconds.
 fn left(requests: u32, seconds: u64) -> Option<RateLimit> {
     let lasts = Duration::from_secs(seconds);
     Some(match requests {
@@ -38,7 +38,7 @@ impl Stage {
         rate_limit: Option<RateLimit>,
     ) -> (Duration, GapReason, HostWait) {
         let (permit, waited) = self.wait();
-        let why = permit.why();
+        let reason = permit.why();
         self.now = self.now + ANSWER;
         let signal = RequestOutcome {
             end: self.now,
@@ -49,13 +49,13 @@ impl Stage {
             url: None,
         };
         let learned = self.scheduler.done(self.now, permit.spend(), signal);
-        (waited, why, learned)
+        (waited, reason, learned)
     }
 
-    /// The time that the next request waits, and why.
+    /// Waits for the next request and returns the wait and its reason.
     fn next(&mut self) -> (Duration, GapReason) {
-        let (waited, why, _) = self.answered(None);
-        (waited, why)
+        let (waited, reason, _) = self.answered(None);
+        (waited, reason)
     }
 }
 
@@ -66,13 +66,13 @@ fn stage() -> Stage {
 }
 
 #[test]
-fn ratelimit_what_is_left_is_spread_up_to_the_reset() {
+fn ratelimit_the_remaining_quota_is_spread_up_to_the_reset() {
     let mut stage = stage();
     stage.answered(left(4, 20));
     assert_eq!(stage.next(), (5 * SECOND, GapReason::RateLimit));
-    // An answer without a word leaves it as it was.
+    // An answer without fields changes nothing.
     assert_eq!(stage.next(), (5 * SECOND, GapReason::RateLimit));
-    // The third would be 5 s after this end; the reset comes earlier.
+    // The third would be 5 s after this end, but the reset comes earlier.
     assert_eq!(stage.next(), (5 * SECOND, GapReason::RateLimit));
     let (waited, why) = stage.next();
     assert_eq!(
@@ -86,7 +86,7 @@ fn ratelimit_what_is_left_is_spread_up_to_the_reset() {
 }
 
 #[test]
-fn ratelimit_nothing_left_waits_for_the_reset() {
+fn ratelimit_a_used_up_quota_waits_for_the_reset() {
     let mut stage = stage();
     let (.., learned) = stage.answered(left(0, 90));
     assert_eq!(learned.wait_asked, Some(90 * SECOND));
@@ -97,7 +97,7 @@ fn ratelimit_nothing_left_waits_for_the_reset() {
 }
 
 #[test]
-fn ours_a_later_answer_says_otherwise() {
+fn a_later_answer_replaces_the_limit() {
     let mut stage = stage();
     stage.answered(left(2, 20));
     assert_eq!(stage.answered(left(1000, 10)).0, 10 * SECOND);
@@ -105,7 +105,7 @@ fn ours_a_later_answer_says_otherwise() {
 }
 
 #[test]
-fn ours_no_limit_asks_for_more_than_a_retry_after_could() {
+fn no_rate_limit_wait_exceeds_the_longest_retry_after() {
     let mut stage = stage();
     stage.answered(left(0, u64::MAX));
     assert_eq!(stage.next().0, 24 * 3600 * SECOND);
@@ -114,24 +114,24 @@ fn ours_no_limit_asks_for_more_than_a_retry_after_could() {
 }
 
 #[test]
-fn ratelimit_a_retry_after_goes_before() {
+fn ratelimit_a_retry_after_takes_precedence() {
     let mut stage = stage();
     let retry_after = Some(30 * SECOND);
     let (.., learned) = stage.ended(OutcomeKind::AskedToWait { retry_after }, left(0, 90));
     assert_eq!(learned.wait_asked, retry_after);
     assert_eq!(stage.next(), (30 * SECOND, GapReason::RetryAfter));
-    // Without one the longer of both waits counts.
-    let asked = OutcomeKind::AskedToWait { retry_after: None };
+    // Without one, the longer wait applies.
+    let busy = OutcomeKind::AskedToWait { retry_after: None };
     assert_eq!(
-        stage.ended(asked, left(0, 90)).2.wait_asked,
+        stage.ended(busy, left(0, 90)).2.wait_asked,
         Some(90 * SECOND)
     );
-    assert_eq!(stage.ended(asked, left(0, 90)).0, 90 * SECOND);
+    assert_eq!(stage.ended(busy, left(0, 90)).0, 90 * SECOND);
     assert_eq!(stage.next().0, 2 * MINUTE);
 }
 
 #[test]
-fn ours_slots_that_would_not_keep_the_limit_rest() {
+fn slots_that_would_exceed_the_limit_rest() {
     let check = |requests: u32, seconds: u64, slots: usize| {
         let mut stage = Stage::new(Politeness {
             per_host: 3,
@@ -149,13 +149,13 @@ fn ours_slots_that_would_not_keep_the_limit_rest() {
 }
 
 #[test]
-fn ours_slots_that_just_keep_the_limit_go_on() {
+fn slots_that_just_keep_the_limit_stay_in_use() {
     let mut stage = Stage::new(Politeness {
         per_host: 2,
         ..Politeness::default()
     });
     stage.open("http://example.org", 1000);
-    // Half a second from one request to the next, as two slots with a gap of a second keep it.
+    // Half a second between requests, as two slots with a gap of a second keep it.
     stage.answered(left(20, 10));
     stage.now = stage.now + 2 * SECOND;
     let permits = [stage.issue(), stage.issue()];
@@ -164,7 +164,7 @@ fn ours_slots_that_just_keep_the_limit_go_on() {
 }
 
 #[test]
-fn ours_a_limit_outlives_the_process() {
+fn a_limit_outlives_the_process() {
     let check = |limit, waited, why| {
         let mut stage = stage();
         stage.answered(limit);

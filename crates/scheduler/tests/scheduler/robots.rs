@@ -1,4 +1,4 @@
-//! Robots come first; what is asked for expressly; what is given back.
+//! Robots come first. Queued requests, and permits given back.
 
 use std::time::Duration;
 
@@ -35,15 +35,17 @@ fn rfc9309_2_3_robots_come_before_pages() {
 fn rfc9309_2_3_each_origin_has_its_own_robots() {
     let mut stage = Stage::new(Politeness::default());
     stage.open("http://example.org", 10);
-    let other = origin("https://example.org");
-    stage.scheduler.set_pending(stage.now, &other, 10);
+    let https_origin = origin("https://example.org");
+    stage.scheduler.set_pending(stage.now, &https_origin, 10);
     let mut purposes = Vec::new();
     for _ in 0..3 {
         let (permit, _) = stage.wait();
         purposes.push(permit.purpose().clone());
         stage.end(permit.spend(), ANSWERED);
     }
-    let robots = Purpose::Robots { origin: other };
+    let robots = Purpose::Robots {
+        origin: https_origin,
+    };
     assert_eq!(
         purposes
             .iter()
@@ -83,7 +85,7 @@ fn rfc9309_2_4_stale_rules_are_fetched_again_before_the_next_page() {
 }
 
 #[test]
-fn ours_rules_that_hold_for_less_than_the_gap_serve_one_page() {
+fn rules_that_hold_for_less_than_the_gap_serve_one_page() {
     const HOUR: Duration = Duration::from_secs(3_600);
     // After a day they serve none.
     for (delay, serve) in [(SECOND, true), (23 * HOUR, true), (25 * HOUR, false)] {
@@ -93,7 +95,7 @@ fn ours_rules_that_hold_for_less_than_the_gap_serve_one_page() {
     }
 }
 
-/// Of six permits in a row, which are for pages.
+/// Returns which of six permits in a row are for pages.
 fn purposes_under_rules_that_are_stale_at_once(delay: Duration) -> Vec<bool> {
     let mut stage = Stage::new(Politeness {
         delay,
@@ -119,7 +121,7 @@ fn purposes_under_rules_that_are_stale_at_once(delay: Duration) -> Vec<bool> {
 }
 
 #[test]
-fn rfc9309_2_3_1_4_unreachable_robots_bar_all_pages_until_asked_again() {
+fn rfc9309_2_3_1_4_unreachable_robots_bar_all_pages_until_the_retry() {
     let mut stage = Stage::new(Politeness::default());
     let origin = origin("http://example.org");
     stage.scheduler.set_pending(stage.now, &origin, 10);
@@ -128,7 +130,7 @@ fn rfc9309_2_3_1_4_unreachable_robots_bar_all_pages_until_asked_again() {
     stage
         .scheduler
         .set_robots(stage.now, &origin, RobotsState::Unreachable { retry_at });
-    // Asked again only where urls wait.
+    // Retried only if URLs are pending.
     stage.scheduler.set_pending(stage.now, &origin, 0);
     assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
     stage.scheduler.set_pending(stage.now, &origin, 1);
@@ -149,7 +151,7 @@ fn rfc9309_2_3_1_2_hops_go_before_pages_and_cost_a_gap() {
         .queue_request(stage.now, &page.host_key(), hop.clone());
     let (permit, waited) = stage.wait();
     assert_eq!((permit.purpose(), waited), (&hop, SECOND));
-    // Given back it comes again, unless it is forgotten.
+    // A hop that is given back is issued again, unless it is cancelled.
     stage.scheduler.give_back(stage.now, permit);
     let permit = stage.issue();
     assert_eq!(permit.purpose(), &hop);
@@ -161,7 +163,7 @@ fn rfc9309_2_3_1_2_hops_go_before_pages_and_cost_a_gap() {
 }
 
 #[test]
-fn ours_robots_can_be_asked_for_without_urls_but_pages_cannot() {
+fn robots_can_be_queued_without_urls_but_pages_cannot() {
     let mut stage = Stage::new(Politeness::default());
     let origin = origin("http://example.org");
     let (host, now) = (origin.host_key(), stage.now);
@@ -176,7 +178,7 @@ fn ours_robots_can_be_asked_for_without_urls_but_pages_cannot() {
 }
 
 #[test]
-fn ours_a_robots_permit_given_back_is_issued_again() {
+fn a_robots_permit_given_back_is_issued_again() {
     let mut stage = Stage::new(Politeness::default());
     let origin = origin("http://example.org");
     stage.scheduler.set_pending(stage.now, &origin, 1);
@@ -186,7 +188,7 @@ fn ours_a_robots_permit_given_back_is_issued_again() {
 }
 
 #[test]
-fn ours_page_permits_count_against_the_urls_told() {
+fn page_permits_count_against_the_pending_urls() {
     let mut stage = Stage::new(Politeness {
         per_host: 4,
         ..Politeness::default()
@@ -194,17 +196,17 @@ fn ours_page_permits_count_against_the_urls_told() {
     let origin = stage.open("http://example.org", 2);
     let (first, _second) = (stage.issue(), stage.issue());
     assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
-    // Given back, its url waits again.
+    // A permit that is given back makes its URL pending again.
     stage.scheduler.give_back(stage.now, first);
     let third = stage.issue();
-    // No url was left after all.
+    // No URL was left after all.
     stage.scheduler.set_pending(stage.now, &origin, 0);
     stage.scheduler.give_back(stage.now, third);
     assert!(matches!(stage.scheduler.poll(stage.now), Poll::Idle));
 }
 
 #[test]
-fn ours_a_permit_given_back_spends_no_gap() {
+fn a_permit_given_back_spends_no_gap() {
     let mut stage = Stage::new(Politeness::default());
     let origin = stage.open("http://example.org", 10);
     stage.exchange(ANSWERED);
@@ -214,7 +216,7 @@ fn ours_a_permit_given_back_spends_no_gap() {
     stage.scheduler.give_back(stage.now, permit);
     let permit = stage.issue();
     assert_eq!(permit.gap(), SECOND);
-    // In flight again, all is as it was.
+    // In flight again, the state is as it was.
     assert_eq!(stage.scheduler.snapshot(&origin.host_key()), before);
     assert_eq!(stage.scheduler.in_flight(), 1);
 }

@@ -1,4 +1,4 @@
-//! The pace that a robots.txt asks for: request rates and visit times.
+//! The pace set by a robots.txt: request rates and visit times.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::stage::{ANSWER, SECOND, Stage, origin};
 const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// So many hours and minutes into the day of the stage.
+/// Returns this time on the day of the stage.
 pub(crate) fn clock(stage: &Stage, hour: u64, minute: u64) -> Tick {
     let day = 86_400_000_000;
     let midnight = stage.now.as_micros() / day * day;
@@ -56,12 +56,12 @@ fn conner1996_request_rate_is_a_gap() {
     assert_eq!((waited, permit.gap()), (20 * SECOND, 20 * SECOND));
     assert_eq!(permit.why(), GapReason::RequestRate);
     assert_eq!(permit.why().to_string(), "request-rate");
-    // It is one pace for all slots.
+    // All slots share the pace.
     stage.assert_closed();
 }
 
 #[test]
-fn ours_the_longest_of_crawl_delay_and_request_rates_counts() {
+fn the_longest_of_crawl_delay_and_request_rates_counts() {
     let mut stage = Stage::new(Politeness::default());
     let pace = RobotsPace {
         crawl_delay: Some(30 * SECOND),
@@ -79,7 +79,7 @@ fn conner1996_request_rate_counts_in_its_hours_only() {
     stage.now = clock(&stage, 5, 59) + 58 * SECOND;
     let pace = rates(&[rate(1, 600, Some((6, 7)))]);
     stage.open_with_pace("http://example.org", 100, pace);
-    // Before six: a second. It ends a second before six, and then the rate counts.
+    // Before six the gap is a second. It ends a second before six, and then the rate applies.
     stage.exchange(ANSWERED);
     let (permit, waited) = stage.wait();
     assert_eq!((waited, permit.why()), (SECOND, GapReason::Delay));
@@ -88,7 +88,7 @@ fn conner1996_request_rate_counts_in_its_hours_only() {
     assert_eq!(waited, 10 * MINUTE);
     assert_eq!(permit.why(), GapReason::RequestRate);
     stage.end(permit.spend(), ANSWERED);
-    // From seven on it is a second again, whatever was asked for before.
+    // From seven on the gap is a second again, whatever applied before.
     stage.now = clock(&stage, 6, 55);
     stage.exchange(ANSWERED);
     let (permit, _) = stage.wait();
@@ -99,7 +99,7 @@ fn conner1996_request_rate_counts_in_its_hours_only() {
 }
 
 #[test]
-fn ours_each_rate_counts_in_its_own_hours_alone() {
+fn each_rate_counts_in_its_own_hours_alone() {
     let mut stage = Stage::new(Politeness::default());
     stage.now = clock(&stage, 6, 0);
     let pace = rates(&[rate(1, 600, Some((6, 7))), rate(1, 3600, Some((20, 21)))]);
@@ -116,9 +116,9 @@ fn ours_each_rate_counts_in_its_own_hours_alone() {
     assert_eq!(stage.wait().1, 60 * MINUTE - ANSWER);
 }
 
-/// A host whose turn comes only after the hour has changed is asked at the new pace.
+/// A host whose turn comes only after the hour has changed gets the new pace.
 #[test]
-fn ours_a_rate_that_begins_while_a_host_waits_for_room_is_kept() {
+fn a_rate_that_begins_while_a_host_waits_for_room_is_kept() {
     let mut stage = Stage::new(Politeness {
         concurrency: 1,
         ..Politeness::default()
@@ -129,15 +129,15 @@ fn ours_a_rate_that_begins_while_a_host_waits_for_room_is_kept() {
     stage.exchange(ANSWERED);
     let end = stage.now;
     stage.open("http://other.example", 1);
-    let other = stage.issue();
+    let second = stage.issue();
     stage.now = clock(&stage, 6, 3);
-    stage.end(other.spend(), ANSWERED);
+    stage.end(second.spend(), ANSWERED);
     let _next = stage.wait();
     assert_eq!(stage.now, end + 10 * MINUTE);
 }
 
 #[test]
-fn ours_rates_that_cover_the_day_in_turns_end_somewhere() {
+fn rates_that_cover_the_whole_day_still_end() {
     let mut stage = Stage::new(Politeness::default());
     let year = 365 * 86_400;
     let pace = rates(&[
@@ -170,7 +170,7 @@ fn conner1996_visit_time_bars_pages_but_not_robots() {
         (permit.why(), permit.gap()),
         (GapReason::VisitTime, stage.now.since(end))
     );
-    // Pages up to the end of the hour, then none until the next.
+    // Pages until the end of the hour, then none until the next span.
     stage.end(permit.spend(), ANSWERED);
     stage.now = clock(&stage, 12, 59) + 59 * SECOND;
     let spent = stage.issue().spend();
@@ -182,7 +182,7 @@ fn conner1996_visit_time_bars_pages_but_not_robots() {
     assert_eq!(paused.len(), 1);
     assert_eq!(paused[0].why, PauseReason::VisitTime);
     assert_eq!(paused[0].until, clock(&stage, 22, 0));
-    // What is asked for expressly is no page.
+    // A queued request is not a page.
     let robots = Purpose::Robots {
         origin: origin.clone(),
     };
@@ -192,16 +192,16 @@ fn conner1996_visit_time_bars_pages_but_not_robots() {
 }
 
 #[test]
-fn ours_visit_times_speak_for_their_origin() {
+fn visit_times_apply_to_their_origin_only() {
     let mut stage = Stage::new(Politeness::default());
     stage.now = clock(&stage, 9, 0);
     stage.open_with_pace("http://example.org", 5, visits(&[(12, 13)]));
-    let other = stage.open("https://example.org", 3);
+    let https_origin = stage.open("https://example.org", 3);
     for _ in 0..3 {
         let (permit, waited) = stage.wait();
         assert!(waited <= SECOND);
         let page = Purpose::Page {
-            origin: other.clone(),
+            origin: https_origin.clone(),
         };
         assert_eq!(permit.purpose(), &page);
         stage.end(permit.spend(), ANSWERED);
@@ -211,7 +211,7 @@ fn ours_visit_times_speak_for_their_origin() {
 }
 
 #[test]
-fn ours_other_rules_open_what_a_visit_time_closed() {
+fn new_rules_lift_a_closed_visit_time() {
     let mut stage = Stage::new(Politeness::default());
     stage.now = clock(&stage, 9, 0);
     stage.open_with_pace("http://example.org", 5, visits(&[(12, 13)]));
@@ -221,7 +221,7 @@ fn ours_other_rules_open_what_a_visit_time_closed() {
 }
 
 #[test]
-fn ours_a_rate_that_is_named_many_times_counts_in_its_hours_only() {
+fn a_rate_repeated_many_times_counts_in_its_hours_only() {
     let mut stage = Stage::new(Politeness::default());
     stage.now = clock(&stage, 8, 0);
     let pace = rates(&[rate(1, 600, Some((6, 7))); 40]);
@@ -231,13 +231,13 @@ fn ours_a_rate_that_is_named_many_times_counts_in_its_hours_only() {
 }
 
 #[test]
-fn ours_a_request_says_the_gap_that_is_asked_for_at_its_own_hour() {
+fn a_permit_reports_the_gap_that_applies_at_its_own_hour() {
     let mut stage = Stage::new(Politeness::default());
     stage.now = clock(&stage, 5, 58);
     let pace = rates(&[rate(1, 600, Some((6, 7)))]);
     stage.open_with_pace("http://example.org", 100, pace);
     stage.exchange(ANSWERED);
-    // The gap of a second was over before six, and nobody asked for a permit then.
+    // The gap of a second was over before six, but nothing was polled then.
     stage.now = clock(&stage, 6, 30);
     let permit = stage.issue();
     assert_eq!(
@@ -247,15 +247,17 @@ fn ours_a_request_says_the_gap_that_is_asked_for_at_its_own_hour() {
 }
 
 #[test]
-fn ours_a_pace_is_kept_by_all_requests_of_its_host_before_its_pages_may_be_asked_for() {
+fn a_robots_pace_binds_all_requests_to_its_host_even_before_its_pages() {
     let mut stage = Stage::new(Politeness::default());
     stage.open("http://example.org", 10);
     let pace = RobotsPace {
         crawl_delay: Some(30 * SECOND),
         ..RobotsPace::default()
     };
-    let other = origin("https://example.org");
-    stage.scheduler.set_robots_pace(stage.now, &other, &pace);
+    let https_origin = origin("https://example.org");
+    stage
+        .scheduler
+        .set_robots_pace(stage.now, &https_origin, &pace);
     stage.exchange(ANSWERED);
     let (permit, waited) = stage.wait();
     assert_eq!((waited, permit.why()), (30 * SECOND, GapReason::CrawlDelay));

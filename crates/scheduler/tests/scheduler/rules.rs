@@ -1,4 +1,4 @@
-//! The gap, and being asked to wait.
+//! The gap, and requests to wait.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::stage::{ANSWER, SECOND, START, Stage, asked_to_wait};
 const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
 #[test]
-fn ours_the_first_request_waits_for_nothing() {
+fn the_first_request_does_not_wait() {
     let mut stage = Stage::new(Politeness::default());
     stage.open("http://example.org", 1);
     let permit = stage.issue();
@@ -21,7 +21,7 @@ fn ours_the_first_request_waits_for_nothing() {
 }
 
 #[test]
-fn ours_gap_is_from_end_to_start() {
+fn gap_is_from_end_to_start() {
     let mut stage = Stage::new(Politeness::default());
     stage.open("http://example.org", 5);
     stage.exchange(ANSWERED);
@@ -32,7 +32,7 @@ fn ours_gap_is_from_end_to_start() {
 }
 
 #[test]
-fn ours_a_host_may_be_asked_for_by_name_and_keeps_its_gap() {
+fn poll_host_issues_for_one_host_and_keeps_its_gap() {
     let mut stage = Stage::new(Politeness::default());
     let hosts = ["http://a.example", "http://b.example"];
     for host in hosts {
@@ -40,7 +40,7 @@ fn ours_a_host_may_be_asked_for_by_name_and_keeps_its_gap() {
     }
     let [a, b] = hosts.map(|host| crate::stage::origin(host).host_key());
     let unknown = crate::stage::origin("http://c.example").host_key();
-    // The first is ready before it.
+    // The first host is ready before it.
     let Poll::Issue(permit) = stage.scheduler.poll_host(stage.now, &b) else {
         panic!("no permit");
     };
@@ -51,8 +51,8 @@ fn ours_a_host_may_be_asked_for_by_name_and_keeps_its_gap() {
     ));
     stage.end(permit.spend(), ANSWERED);
     let next = stage.now + SECOND;
-    let found = stage.scheduler.poll_host(stage.now, &b);
-    assert!(matches!(found, Poll::SleepUntil(at) if at == next));
+    let poll = stage.scheduler.poll_host(stage.now, &b);
+    assert!(matches!(poll, Poll::SleepUntil(at) if at == next));
     assert!(matches!(
         stage.scheduler.poll_host(stage.now, &unknown),
         Poll::Idle
@@ -68,7 +68,7 @@ fn ours_a_host_may_be_asked_for_by_name_and_keeps_its_gap() {
 }
 
 #[test]
-fn ours_one_in_flight_per_host_whatever_the_scheme() {
+fn one_request_in_flight_per_host_whatever_the_scheme() {
     let mut stage = Stage::new(Politeness::default());
     stage.open("http://example.org", 5);
     stage.open("https://example.org:8443", 5);
@@ -83,7 +83,7 @@ fn ours_one_in_flight_per_host_whatever_the_scheme() {
 }
 
 #[test]
-fn ours_the_largest_rule_makes_the_gap() {
+fn the_largest_rule_makes_the_gap() {
     let check = |factor: f64, crawl_delay: Option<u64>, gap: Duration, why: GapReason| {
         let mut stage = Stage::new(Politeness {
             delay_factor: factor,
@@ -105,7 +105,7 @@ fn ours_the_largest_rule_makes_the_gap() {
 }
 
 #[test]
-fn ours_a_crawl_delay_counts_from_the_robots_request_itself() {
+fn a_crawl_delay_counts_from_the_robots_request_itself() {
     let mut stage = Stage::new(Politeness::default());
     let origin = crate::stage::origin("http://example.org");
     stage.scheduler.set_pending(stage.now, &origin, 1);
@@ -115,7 +115,7 @@ fn ours_a_crawl_delay_counts_from_the_robots_request_itself() {
 }
 
 #[test]
-fn ours_each_slot_keeps_the_gap() {
+fn each_slot_keeps_the_gap() {
     let mut stage = Stage::new(Politeness {
         per_host: 3,
         ..Politeness::default()
@@ -127,7 +127,7 @@ fn ours_each_slot_keeps_the_gap() {
         stage.now = stage.now + ANSWER;
         stage.end(permit.spend(), ANSWERED);
     }
-    // The slots ended 100 ms apart, so that is how they open again.
+    // The slots ended 100 ms apart, so they open 100 ms apart.
     assert_eq!(stage.wait().1, SECOND - 2 * ANSWER);
     assert_eq!(stage.wait().1, ANSWER);
     assert_eq!(stage.wait().1, ANSWER);
@@ -135,7 +135,7 @@ fn ours_each_slot_keeps_the_gap() {
 }
 
 #[test]
-fn ours_under_a_crawl_delay_one_slot_serves() {
+fn under_a_crawl_delay_one_slot_serves() {
     let mut stage = Stage::new(Politeness {
         per_host: 3,
         ..Politeness::default()
@@ -150,7 +150,7 @@ fn ours_under_a_crawl_delay_one_slot_serves() {
 }
 
 #[test]
-fn ours_the_response_time_is_smoothed_over_answers_only() {
+fn the_response_time_is_smoothed_over_answers_only() {
     let mut stage = Stage::new(Politeness {
         delay: Duration::ZERO,
         delay_factor: 1.0,
@@ -178,7 +178,7 @@ fn ours_the_response_time_is_smoothed_over_answers_only() {
 }
 
 #[test]
-fn ours_jitter_only_lengthens_and_by_a_hundredth_at_most() {
+fn jitter_only_lengthens_and_by_a_hundredth_at_most() {
     let mut stage = Stage::new(Politeness {
         jitter: 0.5,
         ..Politeness::default()
@@ -203,18 +203,18 @@ fn rfc9110_10_2_3_retry_after_is_waited_exactly() {
         let (permit, waited) = stage.wait();
         assert_eq!(waited, Duration::from_secs(seconds));
         assert_eq!((permit.gap(), learned.next_at), (waited, stage.now));
-        let why = if seconds > 1 {
+        let reason = if seconds > 1 {
             GapReason::RetryAfter
         } else {
             GapReason::Delay
         };
-        assert_eq!(permit.why(), why);
+        assert_eq!(permit.why(), reason);
         stage.end(permit.spend(), ANSWERED);
     }
 }
 
 #[test]
-fn ours_retry_after_is_cut_and_never_shortens_the_gap() {
+fn retry_after_is_cut_and_never_shortens_the_gap() {
     let mut stage = Stage::new(Politeness::default());
     stage.open("http://example.org", 10);
     let (_, learned) = stage.exchange(asked_to_wait(Some(u64::MAX)));
@@ -224,7 +224,7 @@ fn ours_retry_after_is_cut_and_never_shortens_the_gap() {
 }
 
 #[test]
-fn ours_without_retry_after_the_wait_doubles_to_a_day() {
+fn without_a_retry_after_the_wait_doubles_up_to_a_day() {
     let mut stage = Stage::new(Politeness::default());
     stage.open("http://example.org", 100);
     let waits: Vec<_> = (0..13)
@@ -245,7 +245,7 @@ fn ours_without_retry_after_the_wait_doubles_to_a_day() {
 }
 
 #[test]
-fn ours_the_doubling_is_forgotten_after_quiet() {
+fn the_doubling_is_forgotten_after_quiet() {
     let check = |quiet: Duration, minutes: u32| {
         let mut stage = Stage::new(Politeness::default());
         stage.open("http://example.org", 100);
@@ -263,7 +263,7 @@ fn ours_the_doubling_is_forgotten_after_quiet() {
 }
 
 #[test]
-fn ours_requests_in_flight_together_were_asked_to_wait_once() {
+fn requests_in_flight_together_count_as_one_wait() {
     let mut stage = Stage::new(Politeness {
         per_host: 4,
         ..Politeness::default()
@@ -278,7 +278,7 @@ fn ours_requests_in_flight_together_were_asked_to_wait_once() {
 }
 
 #[test]
-fn ours_a_failed_url_changes_nothing_for_the_host() {
+fn a_failed_url_changes_nothing_for_the_host() {
     let mut stage = Stage::new(Politeness::default());
     stage.open("http://example.org", 100);
     for round in 0..5 {
@@ -292,7 +292,7 @@ fn ours_a_failed_url_changes_nothing_for_the_host() {
 }
 
 #[test]
-fn ours_twenty_failures_in_a_row_pause_the_host() {
+fn twenty_failures_in_a_row_pause_the_host() {
     let mut stage = Stage::new(Politeness::default());
     stage.open("http://example.org", 100);
     for _ in 0..19 {
@@ -300,7 +300,7 @@ fn ours_twenty_failures_in_a_row_pause_the_host() {
     }
     let (_, learned) = stage.exchange(OutcomeKind::UrlFailed);
     assert_eq!(learned.paused, Some(stage.now + 10 * SECOND));
-    // A probe that fails doubles the pause, to a day at most.
+    // A failed probe doubles the pause, up to a day.
     let mut pauses = Vec::new();
     for _ in 0..15 {
         let (waited, learned) = stage.exchange(OutcomeKind::UrlFailed);
@@ -312,7 +312,7 @@ fn ours_twenty_failures_in_a_row_pause_the_host() {
     ];
     assert_eq!(pauses[..13], expected);
     assert_eq!(pauses[13..], [81_920, 86_400]);
-    // An answer ends it, and the restart is slow: the gap halves with each answer.
+    // An answer ends the pause, and the restart is slow: the gap halves with each answer.
     let (_, learned) = stage.exchange(ANSWERED);
     assert_eq!(learned.paused, None);
     let gaps: Vec<_> = (0..5).map(|_| stage.exchange(ANSWERED).0).collect();
@@ -321,7 +321,7 @@ fn ours_twenty_failures_in_a_row_pause_the_host() {
 }
 
 #[test]
-fn ours_failures_of_the_same_urls_are_not_many() {
+fn repeated_failures_of_a_url_count_once() {
     let mut stage = Stage::new(Politeness::default());
     stage.open("http://example.org", 1000);
     let mut fail = |url: u32| {
@@ -343,7 +343,7 @@ fn ours_failures_of_the_same_urls_are_not_many() {
 }
 
 #[test]
-fn ours_no_connection_pauses_at_once_and_five_seconds_at_least() {
+fn no_connection_pauses_at_once_for_at_least_five_seconds() {
     let mut stage = Stage::new(Politeness {
         delay: Duration::ZERO,
         ..Politeness::default()
@@ -355,7 +355,7 @@ fn ours_no_connection_pauses_at_once_and_five_seconds_at_least() {
 }
 
 #[test]
-fn ours_after_a_pause_one_probe_until_an_answer_comes() {
+fn after_a_pause_one_probe_until_an_answer_comes() {
     let mut stage = Stage::new(Politeness {
         per_host: 3,
         ..Politeness::default()
@@ -363,7 +363,7 @@ fn ours_after_a_pause_one_probe_until_an_answer_comes() {
     stage.open("http://example.org", 100);
     let permits = [stage.issue(), stage.issue(), stage.issue()];
     for permit in permits {
-        // In flight together: one pause, not three.
+        // Requests in flight together cause one pause, not three.
         let learned = stage.end(permit.spend(), OutcomeKind::NoConnection);
         assert_eq!(learned.paused, Some(stage.now + 10 * SECOND));
     }
@@ -379,13 +379,13 @@ fn ours_after_a_pause_one_probe_until_an_answer_comes() {
     for waited in [2500, 1250] {
         assert_eq!(stage.exchange(ANSWERED).0, Duration::from_millis(waited));
     }
-    // The slow restart is over: all slots serve again.
+    // The slow restart is over, so all slots are used again.
     let _other_slots = (stage.issue(), stage.issue());
     stage.assert_closed();
 }
 
 #[test]
-fn ours_a_late_now_does_not_turn_time_back() {
+fn a_late_now_does_not_turn_time_back() {
     let mut stage = Stage::new(Politeness::default());
     stage.open("http://example.org", 10);
     stage.exchange(ANSWERED);
@@ -395,7 +395,7 @@ fn ours_a_late_now_does_not_turn_time_back() {
     ));
     stage.now = stage.now + SECOND;
     let permit = stage.issue();
-    // An end before the start is not believed.
+    // An end before the start is ignored.
     let signal = RequestOutcome {
         end: Tick::ZERO,
         response_time: ANSWER,
@@ -408,9 +408,9 @@ fn ours_a_late_now_does_not_turn_time_back() {
     assert_eq!(learned.next_at, stage.now + SECOND);
 }
 
-/// A quarter of the way to each new answer.
+/// The smoothed time moves a quarter of the way to each new answer.
 #[test]
-fn ours_the_gap_follows_the_answers_slowly_in_both_directions() {
+fn the_gap_follows_the_answers_slowly_in_both_directions() {
     let mut stage = Stage::new(Politeness {
         delay: Duration::ZERO,
         delay_factor: 1.0,

@@ -1,4 +1,4 @@
-//! Snapshots outlive the process, and stand in for hosts that left memory.
+//! Snapshots outlive the process and restore evicted hosts.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::stage::{SECOND, Stage, asked_to_wait};
 
 const ANSWERED: OutcomeKind = OutcomeKind::Answered;
 
-/// Kills the scheduler, and starts one anew that knows only what was stored.
+/// Kills the scheduler and starts a new one that knows only the stored state.
 fn restart(stage: &mut Stage, origin: &Origin, away: Duration, rest: RestartKind) {
     let (_, bytes) = stage.scheduler.snapshot(&origin.host_key()).unwrap();
     stage.now = stage.now + away;
@@ -24,7 +24,7 @@ fn restart(stage: &mut Stage, origin: &Origin, away: Duration, rest: RestartKind
 }
 
 #[test]
-fn ours_the_rest_of_an_hour_asked_for_is_waited_after_a_kill() {
+fn the_rest_of_a_requested_wait_is_kept_after_a_kill() {
     let mut stage = Stage::new(Politeness::default());
     let origin = stage.open("http://example.org", 10);
     stage.exchange(asked_to_wait(Some(3600)));
@@ -38,7 +38,7 @@ fn ours_the_rest_of_an_hour_asked_for_is_waited_after_a_kill() {
 }
 
 #[test]
-fn ours_levels_and_failures_are_kept() {
+fn levels_and_failures_survive_a_restart() {
     let mut stage = Stage::new(Politeness::default());
     let origin = stage.open("http://example.org", 100);
     for _ in 0..3 {
@@ -56,7 +56,7 @@ fn ours_levels_and_failures_are_kept() {
 }
 
 #[test]
-fn ours_the_gap_is_kept_over_a_kill_with_its_crawl_delay() {
+fn the_gap_survives_a_kill_with_its_crawl_delay() {
     let mut stage = Stage::new(Politeness::default());
     let origin = stage.open_with("http://example.org", 10, Some(20 * SECOND));
     stage.exchange(ANSWERED);
@@ -66,7 +66,7 @@ fn ours_the_gap_is_kept_over_a_kill_with_its_crawl_delay() {
 }
 
 #[test]
-fn ours_a_slot_in_flight_at_the_kill_ends_with_it() {
+fn a_slot_in_flight_at_the_kill_ends_with_it() {
     let mut stage = Stage::new(Politeness::default());
     let origin = stage.open("http://example.org", 10);
     let _lost = stage.issue();
@@ -75,7 +75,7 @@ fn ours_a_slot_in_flight_at_the_kill_ends_with_it() {
 }
 
 #[test]
-fn ours_a_full_gap_comes_first_after_a_power_loss() {
+fn a_full_gap_comes_first_after_a_power_loss() {
     let mut stage = Stage::new(Politeness {
         per_host: 3,
         ..Politeness::default()
@@ -93,7 +93,7 @@ fn ours_a_full_gap_comes_first_after_a_power_loss() {
 }
 
 #[test]
-fn ours_garbage_is_nothing_known_and_a_full_gap() {
+fn garbage_restores_nothing_and_waits_a_full_gap() {
     for bytes in [&[][..], &[1; 80], &[0xFF; 3]] {
         let mut stage = Stage::new(Politeness::default());
         let origin = stage.open("http://example.org", 10);
@@ -106,7 +106,7 @@ fn ours_garbage_is_nothing_known_and_a_full_gap() {
 }
 
 #[test]
-fn ours_a_clock_that_was_wrong_once_blocks_nobody_for_years() {
+fn a_wrong_clock_blocks_no_host_for_years() {
     let mut stage = Stage::new(Politeness::default());
     let origin = stage.open("http://example.org", 10);
     stage.exchange(asked_to_wait(Some(60)));
@@ -123,9 +123,9 @@ fn ours_a_clock_that_was_wrong_once_blocks_nobody_for_years() {
 }
 
 proptest! {
-    /// The wait that a host asked for counts from now on, where a clock that was ahead noted it.
+    /// A wait stored by a clock that was ahead counts from now.
     #[test]
-    fn ours_a_clock_that_was_ahead_makes_no_wait_longer(
+    fn a_clock_that_was_ahead_makes_no_wait_longer(
         ahead in 1_u64..200_000_000_000,
         asked in prop::option::of(1_u64..100_000),
     ) {
@@ -146,7 +146,7 @@ proptest! {
 }
 
 #[test]
-fn ours_past_requests_keep_their_gap_and_wait() {
+fn past_requests_keep_their_gap_and_wait() {
     let mut stage = Stage::new(Politeness::default());
     let origin = stage.open("http://example.org", 10);
     let host = origin.host_key();
@@ -170,7 +170,7 @@ fn ours_past_requests_keep_their_gap_and_wait() {
 }
 
 #[test]
-fn ours_an_idle_host_leaves_memory_and_comes_back_as_it_was() {
+fn an_evicted_idle_host_is_restored_unchanged() {
     let mut stage = Stage::new(Politeness::default());
     let origin = stage.open("http://example.org", 1);
     let busy = stage.open("http://busy.example", 5);
@@ -198,7 +198,7 @@ fn ours_an_idle_host_leaves_memory_and_comes_back_as_it_was() {
 }
 
 #[test]
-fn ours_the_address_of_a_host_is_told_from_what_was_stored() {
+fn the_stored_address_of_a_host_is_readable() {
     let mut stage = Stage::new(Politeness::default());
     let host = stage.open("http://example.org", 10).host_key();
     let address = "192.0.2.1".parse().unwrap();

@@ -1,4 +1,4 @@
-//! Cost: per decision, and per host.
+//! The cost per decision and per host.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use crawl_scheduler::{
 
 use crate::stage::{SECOND, START, origin};
 
-/// Requests made by so many hosts, each with a gap of a second and an answer of 50 ms.
+/// Runs this many requests to `hosts` hosts, each with a gap of a second and an answer of 50 ms.
 fn run(hosts: usize, requests: u64) -> Tick {
     let mut scheduler = Scheduler::new(
         Politeness {
@@ -69,22 +69,22 @@ fn run(hosts: usize, requests: u64) -> Tick {
 }
 
 #[test]
-fn ours_hosts_get_all_the_speed_they_allow() {
+fn hosts_get_all_the_speed_they_allow() {
     let took = run(100, 10_000).since(START);
-    // A hundred rounds of answer and gap; the last gap is not waited.
+    // A hundred rounds of answer and gap, without the last gap.
     assert_eq!(took, 100 * Duration::from_millis(1050) - SECOND);
 }
 
 /// A measurement, for optimised builds: `cargo test --release -p crawl-scheduler million`.
 #[test]
 #[cfg(not(debug_assertions))]
-fn ours_a_million_requests_of_a_thousand_hosts() {
+fn a_million_requests_of_a_thousand_hosts() {
     run(1_000, 1_000_000);
 }
 
 /// The same with as many hosts as requests, where memory is the limit.
 #[test]
 #[cfg(not(debug_assertions))]
-fn ours_two_million_requests_of_a_million_hosts() {
+fn two_million_requests_of_a_million_hosts() {
     run(1_000_000, 2_000_000);
 }

@@ -1,4 +1,4 @@
-//! A scheduler with a clock at hand, for single rules.
+//! A scheduler with a manual clock, to test single rules.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crawl_weburl::Origin;
 pub(crate) use crate::world::START;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
-/// The time that each answer takes here.
+/// How long each answer takes.
 pub(crate) const ANSWER: Duration = Duration::from_millis(100);
 
 pub(crate) struct Stage {
@@ -37,7 +37,7 @@ impl Stage {
         }
     }
 
-    /// An origin with so many urls whose robots.txt is known for a year.
+    /// Opens an origin with this many URLs, whose robots.txt is known for a year.
     pub(crate) fn open(&mut self, text: &str, urls: u64) -> Origin {
         self.open_with(text, urls, None)
     }
@@ -64,7 +64,7 @@ impl Stage {
         origin
     }
 
-    /// The permit that is due now.
+    /// Returns the permit that is due now.
     pub(crate) fn issue(&mut self) -> Permit {
         match self.scheduler.poll(self.now) {
             Poll::Issue(permit) => permit,
@@ -72,7 +72,7 @@ impl Stage {
         }
     }
 
-    /// Sleeps until a permit is due: it, and how long that took.
+    /// Sleeps until a permit is due. Returns the permit and the wait.
     pub(crate) fn wait(&mut self) -> (Permit, Duration) {
         let begin = self.now;
         loop {
@@ -104,8 +104,8 @@ impl Stage {
         self.scheduler.done(self.now, spent, signal)
     }
 
-    /// Waits for the next permit and lets it end after [`ANSWER`]: how long the wait was,
-    /// and what was learned.
+    /// Waits for the next permit and ends its request after [`ANSWER`]. Returns the wait, and the
+    /// result of `done`.
     pub(crate) fn exchange(&mut self, kind: OutcomeKind) -> (Duration, HostWait) {
         let (permit, waited) = self.wait();
         let spent = permit.spend();

@@ -1,5 +1,4 @@
-//! A second opinion on every permit, by arithmetic of its own: it knows only the rules,
-//! what was sent, and what came back.
+//! An independent check of every permit. It knows only the rules, the requests and their outcomes.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,47 +9,47 @@ use crawl_scheduler::{
 
 use super::plan::{HostPlan, Plan, Spans, WorldPace, within};
 
-/// Breaches that are kept word for word; all are counted.
+/// Maximum breaches to keep as text. All are counted.
 const BREACHES: usize = 10;
 
 pub(crate) struct Check {
     politeness: Politeness,
     overrides: Vec<(String, PolitenessOverride)>,
-    /// Quiet hours in general, and then of each override.
+    /// The general quiet hours, then those of each override.
     quiet: Vec<Spans>,
     pace: Vec<WorldPace>,
     hosts: Vec<HostSeen>,
     origins: Vec<OriginSeen>,
     addresses: Vec<Shared>,
     sites: Vec<Shared>,
-    /// The override that each site has; 0: none.
+    /// Index of each site's override; 0 for none.
     site_terms: Vec<u8>,
     troubles: HashMap<u32, Trouble>,
     in_flight: u32,
     last_start: Option<Tick>,
-    /// The number of rules that were broken, and the first of them.
+    /// Number of breaches, and the text of the first ones.
     pub(crate) breaches: u64,
     pub(crate) first_breaches: Vec<String>,
 }
 
 #[derive(Clone, Default)]
 struct HostSeen {
-    /// Of its free slots that were used: when their last request ended, and the delay then.
+    /// For each used slot that is free, when its last request ended and the delay at that time.
     ends: Vec<(Tick, Duration)>,
-    /// The end of the gap that was under way when other politeness was taken over.
+    /// End of the gap that was under way when the politeness changed.
     kept_until: Tick,
     in_flight: u16,
     name: String,
-    /// The override that it has; 0: none.
+    /// Index of its override; 0 for none.
     terms: u8,
-    /// The robots pace in force for its origins; 0: none.
+    /// Index of the robots pace of each of its origins; 0 for none.
     pace: [u8; 2],
     address: Option<u32>,
-    /// The least response time of its answers, and the largest: the smoothed one is between.
+    /// The shortest and longest response times of its answers. The smoothed one is between.
     response_ms: Option<(u32, u32)>,
 }
 
-/// The state that most hosts do not have.
+/// State that most hosts lack.
 #[derive(Clone, Default)]
 struct Trouble {
     wait_until: Tick,
@@ -66,9 +65,9 @@ struct Trouble {
 
 #[derive(Clone, Copy, Default)]
 struct OriginSeen {
-    /// Rules in force: until when they are fresh.
+    /// Until when the rules in force are fresh.
     rules: Option<Tick>,
-    /// No page was asked for under them yet.
+    /// Whether no page has been fetched under the rules yet.
     first: bool,
     robots_out: bool,
 }
@@ -81,19 +80,19 @@ struct Shared {
     last_start: Option<Tick>,
 }
 
-/// The purpose of a request, by the number of the origin.
+/// The purpose of a request, with the number of the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum WorldPurpose {
     Page(u32),
     Robots(u32),
     Hop,
 }
 
-/// The gate that a request was counted at.
+/// A request that was sent, and the gates it was counted at.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent {
     pub(crate) host: u32,
-    pub(crate) what: What,
+    pub(crate) purpose: WorldPurpose,
     address: Option<u32>,
     site: u32,
     pub(crate) start: Tick,
@@ -138,9 +137,9 @@ impl Check {
         }
     }
 
-    pub(crate) fn start(&mut self, now: Tick, host: u32, site: u32, what: What) -> Sent {
+    pub(crate) fn start(&mut self, now: Tick, host: u32, site: u32, purpose: WorldPurpose) -> Sent {
         self.judge_host(now, host);
-        self.judge_what(now, what);
+        self.judge_purpose(now, purpose);
         let address = self.hosts[host as usize].address;
         if let Some(address) = address {
             let (limit, delay) = (self.politeness.per_address, self.politeness.address_delay);
@@ -155,7 +154,7 @@ impl Check {
                 format!("{now}: address {address} of h{host} {space:?}")
             });
         }
-        // Never less than one host of the site is given.
+        // A site may have at least as many requests in flight as one of its hosts.
         let terms = override_of(&self.overrides, self.site_terms[site as usize]);
         let per_host = terms.and_then(|terms| terms.per_host);
         let per_host = per_host.unwrap_or(self.politeness.per_host);
@@ -173,7 +172,7 @@ impl Check {
         self.last_start = Some(now);
         Sent {
             host,
-            what,
+            purpose,
             address,
             site,
             start: now,
@@ -198,19 +197,21 @@ impl Check {
         let paced = self.is_paced(host);
         let per_host = self.per_host(host);
         let seen = &mut self.hosts[host as usize];
-        let kept = now >= seen.kept_until && seen.take_slot(now, gap, paced, per_host);
+        let is_rested = now >= seen.kept_until && seen.take_slot(now, gap, paced, per_host);
         seen.in_flight += 1;
-        self.judge(kept, || format!("{}: gap of {gap:?}", name()));
+        self.judge(is_rested, || format!("{}: gap of {gap:?}", name()));
     }
 
-    fn judge_what(&mut self, now: Tick, what: What) {
-        match what {
-            What::Page(origin) => {
+    fn judge_purpose(&mut self, now: Tick, purpose: WorldPurpose) {
+        match purpose {
+            WorldPurpose::Page(origin) => {
                 let seen = &mut self.origins[origin as usize];
                 let fresh = seen.rules.is_some_and(|until| now < until || seen.first);
-                let known = fresh && !seen.robots_out;
+                let has_rules = fresh && !seen.robots_out;
                 seen.first = false;
-                self.judge(known, || format!("{now}: origin {origin}: no fresh rules"));
+                self.judge(has_rules, || {
+                    format!("{now}: origin {origin}: no fresh rules")
+                });
                 let (host, side) = (origin / 2, origin as usize % 2);
                 let pace = self.hosts[host as usize].pace[side];
                 let visits = &self.pace[usize::from(pace)].visits;
@@ -219,12 +220,12 @@ impl Check {
                     format!("{now}: origin {origin}: not its visit time")
                 });
             }
-            What::Robots(origin) => {
+            WorldPurpose::Robots(origin) => {
                 let seen = &mut self.origins[origin as usize];
                 let twice = std::mem::replace(&mut seen.robots_out, true);
                 self.judge(!twice, || format!("{now}: origin {origin}: robots twice"));
             }
-            What::Hop => {}
+            WorldPurpose::Hop => {}
         }
     }
 
@@ -311,7 +312,7 @@ impl Check {
         }
     }
 
-    /// The host left memory, or the process died: what its robots say must be learned anew.
+    /// Forgets a host's robots after an eviction or a kill.
     pub(crate) fn forget_robots(&mut self, host: u32) {
         for origin in [host * 2, host * 2 + 1] {
             self.origins[origin as usize] = OriginSeen::default();
@@ -319,7 +320,7 @@ impl Check {
         self.hosts[host as usize].pace = [0, 0];
     }
 
-    /// The process died with these requests in flight.
+    /// Ends the requests in flight when the process was killed.
     pub(crate) fn killed(&mut self, now: Tick, in_flight: &[Sent]) {
         for sent in in_flight {
             self.ended(now, sent);
@@ -329,13 +330,12 @@ impl Check {
         self.last_start = None;
     }
 
-    /// Other politeness is taken over. Of a host that left memory no more ends are known than it
-    /// had slots.
+    /// Applies changed politeness. An evicted host remembers no more ends than it had slots.
     pub(crate) fn reload(&mut self, now: Tick, plan: &Plan, is_away: impl Fn(u32) -> bool) {
         let before: Vec<_> = (0..self.hosts.len())
             .map(|host| {
                 let number = u32::try_from(host).unwrap_or(u32::MAX);
-                // A slow restart may be over that a shorter gap would have let go on.
+                // A shorter gap may end a slow restart earlier.
                 let (_, largest) = self.hosts[host].response_ms.unwrap_or_default();
                 let longest = self.gap_after(number, largest);
                 if let Some(trouble) = self.troubles.get_mut(&number)
@@ -374,7 +374,7 @@ impl Check {
         let seen = &mut self.hosts[sent.host as usize];
         seen.in_flight -= 1;
         seen.ends.push((end, delay));
-        // There are more where fewer are allowed than when they began.
+        // The limit may have been lowered since those requests began.
         seen.forget_ends(per_host);
         self.in_flight -= 1;
         if let Some(address) = sent.address {
@@ -397,7 +397,7 @@ impl Check {
         own.unwrap_or(self.politeness.delay)
     }
 
-    /// The pace that the host names is one for all its slots.
+    /// Returns whether all slots of the host share one pace.
     fn is_paced(&self, host: u32) -> bool {
         let pace = self.hosts[host as usize].pace;
         pace.iter().any(|pace| {
@@ -406,13 +406,13 @@ impl Check {
         })
     }
 
-    /// The least gap at any hour.
+    /// Returns the minimum gap that applies at any hour.
     fn steady_gap(&self, host: u32) -> Duration {
         let (least, _) = self.hosts[host as usize].response_ms.unwrap_or_default();
         self.gap_after(host, least)
     }
 
-    /// The gap at any hour, were this the smoothed response time.
+    /// Returns the gap at any hour for a given smoothed response time.
     fn gap_after(&self, host: u32, response_ms: u32) -> Duration {
         let seen = &self.hosts[host as usize];
         let terms = self.terms(host);
@@ -430,7 +430,7 @@ impl Check {
         gap
     }
 
-    /// The least gap before a request that starts now.
+    /// Returns the minimum gap before a request that starts now.
     fn least_gap(&self, now: Tick, host: u32) -> Duration {
         let mut gap = self.steady_gap(host);
         if let Some(trouble) = self.troubles.get(&host) {
@@ -453,7 +453,7 @@ impl Check {
 }
 
 impl HostSeen {
-    /// Forgets the first ends where there are more than slots that are free.
+    /// Forgets the earliest ends beyond the number of free slots.
     fn forget_ends(&mut self, per_host: u32) {
         while self.ends.len() > (per_host as usize).saturating_sub(self.in_flight.into()) {
             let first = (0..self.ends.len()).min_by_key(|index| self.ends[*index].0);
@@ -461,8 +461,8 @@ impl HostSeen {
         }
     }
 
-    /// A request starts: some slot's gap must be over. Of those the one that ended last is
-    /// taken, which leaves the most freedom for what follows. Whether the gap was kept.
+    /// Starts a request. Returns whether some slot's gap was over. Takes the slot that ended last,
+    /// which leaves the most freedom for later requests.
     fn take_slot(&mut self, now: Tick, gap: Duration, paced: bool, per_host: u32) -> bool {
         let rested = |(end, delay): &(Tick, Duration)| *end + gap.max(*delay) <= now;
         let alone = self.in_flight == 0 && self.ends.iter().all(rested);
@@ -480,7 +480,7 @@ impl HostSeen {
 }
 
 impl Shared {
-    /// Returns whether a limit is broken by a request that starts now.
+    /// Starts a request. Returns whether it breaks a limit.
     fn start(&mut self, now: Tick, limit: u32, delay: Duration) -> bool {
         let crowded = self.in_flight >= limit;
         let early = self.last.is_some_and(|last| last + delay > now);
@@ -496,24 +496,25 @@ impl Shared {
     }
 }
 
-/// Quiet hours as minutes, read off at each minute of a day.
+/// Returns quiet hours as minutes, read off at each minute of the day.
 fn quiet_spans(plan: &Plan) -> Vec<Spans> {
     let general = &plan.politeness.quiet;
     let own = plan.overrides.iter();
     let own = own.map(|(_, terms)| terms.quiet.as_ref().unwrap_or(general));
-    let all = std::iter::once(general).chain(own);
-    all.map(|quiet| {
-        let is_quiet = |minute: &u16| {
-            let at = Tick::from_micros(u64::from(*minute) * 60_000_000);
-            quiet.iter().any(|hours| hours.contain(at))
-        };
-        let minutes = (0..1440).filter(is_quiet);
-        minutes.map(|minute| (minute, minute + 1)).collect()
-    })
-    .collect()
+    let every = std::iter::once(general).chain(own);
+    every
+        .map(|quiet| {
+            let is_quiet = |minute: &u16| {
+                let at = Tick::from_micros(u64::from(*minute) * 60_000_000);
+                quiet.iter().any(|hours| hours.contain(at))
+            };
+            let minutes = (0..1440).filter(is_quiet);
+            minutes.map(|minute| (minute, minute + 1)).collect()
+        })
+        .collect()
 }
 
-/// The gap after so many answers since a pause, to the microsecond.
+/// Returns the gap after this many answers since a pause, to the microsecond.
 fn slow_gap(gap: Duration, ease: u32) -> Duration {
     let halved = (10 * gap).max(Duration::from_secs(5)) / 2u32.saturating_pow(ease);
     halved.saturating_sub(Duration::from_micros(1))
@@ -527,7 +528,7 @@ fn override_of(
     Some(terms)
 }
 
-/// The longest pattern that a host's name ends in, from 1; 0: none.
+/// Returns the number, from 1, of the longest pattern that the host's name ends in; 0 if none does.
 fn pattern_of(overrides: &[(String, PolitenessOverride)], name: &str) -> u8 {
     let matches = overrides
         .iter()

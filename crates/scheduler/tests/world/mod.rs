@@ -1,6 +1,5 @@
-//! A drawn web and a small engine over it, in virtual time, with a second opinion on
-//! every permit. Small worlds are the scheduler's tests; `cargo xtask simulate` runs large
-//! ones.
+//! A random web and a small engine over it, in virtual time, with an independent check of every
+//! permit. Small worlds are the scheduler's tests; `cargo xtask simulate` runs large ones.
 
 mod check;
 mod plan;
@@ -9,7 +8,7 @@ mod run;
 pub(crate) use plan::{Plan, START};
 pub(crate) use run::World;
 
-/// Knuth's MMIX generator; the upper bits are the good ones.
+/// Knuth's MMIX generator. Only the upper bits are good.
 pub(crate) struct Dice(u64);
 
 impl Dice {

@@ -1,4 +1,4 @@
-//! The random draw that a world is made from.
+//! The random plan of a world.
 
 use std::time::Duration;
 
@@ -9,45 +9,45 @@ use crawl_weburl::Origin;
 
 use super::Dice;
 
-/// Any moment does; this one is in 2026, a bit past two in the afternoon.
+/// An arbitrary time in 2026, shortly after two in the afternoon.
 pub(crate) const START: Tick = Tick::from_micros(1_790_000_000_000_000);
-/// Its minute of the day.
+/// The minute of the day of `START`.
 const START_MINUTE: u32 = 14 * 60 + 13;
 
-/// The bounds of the draw.
+/// The parameters of a world.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) hosts: u32,
     pub(crate) addresses: u32,
     pub(crate) sites: u32,
-    /// Urls that are found at a host at once, at least one.
+    /// URLs found on a host at once, at least one.
     pub(crate) urls: u32,
-    /// Of a hundred hosts, so many have urls under a second origin.
+    /// Hosts in a hundred with URLs under a second origin.
     pub(crate) second_origins: u32,
-    /// Of a hundred hosts, so many have a robots.txt that asks for something.
+    /// Hosts in a hundred whose robots.txt sets a pace.
     pub(crate) asking: u32,
-    /// Of a hundred hosts, so many send rate-limit fields.
+    /// Hosts in a hundred that send rate-limit fields.
     pub(crate) limited: u32,
-    /// Of a thousand requests, so many go wrong in one way or another.
+    /// Requests in a thousand that fail in some way.
     pub(crate) trouble: u32,
-    /// Of a hundred steps, so many see a host evicted; of ten thousand, so many a kill.
+    /// Steps in a hundred that evict a host, and steps in ten thousand that kill the process.
     pub(crate) churn: u32,
-    /// Keep a line for each request.
+    /// Whether to log each request.
     pub(crate) logged: bool,
     pub(crate) politeness: Politeness,
-    /// Host names that have other politeness, with it.
+    /// Politeness overrides by host name.
     pub(crate) overrides: Vec<(String, PolitenessOverride)>,
-    /// Of a thousand steps, so many see the operator's politeness change places with another.
+    /// Steps in a thousand that swap the operator's politeness for another.
     pub(crate) reloads: u32,
     pub(crate) other: Politeness,
     pub(crate) other_overrides: Vec<(String, PolitenessOverride)>,
 }
 
-/// Spans of minutes of the day, the end no longer within.
+/// Spans of minutes of the day, excluding the end.
 pub(crate) type Spans = Vec<(u16, u16)>;
 
-/// So many requests in so many seconds, perhaps within a span.
+/// Requests per number of seconds, at any time or within a span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     pub(crate) requests: u32,
@@ -61,7 +61,7 @@ impl Rate {
     }
 }
 
-/// The pace that a robots.txt asks for.
+/// The pace set by a robots.txt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WorldPace {
     pub(crate) crawl_delay: Duration,
@@ -75,18 +75,18 @@ pub(crate) struct HostPlan {
     pub(crate) site: u32,
     pub(crate) address: u32,
     pub(crate) latency_ms: u16,
-    /// The robots pace that its robots.txt has; 0: none.
+    /// Index of its robots pace; 0 for none.
     pub(crate) pace: u8,
     pub(crate) limited: bool,
     pub(crate) second_origin: bool,
 }
 
 impl Plan {
-    /// The politeness with its overrides.
+    /// Returns the politeness with its overrides.
     pub(crate) fn politeness(&self) -> Politeness {
         let mut sites = PolitenessOverrides::default();
         for (pattern, terms) in &self.overrides {
-            // One that is named twice stays as it was.
+            // If a pattern occurs twice, the first one wins.
             let _ = sites.insert(pattern, terms.clone());
         }
         Politeness {
@@ -95,7 +95,7 @@ impl Plan {
         }
     }
 
-    /// The other politeness is in force from now on.
+    /// Swaps in the other politeness.
     pub(crate) fn reload(&mut self) {
         std::mem::swap(&mut self.politeness, &mut self.other);
         std::mem::swap(&mut self.overrides, &mut self.other_overrides);
@@ -115,9 +115,9 @@ impl Plan {
         }
     }
 
-    /// The asks that hosts share; the first asks for nothing.
+    /// Draws the paces that hosts share. The first is empty.
     pub(crate) fn draw_paces(&self, dice: &mut Dice) -> Vec<WorldPace> {
-        // Visit times within quiet hours would leave nothing.
+        // Visit times within quiet hours would leave no time at all.
         let own = self.overrides.iter().chain(&self.other_overrides);
         let own = own.flat_map(|(_, terms)| &terms.quiet);
         let usual = self.politeness.quiet.is_empty() && self.other.quiet.is_empty();
@@ -127,7 +127,7 @@ impl Plan {
     }
 }
 
-/// The number of different robots paces that hosts share.
+/// Number of distinct robots paces.
 const PACES: u32 = 24;
 
 impl WorldPace {
@@ -152,7 +152,7 @@ impl WorldPace {
         pace
     }
 
-    pub(crate) fn told(&self) -> RobotsPace {
+    pub(crate) fn to_robots_pace(&self) -> RobotsPace {
         let hours = |(from, until): (u16, u16)| DailyHours::new(from, until);
         let rates = self.rates.iter();
         RobotsPace {
@@ -169,7 +169,7 @@ impl WorldPace {
     }
 }
 
-/// A span that begins or ends within minutes of the start, so that its edges are met.
+/// Draws a span that begins or ends within minutes of the start, so that runs cross its edges.
 fn span(dice: &mut Dice, brief: bool) -> (u16, u16) {
     let minute = |n: u32| u16::try_from((START_MINUTE + n) % 1440).unwrap_or(0);
     let begins = dice.below(8);
@@ -180,7 +180,7 @@ fn span(dice: &mut Dice, brief: bool) -> (u16, u16) {
     }
 }
 
-/// Returns whether a moment lies in any of the spans.
+/// Returns whether any of the spans contains a time.
 pub(crate) fn within(spans: &[(u16, u16)], at: Tick) -> bool {
     let minute = at.as_micros() / 60_000_000 % 1440;
     spans.iter().any(|(from, until)| {
@@ -192,7 +192,7 @@ pub(crate) fn within(spans: &[(u16, u16)], at: Tick) -> bool {
     })
 }
 
-/// An origin by number: two for each host.
+/// Returns the text of an origin. Each host has two.
 pub(crate) fn origin_text(host: u32, plan: HostPlan, second: bool) -> String {
     match second {
         false => format!("http://h{host}.s{}.example", plan.site),
@@ -200,13 +200,13 @@ pub(crate) fn origin_text(host: u32, plan: HostPlan, second: bool) -> String {
     }
 }
 
-/// The number of a host, which is in its name.
+/// Returns the number in a host's name.
 pub(crate) fn host_number(name: &str) -> u32 {
     let digits = name.split('.').next().unwrap_or_default();
     digits[1..].parse().unwrap_or(u32::MAX)
 }
 
-/// The number of an origin.
+/// Returns the number of an origin.
 pub(crate) fn origin_number(origin: &Origin) -> u32 {
     let text = origin.as_str();
     let (name, second) = match text.strip_prefix("https://") {

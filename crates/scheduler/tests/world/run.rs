@@ -1,4 +1,4 @@
-//! The engine of a world: takes permits, lets requests end as drawn, and finds urls.
+//! The engine of a world: takes permits, ends requests as drawn, and finds URLs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
@@ -12,7 +12,7 @@ use crawl_scheduler::{
 use crawl_weburl::{HostKey, Origin};
 
 use super::Dice;
-use super::check::{Check, Sent, What};
+use super::check::{Check, Sent, WorldPurpose};
 use super::plan::{HostPlan, Plan, START, WorldPace, host_number, origin_number, origin_text};
 
 pub(crate) struct World {
@@ -23,18 +23,17 @@ pub(crate) struct World {
     pub(crate) check: Check,
     pace: Vec<WorldPace>,
     hosts: Vec<HostPlan>,
-    /// Urls left, per origin: two origins for each host.
+    /// Pending URLs per origin. Each host has two origins.
     left: Vec<u32>,
     all_left: u64,
-    /// When a host's next request could be sent, but for the gap: since then it has work
-    /// and rules.
+    /// Since when each host has had work and rules, so that only the gap delays its next request.
     free_since: Vec<Tick>,
     flying: Vec<Option<Flight>>,
     free: Vec<u32>,
     ends: BinaryHeap<Reverse<(Tick, u32)>>,
-    /// When more urls of an origin are found.
+    /// When more URLs of an origin are found.
     finds: BinaryHeap<Reverse<(Tick, u32)>>,
-    /// Look-ups under way, by their end, and ended ones.
+    /// Look-ups under way, by when they end.
     look_ups: BTreeMap<(Tick, u64), Permit>,
     found: VecDeque<Permit>,
     evicted: HashMap<u32, Vec<u8>>,
@@ -42,11 +41,11 @@ pub(crate) struct World {
     pub(crate) log: String,
 }
 
-/// The actions that were done.
+/// Counts of what happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) requests: u64,
-    /// Pages that were answered: each url once.
+    /// Answered pages, each URL once.
     pub(crate) pages: u64,
     pub(crate) robots: u64,
     pub(crate) failures: u64,
@@ -54,8 +53,8 @@ pub(crate) struct Tally {
     pub(crate) evictions: u64,
     pub(crate) kills: u64,
     pub(crate) reloads: u64,
-    /// Sums over all requests that came after one of the same host: gaps that were asked
-    /// for with the answers before them, and what was waited beyond.
+    /// Totals over all requests that followed another to the same host: the gaps required, and the
+    /// time waited beyond them.
     pub(crate) asked: Duration,
     pub(crate) late: Duration,
     pub(crate) latest: Duration,
@@ -105,15 +104,15 @@ impl World {
         }
     }
 
-    /// Finds the first urls of every host, before anything is asked.
+    /// Finds the first URLs of every host, before any request.
     ///
     /// # Errors
-    /// Starts the run; the error says why it does not begin.
+    /// Fails if the run can't start.
     pub(crate) fn begin(&mut self) -> Result<(), String> {
         self.step(Some(self.now))
     }
 
-    /// Takes every idle host out of memory: how many, and how many bytes are stored.
+    /// Evicts every idle host. Returns the number of hosts and of bytes stored.
     pub(crate) fn evict_all(&mut self) -> (u64, u64) {
         let (mut hosts, mut stored) = (0, 0);
         while let Some(Evicted { bytes, .. }) = self.scheduler.evict() {
@@ -123,13 +122,13 @@ impl World {
         (hosts, stored)
     }
 
-    /// Runs until all work is done, or nobody does it: what is left then.
+    /// Runs until all work is done.
     ///
     /// # Errors
-    /// Goes on; the error says why it does not.
+    /// Fails if the world makes no progress or does not end.
     pub(crate) fn run(&mut self) -> Result<(), String> {
-        let most = 200_000 + 100 * u64::from(self.plan.hosts) * u64::from(self.plan.urls);
-        while self.tally.polls < most {
+        let max_polls = 200_000 + 100 * u64::from(self.plan.hosts) * u64::from(self.plan.urls);
+        while self.tally.polls < max_polls {
             self.churn();
             self.reload();
             self.tally.polls += 1;
@@ -158,7 +157,7 @@ impl World {
         ))
     }
 
-    /// Urls that still wait.
+    /// Returns the number of pending URLs.
     pub(crate) fn left(&self) -> u64 {
         self.all_left
     }
@@ -168,7 +167,7 @@ impl World {
         is_found && self.ends.is_empty() && self.finds.is_empty() && self.all_left == 0
     }
 
-    /// Goes on to the next moment at which anything happens.
+    /// Advances to the next event.
     fn step(&mut self, wake: Option<Tick>) -> Result<(), String> {
         let end = self.ends.peek().map(|Reverse((end, _))| *end);
         let find = self.finds.peek().map(|Reverse((at, _))| *at);
@@ -187,12 +186,12 @@ impl World {
             && at <= self.now
         {
             self.finds.pop();
-            let found = 1 + self.dice.below(self.plan.urls);
-            self.put_back(number, found);
+            let urls = 1 + self.dice.below(self.plan.urls);
+            self.put_back(number, urls);
             let host = number / 2;
             let text = origin_text(host, self.hosts[host as usize], number % 2 == 1);
             if let Ok(origin) = Origin::parse(&text) {
-                self.tell(&origin, number);
+                self.report_pending(&origin, number);
             }
         }
         while let Some(Reverse((end, index))) = self.ends.peek().copied()
@@ -209,7 +208,7 @@ impl World {
 
     fn put_back(&mut self, origin: u32, urls: u32) {
         let host = (origin / 2) as usize;
-        // The other origin may have urls that wait for its robots.txt.
+        // The other origin may have URLs waiting for its robots.txt.
         if self.left[origin as usize] == 0 {
             self.free_since[host] = self.free_since[host].max(self.now);
         }
@@ -217,16 +216,16 @@ impl World {
         self.all_left += u64::from(urls);
     }
 
-    /// Says how many urls wait, as an engine does; an evicted host comes back first.
-    fn tell(&mut self, origin: &Origin, number: u32) {
+    /// Reports pending URLs as an engine does. Restores an evicted host first.
+    fn report_pending(&mut self, origin: &Origin, number: u32) {
         if self.evicted.contains_key(&(number / 2)) {
-            self.bring_back(number / 2, &origin.host_key());
+            self.restore_host(number / 2, &origin.host_key());
         }
         let urls = self.left[number as usize];
         self.scheduler.set_pending(self.now, origin, urls.into());
     }
 
-    fn bring_back(&mut self, host: u32, key: &HostKey) {
+    fn restore_host(&mut self, host: u32, key: &HostKey) {
         if let Some(bytes) = self.evicted.remove(&host) {
             self.scheduler
                 .restore(self.now, key, &bytes, RestartKind::AfterKill);
@@ -244,7 +243,8 @@ impl World {
         self.look_ups.insert((until, self.tally.polls), permit);
     }
 
-    /// Sends the request of the oldest ended look-up. Returns whether it did anything, and when to retry.
+    /// Sends the request of the oldest ended look-up. Returns whether it did anything, and when to
+    /// retry.
     fn admit(&mut self) -> (bool, Option<Tick>) {
         let Some(permit) = self.found.pop_front() else {
             return (false, None);
@@ -269,12 +269,13 @@ impl World {
 
     fn send(&mut self, permit: Permit) {
         let host = host_number(permit.host().as_str());
-        let what = match permit.purpose() {
-            Purpose::Page { origin } => What::Page(origin_number(origin)),
-            Purpose::Robots { origin } => What::Robots(origin_number(origin)),
-            Purpose::Hop { .. } => What::Hop,
+        let purpose = match permit.purpose() {
+            Purpose::Page { origin } => WorldPurpose::Page(origin_number(origin)),
+            Purpose::Robots { origin } => WorldPurpose::Robots(origin_number(origin)),
+            Purpose::Hop { .. } => WorldPurpose::Hop,
         };
-        if let (What::Page(number), Purpose::Page { origin }) = (what, permit.purpose()) {
+        if let (WorldPurpose::Page(number), Purpose::Page { origin }) = (purpose, permit.purpose())
+        {
             let origin = origin.clone();
             if self.left[number as usize] == 0 {
                 self.scheduler.set_pending(self.now, &origin, 0);
@@ -288,11 +289,11 @@ impl World {
             self.left[number as usize] -= 1;
             self.all_left -= 1;
             if self.dice.percent(50) {
-                self.tell(&origin, number);
+                self.report_pending(&origin, number);
             }
         }
         let plan = self.hosts[host as usize];
-        let sent = self.check.start(self.now, host, plan.site, what);
+        let sent = self.check.start(self.now, host, plan.site, purpose);
         self.note(&permit, host);
         let took = Duration::from_millis(plan.latency_ms.into()) + self.dice.millis(20);
         let flight = Flight {
@@ -316,7 +317,7 @@ impl World {
         self.tally.requests += 1;
         let free_since = self.free_since[host as usize];
         if !permit.gap().is_zero() {
-            // Where it was free later than its last request ended, the gap is no measure.
+            // If the host became free after its last request ended, the gap measures nothing.
             let late = self.now.since(free_since).saturating_sub(permit.gap());
             self.tally.asked += permit.gap();
             self.tally.late += late;
@@ -325,7 +326,7 @@ impl World {
         if self.plan.logged {
             let (gap, why) = (permit.gap(), permit.why());
             let purpose = permit.purpose();
-            // Writing to a string does not fail.
+            // Writing to a string can't fail.
             let _ = writeln!(self.log, "{} h{host} {purpose:?} {gap:?} {why}", self.now);
         }
     }
@@ -379,7 +380,7 @@ impl World {
             address: address.map(|address| address.to_be_bytes().into()),
             kind,
             rate_limit: self.draw_limit(host, kind),
-            // Of so few urls that some fail twice.
+            // Few enough URLs that some fail twice.
             url: Some(self.dice.below(50).into()),
         };
         self.check.end(&sent, address, &signal);
@@ -393,16 +394,16 @@ impl World {
             OutcomeKind::AskedToWait { .. } => self.tally.waits_asked += 1,
             OutcomeKind::UrlFailed | OutcomeKind::NoConnection => self.tally.failures += 1,
         }
-        self.follow(purpose, sent.what, kind == OutcomeKind::Answered);
+        self.follow(purpose, sent.purpose, kind == OutcomeKind::Answered);
     }
 
-    fn follow(&mut self, purpose: Purpose, what: What, answered: bool) {
+    fn follow(&mut self, purpose: Purpose, world_purpose: WorldPurpose, answered: bool) {
         match purpose {
             Purpose::Page { .. } if answered => self.tally.pages += 1,
             Purpose::Page { origin } => {
-                if let What::Page(number) = what {
+                if let WorldPurpose::Page(number) = world_purpose {
                     self.put_back(number, 1);
-                    self.tell(&origin, number);
+                    self.report_pending(&origin, number);
                 }
             }
             Purpose::Robots { origin } if answered && self.dice.percent(20) => {
@@ -410,7 +411,7 @@ impl World {
                 let text = origin_text(to, self.hosts[to as usize], false);
                 if let Ok(target) = Origin::parse(&text) {
                     let key = target.host_key();
-                    self.bring_back(to, &key);
+                    self.restore_host(to, &key);
                     let free_since = &mut self.free_since[to as usize];
                     *free_since = (*free_since).max(self.now);
                     self.scheduler
@@ -430,7 +431,7 @@ impl World {
         let pace = self.hosts[host].pace;
         let state = match answered {
             true => RobotsState::InForce {
-                pace: self.pace[usize::from(pace)].told(),
+                pace: self.pace[usize::from(pace)].to_robots_pace(),
                 until: self.now + Duration::from_secs(5) + self.dice.millis(300_000),
             },
             false => RobotsState::Unreachable {
@@ -446,7 +447,7 @@ impl World {
         self.scheduler.set_robots(self.now, origin, state);
     }
 
-    /// The operator has other politeness taken over.
+    /// Applies the other politeness.
     fn reload(&mut self) {
         if self.plan.reloads == 0 || self.dice.below(1000) >= self.plan.reloads {
             return;
@@ -481,7 +482,7 @@ impl World {
         }
     }
 
-    /// The process dies, and another goes on from what is stored.
+    /// Kills the process and restarts from the stored state.
     fn kill(&mut self) {
         self.tally.kills += 1;
         let flights: Vec<_> = self.flying.drain(..).flatten().collect();
@@ -492,7 +493,7 @@ impl World {
         self.look_ups.clear();
         self.found.clear();
         for sent in &sent {
-            if let What::Page(number) = sent.what {
+            if let WorldPurpose::Page(number) = sent.purpose {
                 self.put_back(number, 1);
             }
         }
@@ -510,7 +511,7 @@ impl World {
                 self.scheduler
                     .restore(self.now, &key, &bytes, RestartKind::AfterKill);
             }
-            self.tell(origin, *number);
+            self.report_pending(origin, *number);
         }
         if self.plan.logged {
             let _ = writeln!(self.log, "{} killed", self.now);

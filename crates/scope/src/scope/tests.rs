@@ -1,4 +1,4 @@
-//! The scope, by tables of URLs and what is said of each.
+//! Tests of the scope: tables of URLs and their verdicts.
 
 use crawl_weburl::{HostKey, HostTable, canonicalize};
 use expect_test::{Expect, expect};
@@ -18,7 +18,7 @@ fn scope(mode: ScopeMode, include: &[&str], exclude: &[&str], depth: Option<u32>
     reason = "expectations are written in place"
 )]
 fn check(scope: &Scope, expect: Expect) {
-    let mut found = String::new();
+    let mut actual = String::new();
     for url in [
         "http://www.example.org/docs/start?x=/y",
         "https://www.example.org/docs/a/b",
@@ -31,9 +31,9 @@ fn check(scope: &Scope, expect: Expect) {
             ScopeVerdict::In => "in".to_owned(),
             ScopeVerdict::Out { reason, rule } => format!("{reason:?}: {rule}"),
         };
-        found += &format!("{url} {verdict}\n");
+        actual += &format!("{url} {verdict}\n");
     }
-    expect.assert_eq(&found);
+    expect.assert_eq(&actual);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn prefix() {
 }
 
 #[test]
-fn a_seed_right_below_the_root_is_the_prefix_of_what_lies_below_it() {
+fn a_seed_directly_below_the_root_is_the_prefix_of_urls_below_it() {
     let check = |seed: &str, inside: &[&str], outside: &[&str]| {
         let seed = canonicalize(None, &format!("http://a.example{seed}")).unwrap();
         let mut scope = Scope::new(ScopeMode::Prefix, &[], &[], None).unwrap();
@@ -112,7 +112,7 @@ fn a_seed_right_below_the_root_is_the_prefix_of_what_lies_below_it() {
 }
 
 #[test]
-fn ours_a_surt_prefix_joins_what_the_seeds_reach() {
+fn a_surt_prefix_widens_the_scope_of_the_seeds() {
     let mut scope = scope(ScopeMode::Prefix, &[], &["/b$"], None);
     for prefix in ["example,elsewhere,", "org,example)/docs/"] {
         scope.add_prefix(prefix.parse().unwrap());
@@ -131,7 +131,7 @@ fn ours_a_surt_prefix_joins_what_the_seeds_reach() {
 }
 
 #[test]
-fn ours_other_exclusions_hold_for_what_was_taken_in_before() {
+fn new_exclusions_apply_to_seeds_added_before() {
     let mut scope = scope(ScopeMode::Domain, &["docs"], &["x="], None);
     let mut hosts = HostTable::default();
     hosts.insert("www.example.org", ()).unwrap();
@@ -156,7 +156,7 @@ fn ours_other_exclusions_hold_for_what_was_taken_in_before() {
 }
 
 #[test]
-fn ours_a_listed_host_joins_as_that_of_a_seed_and_an_excluded_one_leaves() {
+fn a_listed_host_joins_like_that_of_a_seed_and_an_excluded_host_is_out() {
     let with = |mode, listed: &str, excluded: &[&str]| {
         let mut scope = scope(mode, &[], &[], None);
         scope.add_host(&HostKey::parse(listed).unwrap());
@@ -207,7 +207,7 @@ fn ours_a_listed_host_joins_as_that_of_a_seed_and_an_excluded_one_leaves() {
 }
 
 #[test]
-fn ours_hops_off_the_scope_go_where_patterns_and_depth_let_them() {
+fn hops_off_the_scope_respect_patterns_and_depth() {
     let mut scope = scope(ScopeMode::Host, &["/docs/|start"], &["/b$"], Some(3));
     scope.allow_hops_off(2);
     check(
@@ -222,14 +222,14 @@ fn ours_hops_off_the_scope_go_where_patterns_and_depth_let_them() {
         "#]],
     );
     let url = canonicalize(None, "http://elsewhere.example/docs/").unwrap();
-    let told = |depth, hops| match scope.judge_at(&url, depth, hops) {
+    let verdict = |depth, hops| match scope.judge_at(&url, depth, hops) {
         ScopeVerdict::In => "in".to_owned(),
         ScopeVerdict::Out { reason, rule } => format!("{reason:?}: {rule}"),
     };
-    assert_eq!(told(3, 0), "Scope: host");
-    assert_eq!([told(3, 1), told(3, 2)], ["in", "in"]);
-    assert_eq!(told(3, 3), "Scope: host");
-    assert_eq!(told(4, 1), "Depth: max-depth 3");
+    assert_eq!(verdict(3, 0), "Scope: host");
+    assert_eq!([verdict(3, 1), verdict(3, 2)], ["in", "in"]);
+    assert_eq!(verdict(3, 3), "Scope: host");
+    assert_eq!(verdict(4, 1), "Depth: max-depth 3");
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn any_with_include_and_depth() {
 }
 
 #[test]
-fn ours_a_seed_brings_its_own_area_and_depth() {
+fn a_seed_has_its_own_area_and_depth() {
     let mut scope = Scope::new(ScopeMode::Host, &[], &[], Some(1)).unwrap();
     let url = |text: &str| canonicalize(None, text).unwrap();
     let terms = |scope, max_depth| SeedTerms {
@@ -283,7 +283,7 @@ fn ours_a_seed_brings_its_own_area_and_depth() {
         .map(|at| scope.max_depth(&url(at))),
         [Some(3), Some(2), Some(1)]
     );
-    // Where a seed leads elsewhere, its area moves along.
+    // The area of a seed follows its redirect.
     scope.add_target(
         &url("http://www.example.org/docs/start?x=/y"),
         &url("http://elsewhere.example/docs/new"),
@@ -303,7 +303,7 @@ fn ours_a_seed_brings_its_own_area_and_depth() {
 }
 
 #[test]
-fn a_page_at_the_greatest_depth_is_in() {
+fn a_page_at_the_maximum_depth_is_in() {
     let scope = scope(ScopeMode::Any, &[], &[], Some(2));
     let url = canonicalize(None, "http://www.example.org/a").unwrap();
     assert_eq!(scope.judge(&url, 2), ScopeVerdict::In);
@@ -311,7 +311,7 @@ fn a_page_at_the_greatest_depth_is_in() {
 }
 
 #[test]
-fn a_mode_is_told_by_its_name() {
+fn a_mode_displays_its_name() {
     for (name, mode) in [
         ("host", ScopeMode::Host),
         ("domain", ScopeMode::Domain),
@@ -323,7 +323,7 @@ fn a_mode_is_told_by_its_name() {
 }
 
 #[test]
-fn the_target_of_a_seed_s_redirect_joins() {
+fn a_seeds_redirect_target_joins() {
     let mut scope = scope(ScopeMode::Host, &[], &[], None);
     let url = canonicalize(None, "https://example.org/docs/").unwrap();
     assert_ne!(scope.judge(&url, 0), ScopeVerdict::In);

@@ -1,4 +1,4 @@
-//! Buckets that workers of one crawl hand to each other, and the counts of all workers.
+//! Handover of buckets between the workers of one crawl, and counts over all workers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -20,10 +20,10 @@ use crate::rows::{ForeignLinks, Reader, sum};
 use crate::sql::Sql;
 use crate::worker_homes::{self, lower_allowed, read_map};
 
-/// The part of a lease, counted from its end, in which nothing more is sent: a tenth.
+/// The safety margin is one part in this many of a lease, at its end. No request is sent then.
 const MARGIN_PARTS: u32 = 10;
 
-/// The guard of a worker's requests: they end a margin before its leases do.
+/// The guard of a worker's requests, which must end a margin before its leases do.
 struct LeaseGuard(Arc<Ownership>);
 
 impl SendGuard for LeaseGuard {
@@ -36,10 +36,10 @@ impl SendGuard for LeaseGuard {
     }
 }
 
-/// The most links that are sent on to another group at a time.
+/// Maximum number of links forwarded to another group at a time.
 const MAX_FORWARDED: i64 = 4_096;
 
-/// The facts of one group, as a survey finds them.
+/// A survey of one group.
 struct GroupSurvey {
     group: i32,
     living: u64,
@@ -54,7 +54,7 @@ struct GroupSurvey {
     others_bytes: u64,
     /// Commits of all workers.
     commits: u64,
-    /// How often the map of buckets changed there.
+    /// The version of the map of buckets in this group.
     map: i64,
     groups: i32,
     moving: Vec<i32>,
@@ -128,13 +128,13 @@ impl WorkerFrontier for SharedFrontier {
     }
 
     fn take_free(&self, most: u64) -> Result<(usize, Vec<(Origin, u64)>), FrontierError> {
-        // No transaction is open meanwhile: what is owned stays the same within one.
+        // Keeps transactions out: ownership must not change within one.
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         self.check()?;
         let tables = &self.tables;
         let TakenBuckets {
             buckets,
-            asked,
+            sent_at,
             seq,
             totals,
         } = take_buckets(tables, most)?;
@@ -148,7 +148,7 @@ impl WorkerFrontier for SharedFrontier {
         let origins = origins.collect();
         let totals = sum(writer.totals, totals);
         self.change(&mut writer, totals, |memory| {
-            tables.owned.add(buckets, asked);
+            tables.owned.add(buckets, sent_at);
             memory.leases.join(queues, totals);
         });
         writer.seq = writer.seq.max(seq);
@@ -160,18 +160,20 @@ impl WorkerFrontier for SharedFrontier {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let tables = &self.tables;
         let owned = &tables.owned;
-        // Before others can take them: no heartbeat is to miss them.
+        // Remove first, before others can take the buckets, so that no heartbeat misses them.
         owned.remove(buckets);
         let params = params![owned.crawl, owned.owner.clone(), buckets.to_vec()];
         let rows = tables.read(Sql::HandOver, params);
         let rows_or_none = rows.as_deref().unwrap_or_default();
-        let gone = rows_or_none
+        let handed_over = rows_or_none
             .iter()
             .filter_map(|row| Reader::new(row).bucket());
-        let gone = gone.fold(Totals::default(), |all, (_, _, totals)| sum(all, totals));
-        let totals = difference(writer.totals, gone);
-        let left: BTreeSet<i32> = buckets.iter().copied().collect();
-        let is_gone = |origin: &Origin| left.contains(&tables.keys.bucket(&origin.site()));
+        let handed_over =
+            handed_over.fold(Totals::default(), |all, (_, _, totals)| sum(all, totals));
+        let totals = difference(writer.totals, handed_over);
+        let buckets_handed_over: BTreeSet<i32> = buckets.iter().copied().collect();
+        let is_gone =
+            |origin: &Origin| buckets_handed_over.contains(&tables.keys.bucket(&origin.site()));
         self.change(&mut writer, totals, |memory| {
             memory.leases.leave(is_gone, totals);
         });
@@ -196,9 +198,9 @@ impl WorkerFrontier for SharedFrontier {
         let mut survey = self.sum_up(&first);
         let is_quiet = |survey: &Survey| !survey.links_wait && survey.pending_open == 0;
         if groups.count() > 1 && is_quiet(&survey) {
-            // Each was asked at another moment, and a link goes to a group before its page is
-            // settled in another. Where nothing was committed anywhere from one look to the next,
-            // all had nothing to do at the moment between them.
+            // Each group was queried at another moment, and a link reaches its group before its
+            // page is settled in another. But if nothing was committed anywhere between two
+            // surveys, nothing was left to do at the moment between them.
             let second = self.survey_groups()?;
             let commits =
                 |of: &[GroupSurvey]| -> Vec<u64> { of.iter().map(|group| group.commits).collect() };
@@ -219,7 +221,7 @@ impl WorkerFrontier for SharedFrontier {
             let links = Reader::new(row).foreign_links();
             let links = links.ok_or_else(|| tables.corrupt("link"))?;
             if links.home != tables.groups.own && tables.groups.other(links.home).is_none() {
-                // A survey tells that there is a group more.
+                // The next survey reports the additional group.
                 continue;
             }
             let ForeignLinks {
@@ -256,7 +258,7 @@ impl WorkerFrontier for SharedFrontier {
         if self.tables.groups.count() > 1 {
             return worker_homes::allow(&self.tables, pages, more, of);
         }
-        // No commit is under way meanwhile: the connection is theirs.
+        // Keeps commits out, because this uses their connection.
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let (owned, session) = (&self.tables.owned, self.tables.writing_session()?);
         let (crawl, owner) = (owned.crawl, owned.owner.clone());
@@ -266,7 +268,7 @@ impl WorkerFrontier for SharedFrontier {
             let client = session.client();
             let locks: [&(dyn ToSql + Sync); 1] = [&crawl];
             let allows: [&(dyn ToSql + Sync); 5] = [&crawl, &owner, &pages, &more, &of];
-            // In this order on the wire. Where one fails, the engine refuses those behind it.
+            // Sent in this order. If a statement fails, the engine refuses those after it.
             let (begun, locked, allowed, ended) = tokio::join!(
                 biased;
                 client.batch_execute("BEGIN"),
@@ -294,7 +296,7 @@ impl WorkerFrontier for SharedFrontier {
         let mut buckets: BTreeSet<i32> = owned.buckets().into_iter().collect();
         let mut rows = self.tables.read(Sql::OthersMeta, params)?;
         for group in &self.tables.groups.others {
-            // The bucket may have been another group's then.
+            // The bucket may have been served by another group then.
             let (worker, name) = (owned.worker.clone(), LISTED.to_owned());
             rows.extend(group.read(Sql::OthersMeta, params![group.crawl, worker, name])?);
         }
@@ -319,17 +321,17 @@ impl WorkerFrontier for SharedFrontier {
         let mut rows = self
             .tables
             .read(Sql::CrawlMeta, params![self.tables.owned.crawl])?;
-        // A commit puts it into all groups, but into none that joined later.
+        // A commit stores crawl values in all groups, but not in groups that join later.
         for group in &self.tables.groups.others {
             rows.extend(group.read(Sql::CrawlMeta, params![group.crawl])?);
         }
-        let kept = rows.iter().map(|row| {
+        let meta = rows.iter().map(|row| {
             let mut reader = Reader::new(row);
             Some((reader.next()?, reader.next()?))
         });
-        let kept: Option<BTreeMap<_, _>> = kept.collect();
-        let kept = kept.ok_or_else(|| self.tables.corrupt("meta"))?;
-        Ok(kept.into_iter().collect())
+        let meta: Option<BTreeMap<_, _>> = meta.collect();
+        let meta = meta.ok_or_else(|| self.tables.corrupt("meta"))?;
+        Ok(meta.into_iter().collect())
     }
 
     fn give_up(&self) -> Result<(), FrontierError> {
@@ -338,14 +340,14 @@ impl WorkerFrontier for SharedFrontier {
 }
 
 impl SharedFrontier {
-    /// How many buckets the crawl has.
+    /// Returns the number of buckets of the crawl.
     #[must_use]
     pub fn all_buckets(&self) -> u64 {
         u64::try_from(self.tables.keys.buckets).unwrap_or(1)
     }
 
-    /// Other buckets are owned from now on. What is known of URLs of other workers is what they were
-    /// told, which is not what they have.
+    /// Applies a change of the owned buckets. Clears the recent states, because those of other
+    /// workers' URLs are only what was sent to these workers, not what they have stored.
     fn change(&self, writer: &mut Writer, totals: Totals, change: impl FnOnce(&mut Memory)) {
         writer.totals = totals;
         let mut memory = self.memory();
@@ -353,7 +355,7 @@ impl SharedFrontier {
         change(&mut memory);
     }
 
-    /// Asks all groups at once; gives this worker's first.
+    /// Surveys all groups at once. The first result is this worker's group.
     fn survey_groups(&self) -> Result<Vec<GroupSurvey>, FrontierError> {
         let tables = &self.tables;
         let (groups, owned) = (&tables.groups, &tables.owned);
@@ -362,14 +364,14 @@ impl SharedFrontier {
         let params = |group: i32, crawl: i32, buckets: Vec<i32>| {
             params![crawl, life.clone(), buckets, group, map.foreign_to(group)]
         };
-        let others = groups.others.iter().map(|group| {
+        let params_by_group = groups.others.iter().map(|group| {
             let params = Arc::new(params(group.number, group.crawl, Vec::new()));
             (group, params)
         });
-        let others: Vec<_> = others
+        let requests: Vec<_> = params_by_group
             .map(|(group, params)| {
-                let asked = group.query(Sql::Survey, &params);
-                (group, params, asked)
+                let request = group.query(Sql::Survey, &params);
+                (group, params, request)
             })
             .collect();
         let own = params(groups.own, owned.crawl, owned.buckets());
@@ -379,8 +381,8 @@ impl SharedFrontier {
             survey.ok_or_else(|| tables.corrupt("worker"))
         };
         let mut surveys = vec![read(groups.own, &rows)?];
-        for (group, params, asked) in others {
-            let rows = group.wait(asked, Sql::Survey, &params)?;
+        for (group, params, request) in requests {
+            let rows = group.wait(request, Sql::Survey, &params)?;
             surveys.push(read(group.number, &rows)?);
         }
         Ok(surveys)
@@ -414,7 +416,7 @@ impl SharedFrontier {
         survey
     }
 
-    /// Reads which group serves which buckets, as the home of this worker has it.
+    /// Reads the map of buckets, as this worker's home has it.
     fn learn_map(&self, version: i64) -> Result<(), FrontierError> {
         let rows = self
             .tables
@@ -424,19 +426,19 @@ impl SharedFrontier {
         Ok(())
     }
 
-    /// The number of the group that this worker works in.
+    /// Returns the number of the group that this worker works in.
     #[must_use]
     pub fn home(&self) -> i32 {
         self.tables.groups.own
     }
 }
 
-fn difference(one: Totals, other: Totals) -> Totals {
+fn difference(totals: Totals, subtrahend: Totals) -> Totals {
     Totals {
-        pending: one.pending.saturating_sub(other.pending),
-        deferred: one.deferred.saturating_sub(other.deferred),
-        fetched: one.fetched.saturating_sub(other.fetched),
-        failed: one.failed.saturating_sub(other.failed),
-        excluded: one.excluded.saturating_sub(other.excluded),
+        pending: totals.pending.saturating_sub(subtrahend.pending),
+        deferred: totals.deferred.saturating_sub(subtrahend.deferred),
+        fetched: totals.fetched.saturating_sub(subtrahend.fetched),
+        failed: totals.failed.saturating_sub(subtrahend.failed),
+        excluded: totals.excluded.saturating_sub(subtrahend.excluded),
     }
 }

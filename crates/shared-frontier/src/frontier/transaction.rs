@@ -1,4 +1,4 @@
-//! A transaction: changes are gathered here, and sent as one commit.
+//! A transaction: collects changes, and sends them as one commit.
 
 mod commit_rows;
 mod reopen_lost;
@@ -25,28 +25,28 @@ use crate::connection::{Param, params};
 use crate::rows::{BucketToReopen, LinkKey, Reader, UrlKey, state_columns};
 use crate::sql::Sql;
 
-/// The changes wait here until the commit.
+/// A transaction. Changes are collected here until the commit.
 pub(super) struct SharedTransaction<'f> {
     frontier: &'f SharedFrontier,
-    /// Holding it makes this the one writer of this process.
+    /// Holding it makes this the only writer of this process.
     writer: MutexGuard<'f, Writer>,
     seq: u64,
     changed: HashMap<Fingerprint, Change>,
     settled: HashSet<Fingerprint>,
     visits: HashMap<Fingerprint, StoredVisit>,
-    /// Links to hosts of other workers, and the state that their owners are told of.
+    /// Links to hosts of other workers, and the states that their owners should then have.
     links: Vec<(i32, Admission)>,
-    told: HashMap<Fingerprint, CurrentState>,
-    /// Records that were read to admit URLs, and no admission has used: none where one is not known.
+    sent_states: HashMap<Fingerprint, CurrentState>,
+    /// Records read for admissions and not yet used. `None` for an unknown URL.
     read: HashMap<Fingerprint, Option<UrlRecord>>,
     /// Links of other workers that this transaction admits.
     taken: Vec<LinkKey>,
-    /// A settled URL becomes pending by it.
+    /// Whether a settled URL becomes pending in this transaction.
     reopens: bool,
-    /// How far buckets were looked at for URLs of workers whose directories are lost.
+    /// The progress of reopening in buckets.
     to_reopen: Vec<BucketToReopen>,
-    /// Those of these URLs whose visits are void, and the bucket and number of each of their origins,
-    /// whose robots.txt is to be asked for again.
+    /// Reopened URLs whose visits are dropped, and the bucket and number of each origin whose
+    /// robots.txt has to be fetched again.
     dropped_visits: Vec<UrlKey>,
     dropped_robots: BTreeSet<(i32, i64)>,
     hosts: BTreeMap<HostKey, (u64, Vec<u8>)>,
@@ -63,15 +63,15 @@ pub(super) struct SharedTransaction<'f> {
 struct Change {
     url: CanonicalUrl,
     key: UrlKey,
-    /// As committed; none where it was not known.
+    /// The committed state; `None` if the URL was unknown.
     before: Option<Before>,
     now: UrlRecord,
 }
 
-/// What counts of a committed record.
+/// The parts of a committed record that counts depend on.
 #[derive(Clone, Copy)]
 struct Before {
-    /// The number of its state.
+    /// The number of the state.
     state: i16,
     rank: Option<Rank>,
 }
@@ -85,8 +85,8 @@ impl Before {
     }
 }
 
-/// A URL as this transaction finds it.
-struct Met {
+/// A URL as this transaction sees it.
+struct FoundUrl {
     before: Option<Before>,
     record: UrlRecord,
 }
@@ -104,7 +104,7 @@ impl<'f> SharedTransaction<'f> {
             settled: HashSet::new(),
             visits: HashMap::new(),
             links: Vec::new(),
-            told: HashMap::new(),
+            sent_states: HashMap::new(),
             read: HashMap::new(),
             taken: Vec::new(),
             reopens: false,
@@ -129,7 +129,8 @@ impl<'f> SharedTransaction<'f> {
         self.frontier.tables.fingerprint(url)
     }
 
-    /// The committed entry of a URL that is leased and that this transaction did not settle.
+    /// Returns the committed entry of a URL that is leased and that this transaction did not
+    /// settle.
     fn leased(&self, key: Fingerprint) -> Option<Queued> {
         match self.settled.contains(&key) {
             true => None,
@@ -137,7 +138,7 @@ impl<'f> SharedTransaction<'f> {
         }
     }
 
-    /// Puts a changed record. `before` is that of the first change.
+    /// Adds a changed record. `before` is used only for the first change of a URL.
     fn put(&mut self, key: Fingerprint, url: CanonicalUrl, before: Option<Before>, now: UrlRecord) {
         if let Some(change) = self.changed.get_mut(&key) {
             change.now = now;
@@ -152,7 +153,7 @@ impl<'f> SharedTransaction<'f> {
         self.changed.insert(key, change);
     }
 
-    /// The state that an admission finds, as far as memory tells.
+    /// Returns the state that an admission finds, if it is in memory.
     fn state_in_memory(&self, key: Fingerprint) -> Option<CurrentState> {
         let mut memory = self.frontier.memory();
         let is_leased = !self.settled.contains(&key) && memory.leases.is_leased(key);
@@ -163,16 +164,16 @@ impl<'f> SharedTransaction<'f> {
         }
     }
 
-    /// Sends a link to the owner of its host, unless that one was told as much before.
-    fn tell(&mut self, b: i32, key: Fingerprint, admission: &Admission) -> Admitted {
-        let told = match self.told.get(&key) {
-            Some(told) => Some(*told),
+    /// Sends a link to the owner of its host, unless it would change nothing there.
+    fn send_link(&mut self, b: i32, key: Fingerprint, admission: &Admission) -> Admitted {
+        let known_state = match self.sent_states.get(&key) {
+            Some(state) => Some(*state),
             None => self.frontier.memory().recent.get(key),
         };
-        let told = match meet(told.unwrap_or(CurrentState::Unknown), admission) {
+        let sent_state = match meet(known_state.unwrap_or(CurrentState::Unknown), admission) {
             AdmitAction::Stay => return Admitted::Known,
             AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
-            // Its owner may have it as deferred, and then it stays so.
+            // The owner may have deferred the URL, and then it stays deferred.
             _ if matches!(admission.state, NewState::Excluded(_)) => CurrentState::Deferred {
                 depth: u32::MAX,
                 redirects: u8::MAX,
@@ -181,19 +182,23 @@ impl<'f> SharedTransaction<'f> {
                 UrlRecord::admitted(admission.clone(), 0).now(false)
             }
         };
-        self.told.insert(key, told);
+        self.sent_states.insert(key, sent_state);
         self.links.push((b, admission.clone()));
         match admission.state {
-            // Its owner lists what is excluded, once.
+            // The owner lists excluded URLs, once.
             NewState::Excluded(_) => Admitted::Known,
             _ => Admitted::New,
         }
     }
 
-    /// The record of a URL here, or as it was read; it is read where it was not.
-    fn met(&mut self, key: Fingerprint, url: &CanonicalUrl) -> Result<Option<Met>, FrontierError> {
+    /// Returns a URL as this transaction sees it, reading its record if necessary.
+    fn find(
+        &mut self,
+        key: Fingerprint,
+        url: &CanonicalUrl,
+    ) -> Result<Option<FoundUrl>, FrontierError> {
         if let Some(change) = self.changed.get(&key) {
-            return Ok(Some(Met {
+            return Ok(Some(FoundUrl {
                 before: change.before,
                 record: change.now.clone(),
             }));
@@ -202,17 +207,17 @@ impl<'f> SharedTransaction<'f> {
             Some(record) => record,
             None => {
                 let tables = &self.frontier.tables;
-                let found = tables.records(&[tables.keys.url(url, key)])?;
-                found.into_iter().next().flatten()
+                let records = tables.records(&[tables.keys.url(url, key)])?;
+                records.into_iter().next().flatten()
             }
         };
-        Ok(record.map(|record| Met {
+        Ok(record.map(|record| FoundUrl {
             before: Some(Before::of(&record)),
             record,
         }))
     }
 
-    /// Reads what is needed to admit some URLs and not in memory, all at once.
+    /// Prefetches the records that admissions need and that are not in memory, all at once.
     fn look_up<'a>(
         &mut self,
         admissions: impl Iterator<Item = &'a Admission>,
@@ -223,7 +228,7 @@ impl<'f> SharedTransaction<'f> {
         for admission in admissions {
             let key = self.fingerprint(&admission.url);
             if let Some(b) = tables.owner_elsewhere(&admission.url) {
-                if admission.is_seed && !self.told.contains_key(&key) {
+                if admission.is_seed && !self.sent_states.contains_key(&key) {
                     let group = tables.groups.elsewhere(b).unwrap_or(tables.groups.own);
                     let key = (tables.keys.url(&admission.url, key), key);
                     seeds.entry(group).or_default().push(key);
@@ -238,7 +243,7 @@ impl<'f> SharedTransaction<'f> {
                 wanted.push((tables.keys.url(&admission.url, key), key));
             }
         }
-        // In the order of the table's rows.
+        // In row order.
         wanted.sort_unstable();
         wanted.dedup();
         let keys: Vec<UrlKey> = wanted.iter().map(|(key, _)| *key).collect();
@@ -255,17 +260,17 @@ impl<'f> SharedTransaction<'f> {
         Ok(())
     }
 
-    /// Reads what is known of seeds on hosts of other workers, by the groups that serve them. Each
-    /// start admits all seeds, and where those workers have ended nobody would take the links.
+    /// Reads the records of seeds on hosts of other workers, from the groups that serve them. Each
+    /// start admits all seeds, and if those workers have ended, nobody would take the links.
     fn look_up_seeds(&mut self, seeds: BTreeMap<i32, Vec<(UrlKey, Fingerprint)>>) {
         for (group, seeds) in seeds {
             let keys: Vec<UrlKey> = seeds.iter().map(|(key, _)| *key).collect();
-            // Else they are sent, which waits for the group.
+            // If this fails, the seeds are sent as links, which waits for the group.
             let records = self.frontier.tables.records_in(group, &keys);
             let records = records.unwrap_or_default().into_iter();
             for ((_, key), record) in seeds.into_iter().zip(records) {
                 if let Some(record) = record {
-                    self.told.insert(key, record.now(false));
+                    self.sent_states.insert(key, record.now(false));
                 }
             }
         }
@@ -274,19 +279,19 @@ impl<'f> SharedTransaction<'f> {
     fn admit_one(&mut self, admission: &Admission) -> Result<Admitted, FrontierError> {
         let key = self.fingerprint(&admission.url);
         if let Some(b) = self.frontier.tables.owner_elsewhere(&admission.url) {
-            return Ok(self.tell(b, key, admission));
+            return Ok(self.send_link(b, key, admission));
         }
         let state = self.state_in_memory(key);
         if state.is_some_and(|state| meet(state, admission) == AdmitAction::Stay) {
             return Ok(Admitted::Known);
         }
-        let met = self.met(key, &admission.url)?;
-        let now = match &met {
-            Some(met) => met.record.now(self.leased(key).is_some()),
+        let found_url = self.find(key, &admission.url)?;
+        let now = match &found_url {
+            Some(found_url) => found_url.record.now(self.leased(key).is_some()),
             None => CurrentState::Unknown,
         };
-        let (before, record) = match met {
-            Some(Met { before, record }) => (before, Some(record)),
+        let (before, record) = match found_url {
+            Some(FoundUrl { before, record }) => (before, Some(record)),
             None => (None, None),
         };
         let url = admission.url.clone();
@@ -338,7 +343,7 @@ impl<'f> SharedTransaction<'f> {
         self.visits.insert(key, kept);
     }
 
-    /// Makes settled URLs pending again whose visits were read, or are of this transaction.
+    /// Makes settled URLs pending again, from stored visits and those of this transaction.
     fn revisit_all(
         &mut self,
         (sql, params): (Sql, Vec<Param>),
@@ -367,7 +372,7 @@ impl<'f> SharedTransaction<'f> {
         Ok(count)
     }
 
-    /// How many visits are to be read: those of this transaction may stand in the way.
+    /// Returns the number of visits to read. Visits of this transaction may replace some of them.
     fn limit(&self, most: usize) -> i64 {
         let limit = most.saturating_add(self.visits.len());
         i64::try_from(limit).unwrap_or(i64::MAX)
@@ -393,7 +398,7 @@ impl Transaction for SharedTransaction<'_> {
             None => committed,
         };
         self.settled.insert(key);
-        // None but a retry takes a place of its own.
+        // Only a retry takes a new place.
         let seq = match outcome {
             Outcome::Retry => self.take_seq(),
             _ => record.place.seq,
@@ -410,10 +415,10 @@ impl Transaction for SharedTransaction<'_> {
     ) -> Result<(), FrontierError> {
         let is_settled = !matches!(outcome, Outcome::Retry | Outcome::Deferred(_));
         let key = self.fingerprint(&lease.url);
-        let kept = StoredVisit::new(&lease, visit);
+        let stored = StoredVisit::new(&lease, visit);
         self.settle(lease, outcome)?;
         if is_settled {
-            self.visits.insert(key, kept);
+            self.visits.insert(key, stored);
         }
         Ok(())
     }
@@ -443,16 +448,16 @@ impl Transaction for SharedTransaction<'_> {
 
     fn visit_again(&mut self, url: &CanonicalUrl, before: u32) -> Result<bool, FrontierError> {
         let key = self.fingerprint(url);
-        let (kept, state) = match self.visits.get(&key) {
+        let (stored, state) = match self.visits.get(&key) {
             Some(stored) => (stored.clone(), None),
             None => match self.frontier.stored_visit(url)? {
                 Some((stored, state)) => (stored, Some(Before { state, rank: None })),
                 None => return Ok(false),
             },
         };
-        let is_older = kept.is_settled && kept.visit.at < before;
+        let is_older = stored.is_settled && stored.visit.at < before;
         if is_older {
-            self.revisit(key, kept, state);
+            self.revisit(key, stored, state);
         }
         Ok(is_older)
     }
@@ -488,7 +493,7 @@ impl Transaction for SharedTransaction<'_> {
     }
 
     fn commit(mut self: Box<Self>) -> Result<CommitResult, FrontierError> {
-        self.writer.met.clear();
+        self.writer.changed_states.clear();
         let CommitRows { batch, merge } = self.rows();
         let totals = merge.totals;
         if !batch.is_empty() {
@@ -503,7 +508,7 @@ impl Transaction for SharedTransaction<'_> {
         }
         self.settled.clear();
         let mut memory = self.frontier.memory();
-        for (key, state) in self.writer.met.drain(..) {
+        for (key, state) in self.writer.changed_states.drain(..) {
             memory.recent.put(key, state);
         }
         let mut origins = memory.leases.merge(merge);
@@ -524,8 +529,8 @@ impl WorkerTransaction for SharedTransaction<'_> {
 
     fn take_links(&mut self, most: usize) -> Result<Vec<Admission>, FrontierError> {
         let tables = &self.frontier.tables;
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let params = params![tables.owned.crawl, tables.owned.buckets(), most];
+        let limit = i64::try_from(most).unwrap_or(i64::MAX);
+        let params = params![tables.owned.crawl, tables.owned.buckets(), limit];
         let rows = tables.read(Sql::Links, params)?;
         let links = rows.iter().map(|row| Reader::new(row).link());
         let links: Option<Vec<_>> = links.collect();

@@ -1,15 +1,15 @@
-//! The tables whose rows a bucket consists of, and the statements that copy and remove them.
+//! The tables that contain a bucket's rows, and the statements that copy and remove these rows.
 
-/// A table of rows of buckets.
+/// A table with rows of buckets.
 pub(super) struct CopiedTable {
     pub(super) name: &'static str,
-    /// The columns behind (crawl, b) that tell its rows apart, in the order of the key.
+    /// The key columns after (crawl, b), in order.
     keys: &'static [&'static str],
-    /// All columns but that of the crawl, which has another number in each group.
+    /// All columns except the crawl's number, which differs between groups.
     columns: &'static str,
 }
 
-/// Links are not among them: they are sent on, as those that come later.
+/// The copied tables. Links are forwarded instead, like those that arrive later.
 pub(super) const COPIED: [CopiedTable; 5] = [
     CopiedTable {
         name: "url",
@@ -41,14 +41,14 @@ pub(super) const COPIED: [CopiedTable; 5] = [
 ];
 
 impl CopiedTable {
-    /// Reads a part as JSON, the number of its rows, and the key of the last: crawl, bucket, the key
-    /// before, how many rows.
+    /// Returns the statement that reads a part: crawl, bucket, previous key, maximum number of
+    /// rows. The result has the rows as JSON, their number, and the last key.
     pub(super) fn read(&self) -> String {
         let (name, columns) = (self.name, self.columns);
         let keys = self.keys.join(", ");
         let (first, last) = (self.keys[0], self.keys[self.keys.len() - 1]);
         let behind = match self.keys.len() {
-            // A row of one column would not be found by the index.
+            // A row comparison with one column would not use the index.
             1 => format!("{first} > $3::bigint AND $4::bigint IS NOT NULL"),
             _ => format!("({keys}) > ($3::bigint, $4::bigint)"),
         };
@@ -60,7 +60,8 @@ impl CopiedTable {
         )
     }
 
-    /// Puts a part, while the bucket's row is claimed: crawl, bucket, group, claim, the part.
+    /// Returns the statement that inserts a part while the bucket's row is claimed: crawl, bucket,
+    /// group, claim, the part.
     pub(super) fn put(&self) -> String {
         let (name, columns, claimed) = (self.name, self.columns, CLAIMED);
         format!(
@@ -71,7 +72,8 @@ impl CopiedTable {
         )
     }
 
-    /// Removes some rows, while the bucket's row is claimed: crawl, bucket, group, claim, how many.
+    /// Returns the statement that removes some rows while the bucket's row is claimed: crawl,
+    /// bucket, group, claim, maximum number.
     pub(super) fn remove(&self) -> String {
         let (name, claimed) = (self.name, CLAIMED);
         format!(
@@ -82,6 +84,6 @@ impl CopiedTable {
     }
 }
 
-/// Locks the row of a bucket that another group serves, where it is claimed.
+/// Locks the row of a bucket that another group serves, if the row is claimed.
 const CLAIMED: &str = "WITH claimed AS (SELECT 1 FROM crawl_frontier.bucket
         WHERE crawl = $1 AND b = $2 AND home <> $3 AND owner = $4 FOR UPDATE)";

@@ -1,5 +1,5 @@
-//! A group as a move sees it: the steps, each a transaction there. What changes the map locks the
-//! row of the crawl before those of buckets, so that two never wait for each other.
+//! A group as a move sees it. Each step is a transaction in that group. Changes of the map lock the
+//! crawl's row before those of buckets, so that two transactions never deadlock.
 
 use std::sync::Arc;
 
@@ -15,19 +15,19 @@ use crate::open_groups::Group;
 use crate::rows::Reader;
 use crate::sql::Sql;
 
-/// Rows that are copied or removed at a time.
+/// The number of rows copied or removed at a time.
 const PART_ROWS: i64 = 4_096;
 
-/// A group, and a connection to it.
+/// A group and a connection to it.
 pub(super) struct MoveGroup {
     pub(super) number: i32,
-    /// The crawl's number there.
+    /// The crawl's number in this group.
     crawl: i32,
     thread: EngineThread,
     session: Arc<Session>,
 }
 
-/// The row of a bucket in one group.
+/// A bucket's row in one group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BucketRow {
     pub(super) b: i32,
@@ -36,7 +36,7 @@ pub(super) struct BucketRow {
     pub(super) epoch: i64,
 }
 
-/// A bucket that was taken from its source.
+/// A bucket taken from its source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     pub(super) b: i32,
@@ -65,7 +65,7 @@ impl MoveGroup {
         self.thread.corrupt("a row of crawl_frontier.bucket")
     }
 
-    /// Executes a statement whose first value is the crawl's number.
+    /// Executes a statement whose first parameter is the crawl's number.
     fn read(&self, text: &str, mut values: Vec<Param>) -> Result<Vec<Row>, FrontierError> {
         values.insert(0, Box::new(self.crawl));
         let (session, text) = (Arc::clone(&self.session), text.to_owned());
@@ -86,7 +86,7 @@ impl MoveGroup {
         })
     }
 
-    /// The rows of some buckets in this group.
+    /// Returns the rows of some buckets in this group.
     pub(super) fn rows(&self, buckets: &[i32]) -> Result<Vec<BucketRow>, FrontierError> {
         let text = "SELECT b, home, moving_to, epoch FROM crawl_frontier.bucket
             WHERE crawl = $1 AND b = ANY($2) ORDER BY b";
@@ -104,14 +104,14 @@ impl MoveGroup {
         rows.ok_or_else(|| self.corrupt())
     }
 
-    /// Marks buckets of this group as moving to another, all or none of them.
+    /// Marks buckets of this group as moving to another, all of them or none.
     pub(super) fn mark(&self, buckets: &[i32], to: i32) -> Result<(), OpenError> {
         let (session, crawl, home) = (Arc::clone(&self.session), self.crawl, self.number);
         let buckets = buckets.to_vec();
         let conflict = self.thread.run(async move {
             let client = session.client();
             client.batch_execute("BEGIN").await?;
-            // Whoever notes buckets that are to be reopened has done so, or finds the mark.
+            // A transaction that lists buckets to reopen has either committed, or sees the mark.
             let text = "UPDATE crawl_frontier.crawl SET map = map + 1 WHERE number = $1";
             client.execute(text, &[&crawl]).await?;
             let text = "SELECT b, moving_to, home FROM crawl_frontier.bucket
@@ -137,7 +137,7 @@ impl MoveGroup {
         }
     }
 
-    /// Takes those of some buckets that nobody owns any more.
+    /// Takes those of the given buckets that no longer have an owner.
     pub(super) fn take(
         &self,
         buckets: &[i32],
@@ -152,7 +152,7 @@ impl MoveGroup {
             RETURNING k.b, k.epoch, k.seq, k.pending, k.deferred, k.fetched, k.failed, k.excluded";
         let life = life.to_owned();
         let rows = self.read(text, params![buckets.to_vec(), self.number, to, life])?;
-        let taken = |row| {
+        let taken_bucket = |row| {
             let ((b, epoch), seq, totals) = Reader::new(row).bucket()?;
             Some(Taken {
                 b,
@@ -161,11 +161,11 @@ impl MoveGroup {
                 totals,
             })
         };
-        let taken: Option<Vec<_>> = rows.iter().map(taken).collect();
-        taken.ok_or_else(|| self.corrupt())
+        let buckets: Option<Vec<_>> = rows.iter().map(taken_bucket).collect();
+        buckets.ok_or_else(|| self.corrupt())
     }
 
-    /// Fails where buckets are no longer marked as moving to that group.
+    /// Fails if buckets are no longer marked as moving to that group.
     pub(super) fn check_marked(&self, buckets: &[i32], to: i32) -> Result<(), OpenError> {
         let rows = self.rows(buckets)?;
         let unmarked = rows
@@ -180,7 +180,7 @@ impl MoveGroup {
         }
     }
 
-    /// Claims the row of a bucket that another group serves. False where this one serves it.
+    /// Claims the row of a bucket that another group serves. Returns false if this group serves it.
     pub(super) fn claim(&self, b: i32, life: &str) -> Result<bool, FrontierError> {
         let text = "UPDATE crawl_frontier.bucket SET owner = $4, lease_until = '-infinity'
             WHERE crawl = $1 AND b = $2 AND home <> $3";
@@ -188,7 +188,7 @@ impl MoveGroup {
         Ok(claimed == 1)
     }
 
-    /// Returns whether the row of a bucket is claimed.
+    /// Whether the row of a bucket is claimed by `life`.
     pub(super) fn is_claimed(&self, b: i32, life: &str) -> Result<bool, FrontierError> {
         let text = "SELECT 1 FROM crawl_frontier.bucket
             WHERE crawl = $1 AND b = $2 AND home <> $3 AND owner = $4";
@@ -196,7 +196,7 @@ impl MoveGroup {
         Ok(!self.read(text, values)?.is_empty())
     }
 
-    /// Returns whether a bucket is as it was taken, to be moved to that group.
+    /// Whether a bucket is unchanged since it was taken, and still moving to that group.
     pub(super) fn is_as_taken(
         &self,
         bucket: &Taken,
@@ -211,7 +211,8 @@ impl MoveGroup {
         Ok(!self.read(text, values)?.is_empty())
     }
 
-    /// Removes the rows of a bucket that another group serves, while its row has this owner.
+    /// Removes the rows of a bucket that another group serves, while this group's row of the bucket
+    /// has this owner.
     pub(super) fn remove_rows(&self, b: i32, owner: &str) -> Result<(), FrontierError> {
         for table in &COPIED {
             let text = table.remove();
@@ -247,7 +248,7 @@ impl MoveGroup {
         Ok(())
     }
 
-    /// Reads a part of a table: its rows as JSON, their number, and the last key.
+    /// Reads a part of a table: the rows as JSON, their number, and the last key.
     #[expect(clippy::type_complexity, reason = "it is taken apart where it is read")]
     fn read_part(
         &self,
@@ -263,12 +264,12 @@ impl MoveGroup {
             Some((json, count, first.zip(last)))
         });
         part.ok_or_else(|| {
-            let what = format!("a row of crawl_frontier.{}", table.name);
-            self.thread.corrupt(&what)
+            let message = format!("a row of crawl_frontier.{}", table.name);
+            self.thread.corrupt(&message)
         })
     }
 
-    /// The URLs of a bucket in each state, by its rows.
+    /// Counts the URLs of a bucket in each state, by its rows.
     pub(super) fn count(&self, b: i32) -> Result<Totals, FrontierError> {
         let text = "SELECT count(*) FILTER (WHERE state = 0), count(*) FILTER (WHERE state = 1),
                 count(*) FILTER (WHERE state = 2), count(*) FILTER (WHERE state = 3),
@@ -279,8 +280,8 @@ impl MoveGroup {
         totals.ok_or_else(|| self.corrupt())
     }
 
-    /// Has this group serve a bucket whose rows were copied, while its row is claimed. Gives the
-    /// epoch.
+    /// Makes this group serve a bucket whose rows were copied, if the row is still claimed. Returns
+    /// the new epoch.
     pub(super) fn serve(&self, bucket: &Taken, life: &str) -> Result<Option<i64>, FrontierError> {
         let text = "WITH locked AS (
                 SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE),
@@ -317,9 +318,9 @@ impl MoveGroup {
         Ok(rows.first().and_then(|row| Reader::new(row).next()))
     }
 
-    /// Notes who serves a bucket, unless this group knows of a later epoch.
+    /// Records which group serves a bucket, unless this group knows a later epoch.
     pub(super) fn learn_home(&self, b: i32, home: i32, epoch: i64) -> Result<(), FrontierError> {
-        // What is left of its URLs that are to be reopened went with it: no owner looks here.
+        // Remaining URLs to reopen moved with the bucket, so no owner looks for them here.
         let text = "WITH locked AS (
                 SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE),
             learned AS (
@@ -334,7 +335,7 @@ impl MoveGroup {
         self.count_changed(text, params![b, home, epoch]).map(drop)
     }
 
-    /// Sends links of a bucket on to the group that serves it.
+    /// Forwards the links of a bucket to the group that serves it.
     pub(super) fn forward_links(&self, b: i32, target: &MoveGroup) -> Result<(), FrontierError> {
         loop {
             let (session, crawl, group) = (Arc::clone(&self.session), self.crawl, self.number);
@@ -349,7 +350,7 @@ impl MoveGroup {
             let links = Reader::new(row).foreign_links();
             let links = links.ok_or_else(|| self.thread.corrupt("a row of crawl_frontier.link"))?;
             if links.home != target.number {
-                // Another move was quicker, and sends them on.
+                // Another move was faster, and forwards the links.
                 return Ok(());
             }
             let (session, crawl, json) = (Arc::clone(&target.session), target.crawl, links.json);
@@ -366,14 +367,14 @@ impl MoveGroup {
         }
     }
 
-    /// Marks a bucket of this group as one that is to stay, while others may be moving it.
+    /// Marks a bucket of this group as staying, while other moves may be in progress.
     pub(super) fn mark_back(&self, b: i32) -> Result<(), FrontierError> {
         let text = "UPDATE crawl_frontier.bucket SET moving_to = -1
             WHERE crawl = $1 AND b = $2 AND home = $3 AND moving_to IS NOT NULL";
         self.count_changed(text, params![b, self.number]).map(drop)
     }
 
-    /// Has a bucket of this group be served as before.
+    /// Makes a bucket of this group be served as before.
     pub(super) fn unmark(&self, b: i32) -> Result<(), FrontierError> {
         let text = "WITH locked AS (
                 SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE),

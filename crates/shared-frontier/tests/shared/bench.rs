@@ -1,4 +1,4 @@
-//! The shared frontier, on the bench: its process can die and start again.
+//! A bench for the shared frontier, whose process can crash and restart.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -16,8 +16,8 @@ pub(crate) struct OnEngine {
     served: Served,
 }
 
-/// Options of a worker whose heartbeats are sent by the test alone. Heads and recent URLs are as
-/// few as can be, so that few URLs are enough to go beyond them.
+/// Returns options of a worker whose heartbeats are only sent by the test. Heads and recent URLs
+/// are minimal, so that a few URLs exceed them.
 pub(crate) fn options(crawl: &str, worker: &str) -> Options {
     Options {
         buckets: 4,
@@ -41,13 +41,13 @@ impl OnEngine {
     }
 }
 
-/// The name of a crawl that no other test has.
+/// Returns the name of a crawl that no other test has.
 pub(crate) fn new_crawl() -> String {
     static CRAWLS: AtomicU32 = AtomicU32::new(0);
     format!("crawl {}", CRAWLS.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Lets all leases of a crawl end, as time does.
+/// Ends all leases of a crawl, as if they had expired.
 pub(crate) fn end_leases(url: &str, crawl: &str) {
     let end = |table| {
         format!(

@@ -1,11 +1,11 @@
-//! The shared frontier keeps the contract, and does what the one in memory does.
+//! The shared frontier fulfils the contract, and behaves like the one in memory.
 
 use crawl_frontier::conformance::check;
 use proptest::prelude::*;
 
 use crate::bench::OnEngine;
 use crate::postgres::Served;
-use crate::random_steps::{a_step, run};
+use crate::random_steps::{run, step};
 
 #[test]
 #[ignore = "needs PostgreSQL"]
@@ -16,13 +16,13 @@ fn the_shared_frontier_conforms() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn the_engine_does_what_memory_does() {
+fn the_engine_equals_the_frontier_in_memory() {
     let _served = Served::new();
     let config = ProptestConfig {
         failure_persistence: None,
         ..ProptestConfig::with_cases(24)
     };
-    proptest!(config, |(steps in prop::collection::vec(a_step(), 1..60))| {
+    proptest!(config, |(steps in prop::collection::vec(step(), 1..60))| {
         prop_assert_eq!(run(steps, &mut OnEngine::new()), 0);
     });
 }

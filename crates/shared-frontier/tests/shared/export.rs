@@ -12,9 +12,9 @@ use tempfile::TempDir;
 use crate::bench::new_crawl;
 use crate::groups::{TwoGroups, link_to, url_in};
 use crate::postgres::Served;
-use crate::random_steps::{a_step, all_urls, run};
+use crate::random_steps::{all_urls, run, step};
 
-/// A frontier on disk that is moved into an engine, and from there to another disk, with each death.
+/// A frontier on disk that is moved into an engine, and from there to another disk, at each crash.
 struct Moved {
     frontier: Option<FjallFrontier>,
     dir: TempDir,
@@ -31,7 +31,7 @@ impl Moved {
         }
     }
 
-    /// Moves all that is in the frontier into an engine.
+    /// Moves the frontier into an engine.
     fn import(&self, crawl: &str) {
         let from = self.frontier.as_ref().unwrap();
         let target = ImportTarget {
@@ -43,8 +43,8 @@ impl Moved {
         let shown = from.each_part::<FrontierError>(&mut |part| import.put(part));
         shown.unwrap();
         for url in all_urls() {
-            let known = from.known(&url).unwrap();
-            if let Some(record) = known.and_then(UrlRecord::settled) {
+            let stored = from.known(&url).unwrap();
+            if let Some(record) = stored.and_then(UrlRecord::settled) {
                 import.put(StoredPart::Url { url, record }).unwrap();
             }
         }
@@ -58,7 +58,7 @@ impl Moved {
         import.finish(worker, totals(from.counts())).unwrap();
     }
 
-    /// Moves all that an engine has into a new frontier.
+    /// Moves everything in an engine into a new frontier.
     fn export(&mut self, crawl: &str) {
         let urls = [self.served.url.clone()];
         let begun = Export::begin(&urls, &Credentials::default(), crawl, "there");
@@ -90,7 +90,7 @@ impl Bench for Moved {
     }
 
     fn die(&mut self) {
-        // What was leased is pending again.
+        // Leased URLs are pending again.
         self.frontier = None;
         self.frontier = Some(on_disk(&self.dir));
         let crawl = new_crawl();
@@ -119,20 +119,20 @@ fn totals(counts: UrlCounts) -> Totals {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn what_goes_into_an_engine_and_back_is_as_it_was() {
+fn a_frontier_survives_import_and_export_unchanged() {
     let _served = Served::new();
     let config = ProptestConfig {
         failure_persistence: None,
         ..ProptestConfig::with_cases(12)
     };
-    proptest!(config, |(steps in prop::collection::vec(a_step(), 20..60))| {
+    proptest!(config, |(steps in prop::collection::vec(step(), 20..60))| {
         prop_assert_eq!(run(steps, &mut Moved::new()), 0);
     });
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn nobody_goes_on_with_a_crawl_that_was_moved() {
+fn no_worker_continues_a_moved_crawl() {
     let two = TwoGroups::new();
     let begin = |to| Export::begin(&two.urls, &Credentials::default(), &two.crawl, to);
     let [one, other] = two.two_workers();
@@ -148,7 +148,7 @@ fn nobody_goes_on_with_a_crawl_that_was_moved() {
     one.give_up().unwrap();
     other.give_up().unwrap();
 
-    // A worker that commits meanwhile has the move given up.
+    // A commit by a worker in the meantime makes the move fail.
     let export = begin("there").unwrap();
     assert_eq!(export.totals().pending, 1);
     let mut links = Vec::new();
@@ -169,7 +169,7 @@ fn nobody_goes_on_with_a_crawl_that_was_moved() {
 
     let elsewhere_too = begin("elsewhere").unwrap();
     begin("there").unwrap().finish().unwrap();
-    // Of two that are moved at once one is.
+    // Only one of two concurrent moves succeeds.
     let moved = elsewhere_too.finish().unwrap_err();
     assert!(matches!(moved, OpenError::WentOn { .. }), "{moved}");
     for worker in ["w1", "w2", "w3", "w4"] {
@@ -182,7 +182,7 @@ fn nobody_goes_on_with_a_crawl_that_was_moved() {
         matches!(elsewhere, OpenError::Exported { .. }),
         "{elsewhere}"
     );
-    // The same move may be made again, and be taken back.
+    // The same move can be repeated, and undone.
     let again = begin("there").unwrap();
     again.finish().unwrap();
     again.take_back().unwrap();
@@ -191,7 +191,7 @@ fn nobody_goes_on_with_a_crawl_that_was_moved() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_crawl_with_urls_to_reopen_or_buckets_on_the_move_is_not_moved() {
+fn a_crawl_with_urls_to_reopen_or_moving_buckets_is_not_moved() {
     let two = TwoGroups::new();
     let begin = || Export::begin(&two.urls, &Credentials::default(), &two.crawl, "there");
     let [one, other] = two.two_workers();

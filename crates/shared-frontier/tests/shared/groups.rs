@@ -1,4 +1,4 @@
-//! Crawls that lie in two groups of engines, each a server of its own.
+//! Crawls in two groups of engines, each with its own server.
 
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ impl TwoGroups {
     pub(crate) fn new() -> TwoGroups {
         let served = [Served::new(), Served::second()];
         TwoGroups {
-            urls: served.iter().map(|it| it.url.clone()).collect(),
+            urls: served.iter().map(|served| served.url.clone()).collect(),
             _served: served,
             crawl: new_crawl(),
         }
@@ -44,7 +44,7 @@ impl TwoGroups {
         self.try_open(worker).unwrap()
     }
 
-    /// A worker in each group, which owns all of its buckets.
+    /// Opens a worker in each group, which owns all buckets of the group.
     pub(crate) fn two_workers(&self) -> [SharedFrontier; 2] {
         let workers = [self.open("w1"), self.open("w2")];
         assert_eq!(workers.each_ref().map(SharedFrontier::home), [0, 1]);
@@ -52,7 +52,7 @@ impl TwoGroups {
         workers
     }
 
-    /// A number that one group has of the crawl: `K` is its number there.
+    /// Queries a number in one group. `$K` stands for the crawl's number there.
     pub(crate) fn number(&self, group: usize, sql: &str) -> i64 {
         number(&self.urls[group], &self.of_crawl(sql))
     }
@@ -92,7 +92,7 @@ impl TwoGroups {
     }
 }
 
-/// A URL of a host in the bucket.
+/// Returns a URL of a host in the bucket.
 pub(crate) fn url_in(frontier: &SharedFrontier, b: i32, path: &str) -> CanonicalUrl {
     let hosts = (0..).map(|n| url(&format!("http://h{n}.example/{path}")));
     let mut of_bucket = hosts.filter(|url| frontier.bucket_of(&url.host_key()) == b);
@@ -120,21 +120,21 @@ fn both_groups_have_the_map_and_each_worker_works_in_one() {
         (first.owned_buckets(), second.owned_buckets()),
         (vec![0, 2], vec![1, 3])
     );
-    // A third worker has its share of the first group, and a name its home for good.
+    // The third worker has its share of the first group, and a name keeps its home.
     let third = groups.open("w3");
     assert_eq!((third.home(), third.buckets()), (0, 0));
     second.give_up().unwrap();
     first.give_up().unwrap();
     assert_eq!(groups.open("w2").home(), 1);
-    let told = overview(&groups.urls, &Credentials::default(), Some(&groups.crawl)).unwrap();
-    let shown: Vec<_> = told[0]
+    let crawls = overview(&groups.urls, &Credentials::default(), Some(&groups.crawl)).unwrap();
+    let shown: Vec<_> = crawls[0]
         .groups
         .iter()
-        .map(|it| (it.number, it.buckets, it.workers))
+        .map(|group| (group.number, group.buckets, group.workers))
         .collect();
     assert_eq!(shown, [(0, 2, 1), (1, 2, 1)]);
-    assert_eq!((told[0].group_count, told[0].workers.len()), (2, 3));
-    // A number of a worker is one worker's, over all groups.
+    assert_eq!((crawls[0].group_count, crawls[0].workers.len()), (2, 3));
+    // The numbers of workers are unique over all groups.
     let numbers: Vec<i64> = (0..2)
         .map(|group| {
             let sql = "SELECT sum(number)::bigint FROM crawl_frontier.worker WHERE crawl = $K";
@@ -146,7 +146,7 @@ fn both_groups_have_the_map_and_each_worker_works_in_one() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn groups_that_are_not_all_those_of_the_crawl_are_refused() {
+fn incomplete_groups_of_a_crawl_are_refused() {
     let groups = TwoGroups::new();
     let options = options(&groups.crawl, "w1");
     let open = |urls: &[&String]| {
@@ -169,14 +169,14 @@ fn groups_that_are_not_all_those_of_the_crawl_are_refused() {
             && missing.contains("hint: "),
         "{missing}"
     );
-    // Once it has begun the order of names is no matter.
+    // Once the crawl has begun, the order of the groups doesn't matter.
     assert_eq!(open(&[b, a]).unwrap().home(), 0);
-    // Two crawls of one name are not the groups of one.
-    let other = TwoGroups::new();
-    for url in &other.urls {
-        SharedFrontier::open(url, &crate::bench::options(&other.crawl, "w")).unwrap();
+    // Two crawls of one name are not the groups of one crawl.
+    let other_crawl = TwoGroups::new();
+    for url in &other_crawl.urls {
+        SharedFrontier::open(url, &crate::bench::options(&other_crawl.crawl, "w")).unwrap();
     }
-    let differ = refusal(other.try_open("w1"));
+    let differ = refusal(other_crawl.try_open("w1"));
     assert!(
         differ.contains("is another than that of the first group") && differ.contains("hint: "),
         "{differ}"
@@ -185,11 +185,12 @@ fn groups_that_are_not_all_those_of_the_crawl_are_refused() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_first_start_that_was_cut_short_is_begun_again_and_a_further_group_joins() {
+fn an_interrupted_first_start_is_repeated_and_another_group_joins() {
     let groups = TwoGroups::new();
     drop(groups.open("w1"));
     end_leases(&groups.urls[0], &groups.crawl);
-    // As if it had died before the second group was made, and before the first knew that it was.
+    // As if the first start died before the second group was created, and before the first knew of
+    // it.
     groups.execute(
         0,
         "UPDATE crawl_frontier.crawl SET is_whole = false WHERE number = $K",
@@ -198,16 +199,16 @@ fn a_first_start_that_was_cut_short_is_begun_again_and_a_further_group_joins() {
     groups.execute(1, "DELETE FROM crawl_frontier.crawl WHERE number = $K");
     let first = groups.open("w1");
     assert_eq!((first.home(), first.buckets()), (0, 2));
-    // A group that is named later joins, and those at work end, as they do not know it.
+    // A group named later joins. Running workers stop, because they don't know it.
     let mut urls = groups.urls.clone();
     urls.push(Served::new().database(&groups.crawl.replace(' ', "_")));
     let joined = SharedFrontier::open_groups(&urls, &options(&groups.crawl, "w9")).unwrap();
     assert_eq!((joined.home(), joined.buckets()), (1, 2));
     let ended = first.survey().unwrap_err().to_string();
     assert!(ended.contains("a further group of engines"), "{ended}");
-    let told = overview(&urls, &Credentials::default(), Some(&groups.crawl)).unwrap();
-    let buckets: Vec<_> = told[0].groups.iter().map(|it| it.buckets).collect();
-    assert_eq!((told[0].group_count, buckets), (3, vec![2, 2, 0]));
+    let crawls = overview(&urls, &Credentials::default(), Some(&groups.crawl)).unwrap();
+    let buckets: Vec<_> = crawls[0].groups.iter().map(|group| group.buckets).collect();
+    assert_eq!((crawls[0].group_count, buckets), (3, vec![2, 2, 0]));
 }
 
 #[test]
@@ -242,7 +243,7 @@ fn workers_of_two_groups_have_the_same_settings() {
     let second = SharedFrontier::open_groups(&groups.urls, &with("w3", "a = 1")).unwrap();
     first.give_up().unwrap();
     assert_eq!(second.home(), 1);
-    // One that lives in the second group has them still.
+    // A worker in the second group still has the old settings.
     let refused = SharedFrontier::open_groups(&groups.urls, &with("w1", "a = 2"));
     assert!(matches!(refused, Err(OpenError::OtherSettings { .. })));
     second.give_up().unwrap();
@@ -266,14 +267,14 @@ fn a_link_to_another_group_is_there_before_its_page_and_is_admitted_once() {
     transaction.settle(lease, FETCHED).unwrap();
     transaction.admit_all(&links).unwrap();
     transaction.keep_meta("crawl target", b"");
-    // Its leases end before the commit, which fails: the links are there, the page is pending.
+    // The leases end before the commit, which fails: the links are stored, and the page is pending.
     end_leases(&groups.urls[0], &groups.crawl);
     let next = groups.open("w3");
     assert_eq!(next.home(), 0, "nobody lives there");
     assert!(transaction.commit().is_err());
     assert_eq!((groups.links(0), groups.links(1)), (0, 2));
     assert_eq!(second.crawl_meta().unwrap().len(), 1);
-    // Whoever has the page now sends them once more.
+    // The next owner of the page sends the links again.
     let lease = next.lease(&page.origin()).unwrap().unwrap();
     let mut transaction = next.begin().unwrap();
     transaction.settle(lease, FETCHED).unwrap();
@@ -290,16 +291,16 @@ fn a_link_to_another_group_is_there_before_its_page_and_is_admitted_once() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_link_that_goes_by_an_old_map_is_sent_on() {
+fn a_link_sent_by_an_old_map_is_forwarded() {
     let groups = TwoGroups::new();
     let [first, second] = groups.two_workers();
     second.hand_over(&[3]).unwrap();
     groups.move_to(&[3], 0).unwrap();
-    // The first does not know yet that bucket 3 is its own group's.
+    // The first worker does not know yet that its own group serves bucket 3.
     let target = url_in(&first, 3, "target");
     admit(&first, [link_to(target.clone())]);
     assert_eq!((groups.links(0), groups.links(1)), (0, 1));
-    // It learns what was moved, then looks for what waits there.
+    // The second worker learns about the move, then finds the waiting links.
     second.survey().unwrap();
     let survey = second.survey().unwrap();
     assert!(survey.links_wait && survey.to_forward == [1], "{survey:?}");
@@ -308,7 +309,7 @@ fn a_link_that_goes_by_an_old_map_is_sent_on() {
     assert_eq!(first.take_free(9).unwrap().0, 1);
     first.take_links(9).unwrap();
     assert!(first.lease(&target.origin()).unwrap().is_some());
-    // Once it looked it knows, and where nobody works any more the others send links on.
+    // After a survey the worker knows. If a group has no worker, the others forward its links.
     second.survey().unwrap();
     admit(&second, [link_to(url_in(&first, 3, "next"))]);
     assert_eq!((groups.links(0), groups.links(1)), (1, 0));
@@ -322,7 +323,7 @@ fn a_link_that_goes_by_an_old_map_is_sent_on() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_seed_that_is_settled_elsewhere_waits_for_nobody() {
+fn a_seed_settled_in_another_group_sends_no_link() {
     let groups = TwoGroups::new();
     let [first, second] = groups.two_workers();
     let seed = || Admission::seed(url_in(&first, 1, "seed"));
@@ -338,7 +339,7 @@ fn a_seed_that_is_settled_elsewhere_waits_for_nobody() {
     settle(&second, lease, FETCHED);
     second.give_up().unwrap();
     first.give_up().unwrap();
-    // The next start admits it once more, and the other group has no worker that would take it.
+    // The next start admits the seed again, and the other group has no worker to take a link.
     let again = groups.open("w1");
     admit_all(&again);
     assert_eq!((groups.links(0), groups.links(1)), (0, 0));
@@ -352,7 +353,7 @@ fn a_seed_that_is_settled_elsewhere_waits_for_nobody() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_group_that_can_not_be_reached_is_waited_for_as_long_as_a_lease() {
+fn an_unreachable_group_is_retried_for_the_duration_of_a_lease() {
     let groups = TwoGroups::new();
     let proxy = Gate::before(groups.urls[1].rsplit_once(':').unwrap().1);
     let through = [groups.urls[0].clone(), proxy.url.clone()];
@@ -363,7 +364,7 @@ fn a_group_that_can_not_be_reached_is_waited_for_as_long_as_a_lease() {
     };
     let first = SharedFrontier::open_groups(&through, &brief).unwrap();
     admit(&first, [link_to(url_in(&first, 1, "a"))]);
-    // Cut and open again: the link waits, and is sent.
+    // Closed and opened again: the link waits, then is sent.
     proxy.close();
     let opens = std::thread::spawn({
         let proxy = proxy.clone();
@@ -376,7 +377,8 @@ fn a_group_that_can_not_be_reached_is_waited_for_as_long_as_a_lease() {
     opens.join().unwrap();
     assert_eq!((groups.links(0), groups.links(1)), (0, 2));
     first.survey().unwrap();
-    // For longer than a lease: the commit fails as a whole, while its own leases hold.
+    // Closed for longer than a lease: the whole commit fails, although the worker's own leases are
+    // valid.
     proxy.close();
     let page = url_in(&first, 0, "page");
     let mut transaction = first.begin().unwrap();
@@ -389,7 +391,7 @@ fn a_group_that_can_not_be_reached_is_waited_for_as_long_as_a_lease() {
     assert!(first.survey().is_err());
 }
 
-/// A way to an engine that can be closed.
+/// A route to an engine that can be closed.
 #[derive(Clone)]
 struct Gate {
     url: String,
@@ -458,7 +460,7 @@ fn a_crawl_is_over_when_no_group_has_anything_left() {
     assert_eq!((survey.living, survey.group_living), (2, 1));
     second.take_links(9).unwrap();
     assert_eq!(first.survey().unwrap().pending_open, 1);
-    // A group without a worker is told of.
+    // A group without a worker is reported.
     second.give_up().unwrap();
     assert_eq!(first.survey().unwrap().unserved_group, Some(1));
     let second = groups.open("w2");
@@ -466,7 +468,7 @@ fn a_crawl_is_over_when_no_group_has_anything_left() {
     let lease = second.lease(&target.origin()).unwrap().unwrap();
     settle(&second, lease, FETCHED);
     assert!(is_over(&first) && is_over(&second));
-    // What is put aside in a bucket that is on its way somebody has to list.
+    // Deferred URLs in a moving bucket still have to be listed.
     let mark = |to| {
         let set = format!("UPDATE crawl_frontier.bucket SET moving_to = {to}");
         groups.execute(1, &format!("{set} WHERE crawl = $K AND b = 1"));
@@ -485,10 +487,10 @@ fn pages_of_the_whole_crawl_are_allowed_by_the_first_group() {
     assert_eq!(first.allow(0, 6, 10).unwrap(), 6);
     assert_eq!(second.allow(0, 6, 10).unwrap(), 4);
     assert_eq!(first.allow(6, 6, 10).unwrap(), 6);
-    // Leave that is not needed is for others.
+    // Pages that are not needed are free for others.
     second.rest(true, Some(1)).unwrap();
     assert_eq!(first.allow(6, 6, 10).unwrap(), 9);
-    // And so is that of one that died, but for the pages that it has.
+    // So are those of a dead worker, except the pages that it fetched.
     let mut transaction = first.begin_worker().unwrap();
     transaction.mark("pages.jsonl", 100);
     transaction.note_spent(3, 100);
@@ -497,11 +499,11 @@ fn pages_of_the_whole_crawl_are_allowed_by_the_first_group() {
     end_leases(&groups.urls[0], &groups.crawl);
     assert_eq!(second.allow(1, 9, 10).unwrap(), 7);
     assert_eq!(second.survey().unwrap().others_bytes, 100);
-    // Several at once are allowed no more than there is.
+    // Concurrent requests are never granted more than the budget.
     let crowd = TwoGroups::new();
     let workers: Vec<_> = (0..4).map(|n| crowd.open(&format!("w{n}"))).collect();
     let allowed: u64 = std::thread::scope(|scope| {
-        let asked = workers.iter().map(|worker| {
+        let threads = workers.iter().map(|worker| {
             scope.spawn(move || {
                 let mut allowed = 0;
                 for _ in 0..8 {
@@ -510,15 +512,18 @@ fn pages_of_the_whole_crawl_are_allowed_by_the_first_group() {
                 allowed
             })
         });
-        let asked: Vec<_> = asked.collect();
-        asked.into_iter().map(|it| it.join().unwrap()).sum()
+        let threads: Vec<_> = threads.collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .sum()
     });
     assert_eq!(allowed, 57);
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn what_a_lost_worker_settled_is_reopened_in_the_group_that_has_it_now() {
+fn lost_urls_are_reopened_in_the_group_that_serves_them_now() {
     let groups = TwoGroups::new();
     let [first, second] = groups.two_workers();
     let page = url_in(&first, 1, "page");
@@ -540,14 +545,14 @@ fn what_a_lost_worker_settled_is_reopened_in_the_group_that_has_it_now() {
     assert_eq!(first.take_free(9).unwrap().0, 1);
     first.take_links(99).unwrap();
     assert!(first.lease(&page.origin()).unwrap().is_some());
-    // Its name is free in any group: the second has none now.
+    // The name is free in any group: the second has no worker now.
     let again = groups.open("w2");
     again.take_links(99).unwrap();
     assert_eq!((again.home(), again.counts().pending), (1, 1));
 }
 
-/// An engine ends a transaction by itself, so one that spans two would have to be prepared in each,
-/// or be open in one while the other is asked.
+/// No transaction can span two groups without being prepared in each, or being open in one while
+/// the other is queried. The log shows neither.
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn no_transaction_spans_two_groups() {
@@ -559,7 +564,7 @@ fn no_transaction_spans_two_groups() {
     let groups = TwoGroups {
         urls: servers
             .iter()
-            .map(|it| format!("postgres://crawl@127.0.0.1:{}/postgres", it.port))
+            .map(|server| format!("postgres://crawl@127.0.0.1:{}/postgres", server.port))
             .collect(),
         _served: [Served::new(), Served::second()],
         crawl: new_crawl(),
@@ -574,12 +579,12 @@ fn no_transaction_spans_two_groups() {
         }
     }
     workers[1].hand_over(&[1]).unwrap();
-    // All that was logged so far is of workers: the move has transactions of its own.
+    // Everything logged so far is from workers; the move has its own transactions.
     let logs = servers.each_ref().map(Postgres::log);
     groups.move_to(&[1], 0).unwrap();
     assert_eq!(workers[0].take_free(9).unwrap().0, 1);
     for (group, log) in logs.iter().enumerate() {
-        let said = log.to_uppercase();
+        let statements = log.to_uppercase();
         for word in [
             "PREPARE TRANSACTION",
             "DBLINK",
@@ -587,10 +592,10 @@ fn no_transaction_spans_two_groups() {
             "NOTIFY",
             "SKIP LOCKED",
         ] {
-            assert!(!said.contains(word), "{word}");
+            assert!(!statements.contains(word), "{word}");
         }
-        // Each transaction of several statements is a commit of a worker of this group; all else is a
-        // statement alone, such as the links of the others.
+        // Each transaction of several statements is a commit of a worker of this group. Everything
+        // else is a single statement, such as the links of other workers.
         let begun = log
             .lines()
             .filter(|line| line.ends_with("statement: BEGIN"))
@@ -611,7 +616,7 @@ fn no_transaction_spans_two_groups() {
         .to_uppercase();
     assert!(!moved.contains("PREPARE TRANSACTION"));
     for server in &servers {
-        // And the engine would refuse to.
+        // The engine would also refuse prepared transactions.
         let url = format!("postgres://crawl@127.0.0.1:{}/postgres", server.port);
         assert_eq!(text(&url, "SHOW max_prepared_transactions"), "0");
     }

@@ -1,4 +1,5 @@
-//! Workers whose directories are lost: what they settled is pending again, or listed again.
+//! Workers whose directories are lost: the URLs that they settled are pending again, or listed
+//! again.
 
 use std::collections::BTreeMap;
 
@@ -32,9 +33,9 @@ fn lose(served: &Served, crawl: &str, worker: &str) -> Result<LostWorker, OpenEr
 }
 
 /// The values of a lease that a reopened URL must have again.
-type Way = (u32, u8, u8, UrlKind, bool, Option<CanonicalUrl>);
+type LeasedAs = (u32, u8, u8, UrlKind, bool, Option<CanonicalUrl>);
 
-fn way(lease: &Lease) -> Way {
+fn leased_as(lease: &Lease) -> LeasedAs {
     let via = lease.via.clone();
     let (depth, redirects) = (lease.depth, lease.redirects);
     (
@@ -47,9 +48,9 @@ fn way(lease: &Lease) -> Way {
     )
 }
 
-/// A worker that settled URLs, each with its way and its state.
+/// The URLs that a worker settled, each with the values of its lease and its state.
 struct Settled {
-    ways: Vec<(CanonicalUrl, Way)>,
+    leases: Vec<(CanonicalUrl, LeasedAs)>,
     states: BTreeMap<CanonicalUrl, KnownState>,
 }
 
@@ -60,7 +61,7 @@ fn urls() -> impl Iterator<Item = CanonicalUrl> {
     (0..URLS).map(|n| url(&format!("http://h{}.example/{n}", n % 12)))
 }
 
-/// A link of its own for each URL.
+/// Returns a distinct link for each URL.
 fn admission(n: u32, url: CanonicalUrl) -> Admission {
     Admission {
         priority: (n % 7) as u8,
@@ -79,9 +80,9 @@ fn admission(n: u32, url: CanonicalUrl) -> Admission {
     }
 }
 
-/// Ends the leases of all that a worker has pending in all ways; two URLs stay pending.
+/// Ends the leases of all pending URLs with every outcome. Two URLs stay pending.
 fn settle_all(frontier: &SharedFrontier) -> Settled {
-    let mut ways = Vec::new();
+    let mut leases = Vec::new();
     for n in 0_u32.. {
         let mut origins = frontier.origins().into_iter();
         let Some(lease) = origins.find_map(|(origin, _)| frontier.lease(&origin).unwrap()) else {
@@ -101,23 +102,23 @@ fn settle_all(frontier: &SharedFrontier) -> Settled {
             2 => Outcome::Deferred(Exclusion::of(Reason::Trap)),
             _ => FETCHED,
         };
-        ways.push((lease.url.clone(), way(&lease)));
+        leases.push((lease.url.clone(), leased_as(&lease)));
         transaction.settle_until(lease, outcome, visit).unwrap();
         transaction.mark("pages.jsonl", u64::from(n) + 1);
         transaction.keep_meta("totals", b"some");
         transaction.note_spent(u64::from(n) + 1, 100);
         transaction.commit().unwrap();
     }
-    let known = |url| Some((frontier.known(&url).unwrap()?.state, url));
+    let state_of = |url| Some((frontier.known(&url).unwrap()?.state, url));
     let own = urls().filter(|url| frontier.owns(&url.host_key()));
-    let states = own.filter_map(known).map(|(state, url)| (url, state));
+    let states = own.filter_map(state_of).map(|(state, url)| (url, state));
     Settled {
         states: states.collect(),
-        ways,
+        leases,
     }
 }
 
-/// Two workers that settled all URLs of a crawl, half of the hosts each.
+/// Opens two workers that each settled the URLs of half of the hosts.
 fn two_workers(served: &Served, crawl: &str) -> [(SharedFrontier, Settled); 2] {
     let half = |name: &str| Options {
         most_buckets: 2,
@@ -129,21 +130,21 @@ fn two_workers(served: &Served, crawl: &str) -> [(SharedFrontier, Settled); 2] {
     second.take_links(999).unwrap();
     [first, second].map(|frontier| {
         let settled = settle_all(&frontier);
-        // By a drawn key: one host alone has four or more.
-        assert!(settled.ways.len() > 3, "hosts are divided");
+        // The key is random, and a single host has at least four URLs.
+        assert!(settled.leases.len() > 3, "hosts are divided");
         (frontier, settled)
     })
 }
 
-/// Takes up what is to be reopened, in small parts.
+/// Reopens lost URLs, in small parts.
 fn take_all(frontier: &SharedFrontier, parts: usize) {
     for _ in 0..parts {
         frontier.take_links(7).unwrap();
     }
 }
 
-/// Each URL of the lost worker is pending by its way, or as it was where it was not asked for;
-/// those of the other worker are as they were.
+/// Checks that each URL of the lost worker is pending as before, or still excluded, and that those
+/// of the other worker are unchanged.
 fn check(frontier: &SharedFrontier, lost: &Settled, other: &Settled) {
     let state = |url: &CanonicalUrl| frontier.known(url).unwrap().unwrap().state;
     let mut pending = 0;
@@ -162,7 +163,7 @@ fn check(frontier: &SharedFrontier, lost: &Settled, other: &Settled) {
     }
     let counts = frontier.counts();
     assert_eq!((counts.pending, counts.known), (pending, u64::from(URLS)));
-    // In the order in which they were leased before, and by the same ways.
+    // In the original order of the leases, with the same values.
     let origins = frontier.origins();
     assert_eq!(origins.iter().map(|(_, count)| count).sum::<u64>(), pending);
     for (origin, _) in origins {
@@ -171,9 +172,12 @@ fn check(frontier: &SharedFrontier, lost: &Settled, other: &Settled) {
             leases.push(lease);
         }
         let is_again = |url: &CanonicalUrl| leases.iter().any(|lease| lease.url == *url);
-        let before = lost.ways.iter().filter(|(url, _)| is_again(url));
+        let before = lost.leases.iter().filter(|(url, _)| is_again(url));
         let before: Vec<_> = before.cloned().collect();
-        let again: Vec<_> = leases.iter().map(|it| (it.url.clone(), way(it))).collect();
+        let again: Vec<_> = leases
+            .iter()
+            .map(|lease| (lease.url.clone(), leased_as(lease)))
+            .collect();
         assert_eq!(again, before);
         for lease in &leases {
             assert_eq!(frontier.visit(&lease.url).unwrap(), None);
@@ -186,19 +190,19 @@ fn check(frontier: &SharedFrontier, lost: &Settled, other: &Settled) {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn what_a_worker_settled_is_pending_again_and_what_others_did_is_not() {
+fn urls_of_a_lost_worker_are_reopened_and_those_of_others_are_not() {
     let (served, crawl) = (Served::new(), new_crawl());
     let [(first, lost), (second, other)] = two_workers(&served, &crawl);
     first.give_up().unwrap();
     second.give_up().unwrap();
-    let told = lose(&served, &crawl, "w1").unwrap();
-    assert_eq!(told.pages, lost.ways.len() as u64);
-    assert!(told.buckets_to_reopen > 0);
-    // Once more, as where no answer came: nothing more is lost.
+    let lost_worker = lose(&served, &crawl, "w1").unwrap();
+    assert_eq!(lost_worker.pages, lost.leases.len() as u64);
+    assert!(lost_worker.buckets_to_reopen > 0);
+    // Repeated, as after a lost reply: nothing more is lost.
     let again = lose(&served, &crawl, "w1").unwrap();
     assert_eq!(again.pages, 0);
-    assert_eq!(again.buckets_to_reopen, told.buckets_to_reopen);
-    // The first life dies in the middle of it.
+    assert_eq!(again.buckets_to_reopen, lost_worker.buckets_to_reopen);
+    // The first life dies in the middle of reopening.
     let third = open(&served, &options(&crawl, "w3"));
     take_all(&third, 2);
     assert!(third.survey().unwrap().own_links_wait);
@@ -209,19 +213,19 @@ fn what_a_worker_settled_is_pending_again_and_what_others_did_is_not() {
     take_all(&fourth, 40);
     let survey = fourth.survey().unwrap();
     assert!(!survey.own_links_wait && !survey.links_wait);
-    assert_eq!(survey.pages, other.ways.len() as u64, "of w2 alone");
+    assert_eq!(survey.pages, other.leases.len() as u64, "of w2 alone");
     check(&fourth, &lost, &other);
-    // As the engine has it, too.
+    // The engine has the same state.
     fourth.give_up().unwrap();
     let fifth = open(&served, &options(&crawl, "w1"));
     check(&fifth, &lost, &other);
-    // What the new life settles is its own: only that is handed back when it is lost too.
+    // The new life owns what it settles: if it is lost too, only that is reopened.
     let settled = settle_all(&fifth);
     fifth.give_up().unwrap();
     lose(&served, &crawl, "w1").unwrap();
     let sixth = open(&served, &options(&crawl, "w6"));
     take_all(&sixth, 40);
-    let pending = settled.ways.iter().filter(|(url, _)| {
+    let pending = settled.leases.iter().filter(|(url, _)| {
         matches!(
             settled.states[url],
             KnownState::Fetched { .. } | KnownState::Failed { .. }
@@ -235,7 +239,7 @@ fn what_a_worker_settled_is_pending_again_and_what_others_did_is_not() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn owners_that_live_forget_that_a_url_was_settled() {
+fn living_owners_forget_settled_states_of_reopened_urls() {
     let (served, crawl) = (Served::new(), new_crawl());
     let first = open(&served, &options(&crawl, "w1"));
     let second = open(&served, &options(&crawl, "w2"));
@@ -249,7 +253,7 @@ fn owners_that_live_forget_that_a_url_was_settled() {
     transaction.commit().unwrap();
     first.give_up().unwrap();
     second.take_free(4).unwrap();
-    // It knows by now that both are settled.
+    // The second worker knows that both are settled.
     admit(&second, [link("/a", 5), link("/never", 5)]);
     let before = second.reopenings();
     assert_eq!(second.counts().pending, 0);
@@ -258,16 +262,20 @@ fn owners_that_live_forget_that_a_url_was_settled() {
     assert!(survey.own_links_wait && survey.links_wait);
     let mut transaction = second.begin_worker().unwrap();
     let reopened = transaction.reopen_lost(99).unwrap();
-    let listed: Vec<_> = reopened.excluded.iter().map(|it| it.url.path()).collect();
+    let listed: Vec<_> = reopened
+        .excluded
+        .iter()
+        .map(|admission| admission.url.path())
+        .collect();
     assert_eq!((listed, reopened.is_more), (vec!["/never"], false));
     assert!(matches!(reopened.excluded[0].state, NewState::Excluded(_)));
     assert_eq!(reopened.origins, [origin()]);
-    // A link that comes along finds it pending, and is nearer.
+    // A link found at the same time finds the URL pending, and is nearer.
     transaction.admit(link("/a", 2)).unwrap();
     let committed = transaction.commit().unwrap();
     assert_eq!(committed.origins, [(origin(), 1)]);
     assert_eq!(second.reopenings(), before + 1);
-    // The record of its robots.txt is lost; that of another is not known to be.
+    // The record of this robots.txt is lost. Nothing shows that the other one is.
     assert_eq!(second.robots(&origin()).unwrap(), None);
     assert_eq!(second.robots(&elsewhere).unwrap().unwrap(), b"copy");
     assert!(!second.survey().unwrap().links_wait);
@@ -276,7 +284,7 @@ fn owners_that_live_forget_that_a_url_was_settled() {
     assert_eq!(links.len(), 1);
     let again = lease(&second);
     assert_eq!((again.url.path(), again.depth, again.attempt), ("/a", 2, 1));
-    // A second look finds nothing.
+    // A second check finds nothing.
     second.take_links(99).unwrap();
     settle(&second, again, FETCHED);
     assert_eq!((second.counts().fetched, second.counts().excluded), (1, 1));
@@ -284,7 +292,7 @@ fn owners_that_live_forget_that_a_url_was_settled() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_transaction_that_is_dropped_has_reopened_nothing() {
+fn a_dropped_transaction_reopens_nothing() {
     let (served, crawl) = (Served::new(), new_crawl());
     let first = open(&served, &options(&crawl, "w1"));
     admit(&first, [link("/a", 1), link("/b", 1)]);
@@ -297,7 +305,7 @@ fn a_transaction_that_is_dropped_has_reopened_nothing() {
     transaction.reopen_lost(1).unwrap();
     drop(transaction);
     assert_eq!(second.counts().pending, 0);
-    // Another takes the bucket over before the commit: it reopens both.
+    // Another worker takes the bucket over before the commit, and reopens both.
     let mut transaction = second.begin_worker().unwrap();
     assert!(transaction.reopen_lost(1).unwrap().is_more);
     end_leases(&served.url, &crawl);
@@ -313,7 +321,7 @@ fn a_transaction_that_is_dropped_has_reopened_nothing() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_worker_that_lives_is_not_given_up_and_one_that_was_commits_no_more() {
+fn a_living_worker_is_not_given_up_and_a_given_up_one_commits_nothing() {
     let (served, crawl) = (Served::new(), new_crawl());
     let first = open(&served, &options(&crawl, "w1"));
     admit(&first, [link("/a", 1), link("/b", 1)]);
@@ -325,7 +333,7 @@ fn a_worker_that_lives_is_not_given_up_and_one_that_was_commits_no_more() {
         let refused = lose(&served, crawl, worker).unwrap_err();
         assert!(matches!(refused, OpenError::NoSuchWorker { .. }));
     }
-    // It is frozen with a commit under way, and its disk is taken for lost meanwhile.
+    // The worker is frozen during a commit, and its disk is given up in the meantime.
     let mut transaction = first.begin().unwrap();
     transaction.settle(lease(&first), FETCHED).unwrap();
     end_leases(&served.url, &crawl);
@@ -335,21 +343,21 @@ fn a_worker_that_lives_is_not_given_up_and_one_that_was_commits_no_more() {
         refused,
         FrontierError::Shared(SharedError::LeaseLost { .. })
     ));
-    let told = overview(
+    let crawls = overview(
         std::slice::from_ref(&served.url),
         &Credentials::default(),
         Some(&crawl),
     )
     .unwrap();
-    assert_eq!((told[0].buckets_to_reopen, told[0].pending), (1, 1));
+    assert_eq!((crawls[0].buckets_to_reopen, crawls[0].pending), (1, 1));
     let second = open(&served, &options(&crawl, "w1"));
     second.take_links(99).unwrap();
     assert_eq!((second.counts().pending, second.counts().fetched), (2, 0));
-    let told = overview(
+    let crawls = overview(
         std::slice::from_ref(&served.url),
         &Credentials::default(),
         Some(&crawl),
     )
     .unwrap();
-    assert_eq!((told[0].buckets_to_reopen, told[0].pending), (0, 2));
+    assert_eq!((crawls[0].buckets_to_reopen, crawls[0].pending), (0, 2));
 }

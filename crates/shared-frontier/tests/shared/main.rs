@@ -1,6 +1,6 @@
-//! Tests of the shared frontier against a PostgreSQL of their own.
+//! Tests of the shared frontier with their own PostgreSQL.
 //!
-//! They are ignored where none is fetched: `cargo xtask test --step debian-packages
+//! The tests are ignored unless PostgreSQL was downloaded: `cargo xtask test --step debian-packages
 //! --step test-with-servers` runs them.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by a panic")]

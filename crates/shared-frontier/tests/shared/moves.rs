@@ -1,4 +1,4 @@
-//! Buckets that are moved from one group to another, whatever cuts it.
+//! Moves of buckets between groups, with interruptions.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -26,7 +26,7 @@ const TABLES: [&str; 6] = [
     "bucket",
 ];
 
-/// Gives the bucket rows of every kind; those of its neighbour stay.
+/// Gives the bucket rows of every kind. The neighbouring bucket gets rows too, which must not move.
 fn fill(owner: &SharedFrontier) {
     for b in [MOVED, 1] {
         let url = |path: &str| url_in(owner, b, path);
@@ -60,7 +60,7 @@ fn fill(owner: &SharedFrontier) {
     }
 }
 
-/// All rows of the bucket in a group by table, as text.
+/// Returns all rows of the bucket in a group by table, as text.
 fn rows(groups: &TwoGroups, group: usize) -> BTreeMap<&'static str, String> {
     let rows = |table: &&'static str| {
         let sql = format!(
@@ -73,7 +73,7 @@ fn rows(groups: &TwoGroups, group: usize) -> BTreeMap<&'static str, String> {
     TABLES.iter().map(rows).collect()
 }
 
-/// Moves the bucket, and ends after the step of this number.
+/// Moves the bucket, and stops after the step with this number.
 fn move_until(groups: &TwoGroups, to: i32, last: usize) -> Result<Vec<MoveStep>, OpenError> {
     let wanted = BucketChoice::Numbers([MOVED].into());
     let mut steps = Vec::new();
@@ -93,7 +93,7 @@ fn move_until(groups: &TwoGroups, to: i32, last: usize) -> Result<Vec<MoveStep>,
     Ok(steps)
 }
 
-/// The groups that would have a worker take the bucket.
+/// Returns the groups in which a worker could take the bucket.
 fn serving(groups: &TwoGroups) -> Vec<usize> {
     let serves = |group: &usize| {
         let sql = format!(
@@ -107,7 +107,7 @@ fn serving(groups: &TwoGroups) -> Vec<usize> {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_bucket_is_moved_with_all_that_is_stored_of_it() {
+fn a_bucket_is_moved_with_all_its_rows() {
     let groups = TwoGroups::new();
     let [first, second] = groups.two_workers();
     fill(&second);
@@ -117,7 +117,7 @@ fn a_bucket_is_moved_with_all_that_is_stored_of_it() {
     );
     let before = rows(&groups, 1);
     assert!(before.values().all(|rows| !rows.is_empty()), "{before:?}");
-    // It is asked for: its owner sees it, and hands it over.
+    // The owner sees the request, and hands the bucket over.
     let moving = std::thread::scope(|scope| {
         let mover = scope.spawn(|| move_until(&groups, 0, 99));
         while second.survey().unwrap().moving.is_empty() {}
@@ -136,14 +136,15 @@ fn a_bucket_is_moved_with_all_that_is_stored_of_it() {
         })
     );
     assert_eq!(rows(&groups, 0), before);
-    let left = rows(&groups, 1);
+    let remaining_rows = rows(&groups, 1);
     assert!(
-        left.iter()
+        remaining_rows
+            .iter()
             .all(|(table, rows)| rows.is_empty() || *table == "bucket"),
-        "{left:?}"
+        "{remaining_rows:?}"
     );
     assert_eq!(serving(&groups), [0]);
-    // Whoever takes it has it as it was, and waits for a gap.
+    // The new owner sees the same state, and has to wait for a gap.
     assert_eq!(second.take_free(9).unwrap().0, 0);
     let (count, origins) = first.take_free(9).unwrap();
     let host = url_in(&first, MOVED, "").host_key();
@@ -155,12 +156,12 @@ fn a_bucket_is_moved_with_all_that_is_stored_of_it() {
     );
     let visit = first.visit(&url_in(&first, MOVED, "p0")).unwrap();
     assert_eq!(visit.unwrap().due, 100);
-    // The neighbour is where it was.
+    // The neighbour did not move.
     assert_eq!(
         (second.owned_buckets(), second.counts().known),
         (vec![1], 41)
     );
-    // And back, where rows of it were before.
+    // Move back to the group that had rows of the bucket before.
     first.hand_over(&[MOVED]).unwrap();
     let before = rows(&groups, 0);
     move_until(&groups, 1, 99).unwrap();
@@ -171,8 +172,8 @@ fn a_bucket_is_moved_with_all_that_is_stored_of_it() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_move_that_is_cut_goes_on_or_is_taken_back() {
-    // After it was marked, taken, copied, served.
+fn an_interrupted_move_continues_or_is_undone() {
+    // After each step: marked, taken, copied, served.
     for last in 0..4 {
         for is_taken_back in [false, true] {
             let groups = TwoGroups::new();
@@ -182,7 +183,7 @@ fn a_move_that_is_cut_goes_on_or_is_taken_back() {
             let before = rows(&groups, 1);
             let steps = move_until(&groups, 0, last).unwrap();
             assert_eq!(steps.len(), last + 1, "{steps:?}");
-            // Nobody serves it twice, and the crawl is not over.
+            // At most one group serves the bucket, and the crawl is not over.
             let is_served = last == 3;
             assert_eq!(serving(&groups).len(), usize::from(is_served), "{last}");
             for worker in [&first, &second] {
@@ -201,9 +202,10 @@ fn a_move_that_is_cut_goes_on_or_is_taken_back() {
                 (before, vec![at]),
                 "{last}"
             );
-            let left = rows(&groups, 1 - at);
+            let remaining_rows = rows(&groups, 1 - at);
             assert!(
-                left.iter()
+                remaining_rows
+                    .iter()
                     .all(|(table, rows)| rows.is_empty() || *table == "bucket")
             );
             let owner = if is_taken_back { &second } else { &first };
@@ -214,8 +216,8 @@ fn a_move_that_is_cut_goes_on_or_is_taken_back() {
     }
 }
 
-/// Does what a worker does: hands over what is moved, and takes what is free. Nobody else has the
-/// bucket as long as it does.
+/// Acts like a worker: hands over moving buckets, and takes free ones. No other worker may have the
+/// bucket at the same time.
 fn take_and_hand_over(worker: &SharedFrontier, holder: &Mutex<Option<i32>>, is_over: &AtomicBool) {
     let hand_over = |buckets: &[i32]| {
         if buckets.contains(&MOVED) {
@@ -260,7 +262,7 @@ fn two_moves_of_a_bucket_at_once_lose_nothing() {
             let movers: Vec<_> = (0..3)
                 .map(|n| {
                     let groups = &groups;
-                    // One of them wants it back.
+                    // This move wants the bucket back.
                     let to = if n == 2 { from } else { to };
                     scope.spawn(move || move_until(groups, to, 99))
                 })
@@ -286,7 +288,7 @@ fn two_moves_of_a_bucket_at_once_lose_nothing() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn what_can_not_be_moved_is_named() {
+fn invalid_moves_are_refused() {
     let groups = TwoGroups::new();
     let [_first, second] = groups.two_workers();
     let refused = groups.move_to(&[MOVED, 4], 0).unwrap_err().to_string();
@@ -302,22 +304,29 @@ fn what_can_not_be_moved_is_named() {
     let one = [groups.urls[0].clone()];
     let all = BucketChoice::AllOf(GroupName::Url(groups.urls[1].clone()));
     let to = GroupName::Number(0);
-    let told = &mut |_| ControlFlow::Continue(());
+    let on_step = &mut |_| ControlFlow::Continue(());
     let alone = move_buckets(
         &one,
         &Credentials::default(),
         &groups.crawl,
         (&all, &to),
-        told,
+        on_step,
     );
     assert!(matches!(
         alone,
         Err(OpenError::GroupMissing { number: 1, .. })
     ));
-    // All of a group, by its URL.
+    // All buckets of a group, given by its URL.
     second.give_up().unwrap();
-    let told = &mut |_| ControlFlow::Continue(());
+    let on_step = &mut |_| ControlFlow::Continue(());
     let credentials = Credentials::default();
-    let done = move_buckets(&groups.urls, &credentials, &groups.crawl, (&all, &to), told).unwrap();
+    let done = move_buckets(
+        &groups.urls,
+        &credentials,
+        &groups.crawl,
+        (&all, &to),
+        on_step,
+    )
+    .unwrap();
     assert_eq!((done.moved, done.to), (2, 0));
 }

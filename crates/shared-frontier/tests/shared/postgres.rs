@@ -1,4 +1,4 @@
-//! A PostgreSQL for the tests of this program.
+//! A PostgreSQL server for the tests of this crate.
 
 use std::fs;
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// How long the server may take to start or to end.
+/// The time for the server to start or stop.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A running server. Its process ends with the last test that uses it.
@@ -20,11 +20,11 @@ pub(crate) struct Postgres {
     dir: TempDir,
 }
 
-/// Settings and files of a server beside the usual.
+/// Additional settings and files of a server.
 #[derive(Default)]
 pub(crate) struct Setup<'a> {
     pub(crate) settings: &'a [&'a str],
-    /// Files in the folder of its data, by name; none may be read by others.
+    /// Files in the server's data folder, by name. Only the server may read them.
     pub(crate) files: &'a [(&'a str, String)],
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Served {
     which: usize,
 }
 
-/// Two servers: how many need each, and the server while any does.
+/// Two servers: the number of tests that need each, and the server while any does.
 static SERVERS: [Mutex<(usize, Option<Postgres>)>; 2] = [
     const { Mutex::new((0, None)) },
     const { Mutex::new((0, None)) },
@@ -46,7 +46,7 @@ impl Served {
         Served::at(0)
     }
 
-    /// Another server, as a further group of engines.
+    /// Returns the second server, for another group of engines.
     pub(crate) fn second() -> Served {
         Served::at(1)
     }
@@ -67,7 +67,7 @@ impl Served {
         }
     }
 
-    /// Makes a database of its own; gives its URL.
+    /// Creates a separate database, and returns its URL.
     pub(crate) fn database(&self, name: &str) -> String {
         execute(&self.url, &format!("CREATE DATABASE {name}"));
         self.url.replace("/postgres", &format!("/{name}"))
@@ -86,7 +86,7 @@ impl Drop for Served {
     }
 }
 
-/// Executes statements, over a connection of their own.
+/// Executes statements over a new connection.
 pub(crate) fn execute(url: &str, sql: &str) {
     try_execute(url, sql).unwrap();
 }
@@ -103,12 +103,12 @@ pub(crate) fn try_execute(url: &str, sql: &str) -> Result<(), tokio_postgres::Er
     })
 }
 
-/// The one text that a query gives.
+/// Returns the single text that a query selects.
 pub(crate) fn text(url: &str, sql: &str) -> String {
     value(url, sql)
 }
 
-/// The one number that a query gives.
+/// Returns the single number that a query selects.
 pub(crate) fn number(url: &str, sql: &str) -> i64 {
     value(url, sql)
 }
@@ -155,12 +155,12 @@ impl Postgres {
             .args(["--no-sync", "--no-instructions"])
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&made.stderr).into_owned();
-        assert!(made.status.success(), "initdb: {said}");
+        let errors = String::from_utf8_lossy(&made.stderr).into_owned();
+        assert!(made.status.success(), "initdb: {errors}");
         for (name, text) in setup.files {
             put(&data.join(name), text);
         }
-        // Another may take a port that was free a moment ago.
+        // Another process may take a port that was free a moment ago.
         for _ in 0..10 {
             if let Some((server, port)) = serve(dir.path(), &data, setup) {
                 return Postgres { server, port, dir };
@@ -169,7 +169,7 @@ impl Postgres {
         panic!("PostgreSQL does not start: {}", log(dir.path()));
     }
 
-    /// The log of the server until now.
+    /// Returns the server's log so far.
     pub(crate) fn log(&self) -> String {
         log(self.dir.path())
     }
@@ -177,13 +177,13 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // What it holds is of no use to anybody.
+        // The data is no longer needed.
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
 }
 
-/// Starts a server and waits until it takes connections; none where it ended.
+/// Starts a server and waits until it accepts connections. `None` if it stopped.
 fn serve(dir: &Path, data: &Path, setup: &Setup<'_>) -> Option<(Child, u16)> {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
@@ -194,7 +194,7 @@ fn serve(dir: &Path, data: &Path, setup: &Setup<'_>) -> Option<(Child, u16)> {
     for setting in [
         "listen_addresses=127.0.0.1",
         "unix_socket_directories=",
-        // Nothing here tests what a power cut leaves.
+        // No test here depends on durability.
         "fsync=off",
         "synchronous_commit=off",
         "full_page_writes=off",
@@ -213,8 +213,8 @@ fn serve(dir: &Path, data: &Path, setup: &Setup<'_>) -> Option<(Child, u16)> {
         if server.try_wait().unwrap().is_some() {
             return None;
         }
-        let asked = runtime().block_on(tokio_postgres::connect(&url, tokio_postgres::NoTls));
-        if asked.is_ok() {
+        let result = runtime().block_on(tokio_postgres::connect(&url, tokio_postgres::NoTls));
+        if result.is_ok() {
             return Some((server, port));
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -238,7 +238,7 @@ fn log(dir: &Path) -> String {
     fs::read_to_string(dir.join("log")).unwrap_or_default()
 }
 
-/// A program of the server, as a user that is not root.
+/// Returns a program of the server, to be run as a user other than root.
 fn program(name: &str) -> Command {
     static PROGRAMS: OnceLock<(PathBuf, String)> = OnceLock::new();
     let (folder, libraries) = PROGRAMS.get_or_init(|| {
@@ -258,7 +258,7 @@ fn program(name: &str) -> Command {
         false => Command::new(path),
     };
     command.env("LD_LIBRARY_PATH", libraries).env("LC_ALL", "C");
-    // The folder of this process may be closed to that user.
+    // That user may have no access to the folder of this process.
     command.current_dir("/").stdin(Stdio::null());
     command
 }

@@ -1,4 +1,5 @@
-//! A proxy before the engine that cuts a connection in the middle of a commit, or passes on late.
+//! A proxy in front of the engine that cuts a connection in the middle of a commit, or delays
+//! replies.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use crate::postgres::Served;
 
-/// What a client sends at the end of a commit, and an engine answers.
+/// The end of a commit, both in the client's request and in the engine's reply.
 const COMMIT: &[u8] = b"COMMIT\0";
 
 /// When the connection of the next commit is cut.
@@ -17,25 +18,25 @@ const COMMIT: &[u8] = b"COMMIT\0";
 #[repr(u8)]
 pub(crate) enum Cut {
     Never,
-    /// Before the engine is told to commit.
+    /// Before the engine receives the commit.
     Before,
-    /// After it did, before the client hears of it.
+    /// After the engine committed, before the client receives the reply.
     After,
 }
 
-/// The proxy. Each cut is made once.
+/// The proxy. Each cut happens once.
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     cut: Arc<AtomicU8>,
 }
 
 impl Proxy {
-    /// Serves until the program ends.
+    /// Starts a proxy that serves until the program ends.
     pub(crate) fn before(engine: u16) -> Proxy {
         Proxy::late(engine, Duration::ZERO)
     }
 
-    /// The same, where each answer of the engine comes so late.
+    /// Starts a proxy that delays each reply of the engine.
     pub(crate) fn late(engine: u16, late: Duration) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -53,7 +54,7 @@ impl Proxy {
         Proxy { port, cut }
     }
 
-    /// The URL of the engine by way of the proxy.
+    /// Returns the URL of the engine through the proxy.
     pub(crate) fn url(&self, served: &Served) -> String {
         let port = |port: u16| format!(":{port}/");
         served.url.replace(&port(served.port), &port(self.port))
@@ -63,13 +64,13 @@ impl Proxy {
         self.cut.store(cut as u8, Ordering::SeqCst);
     }
 
-    /// True if what was armed was not needed yet.
+    /// Whether the armed cut has not happened yet.
     pub(crate) fn is_armed(&self) -> bool {
         self.cut.load(Ordering::SeqCst) != Cut::Never as u8
     }
 }
 
-/// Copies bytes on a thread of its own, until one that ends a commit where that is to be cut.
+/// Copies bytes on a new thread, until the end of a commit if a cut is armed.
 fn relay((from, to): (&TcpStream, &TcpStream), cut: Cut, armed: &Arc<AtomicU8>, late: Duration) {
     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
     let armed = Arc::clone(armed);
@@ -77,7 +78,7 @@ fn relay((from, to): (&TcpStream, &TcpStream), cut: Cut, armed: &Arc<AtomicU8>, 
         let mut last: Vec<u8> = Vec::new();
         let mut buffer = [0; 16 * 1024];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
-            // The word may be torn between two reads.
+            // The word may be split between two reads.
             last.extend_from_slice(&buffer[..count]);
             let ends = last.windows(COMMIT.len()).any(|part| part == COMMIT);
             let disarm = || {
@@ -87,8 +88,8 @@ fn relay((from, to): (&TcpStream, &TcpStream), cut: Cut, armed: &Arc<AtomicU8>, 
             if ends && disarm().is_ok() {
                 break;
             }
-            let kept = last.len().saturating_sub(COMMIT.len() - 1);
-            last.drain(..kept);
+            let end = last.len().saturating_sub(COMMIT.len() - 1);
+            last.drain(..end);
             thread::sleep(late);
             if to.write_all(&buffer[..count]).is_err() {
                 break;

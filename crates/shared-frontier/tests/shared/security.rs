@@ -1,4 +1,4 @@
-//! Connections that are encrypted, passwords, and the role that workers have.
+//! Encrypted connections, passwords, and the role of workers.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,14 +16,14 @@ use crate::postgres::{Postgres, Served, Setup, execute, number, try_execute};
 
 const PASSWORD: &str = "open sesame";
 
-/// A server that takes the role of workers by TLS and a password alone, with a database in which
-/// the script for that role was run.
+/// A server that accepts the role of workers only with TLS and a password. The script for that role
+/// was run in its database.
 struct Guarded {
     server: Postgres,
     files: TempDir,
 }
 
-/// Someone who signs certificates.
+/// Creates a certificate authority.
 fn signer(name: &str) -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.distinguished_name.push(DnType::CommonName, name);
@@ -73,14 +73,14 @@ impl Guarded {
         guarded
     }
 
-    /// A connection string of the superuser, which is not encrypted.
+    /// Returns an unencrypted connection string of the superuser.
     fn administrators(&self, database: &str) -> String {
         format!("postgres://crawl@127.0.0.1:{}/{database}", self.server.port)
     }
 
-    /// A connection string of workers, to the server under that name.
+    /// Returns a connection string of workers, to the server under that name.
     fn workers(&self, name: &str, parameters: &str) -> String {
-        // The name may have another address here too.
+        // The name may resolve to another address on this machine.
         let port = self.server.port;
         format!("postgres://crawl_worker@{name}:{port}/guarded?hostaddr=127.0.0.1&{parameters}")
     }
@@ -105,18 +105,18 @@ fn with_password(crawl: &str) -> Options {
     }
 }
 
-/// The error of opening, whose texts say what to do and show no password.
+/// Returns the error of opening, after checking that it has a hint and shows no password.
 fn refused(url: &str, options: &Options) -> OpenError {
-    let why = SharedFrontier::open(url, options).err().unwrap();
-    let mut shown = format!("{why} {why:?}");
-    assert!(why.to_string().contains("\nhint: "), "{why}");
-    let mut source = std::error::Error::source(&why);
+    let error = SharedFrontier::open(url, options).err().unwrap();
+    let mut shown = format!("{error} {error:?}");
+    assert!(error.to_string().contains("\nhint: "), "{error}");
+    let mut source = std::error::Error::source(&error);
     while let Some(error) = source {
         shown += &format!(" {error}");
         source = error.source();
     }
     assert!(!shown.contains("sesame"), "{shown}");
-    why
+    error
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn workers_with_the_least_role_crawl_over_encrypted_connections() {
     assert!(connections(true) >= 2);
     assert_eq!(connections(false), 0);
     drop(frontier);
-    // A later start finds what the first one made.
+    // A later start finds the tables of the first one.
     crate::bench::end_leases(&administrators, &crawl);
     let again = SharedFrontier::open(&url, &with_password(&crawl)).unwrap();
     assert_eq!(again.marks().unwrap()["pages.jsonl"], 7);
@@ -162,7 +162,7 @@ fn the_role_of_workers_may_use_its_namespace_and_nothing_else() {
         &url,
         "CREATE SCHEMA study; CREATE TABLE study.notes (text text)",
     );
-    // None of these can be tried within a session that began as another user.
+    // These privileges can't be tested in a session that began as another user.
     let is_more =
         "SELECT (rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls)
                        ::int::bigint
@@ -200,12 +200,12 @@ fn the_role_of_workers_may_use_its_namespace_and_nothing_else() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn an_engine_that_is_not_who_it_should_be_is_refused() {
+fn an_engine_with_a_wrong_identity_is_refused() {
     let guarded = Guarded::start();
     let options = with_password(&new_crawl());
-    let check = |url: &str, is_it: fn(&OpenError) -> bool| {
-        let why = refused(url, &options);
-        assert!(is_it(&why), "{url}: {why:?}");
+    let check = |url: &str, is_expected: fn(&OpenError) -> bool| {
+        let error = refused(url, &options);
+        assert!(is_expected(&error), "{url}: {error:?}");
     };
     let by_other = guarded.trusting("localhost", "other.pem");
     check(&by_other, |why| matches!(why, OpenError::NotTrusted { .. }));
@@ -227,7 +227,7 @@ fn an_engine_that_is_not_who_it_should_be_is_refused() {
     fs::write(guarded.file("empty.pem"), "no certificate\n").unwrap();
     let empty = guarded.trusting("localhost", "empty.pem");
     check(&empty, |why| matches!(why, OpenError::Roots { .. }));
-    // The server takes this role by TLS alone.
+    // The server accepts this role only with TLS.
     let plain = guarded.workers("localhost", "sslmode=disable");
     check(&plain, |why| matches!(why, OpenError::Refused { .. }));
 
@@ -238,7 +238,7 @@ fn an_engine_that_is_not_who_it_should_be_is_refused() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn the_password_comes_from_the_caller_or_a_file_of_its_users_alone() {
+fn the_password_comes_from_the_caller_or_a_private_file() {
     let guarded = Guarded::start();
     let url = guarded.trusting("localhost", "trusted.pem");
     let plain = options(&new_crawl(), "w1");

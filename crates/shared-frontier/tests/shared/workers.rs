@@ -1,4 +1,4 @@
-//! Several workers, and lives of one, on one engine.
+//! Several workers, and several lives of one worker, on one engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn open(served: &Served, options: &Options) -> SharedFrontier {
     SharedFrontier::open(&served.url, options).unwrap()
 }
 
-/// The error and its causes.
+/// Returns the error and its causes.
 fn refusal(url: &str, options: &Options) -> String {
     let refused = SharedFrontier::open(url, options).err().unwrap();
     let mut text = refused.to_string();
@@ -38,7 +38,7 @@ fn is_lost(why: &FrontierError) -> bool {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_commit_of_a_worker_that_lost_its_buckets_has_not_happened() {
+fn a_commit_of_a_worker_that_lost_its_buckets_has_no_effect() {
     let (served, crawl) = (Served::new(), new_crawl());
     let first = open(&served, &options(&crawl, "w1"));
     admit(&first, [link("/a", 1), link("/b", 1)]);
@@ -47,7 +47,7 @@ fn a_commit_of_a_worker_that_lost_its_buckets_has_not_happened() {
     transaction.settle(held, FETCHED).unwrap();
     transaction.admit(link("/c", 1)).unwrap();
     transaction.mark("pages.jsonl", 7);
-    // The process is frozen here, and another takes over meanwhile.
+    // The process is frozen here, and another takes over in the meantime.
     end_leases(&served.url, &crawl);
     let second = open(&served, &options(&crawl, "w2"));
     let refused = transaction.commit().unwrap_err();
@@ -64,7 +64,7 @@ fn a_commit_of_a_worker_that_lost_its_buckets_has_not_happened() {
 fn another_life_under_the_same_name_has_the_commits_to_itself() {
     let (served, crawl) = (Served::new(), new_crawl());
     let first = open(&served, &options(&crawl, "w1"));
-    // A commit that touches no bucket is fenced too.
+    // A commit that changes no bucket is fenced too.
     let mut transaction = first.begin().unwrap();
     transaction.mark("pages.jsonl", 7);
     end_leases(&served.url, &crawl);
@@ -77,7 +77,7 @@ fn another_life_under_the_same_name_has_the_commits_to_itself() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_heartbeat_renews_what_is_held_and_nothing_that_ended() {
+fn a_heartbeat_renews_held_leases_and_no_expired_ones() {
     let (served, crawl) = (Served::new(), new_crawl());
     let frontier = open(&served, &options(&crawl, "w1"));
     assert_eq!(frontier.buckets(), 4);
@@ -105,10 +105,10 @@ fn a_name_is_used_once_at_a_time() {
     let first = open(&served, &options(&crawl, "w1"));
     let refused = SharedFrontier::open(&served.url, &options(&crawl, "w1"));
     assert!(matches!(refused, Err(OpenError::WorkerInUse { .. })));
-    // Another name is free, but no bucket is.
+    // Another name is free, but all buckets are owned.
     let second = open(&served, &options(&crawl, "w2"));
     assert_eq!(second.buckets(), 0);
-    // Each one that lives has a share.
+    // Each living worker has a share.
     second.give_up().unwrap();
     first.give_up().unwrap();
     assert!(is_lost(&first.begin().err().unwrap()));
@@ -117,21 +117,24 @@ fn a_name_is_used_once_at_a_time() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn crawls_of_one_engine_know_nothing_of_each_other() {
+fn crawls_of_one_engine_are_independent() {
     let served = Served::new();
     let one = open(&served, &options(&new_crawl(), "w1"));
-    let other = open(&served, &options(&new_crawl(), "w1"));
+    let other_crawl = open(&served, &options(&new_crawl(), "w1"));
     admit(&one, [link("/a", 1)]);
-    assert!(other.known(&url("/a")).unwrap().is_none());
-    admit(&other, [link("/b", 1)]);
-    assert_eq!((order(&one).as_str(), order(&other).as_str()), ("/a", "/b"));
+    assert!(other_crawl.known(&url("/a")).unwrap().is_none());
+    admit(&other_crawl, [link("/b", 1)]);
+    assert_eq!(
+        (order(&one).as_str(), order(&other_crawl).as_str()),
+        ("/a", "/b")
+    );
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn a_connection_that_is_cut_is_made_again() {
     let (served, crawl) = (Served::new(), new_crawl());
-    // In a database of its own, whose connections are no other test's.
+    // A separate database, so that no other test's connections are cut.
     execute(&served.url, "CREATE DATABASE cut");
     let at = served.url.replace("/postgres", "/cut");
     let frontier = SharedFrontier::open(&at, &options(&crawl, "w1")).unwrap();
@@ -170,7 +173,7 @@ fn a_commit_that_is_cut_in_the_middle_takes_effect_once() {
     let before = (frontier.counts(), order(&frontier));
     assert_eq!((before.0.known, before.0.fetched), (5, 2));
     assert_eq!(before.1, "/2 /new0 /new1");
-    // As the engine has it, too.
+    // The engine has the same state.
     drop(frontier);
     end_leases(&served.url, &crawl);
     let again = open(&served, &options(&crawl, "w1"));
@@ -180,7 +183,7 @@ fn a_commit_that_is_cut_in_the_middle_takes_effect_once() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_commit_that_is_cut_is_not_sent_again_by_who_lost_its_buckets() {
+fn a_cut_commit_is_not_sent_again_after_the_buckets_are_lost() {
     let (served, crawl) = (Served::new(), new_crawl());
     let proxy = Proxy::before(served.port);
     let at = proxy.url(&served);
@@ -189,10 +192,13 @@ fn a_commit_that_is_cut_is_not_sent_again_by_who_lost_its_buckets() {
     let mut transaction = frontier.begin().unwrap();
     transaction.settle(lease(&frontier), FETCHED).unwrap();
     end_leases(&served.url, &crawl);
-    let other = open(&served, &options(&crawl, "w2"));
+    let second = open(&served, &options(&crawl, "w2"));
     proxy.arm(Cut::Before);
     assert!(is_lost(&transaction.commit().unwrap_err()));
-    assert_eq!((order(&other).as_str(), other.counts().fetched), ("/a", 0));
+    assert_eq!(
+        (order(&second).as_str(), second.counts().fetched),
+        ("/a", 0)
+    );
 }
 
 #[test]
@@ -205,7 +211,7 @@ fn workers_that_start_at_once_make_one_crawl_and_share_no_bucket() {
             let options = Options {
                 buckets: 64,
                 most_buckets: 24,
-                // None is refused for settings that the crawl does not have yet.
+                // No worker is refused for settings while the crawl has none yet.
                 program: "1".to_owned(),
                 settings: "a = 1".to_owned(),
                 ..options(&crawl, &format!("w{n}"))
@@ -228,22 +234,22 @@ fn workers_that_start_at_once_make_one_crawl_and_share_no_bucket() {
 fn links_to_hosts_of_another_worker_reach_it_by_the_same_rules() {
     let (served, crawl) = (Served::new(), new_crawl());
     let owner = open(&served, &options(&crawl, "w1"));
-    // Which URLs are forgotten first is chance, so it forgets none.
+    // Eviction is random, so use a memory large enough to evict nothing.
     let remembering = Options {
         recent_urls: 64,
         ..options(&crawl, "w2")
     };
-    let other = open(&served, &remembering);
+    let sender = open(&served, &remembering);
     let aside = deferred("/aside", 9, Reason::Depth);
     let admitted = admit(
-        &other,
+        &sender,
         [link("/far", 3), link("/b", 2), aside, excluded("/never", 1)],
     );
     assert_eq!(admitted.origins, []);
-    assert_eq!((other.counts().known, owner.counts().known), (0, 0));
+    assert_eq!((sender.counts().known, owner.counts().known), (0, 0));
     assert_eq!(owner.take_links(99).unwrap().origins, [(origin(), 2)]);
     assert_eq!(order(&owner), "/b /far");
-    // What the owner was told before is not sent again; what is nearer is.
+    // Links that the owner already received are not sent again, but nearer ones are.
     let waiting = || {
         let text = format!(
             "SELECT count(*) FROM crawl_frontier.link l
@@ -253,8 +259,8 @@ fn links_to_hosts_of_another_worker_reach_it_by_the_same_rules() {
     };
     assert_eq!(waiting(), 0);
     let mut links = vec![link("/b", 2), link("/b", 7), link("/new", 7)];
-    other.leave_out_known(&mut links, &mut |url| panic!("{url} is not settled"));
-    let mut transaction = other.begin().unwrap();
+    sender.leave_out_known(&mut links, &mut |url| panic!("{url} is not settled"));
+    let mut transaction = sender.begin().unwrap();
     transaction
         .admit_all(&[link("/b", 2), link("/b", 3), excluded("/never", 0)])
         .unwrap();
@@ -264,9 +270,9 @@ fn links_to_hosts_of_another_worker_reach_it_by_the_same_rules() {
         via: Some(url("/n")),
         ..link("/far", 1)
     };
-    admit(&other, [nearer, link("/far", 2), link("/aside", 4)]);
+    admit(&sender, [nearer, link("/far", 2), link("/aside", 4)]);
     assert_eq!(waiting(), 2);
-    // Part by part, in the order in which they were sent.
+    // Part by part, in the order they were sent.
     owner.take_links(1).unwrap();
     assert_eq!((order(&owner).as_str(), waiting()), ("/far /b", 1));
     owner.take_links(1).unwrap();
@@ -283,14 +289,14 @@ fn links_to_hosts_of_another_worker_reach_it_by_the_same_rules() {
 fn a_link_is_sent_with_the_page_that_has_it_or_not_at_all() {
     let (served, crawl) = (Served::new(), new_crawl());
     let owner = open(&served, &options(&crawl, "w1"));
-    let other = open(&served, &options(&crawl, "w2"));
-    let mut transaction = other.begin().unwrap();
+    let sender = open(&served, &options(&crawl, "w2"));
+    let mut transaction = sender.begin().unwrap();
     transaction.admit(link("/a", 1)).unwrap();
     drop(transaction);
     owner.take_links(99).unwrap();
     assert_eq!(owner.counts().known, 0);
-    // It was not told yet, so it is sent now.
-    admit(&other, [link("/a", 1)]);
+    // The owner has not received the link yet, so it is sent now.
+    admit(&sender, [link("/a", 1)]);
     owner.take_links(99).unwrap();
     assert_eq!(order(&owner), "/a");
 }
@@ -321,14 +327,15 @@ fn links_that_are_expected_are_looked_up_in_one_round_trip() {
             transaction.admit_all(links).unwrap();
         }
         drop(transaction);
-        let asked = "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements
+        let count_of_reads = "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements
             WHERE query LIKE 'SELECT k.at, u.state%'";
-        number(&url, asked)
+        number(&url, count_of_reads)
     };
     assert_eq!((questions(false), questions(true)), (30, 1));
 }
 
-/// A bucket that one hands over as the other ends is nobody's, and has to be listed by one of them.
+/// A bucket that one worker hands over while the other stops has no owner, and one of them has to
+/// list it.
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn each_bucket_is_listed_by_one_of_those_that_end() {
@@ -348,7 +355,7 @@ fn each_bucket_is_listed_by_one_of_those_that_end() {
     assert_eq!((firsts.len(), seconds.len()), (all, 0));
     first.note_listed(&firsts).unwrap();
     first.give_up().unwrap();
-    // Whoever comes back has nothing to list.
+    // A worker that returns has nothing to list.
     let second = open(&served, &options(&crawl, "w2"));
     assert!(second.buckets_to_list().unwrap().is_empty());
 }
@@ -358,9 +365,9 @@ fn each_bucket_is_listed_by_one_of_those_that_end() {
 fn states_of_hosts_of_another_worker_are_refused() {
     let (served, crawl) = (Served::new(), new_crawl());
     let owner = open(&served, &options(&crawl, "w1"));
-    let other = open(&served, &options(&crawl, "w2"));
+    let second = open(&served, &options(&crawl, "w2"));
     let host = url("/").host_key();
-    let mut transaction = other.begin().unwrap();
+    let mut transaction = second.begin().unwrap();
     transaction.keep_host(&host, 1, b"mine");
     assert!(is_lost(&transaction.commit().unwrap_err()));
     assert_eq!(owner.host(&host).unwrap(), None);
@@ -368,7 +375,7 @@ fn states_of_hosts_of_another_worker_are_refused() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn what_stands_in_the_way_is_named() {
+fn the_reason_for_a_failed_open_is_named() {
     let served = Served::new();
     let open = |url: &str| refusal(url, &options("x", "w1"));
     let text = open("postgres://me:secret@db.example.org/crawl?sslmode=prefer");
@@ -381,7 +388,7 @@ fn what_stands_in_the_way_is_named() {
         text.contains("connection string") && !text.contains("secret"),
         "{text}"
     );
-    // Nobody listens: the socket that holds the port does not.
+    // Nothing listens: the socket that reserved the port is closed.
     let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let closed = held.local_addr().unwrap().port();
     drop(held);
@@ -394,7 +401,7 @@ fn what_stands_in_the_way_is_named() {
     assert!(open(&read_only).contains("is read-only"));
 }
 
-/// The oldest engine that will do is the one that tests run, so an older one is made of it.
+/// The oldest supported engine is the one that the tests run, so this simulates an older one.
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn an_engine_that_is_too_old_is_refused() {
@@ -406,10 +413,11 @@ fn an_engine_that_is_too_old_is_refused() {
             RETURN CASE name WHEN 'server_version_num' THEN '140012' ELSE 'off' END;",
     );
     let old = format!("{url}?options=-csearch_path=old,pg_catalog");
-    let why = refusal(&old, &options("x", "w1"));
+    let message = refusal(&old, &options("x", "w1"));
     assert!(
-        why.contains("is PostgreSQL 14, which is too old") && why.contains("use 15 or newer"),
-        "{why}"
+        message.contains("is PostgreSQL 14, which is too old")
+            && message.contains("use 15 or newer"),
+        "{message}"
     );
 }
 
@@ -420,8 +428,11 @@ fn tables_of_another_layout_are_refused_and_left_as_they_are() {
     let url = served.database("layout");
     drop(SharedFrontier::open(&url, &options("x", "w1")).unwrap());
     execute(&url, "UPDATE crawl_frontier.layout SET version = 9999");
-    let why = refusal(&url, &options("x", "w1"));
-    assert!(why.contains("has layout 9999, this program reads"), "{why}");
+    let message = refusal(&url, &options("x", "w1"));
+    assert!(
+        message.contains("has layout 9999, this program reads"),
+        "{message}"
+    );
     let crawls = number(&url, "SELECT count(*) FROM crawl_frontier.crawl");
     assert_eq!(crawls, 1);
 }
@@ -436,13 +447,13 @@ fn an_engine_that_answers_too_late_for_its_leases_is_refused() {
         lease: Duration::from_secs(1),
         ..options("x", "w1")
     };
-    let why = refusal(&url, &brief);
+    let message = refusal(&url, &brief);
     assert!(
-        why.contains("s to answer, which is more than a tenth of a lease of 1.0 s")
-            && why.contains("--frontier-lease"),
-        "{why}"
+        message.contains("s to answer, which is more than a tenth of a lease of 1.0 s")
+            && message.contains("--frontier-lease"),
+        "{message}"
     );
-    // A lease that is long enough for it will do.
+    // The same engine is accepted with a longer lease.
     let long = Options {
         lease: Duration::from_secs(3_600),
         ..options("x", "w1")

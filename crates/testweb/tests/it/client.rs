@@ -1,11 +1,11 @@
-//! A client that does what a test tells it and nothing more.
+//! A minimal client that sends exactly what a test specifies.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// An answer as it came.
+/// An answer as received.
 #[derive(Debug)]
 pub(crate) struct Got {
     pub(crate) status: u16,
@@ -19,7 +19,7 @@ impl Got {
     }
 }
 
-/// Everything the host says to these bytes until it closes.
+/// Returns everything that the host sends in response to these bytes until it closes.
 pub(crate) fn talk(address: SocketAddr, bytes: &str) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_mins(2)))?;
@@ -29,7 +29,7 @@ pub(crate) fn talk(address: SocketAddr, bytes: &str) -> io::Result<Vec<u8>> {
     Ok(got)
 }
 
-/// One GET on a connection of its own, with header lines if wanted (`"name: value\r\n"`).
+/// Sends a GET request on its own connection, with optional header lines (`"name: value\r\n"`).
 pub(crate) fn get_with(address: SocketAddr, path: &str, lines: &str) -> io::Result<Got> {
     let request =
         format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{lines}\r\n");

@@ -10,7 +10,7 @@ use crawl_testweb::{ConnectionMode, TestWeb, gaps};
 use crate::client::{get, get_with, talk};
 
 #[test]
-fn ours_hosts_share_a_port_or_an_address_as_asked() {
+fn hosts_share_a_port_or_an_address() {
     let ips = |web: &TestWeb| {
         (0..6)
             .map(|h| web.address(h).ip())
@@ -30,7 +30,7 @@ fn ours_hosts_share_a_port_or_an_address_as_asked() {
 }
 
 #[test]
-fn ours_the_same_seed_gives_the_same_bytes_but_for_the_port() {
+fn the_same_seed_gives_the_same_bytes_but_for_the_port() {
     let page = |seed| {
         let web = TestWeb::builder().seed(seed).hosts(3).start();
         get(web.address(0), "/")
@@ -42,7 +42,7 @@ fn ours_the_same_seed_gives_the_same_bytes_but_for_the_port() {
 }
 
 #[test]
-fn ours_a_dropped_web_listens_no_more() {
+fn a_dropped_web_listens_no_more() {
     let web = TestWeb::builder().hosts(2).start();
     let address = web.address(1);
     drop(web);
@@ -51,12 +51,15 @@ fn ours_a_dropped_web_listens_no_more() {
 }
 
 #[test]
-fn ours_doors_refuse_stay_silent_and_open_again() {
+fn doors_refuse_stay_silent_and_open_again() {
     let web = TestWeb::builder()
         .connection_mode(0, ConnectionMode::Refused)
         .start();
-    let ask = || get_with(web.address(0), "/", "").map(|got| got.status);
-    assert_eq!(ask().unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    let get_status = || get_with(web.address(0), "/", "").map(|got| got.status);
+    assert_eq!(
+        get_status().unwrap_err().kind(),
+        ErrorKind::ConnectionRefused
+    );
     web.connection_mode(0, ConnectionMode::Silent).unwrap();
     let mut stream = TcpStream::connect(web.address(0)).unwrap();
     stream
@@ -70,14 +73,17 @@ fn ours_doors_refuse_stay_silent_and_open_again() {
         ErrorKind::WouldBlock
     );
     web.connection_mode(0, ConnectionMode::Open).unwrap();
-    assert_eq!(ask().unwrap(), 200);
+    assert_eq!(get_status().unwrap(), 200);
     web.connection_mode(0, ConnectionMode::Refused).unwrap();
-    assert_eq!(ask().unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(
+        get_status().unwrap_err().kind(),
+        ErrorKind::ConnectionRefused
+    );
     assert_eq!(web.log().len(), 1, "only what was read is logged");
 }
 
 #[test]
-fn ours_the_log_knows_headers_times_and_connections() {
+fn the_log_knows_headers_times_and_connections() {
     let web = TestWeb::builder().hosts(2).start();
     let before = web.now_us();
     let twice = "GET /a?b=c HTTP/1.1\r\nHost: x\r\nUser-Agent: me/1\r\n\r\n\
@@ -115,7 +121,7 @@ fn ours_the_log_knows_headers_times_and_connections() {
 }
 
 #[test]
-fn ours_gaps_follow_from_the_log() {
+fn gaps_follow_from_the_log() {
     let web = TestWeb::builder().start();
     get(web.address(0), "/");
     let mut entries = vec![web.log()[0].clone(); 3];
@@ -126,7 +132,7 @@ fn ours_gaps_follow_from_the_log() {
 }
 
 #[test]
-fn ours_names_come_with_what_resolves_them() {
+fn names_come_with_their_addresses() {
     let web = TestWeb::builder().hosts(2).domain("web.test").start();
     let port = web.address(1).port();
     assert_eq!(web.url(1, "/p"), format!("http://h1.web.test:{port}/p"));
@@ -146,7 +152,7 @@ fn rfc9112_3_2_a_request_without_host_is_refused() {
 }
 
 #[test]
-fn ours_head_has_no_body() {
+fn head_has_no_body() {
     let web = TestWeb::builder().start();
     let answer = talk(
         web.address(0),
@@ -160,7 +166,7 @@ fn ours_head_has_no_body() {
 }
 
 #[test]
-fn ours_a_web_may_start_and_end_in_an_async_context() {
+fn a_web_may_start_and_end_in_an_async_context() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();

@@ -1,4 +1,4 @@
-//! The web as a client sees it that speaks raw TCP.
+//! The web as seen by a client that speaks raw TCP.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod client;

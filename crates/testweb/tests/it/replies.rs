@@ -1,4 +1,4 @@
-//! Scripts: what they put on the wire.
+//! Scripts: what they send to the client.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -15,14 +15,14 @@ fn web(script: impl Into<Script>) -> TestWeb {
     TestWeb::builder().script(0, "/x", script).start()
 }
 
-/// Everything that a scripted path puts on the wire.
+/// Returns all bytes that a scripted path sends.
 fn wire(script: impl Into<Script>) -> String {
     let web = web(script);
     String::from_utf8_lossy(&talk(web.address(0), GET).unwrap()).into_owned()
 }
 
 #[test]
-fn ours_a_sequence_goes_on_to_its_last_reply() {
+fn a_sequence_goes_on_to_its_last_reply() {
     let busy = Answer::of(503).header("retry-after", "2");
     let script = Script::always(busy)
         .then(Answer::of(429))
@@ -35,7 +35,7 @@ fn ours_a_sequence_goes_on_to_its_last_reply() {
 }
 
 #[test]
-fn ours_raw_misbehaviour_is_on_the_wire_as_told() {
+fn raw_steps_are_sent_as_scripted() {
     let answer = Answer::html("<p>abcdef").header("connection", "close");
     assert!(wire(Reply::garbage()).contains("I speak no HTTP"));
     assert_eq!(wire(Reply::close()), "");
@@ -56,7 +56,7 @@ fn ours_raw_misbehaviour_is_on_the_wire_as_told() {
 }
 
 #[test]
-fn ours_resets_are_resets() {
+fn resets_are_resets() {
     let answer = Answer::html(&"y".repeat(1000));
     for reply in [Reply::reset(), Reply::reset_in_body(&answer)] {
         let web = web(reply);
@@ -66,7 +66,7 @@ fn ours_resets_are_resets() {
 }
 
 #[test]
-fn ours_endless_replies_go_on_until_the_client_leaves() {
+fn endless_replies_end_when_the_client_disconnects() {
     for reply in [Reply::endless_body(), Reply::endless_headers()] {
         let web = web(reply);
         let mut stream = TcpStream::connect(web.address(0)).unwrap();
@@ -79,7 +79,7 @@ fn ours_endless_replies_go_on_until_the_client_leaves() {
 }
 
 #[test]
-fn ours_silence_ends_with_the_client() {
+fn silence_ends_with_the_client() {
     for reply in [
         Reply::silence(),
         Reply::stall_in_body(&Answer::html("<p>half of this")),
@@ -95,7 +95,7 @@ fn ours_silence_ends_with_the_client() {
 }
 
 #[test]
-fn ours_a_gzip_bomb_is_small_on_the_wire() {
+fn a_gzip_bomb_is_small_on_the_wire() {
     let web = web(Reply::gzip_bomb(20_000_001));
     let got = get(web.address(0), "/x");
     assert!(got.body.len() < 200_000, "{}", got.body.len());
@@ -107,7 +107,7 @@ fn ours_a_gzip_bomb_is_small_on_the_wire() {
 }
 
 #[test]
-fn ours_a_late_reply_is_late() {
+fn a_late_reply_is_late() {
     let delay = Duration::from_millis(30);
     let latency = Duration::from_millis(20);
     let web = TestWeb::builder()
@@ -123,7 +123,7 @@ fn ours_a_late_reply_is_late() {
 }
 
 #[test]
-fn ours_a_handler_answers_from_the_request() {
+fn a_handler_answers_from_the_request() {
     let web = TestWeb::builder()
         .handler(0, |request| {
             let day: u32 = request.path.strip_prefix("/calendar/")?.parse().ok()?;
@@ -138,7 +138,7 @@ fn ours_a_handler_answers_from_the_request() {
 }
 
 #[test]
-fn ours_pages_come_gzipped_to_those_who_take_it() {
+fn pages_come_gzipped_to_those_who_take_it() {
     let web = TestWeb::builder().pages(30).start();
     let urls = web.truth(crawl_testweb::CrawlReach::Host).fetched;
     let paths = urls

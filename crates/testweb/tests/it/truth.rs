@@ -1,4 +1,4 @@
-//! The truth against a little crawler that knows only what stands on the wire.
+//! Compares the truth with a small crawler that knows only what the hosts send.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::client::get;
 type Found = (BTreeMap<String, u16>, BTreeSet<String>);
 
 fn crawl(web: &TestWeb, reach: CrawlReach, with_sitemap: bool) -> Found {
-    let mut found = Found::default();
+    let mut crawled = Found::default();
     let root = Url::parse(&web.url(0, "/")).unwrap();
     let mut queue = vec![root.clone()];
     if with_sitemap {
@@ -24,16 +24,16 @@ fn crawl(web: &TestWeb, reach: CrawlReach, with_sitemap: bool) -> Found {
         let private =
             url.path().starts_with("/private/") && !url.path().starts_with("/private/open/");
         if outside || private || url.query().is_some_and(|query| query.contains("action=")) {
-            found.1.insert(url.into());
+            crawled.1.insert(url.into());
             continue;
         }
-        if found.0.contains_key(url.as_str()) {
+        if crawled.0.contains_key(url.as_str()) {
             continue;
         }
         let address: SocketAddr = url.authority().parse().unwrap();
         let path = &url[url::Position::BeforePath..];
         let got = get(address, path);
-        found.0.insert(url.to_string(), got.status);
+        crawled.0.insert(url.to_string(), got.status);
         if let Some(location) = got.headers.get("location") {
             queue.push(url.join(location).unwrap());
         }
@@ -41,18 +41,18 @@ fn crawl(web: &TestWeb, reach: CrawlReach, with_sitemap: bool) -> Found {
         let nofollow = html.contains("NOFOLLOW") || got.headers.contains_key("x-robots-tag");
         for (rel, target) in links(&url, &html) {
             if nofollow || rel {
-                found.1.insert(target.into());
+                crawled.1.insert(target.into());
             } else {
                 queue.push(target);
             }
         }
     }
-    let fetched = &found.0;
-    found.1.retain(|barred| !fetched.contains_key(barred));
-    found
+    let fetched = &crawled.0;
+    crawled.1.retain(|barred| !fetched.contains_key(barred));
+    crawled
 }
 
-/// The `a` links of a page: whether they say nofollow, and where they lead.
+/// Returns the `a` links of a page: whether they are nofollow, and where they lead.
 fn links(url: &Url, html: &str) -> Vec<(bool, Url)> {
     let mut base = url.clone();
     if let Some((_, rest)) = html.split_once("<base href=\"") {
@@ -87,7 +87,7 @@ fn sitemap(web: &TestWeb, host: u32) -> Vec<Url> {
 }
 
 #[test]
-fn ours_truth_is_what_a_reader_of_the_wire_finds() {
+fn the_truth_is_what_a_crawler_finds() {
     for (seed, reach) in [
         (1, CrawlReach::Host),
         (2, CrawlReach::Any),
@@ -120,7 +120,7 @@ fn ours_truth_is_what_a_reader_of_the_wire_finds() {
 }
 
 #[test]
-fn ours_truth_knows_what_only_the_sitemap_names() {
+fn the_truth_includes_pages_listed_only_in_the_sitemap() {
     let web = TestWeb::builder().seed(4).pages(100).start();
     let truth = web.truth(CrawlReach::Host);
     assert!(!truth.by_sitemap.is_empty());
@@ -129,7 +129,7 @@ fn ours_truth_knows_what_only_the_sitemap_names() {
 }
 
 #[test]
-fn ours_the_smallest_web_has_one_of_every_kind() {
+fn the_smallest_web_has_one_of_every_kind() {
     let mix = LinkMix {
         shunned: 1,
         ..LinkMix::default()
@@ -154,7 +154,7 @@ fn ours_the_smallest_web_has_one_of_every_kind() {
 }
 
 #[test]
-fn ours_plain_webs_are_pages_and_nothing_else() {
+fn plain_webs_are_pages_and_nothing_else() {
     let web = TestWeb::builder()
         .hosts(3)
         .pages(500)

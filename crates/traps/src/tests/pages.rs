@@ -1,4 +1,4 @@
-//! Single pages, and what is known of their host after them.
+//! Tests of single pages, and what is known about their host afterwards.
 
 use crawl_weburl::{HostKey, SpellingRules, canonicalize};
 
@@ -7,7 +7,7 @@ use crate::{
     Disposition, MAX_LEVEL, PageAnswer, PageEvidence, PageFingerprint, Traps, stable_hash,
 };
 
-/// A page of a host, and whether what was met on it first was enough.
+/// Observes a page of a host. Returns whether the URLs first found on it complete a trap.
 fn visited(traps: &mut Traps, path: &str, level: u8, text: &str, new: &[&str]) -> bool {
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
     let at = url(path);
@@ -23,7 +23,7 @@ fn visited(traps: &mut Traps, path: &str, level: u8, text: &str, new: &[&str]) -
 }
 
 #[test]
-fn ours_a_text_ends_what_it_leads_to_from_its_third_page_on() {
+fn a_repeated_text_defers_its_links_from_the_third_page_on() {
     let sorry = "Sorry, nothing is here, go on with another page of this site";
     let host = HostKey::parse("a.example").unwrap();
     let check = |second: u8, third: u8, new: &[&str], looks: &str, enough: bool| {
@@ -38,27 +38,27 @@ fn ours_a_text_ends_what_it_leads_to_from_its_third_page_on() {
             &["/1", "/2"]
         ));
         assert!(!traps.knows_of(&host));
-        let found = visited(&mut traps, &path("c"), third, sorry, new);
-        assert_eq!((found, traps.knows_of(&host)), (enough, enough));
-        let met_on = canonicalize(None, &format!("http://a.example{}", path("b"))).unwrap();
+        let is_deferred = visited(&mut traps, &path("c"), third, sorry, new);
+        assert_eq!((is_deferred, traps.knows_of(&host)), (enough, enough));
+        let via = canonicalize(None, &format!("http://a.example{}", path("b"))).unwrap();
         let next = canonicalize(None, "http://a.example/1").unwrap();
-        let next = traps.standing(&next, Some(&met_on), 1);
+        let next = traps.standing(&next, Some(&via), 1);
         assert_eq!(matches!(next, Disposition::Defer(_)), enough, "{next:?}");
     };
     check(1, 2, &["/3"], "", true);
     check(1, 1, &["/3"], "", false);
     check(1, 2, &[], "", false);
-    // With the looks of a kind that never ends one in a row is enough.
+    // A level of one is enough if there are trap signs.
     check(1, 1, &["/3"], "?a=1", true);
     check(0, 0, &["/3"], "?a=1", false);
 }
 
 #[test]
-fn ours_a_host_is_known_of_once_a_spelling_of_its_pages_is_learned() {
+fn a_host_is_known_once_a_spelling_is_learned() {
     let host = HostKey::parse("a.example").unwrap();
     for defers in [false, true] {
         let mut traps = Traps::new(SpellingRules::default(), defers);
-        let known: Vec<_> = (1..=3)
+        let states: Vec<_> = (1..=3)
             .map(|n| {
                 let text = prose(&n.to_string(), 60);
                 visited(&mut traps, &format!("/{n}/"), 0, &text, &[]);
@@ -66,9 +66,9 @@ fn ours_a_host_is_known_of_once_a_spelling_of_its_pages_is_learned() {
                 (traps.knows_of(&host), traps.knows_of_none())
             })
             .collect();
-        // Pages were compared from the first pair on, and a rule is in force after the third.
+        // Pages are compared from the first pair on, and a rule is in force after the third.
         assert_eq!(
-            known,
+            states,
             [(false, false), (false, false), (true, false)],
             "{defers}"
         );
@@ -76,7 +76,7 @@ fn ours_a_host_is_known_of_once_a_spelling_of_its_pages_is_learned() {
 }
 
 #[test]
-fn ours_care_is_taken_of_what_may_not_end_until_it_brought_six_pages() {
+fn urls_with_trap_signs_need_care_until_six_pages_are_new() {
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
     let mut traps = Traps::new(SpellingRules::default(), true);
     assert!(traps.needs_care(&url("/list?page=9"), 0));
@@ -91,9 +91,9 @@ fn ours_care_is_taken_of_what_may_not_end_until_it_brought_six_pages() {
     assert!(traps.needs_care(&url("/list?page=9"), 1));
 }
 
-/// Readers compare pages in another order than that in which they are told of.
+/// Readers compare pages in a different order than they are observed.
 #[test]
-fn ours_of_two_pages_with_one_text_the_one_that_is_told_of_first_says_something_new() {
+fn the_first_observed_of_two_equal_pages_is_new() {
     let mut traps = Traps::new(SpellingRules::default(), true);
     visited(&mut traps, "/", 0, &prose("home", 50), &[]);
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
@@ -117,7 +117,7 @@ fn ours_of_two_pages_with_one_text_the_one_that_is_told_of_first_says_something_
 }
 
 #[test]
-fn ours_a_host_weighs_what_is_known_of_it() {
+fn the_weight_of_a_host_grows_with_its_pages() {
     let mut traps = Traps::new(SpellingRules::default(), true);
     visited(&mut traps, "/", 0, &prose("home", 50), &[]);
     let one = traps.hosts.weigh();
@@ -126,13 +126,13 @@ fn ours_a_host_weighs_what_is_known_of_it() {
         let path = format!("/list?page={page}");
         visited(&mut traps, &path, 0, &prose(&path, 200), &[]);
     }
-    // 100 texts, pages and fingerprints, two more templates, a table of 20,000 shingles.
+    // 100 texts, pages and fingerprints, two more templates, and a table of 20,000 shingles.
     let many = traps.hosts.weigh();
     assert!((70_000..140_000).contains(&many), "{many}");
 }
 
 #[test]
-fn ours_of_plain_pages_that_bring_something_one_in_eight_is_looked_at_word_for_word() {
+fn one_in_eight_proven_pages_is_compared_word_by_word() {
     let mut traps = Traps::new(SpellingRules::default(), true);
     let prose_of = |page: u32| prose(&format!("page {page}"), 200);
     for page in 0..64 {
@@ -140,8 +140,8 @@ fn ours_of_plain_pages_that_bring_something_one_in_eight_is_looked_at_word_for_w
     }
     let weight = traps.hosts.weigh();
     assert!(weight < 50_000, "{weight}");
-    // Pages that say what the first said and a word more: they pass for new until one of them is
-    // looked at, and what comes behind it is looked at.
+    // Pages that repeat the first page and add a word. Such pages pass for new until one is
+    // compared; later pages are compared too.
     let is_chosen = |page: u32| {
         let url = format!("http://a.example/{page}/a/");
         stable_hash::of(url.as_bytes()).is_multiple_of(8)
@@ -166,10 +166,10 @@ fn ours_of_plain_pages_that_bring_something_one_in_eight_is_looked_at_word_for_w
 }
 
 #[test]
-fn ours_the_level_rises_with_pages_that_say_nothing_new() {
+fn the_level_rises_with_pages_without_anything_new() {
     let url = |path: &str| canonicalize(None, path).unwrap();
     let at = url("http://a.example/go/1");
-    let said = PageFingerprint::of_markup(&prose("said", 30), &at);
+    let known_page = PageFingerprint::of_markup(&prose("said", 30), &at);
     let new = PageFingerprint::of_markup(&prose("new", 30), &at);
     let [on, elsewhere, same, away] = [
         "http://a.example/go/2",
@@ -180,12 +180,12 @@ fn ours_the_level_rises_with_pages_that_say_nothing_new() {
     .map(url);
     for (answer, level, expected) in [
         (PageAnswer::Text(&new), 7, (0, false)),
-        (PageAnswer::Text(&said), 0, (1, true)),
-        (PageAnswer::Text(&said), 7, (8, true)),
-        (PageAnswer::Text(&said), MAX_LEVEL, (MAX_LEVEL, true)),
+        (PageAnswer::Text(&known_page), 0, (1, true)),
+        (PageAnswer::Text(&known_page), 7, (8, true)),
+        (PageAnswer::Text(&known_page), MAX_LEVEL, (MAX_LEVEL, true)),
         (PageAnswer::Other, 7, (0, false)),
         (PageAnswer::Nothing, 7, (7, false)),
-        // A redirect leads on within its kind, or it tells nothing.
+        // A redirect counts only within its kind.
         (PageAnswer::Redirect(&on, 0), 7, (7, true)),
         (PageAnswer::Redirect(&on, 1), 7, (8, true)),
         (PageAnswer::Redirect(&at, 1), 7, (7, false)),
@@ -195,19 +195,19 @@ fn ours_the_level_rises_with_pages_that_say_nothing_new() {
     ] {
         let mut traps = Traps::new(SpellingRules::default(), true);
         visited(&mut traps, "/said", 0, &prose("said", 30), &[]);
-        let opinion = traps.observe(&PageEvidence {
+        let judgement = traps.observe(&PageEvidence {
             url: &at,
             level,
             answer,
         });
-        let found = (opinion.level, opinion.is_barren);
-        assert_eq!(found, expected, "{answer:?}");
-        assert!(!opinion.has_turned);
+        let actual = (judgement.level, judgement.is_barren);
+        assert_eq!(actual, expected, "{answer:?}");
+        assert!(!judgement.has_turned);
     }
 }
 
 #[test]
-fn ours_a_text_is_named_by_the_looks_of_its_urls() {
+fn a_repeated_text_is_named_by_its_trap_signs() {
     let sorry = "Sorry, nothing is here, go on with another page of this site";
     for (looks, name) in [
         ("", "soft-404 "),

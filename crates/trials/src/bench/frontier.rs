@@ -1,4 +1,4 @@
-//! The speed at which a frontier on disk takes in what a crawl finds.
+//! How fast a frontier on disk admits URLs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use clap::Args;
 use xtask::debian;
 use xtask::workspace::{Workspace, output, run};
 
-/// Bytes that a known URL takes while runs are merged: twice what is left in the end.
+/// Bytes per known URL while runs are merged, twice the final size.
 const BYTES_PER_URL: u64 = 150;
 /// The size of a small frontier.
 const MIN_BYTES_AT: u64 = 1 << 30;
@@ -61,7 +61,7 @@ pub(super) fn fill(workspace: &Workspace, args: &FrontierArgs) -> Result<()> {
     filled
 }
 
-/// Fills frontiers that workers share, in servers that are started for it.
+/// Fills shared frontiers in servers started for this purpose.
 pub(super) fn share(workspace: &Workspace) -> Result<()> {
     let mut command = workspace.cargo(&["bench", "--package", "crawl-shared-frontier"]);
     command.args(["--bench", "shared"]);
@@ -71,7 +71,7 @@ pub(super) fn share(workspace: &Workspace) -> Result<()> {
     run(&mut command)
 }
 
-/// A disk that runs full would tell nothing of the frontier.
+/// Checks for free disk space first, because a full disk would spoil the result.
 fn enough_disk(workspace: &Workspace, dir: &Path, urls: u64) -> Result<()> {
     let printed = output(workspace.program("df").arg("-kP").arg(dir))?;
     let free = free_bytes(&printed).with_context(|| format!("df said: {printed}"))?;
@@ -88,7 +88,7 @@ fn enough_disk(workspace: &Workspace, dir: &Path, urls: u64) -> Result<()> {
     Ok(())
 }
 
-/// The free space that `df -kP` tells, in its fourth column.
+/// Returns the free space in the fourth column of `df -kP`.
 fn free_bytes(printed: &str) -> Option<u64> {
     let kib = printed.lines().nth(1)?.split_whitespace().nth(3)?;
     kib.parse::<u64>().ok()?.checked_mul(1024)
@@ -99,7 +99,7 @@ mod tests {
     use super::free_bytes;
 
     #[test]
-    fn what_is_free_is_read_from_df() {
+    fn free_space_is_read_from_df() {
         let printed = "Filesystem 1024-blocks Used Available Capacity Mounted on\n\
             /dev/vda 263999488 53477376 41943040 57% /\n";
         assert_eq!(free_bytes(printed), Some(40 << 30));

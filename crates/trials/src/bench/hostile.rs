@@ -1,4 +1,4 @@
-//! The cost of many hostile servers at once: the peak of the crawler's memory, and its time.
+//! The cost of many hostile servers at once: the crawler's peak memory, and its time.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -31,11 +31,11 @@ pub(crate) struct HostileArgs {
     dev: bool,
 }
 
-/// Sitemaps that an index names, and URLs of each: as many as one may have.
+/// Sitemaps in an index, and URLs in each: the maximum allowed.
 const SITEMAPS: u32 = 30;
 const SITEMAP_URLS: u32 = 50_000;
 
-/// The kinds that hold memory: without end, bombs, drips, silence.
+/// The kinds that use memory: endless bodies, bombs, drips, silence.
 const COSTLY: [&str; 16] = [
     "a body without end",
     "chunks without end",
@@ -112,7 +112,7 @@ fn hostile(hosts: u32, kinds: &[Misbehaviour]) -> TestWeb {
     web
 }
 
-/// An index of packed sitemaps.
+/// Returns an index of compressed sitemaps.
 fn sitemap_bomb() -> TestWeb {
     let web = TestWeb::builder().pages(1).sitemap(false).start();
     let xml = |text: String| {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_records_say_is_read() {
+    fn records_are_parsed() {
         let rows = "{\"start\":10,\"end\":15}\n{\"start\":10,\"end\":40}\n{}\n";
         assert_eq!(longest_ms(rows), 30);
     }

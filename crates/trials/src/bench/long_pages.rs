@@ -1,4 +1,4 @@
-//! The cost of the index where pages are long: the peak of the crawler's memory, and when it ends.
+//! The cost of indexing long pages: the crawler's peak memory, and when it ends.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -13,10 +13,10 @@ use super::program::{Profile, Program, build, peak_until_end};
 use crate::torture::random::SeededRandom;
 use xtask::workspace::Workspace;
 
-/// Words of a paragraph, and those that the English pages are made of.
+/// Words per paragraph, and the vocabulary of the English pages.
 const WORDS: usize = 200;
 const VOCABULARY: u64 = 30_000;
-/// Ideographs of a paragraph, and those that the Chinese pages are made of, from U+4E00 on.
+/// Ideographs per paragraph, and the range of the Chinese pages, from U+4E00 on.
 const IDEOGRAPHS: usize = 2_000;
 const MAX_IDEOGRAPH: u64 = 3_000;
 
@@ -91,7 +91,7 @@ pub(super) fn crawl(workspace: &Workspace, args: &LongPagesArgs) -> Result<()> {
     Ok(io::stdout().write_all(table.as_bytes())?)
 }
 
-/// A page of so many million bytes, the same for the same number.
+/// Generates a page of this many million bytes, the same for the same number.
 fn page(number: u64, megabytes: usize, paragraph: fn(&mut SeededRandom, &mut String)) -> String {
     let mut dice = SeededRandom::of(number);
     let mut page = format!("<!doctype html><meta charset=utf-8><title>Page {number}</title><main>");
@@ -112,7 +112,7 @@ fn chinese(dice: &mut SeededRandom, page: &mut String) {
 
 fn english(dice: &mut SeededRandom, page: &mut String) {
     for _ in 0..WORDS {
-        // The same number is the same word everywhere.
+        // A number always yields the same word.
         let mut word = SeededRandom::of(dice.below(VOCABULARY));
         for _ in 0..2 + word.below(9) {
             page.push(char::from(b"etaoinsrhldcumfpgwyb"[word.below(20) as usize]));
@@ -126,7 +126,7 @@ mod tests {
     use super::{chinese, english, page};
 
     #[test]
-    fn pages_are_as_long_as_is_asked_for_and_differ() {
+    fn pages_have_the_requested_length_and_differ() {
         for paragraph in [chinese, english] {
             let (first, second) = (page(0, 1, paragraph), page(1, 1, paragraph));
             assert!((1_000_000..1_010_000).contains(&first.len()));

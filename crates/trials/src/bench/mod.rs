@@ -1,4 +1,4 @@
-//! Benchmarks: they take long, or much disk, or tell what no test can.
+//! Benchmarks that take too long or too much disk for tests, or measure what tests can't.
 
 mod crawl;
 mod frontier;

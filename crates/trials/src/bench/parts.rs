@@ -1,7 +1,7 @@
-//! The parts of a crawl's work, each by itself over the same pages: processor time a page.
+//! The parts of a crawl's work, each measured alone over the same pages: processor time per page.
 //!
-//! What reads a page is compared with html5ever's tokenizer over the same bytes. Links are all
-//! that a page has, each as often as it stands there.
+//! Parts that read a page are compared with html5ever's tokenizer over the same bytes. Links are
+//! all links of a page, repeated as often as they occur.
 
 use std::fs;
 use std::hint::black_box;
@@ -33,16 +33,16 @@ use xtask::workspace::{Workspace, run};
 use super::program::{Profile, Program, build, cpu_of_this_process};
 use super::search::corpus;
 
-/// Pages of a transaction, as many as a busy crawl has in one.
+/// Pages per transaction, as in a busy crawl.
 const GROUP: usize = 64;
-/// Levels of gzip that the archive's body is tried with; 1 is what is used.
+/// gzip levels to try for the archive's body. Level 1 is in use.
 const LEVELS: [i32; 3] = [1, 3, 6];
-/// The level that servers mostly send pages with.
+/// The gzip level that most servers use.
 const SERVER_LEVEL: u32 = 6;
 const CONTENT_TYPE: &str = "text/html; charset=utf-8";
-/// The part that the others are compared with.
+/// The part that others are compared with.
 const YARDSTICK: &str = "tokenise, html5ever";
-/// When the pages are said to have been fetched: 2026-01-01.
+/// The fetch time of the pages: 2026-01-01.
 const FETCHED_AT: u32 = 1_767_225_600;
 
 #[derive(Args)]
@@ -58,7 +58,7 @@ pub(crate) struct PartsArgs {
     here: bool,
 }
 
-/// Builds this program as what ships is built, and measures in that.
+/// Builds this program in the release profile and measures in that.
 pub(super) fn parts(workspace: &Workspace, args: &PartsArgs) -> Result<()> {
     if args.here {
         return measure(workspace, args);
@@ -108,11 +108,11 @@ struct Page {
     gzipped: Bytes,
     base: CanonicalUrl,
     hrefs: Vec<String>,
-    /// Those that a crawl could follow, each once.
+    /// Links that a crawl could follow, without duplicates.
     links: Vec<CanonicalUrl>,
 }
 
-/// One part, with what it took of all pages.
+/// The cost of one part over all pages.
 struct Row {
     part: String,
     micros: f64,
@@ -126,7 +126,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Runs a part some times over all pages.
+    /// Runs a part several times over all pages.
     fn time(&mut self, part: &str, mut work: impl FnMut()) {
         let timed = (0..self.runs).map(|_| {
             let (cpu, wall) = (cpu_of_this_process(), Instant::now());
@@ -167,7 +167,7 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
-/// Pages of Java's, Python's and Git's documentation that are UTF-8.
+/// Returns the UTF-8 pages of Java's, Python's and Git's documentation.
 fn pages(workspace: &Workspace, most: Option<usize>) -> Result<Vec<Page>> {
     let mut files = Vec::new();
     for (name, folder) in [
@@ -175,10 +175,10 @@ fn pages(workspace: &Workspace, most: Option<usize>) -> Result<Vec<Page>> {
         ("java", debian::java_docs(workspace)?.join("api")),
         ("git", debian::git_docs(workspace)?),
     ] {
-        let mut found = Vec::new();
-        corpus::html_files(&folder, &mut found)?;
-        found.sort();
-        for file in found {
+        let mut paths = Vec::new();
+        corpus::html_files(&folder, &mut paths)?;
+        paths.sort();
+        for file in paths {
             let path = file.strip_prefix(&folder)?;
             let path = path.to_str().context("a path that is no text")?;
             files.push((format!("http://docs.example/{name}/{path}"), file));
@@ -194,7 +194,7 @@ fn pages(workspace: &Workspace, most: Option<usize>) -> Result<Vec<Page>> {
     Ok(pages)
 }
 
-/// None where it is not UTF-8, which html5ever's tokenizer wants.
+/// Returns `None` if the file is not UTF-8, which html5ever's tokenizer requires.
 fn page(url: &str, file: PathBuf) -> Result<Option<Page>> {
     let Ok(html) = String::from_utf8(fs::read(&file)?) else {
         return Ok(None);
@@ -221,7 +221,7 @@ fn page(url: &str, file: PathBuf) -> Result<Option<Page>> {
     }))
 }
 
-/// A page as a server sends it.
+/// Compresses a page as a server does.
 fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut gzipped = Vec::new();
     GzEncoder::new(bytes, Compression::new(SERVER_LEVEL)).read_to_end(&mut gzipped)?;
@@ -349,7 +349,7 @@ fn archiving(parts: &mut Parts, pages: &[Page]) -> Result<()> {
             bytes = 0;
             for page in pages {
                 gzipped.resize(compressor.gzip_compress_bound(page.body.len()), 0);
-                // Never too short, as the room is the bound.
+                // Never too short, because the buffer has the maximum size.
                 let done = compressor.gzip_compress(&page.body, &mut gzipped);
                 bytes += done.unwrap_or_default();
             }
@@ -361,7 +361,7 @@ fn archiving(parts: &mut Parts, pages: &[Page]) -> Result<()> {
     Ok(())
 }
 
-/// The time of each of three steps over all groups of pages, processor and wall.
+/// Processor and wall time of a step over all groups of pages.
 #[derive(Default)]
 struct Step(Duration, Duration);
 
@@ -375,7 +375,7 @@ impl Step {
     }
 }
 
-/// Each page is leased and settled, and its links are admitted, some to a transaction.
+/// Leases and settles each page and admits its links, several pages per transaction.
 fn frontier(parts: &mut Parts, pages: &[Page], dir: &Path) -> Result<()> {
     for (name, durability) in [
         ("without sync", Durability::ProcessDeath),
@@ -458,7 +458,7 @@ mod tests {
     use super::{Row, YARDSTICK, table};
 
     #[test]
-    fn parts_are_told_beside_html5ever() {
+    fn parts_are_reported_relative_to_html5ever() {
         let row = |part: &str, micros| Row {
             part: part.to_owned(),
             micros,

@@ -1,4 +1,4 @@
-//! The program that is measured, and what the system says of it while it runs.
+//! The measured program, and what the system reports about it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,21 +11,21 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use xtask::workspace::{Workspace, run};
 
-/// The interval at which the program's peak is read. It never falls, so only the last moment
-/// counts.
+/// Interval at which to read the program's peak memory. The peak never falls, so only the last
+/// reading counts.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The profile that the program is built in.
+/// The build profile of the program.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Profile {
-    /// As it ships.
+    /// As shipped.
     Release,
-    /// Built sooner.
+    /// Faster to build.
     Dev,
 }
 
 impl Profile {
-    /// That of a flag `--dev`.
+    /// Returns the profile for a flag `--dev`.
     pub(super) fn of(is_dev: bool) -> Profile {
         match is_dev {
             true => Profile::Dev,
@@ -34,16 +34,16 @@ impl Profile {
     }
 }
 
-/// Which of our programs.
+/// Which of our programs to build.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Program {
     /// The crawler.
     Crawl,
-    /// This one: what is measured in it is not to be slower than what ships.
+    /// This program, which must not be slower than the shipped one.
     Trials,
 }
 
-/// Builds a program; where it lies.
+/// Builds a program and returns its path.
 pub(super) fn build(workspace: &Workspace, profile: Profile, program: Program) -> Result<PathBuf> {
     let (profile, folder) = match profile {
         Profile::Dev => ("dev", "debug"),
@@ -57,7 +57,7 @@ pub(super) fn build(workspace: &Workspace, profile: Profile, program: Program) -
     Ok(workspace.target.join(folder).join(package))
 }
 
-/// A command that runs on the first `threads` processors alone.
+/// Returns a command that runs on the first `threads` processors only.
 pub(super) fn pinned(
     workspace: &Workspace,
     threads: usize,
@@ -71,21 +71,21 @@ pub(super) fn pinned(
     command
 }
 
-/// The most memory that the process ever held, KiB, by the system's own account (Linux).
+/// Returns the peak memory of a process in KiB, as reported by the system (Linux).
 pub(super) fn peak_until_end(mut child: Child) -> Result<u64> {
     Ok(watch(&mut child, None)?.0)
 }
 
-/// The price of a run.
+/// The cost of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     pub(super) wall: Duration,
-    /// Of all threads, in the program and in the system.
+    /// Time of all threads, in user and kernel mode.
     pub(super) cpu: Duration,
     pub(super) peak_kib: u64,
 }
 
-/// Runs a program, and says whether it had to be ended since it took longer than `most`.
+/// Runs a program. Also returns whether it was ended because it took longer than `most`.
 pub(super) fn cost_until_end(command: &mut Command, most: Duration) -> Result<(Cost, bool)> {
     let before = cpu_of_ended_children()?;
     let begin = Instant::now();
@@ -120,13 +120,14 @@ fn watch(child: &mut Child, most: Option<Duration>) -> Result<(u64, bool)> {
     }
 }
 
-/// The system tells it of children that ended and were waited for; a run is the difference.
+/// The system reports the time of children that ended and were waited for, so the cost of a run is
+/// the difference.
 fn cpu_of_ended_children() -> Result<Duration> {
     cpu_of(UsageWho::RUSAGE_CHILDREN)
 }
 
-/// The processor time of all threads of this process up to now; zero where the system does not
-/// tell.
+/// Returns the processor time of all threads of this process, or zero if the system does not report
+/// it.
 pub(super) fn cpu_of_this_process() -> Duration {
     cpu_of(UsageWho::RUSAGE_SELF).unwrap_or_default()
 }
@@ -152,7 +153,7 @@ mod tests {
     use super::peak_kib;
 
     #[test]
-    fn what_the_system_says_is_read() {
+    fn the_systems_report_is_parsed() {
         let status = "Name:\tcrawl\nVmPeak:\t  99 kB\nVmHWM:\t  1234 kB\nThreads:\t5\n";
         assert_eq!(peak_kib(status), Some(1234));
         assert_eq!(peak_kib("Name:\tcrawl\n"), None);

@@ -1,4 +1,4 @@
-//! The cost of reading the records of a large crawl: memory, and time.
+//! The cost of reading the records of a large crawl: memory and time.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ use xtask::workspace::Workspace;
 
 /// When the generated crawl began, in milliseconds since 1970.
 const START_MS: u64 = 1_795_219_200_000;
-/// Pages of a WARC file, and bytes of a record.
+/// Pages per WARC file, and bytes per record.
 const PAGES_A_FILE: u64 = 100_000;
 const RECORD_BYTES: u64 = 9_000;
 /// A command that takes longer is ended.
@@ -119,13 +119,13 @@ pub(super) fn measure(workspace: &Workspace, args: &RecordsArgs) -> Result<()> {
             row(name, &mut command, &made)?;
         }
         if args.archived {
-            tell_files(&dir, pages)?;
+            print_file_sizes(&dir, pages)?;
         }
     }
     Ok(fs::remove_dir_all(&folder)?)
 }
 
-/// A crawl of all pages of these hosts, with archive and links.
+/// Crawls all pages of these hosts, with archive and links.
 fn crawl_of(
     workspace: &Workspace,
     program: &Path,
@@ -144,8 +144,8 @@ fn crawl_of(
     Ok(command)
 }
 
-/// Tells on stderr the bytes a page of each file, WARC files together.
-fn tell_files(dir: &Path, pages: u64) -> Result<()> {
+/// Prints the bytes per page of each file to stderr. WARC files count as one.
+fn print_file_sizes(dir: &Path, pages: u64) -> Result<()> {
     let mut bytes = BTreeMap::<String, u64>::new();
     for folder in [dir, &dir.join("archive"), &dir.join("state")] {
         for entry in fs::read_dir(folder)? {
@@ -168,7 +168,7 @@ fn tell_files(dir: &Path, pages: u64) -> Result<()> {
     Ok(())
 }
 
-/// Writes the row files of a crawl whose run has ended, and the log of its captures.
+/// Writes the row files of a finished crawl, and the log of its captures.
 fn write_crawl(dir: &Path, pages: u64, hosts: u64, rounds: u32) -> Result<()> {
     fs::create_dir_all(dir.join("archive"))?;
     fs::write(
@@ -218,7 +218,8 @@ fn write_crawl(dir: &Path, pages: u64, hosts: u64, rounds: u32) -> Result<()> {
     Ok(())
 }
 
-/// The row of a page, the same for the same numbers. One in twenty is gone.
+/// Generates the row of a page, the same for the same numbers. About one page in twenty has status
+/// 404.
 fn page_row(page: u64, number: u64, hosts: u64, round: u32) -> PageRow {
     let mut dice = SeededRandom::of(page);
     let url = url(page, hosts);
@@ -335,7 +336,7 @@ mod tests {
     use super::write_crawl;
 
     #[test]
-    fn ours_each_page_has_a_row_in_each_round() {
+    fn each_page_has_a_row_in_each_round() {
         let dir = tempfile::tempdir().unwrap();
         write_crawl(dir.path(), 30, 4, 2).unwrap();
         let lines = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();

@@ -1,4 +1,4 @@
-//! The archive: whole, each page once in a round, and as rows and index say.
+//! Checks the archive: intact, each page once per round, and consistent with rows and index.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::breaches::Breaches;
 use super::web::Web;
 
-/// A line of the index, and the record that it names.
+/// A line of the index, and the record it names.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Capture {
     file: String,
@@ -22,7 +22,7 @@ struct Capture {
     digest: Option<String>,
 }
 
-/// The JSON of a line of the index.
+/// The JSON of an index line.
 #[derive(Deserialize)]
 struct Line {
     url: String,
@@ -32,7 +32,7 @@ struct Line {
     filename: String,
 }
 
-/// Says how many records there are.
+/// Checks the archive and returns its number of records.
 pub(super) fn check(
     output: &Path,
     web: &Web,
@@ -85,7 +85,8 @@ fn capture(file: &str, record: &WarcRecord) -> Capture {
     }
 }
 
-/// Each answered row has one record, where it says; no other record is a page's.
+/// Checks that each answered row has one record, at the place it names, and that no other record is
+/// a page's.
 fn places(captures: &BTreeSet<Capture>, web: &Web, pages: &[PageRow], breaches: &mut Breaches) {
     let mut by_url: BTreeMap<&str, Vec<&Capture>> = BTreeMap::new();
     for capture in captures {
@@ -95,12 +96,12 @@ fn places(captures: &BTreeSet<Capture>, web: &Web, pages: &[PageRow], breaches: 
             .push(capture);
     }
     for page in pages {
-        let found = by_url.get_mut(page.url.as_str());
-        let found = found.map(|found| {
-            let at = found.iter().position(|capture| is_of(page, capture));
-            at.map(|at| found.swap_remove(at))
+        let candidates = by_url.get_mut(page.url.as_str());
+        let candidates = candidates.map(|candidates| {
+            let at = candidates.iter().position(|capture| is_of(page, capture));
+            at.map(|at| candidates.swap_remove(at))
         });
-        if found.flatten().is_some() != page.status.is_some() {
+        if candidates.flatten().is_some() != page.status.is_some() {
             let (url, warc) = (&page.url, &page.warc);
             breaches.add(format!(
                 "the record of {url} is not where its row says: {warc:?}"
@@ -115,7 +116,7 @@ fn places(captures: &BTreeSet<Capture>, web: &Web, pages: &[PageRow], breaches: 
 }
 
 fn is_of(page: &PageRow, capture: &Capture) -> bool {
-    // A record of an answer without a payload names no digest.
+    // A record without a payload names no digest.
     let same_digest = page.status == Some(304) || page.digest == capture.digest;
     let place = page.warc.as_ref();
     same_digest

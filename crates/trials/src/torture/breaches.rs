@@ -1,28 +1,28 @@
-//! What a check found: how much it checked, and what is wrong.
+//! Results of checks: what was checked, and the breaches.
 
 use anyhow::{Result, ensure};
 
-/// The amount that was checked.
+/// Counts of what was checked.
 #[derive(Default)]
 pub(super) struct Tally {
     pub(super) pages: u64,
     pub(super) requests: u64,
-    /// Requests for a URL that was asked for before.
+    /// Requests for a URL that was requested before.
     pub(super) repeated: u64,
-    /// Answers among them that a kill took away: they would have settled their URL.
+    /// Repeated requests whose earlier answer would have settled the URL but was lost to a kill.
     pub(super) lost: u64,
     pub(super) gaps: u64,
-    /// Gaps among them with a kill in between.
+    /// Gaps with a kill in between.
     pub(super) across: u64,
     pub(super) waits: u64,
-    /// Requests that a worker sent as it went on after it was frozen, though others had its hosts.
+    /// Late requests by workers that resumed after a freeze, though others had their hosts.
     pub(super) late: u64,
     pub(super) records: u64,
-    /// Pages that were being read at kill after kill, so that they were taken for what killed.
+    /// Pages given up because they were being read at several kills in a row.
     pub(super) given_up: u64,
     /// Pages of later rounds.
     pub(super) visited_again: u64,
-    /// Pages of first rounds that their search index holds, those with the same text among them.
+    /// Pages of first rounds in the search index, including those with the same text as another.
     pub(super) indexed: u64,
 }
 
@@ -43,11 +43,11 @@ impl Tally {
     }
 }
 
-/// The defects, each in a line.
+/// The breaches, one per line.
 #[derive(Default)]
 pub(super) struct Breaches(Vec<String>);
 
-/// Lines of what is wrong that are shown.
+/// Maximum breaches to show.
 const SHOWN: usize = 20;
 
 impl Breaches {

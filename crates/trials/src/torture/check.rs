@@ -1,4 +1,4 @@
-//! A finished crawl, held against what its web says.
+//! Checks a finished crawl against its web.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -48,9 +48,9 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
     state_is_settled(&output, &rows, &mut breaches)?;
     breaches.end()?;
     program.run(&["audit"])?;
-    let asked = web.web.log().len();
+    let requests_before = web.web.log().len();
     nothing_changes(program)?;
-    let more = web.web.log().len() - asked;
+    let more = web.web.log().len() - requests_before;
     ensure!(more == 0, "a finished crawl sent {more} requests");
     let urls: BTreeSet<_> = log.iter().map(|entry| (entry.host, &entry.path)).collect();
     tally.given_up = given_up;
@@ -61,13 +61,13 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
     Ok(tally)
 }
 
-/// A crawl that went on after a power cut, which left these rows of pages committed. Others share
-/// its web, so nothing is said of what was asked for. Says how many pages it has.
+/// Checks a crawl that resumed after a power cut, which left these page rows committed. Requests
+/// are not checked, because other crawls share the web. Returns the number of pages.
 pub(super) fn after_power_cut(web: &Web, program: &Program, promised: &[u8]) -> Result<u64> {
     let output = program.output();
-    let found = fs::read(output.join("pages.jsonl"))?;
+    let page_rows = fs::read(output.join("pages.jsonl"))?;
     ensure!(
-        found.starts_with(promised),
+        page_rows.starts_with(promised),
         "pages.jsonl does not begin with its {} bytes that were committed before the cut",
         promised.len()
     );
@@ -92,9 +92,8 @@ pub(super) fn after_power_cut(web: &Web, program: &Program, promised: &[u8]) -> 
     Ok(rows.pages.len() as u64)
 }
 
-/// A crawl that visited everything again: each round has each page once. A kill after the end
-/// of a round is no part of it, so there may be more rounds than two. Says how many pages they
-/// have.
+/// Checks a crawl that visited everything again: each page occurs once per round. A kill after the
+/// end of a round starts another one, so there may be more than two. Returns the number of pages.
 pub(super) fn rounds(web: &Web, program: &Program, deaths: &[Death]) -> Result<u64> {
     let output = program.output();
     let log = web.web.log();
@@ -133,15 +132,15 @@ pub(super) fn rounds(web: &Web, program: &Program, deaths: &[Death]) -> Result<u
     let frontier = FjallFrontier::open(&output.join("state"), &Options::default())?;
     let counts = frontier.counts();
     drop(frontier);
-    let known: BTreeSet<_> = pages.iter().map(|page| page.url.as_str()).collect();
+    let first_urls: BTreeSet<_> = pages.iter().map(|page| page.url.as_str()).collect();
     if (
         counts.pending + counts.leased,
         counts.fetched + counts.failed,
-    ) != (0, known.len() as u64)
+    ) != (0, first_urls.len() as u64)
     {
         breaches.add(format!(
             "the state counts {counts:?} of {} pages",
-            known.len()
+            first_urls.len()
         ));
     }
     if last < 2 {
@@ -152,7 +151,7 @@ pub(super) fn rounds(web: &Web, program: &Program, deaths: &[Death]) -> Result<u
     Ok(again as u64)
 }
 
-/// Reads rows; a torn line, or one that is no row, is an error.
+/// Reads rows. A torn or invalid line is an error.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     if !text.is_empty() && !text.ends_with('\n') {
@@ -165,7 +164,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
     .collect()
 }
 
-/// Rows of links come page by page: a page that comes again was listed twice.
+/// Checks link rows, which come page by page: a page that occurs again was listed twice.
 fn links_once(links: &[LinkRow], rows: &Rows) -> Result<()> {
     let pages: BTreeSet<_> = rows.pages.iter().map(|page| page.url.as_str()).collect();
     let mut seen = BTreeSet::new();
@@ -188,7 +187,7 @@ fn links_once(links: &[LinkRow], rows: &Rows) -> Result<()> {
     Ok(())
 }
 
-/// Says how many pages were given up for what kills.
+/// Checks the rows against the truth. Returns the number of pages given up because of kills.
 pub(super) fn rows_are_the_truth(
     web: &Web,
     rows: &Rows,
@@ -233,13 +232,13 @@ pub(super) fn rows_are_the_truth(
     given_up
 }
 
-/// Returns whether a page failed by the journal of what is being read, and was asked for so often
-/// that it may have been in hand at four deaths.
+/// Returns whether a page was given up because of the crash journal and was requested often enough
+/// to have been in hand at four kills.
 fn is_given_up(page: &PageRow, web: &Web, log: &[LogEntry]) -> bool {
-    let asked = log
+    let requests = log
         .iter()
         .filter(|entry| web.web.url(entry.host, &entry.path) == page.url);
-    page.error.as_deref() == Some("reader_killed") && asked.count() >= 4
+    page.error.as_deref() == Some("reader_killed") && requests.count() >= 4
 }
 
 pub(super) fn log_is_allowed(web: &Web, log: &[LogEntry], breaches: &mut Breaches) {
@@ -253,7 +252,7 @@ pub(super) fn log_is_allowed(web: &Web, log: &[LogEntry], breaches: &mut Breache
     }
 }
 
-/// Each request stands in requests.jsonl, but for what was under way at a kill.
+/// Checks that each request is in requests.jsonl, except those in flight at a kill.
 fn log_has_its_rows(
     web: &Web,
     log: &[LogEntry],
@@ -279,9 +278,9 @@ fn log_has_its_rows(
         }
     }
     let unknown: i64 = counts.values().filter(|left| **left > 0).sum();
-    // One request may be in flight per host.
-    let most = deaths.len() as i64 * i64::from(web.web.hosts());
-    if unknown > most {
+    // At most one request per host may be in flight.
+    let max_unknown = deaths.len() as i64 * i64::from(web.web.hosts());
+    if unknown > max_unknown {
         breaches.add(format!(
             "{unknown} requests stand in no row, after {} kills",
             deaths.len()
@@ -292,9 +291,9 @@ fn log_has_its_rows(
 fn state_is_settled(output: &Path, rows: &Rows, breaches: &mut Breaches) -> Result<()> {
     let frontier = FjallFrontier::open(&output.join("state"), &Options::default())?;
     let counts = frontier.counts();
-    let found = (counts.fetched + counts.failed) as usize;
+    let settled = (counts.fetched + counts.failed) as usize;
     let barred = (counts.excluded + counts.deferred) as usize;
-    if (counts.pending, counts.leased, found, barred)
+    if (counts.pending, counts.leased, settled, barred)
         != (0, 0, rows.pages.len(), rows.excluded.len())
     {
         breaches.add(format!(
@@ -305,30 +304,32 @@ fn state_is_settled(output: &Path, rows: &Rows, breaches: &mut Breaches) -> Resu
     }
     for page in &rows.pages {
         let url = crawl_weburl::canonicalize(None, &page.url)?;
-        let known = frontier.known(&url)?.map(|known| known.state);
-        let agrees = match (&known, page.status) {
+        let state = frontier.known(&url)?.map(|state| state.state);
+        let agrees = match (&state, page.status) {
             (Some(KnownState::Fetched { status }), Some(row)) => *status == row,
             (Some(KnownState::Failed { .. }), None) => true,
             _ => false,
         };
         if !agrees {
             breaches.add(format!(
-                "the state has {known:?} for {url}, its row {:?}",
+                "the state has {state:?} for {url}, its row {:?}",
                 page.status
             ));
         }
     }
     for (name, length) in frontier.marks()? {
-        let found = fs::metadata(output.join(&name)).map_or(0, |file| file.len());
-        // Rows that are written at the end are no part of what is committed.
-        if found != length && !(name == "excluded.jsonl" && found > length) {
-            breaches.add(format!("{name} has {found} bytes, {length} are committed"));
+        let length_on_disk = fs::metadata(output.join(&name)).map_or(0, |file| file.len());
+        // Rows written at the end are not part of the commit.
+        if length_on_disk != length && !(name == "excluded.jsonl" && length_on_disk > length) {
+            breaches.add(format!(
+                "{name} has {length_on_disk} bytes, {length} are committed"
+            ));
         }
     }
     Ok(())
 }
 
-/// Answers that settle a URL, and after which it was asked for once more.
+/// Returns the number of answers that settled a URL but were followed by another request for it.
 pub(super) fn lost(log: &[LogEntry]) -> u64 {
     let mut last: BTreeMap<_, Option<u16>> = BTreeMap::new();
     let mut lost = 0;
@@ -339,30 +340,31 @@ pub(super) fn lost(log: &[LogEntry]) -> u64 {
     lost
 }
 
-/// Returns whether an answer settles its URL, whenever it comes.
+/// Returns whether an answer settles its URL, whenever it arrives.
 pub(super) fn settles(status: u16) -> bool {
     status < 500 && status != 429
 }
 
-/// Started again after its end, it changes nothing that is kept.
+/// Checks that another start after the end changes no stored file.
 fn nothing_changes(program: &Program) -> Result<()> {
     let output = program.output();
-    let kept = kept(&output)?;
+    let before = stored_files(&output)?;
     program.once_more()?;
-    let after = self::kept(&output)?;
-    for (name, bytes) in &kept {
+    let after = stored_files(&output)?;
+    for (name, bytes) in &before {
         ensure!(
             after.get(name) == Some(bytes),
             "a finished crawl changed {name} when it was started again"
         );
     }
-    ensure!(after.len() == kept.len(), "a finished crawl made a file");
+    ensure!(after.len() == before.len(), "a finished crawl made a file");
     Ok(())
 }
 
-/// Rows and archive, by name. Not the list of digests: who opens the state changes its files.
-fn kept(output: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
-    let mut kept = BTreeMap::new();
+/// Reads rows and archive, by name. Excludes the list of digests, because opening the state changes
+/// its files.
+fn stored_files(output: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+    let mut files = BTreeMap::new();
     for folder in [output.to_owned(), output.join("archive")] {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
@@ -371,9 +373,9 @@ fn kept(output: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
                 .iter()
                 .any(|end| name.ends_with(end));
             if is_kept && name != "digests.jsonl" {
-                kept.insert(name.into_owned(), fs::read(&path)?);
+                files.insert(name.into_owned(), fs::read(&path)?);
             }
         }
     }
-    Ok(kept)
+    Ok(files)
 }

@@ -1,4 +1,4 @@
-//! The search index of a crawl, held against its rows.
+//! Checks the search index of a crawl against its rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,36 +10,37 @@ use crawl_index::{IndexError, SearchIndex};
 
 use super::breaches::Breaches;
 
-/// After a kill: the index holds no page that the rows do not, torn rows aside.
+/// Checks after a kill that the index contains only pages with rows, apart from torn rows.
 pub(super) fn holds_no_more(output: &Path) -> Result<()> {
     let mut breaches = Breaches::default();
     let rows = fs::read_to_string(output.join("pages.jsonl")).unwrap_or_default();
     let rows = rows
         .lines()
         .filter_map(|line| serde_json::from_str::<PageRow>(line).ok());
-    let known: BTreeSet<String> = rows.map(|row| row.url).collect();
+    let row_urls: BTreeSet<String> = rows.map(|row| row.url).collect();
     for url in pages(output)? {
-        if !known.contains(&url) {
+        if !row_urls.contains(&url) {
             breaches.add(format!("the index holds {url}, which has no row"));
         }
     }
     breaches.end()
 }
 
-/// At the end: it holds each page that its row says it holds, or another with the same text.
+/// Checks at the end that the index contains each page whose row claims so, or another page with
+/// the same text.
 pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches) -> Result<u64> {
     let mut latest: BTreeMap<&str, bool> = BTreeMap::new();
     for row in rows {
         let word = row.indexed.as_deref();
-        // An answer that says nothing of the page (503, none at all, 304) leaves it as it was.
+        // An answer without a page (503, no answer, 304) changes nothing.
         if let Some(word) = word {
             latest.insert(&row.url, word == "yes");
         }
     }
     let expected = latest.iter().filter(|(_, is_in)| **is_in);
     let expected: BTreeSet<&str> = expected.map(|(url, _)| *url).collect();
-    let found = pages(output)?;
-    for url in &found {
+    let indexed = pages(output)?;
+    for url in &indexed {
         if !expected.contains(url.as_str()) {
             breaches.add(format!("the index holds {url}, and its row says otherwise"));
         }
@@ -47,7 +48,7 @@ pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches
     let duplicates = SearchIndex::open(&output.join("index"))?
         .stats()?
         .duplicates;
-    let held = found.len() as u64 + duplicates;
+    let held = indexed.len() as u64 + duplicates;
     if held != expected.len() as u64 {
         let wanted = expected.len();
         breaches.add(format!("the index holds {held} pages of {wanted}"));
@@ -55,8 +56,8 @@ pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches
     Ok(held)
 }
 
-/// The pages that a search can find, without those that stay though a visit would take them out;
-/// nothing where there is no index yet.
+/// Returns the pages that a search can find, except those to be removed by a later visit. Empty if
+/// there is no index yet.
 fn pages(output: &Path) -> Result<BTreeSet<String>> {
     let mut pages = BTreeSet::new();
     match SearchIndex::open(&output.join("index")) {

@@ -1,11 +1,10 @@
-//! Crawls that are killed again and again, and held against the truth.
+//! Crawls that are killed again and again, and checked against the truth.
 //!
-//! The built program crawls a drawn web of several hosts, is killed with SIGKILL at drawn
-//! moments (just begun, well under way, right after a file grew, at its end) and started again
-//! by the same command, until so many kills are done. Whenever a crawl comes to its end, the
-//! web's own log, the rows, the archive and the state are held against what the web says must
-//! be found. Half of the crawls then visit everything again, under kills as well. Then the next
-//! web begins.
+//! The built program crawls a random web of several hosts, is killed with SIGKILL at random moments
+//! (just started, well under way, right after a file grew, at its end) and restarted by the same
+//! command, until the required number of kills is done. Whenever a crawl ends, the web's own log,
+//! the rows, the archive and the state are compared with what the web requires. Half of the crawls
+//! then visit everything again, with kills as well. After that the next web begins.
 
 mod archive;
 mod breaches;
@@ -73,7 +72,7 @@ pub(crate) struct Args {
 /// The results of all crawls.
 #[derive(Default)]
 struct Sum {
-    /// Done, and about to be done.
+    /// Kills done and planned.
     kills: u32,
     starts: u32,
     crawls: u32,
@@ -83,7 +82,7 @@ struct Sum {
     broken: bool,
 }
 
-/// The state that all crawls share.
+/// State shared by all crawls.
 struct Rack<'a> {
     program: &'a Path,
     dir: &'a Path,
@@ -127,7 +126,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 }
 
 impl Rack<'_> {
-    /// Torments one web after the other until the kills are done.
+    /// Runs one web after another until the kills are done.
     fn turn(&self) -> Result<()> {
         while let Some(seed) = self.next_web() {
             let dir = self.dir.join(seed.to_string());
@@ -144,7 +143,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// The next web has the next seed. There is at least one.
+    /// Returns the seed of the next web. There is at least one web.
     fn next_web(&self) -> Option<u64> {
         let mut next = self.next_web.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = self.sum();
@@ -159,7 +158,7 @@ impl Rack<'_> {
         self.sum.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One crawl from its first start to its checked end.
+    /// Runs one crawl from its first start to the final check.
     fn torment(&self, seed: u64, dir: &Path) -> Result<()> {
         if dir.exists() {
             bail!("{} exists already; remove it first", dir.display());
@@ -189,7 +188,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Starts a program until it comes to its end.
+    /// Starts a program until it ends on its own.
     fn lives(
         &self,
         program: &Program,
@@ -221,7 +220,7 @@ impl Rack<'_> {
         }
     }
 
-    /// The moment of the next kill, if there is to be one more.
+    /// Draws the next kill, if there is one more.
     fn aim(&self, dice: &mut SeededRandom) -> Option<Aim> {
         let mut sum = self.sum();
         sum.starts += 1;
@@ -258,7 +257,7 @@ fn table(sum: &Sum, took: Duration) -> String {
     let opening = sum.longest_restart.as_secs_f64();
     let mut table = String::new();
     let mut row = |name: &str, value: &dyn Display| {
-        // Writing to a string does not fail.
+        // Writing to a string can't fail.
         let _ = writeln!(table, "{name:<32}{value:>12}");
     };
     row("kills", &sum.kills);

@@ -1,4 +1,4 @@
-//! Gaps and waits, by the log of the servers.
+//! Checks gaps and waits against the servers' log.
 
 use std::collections::BTreeMap;
 
@@ -9,30 +9,29 @@ use super::breaches::{Breaches, Tally};
 use super::program_run::Death;
 use super::web::Web;
 
-/// Rows have whole milliseconds: a wait that is taken up from one may end so much early.
-/// Microseconds.
+/// Rows have whole milliseconds, so a wait restored from one may end this much early. Microseconds.
 const ROUNDED: u64 = 1000;
 
-/// So long after it goes on a process sends what it was about to send when it was frozen.
-/// Microseconds.
+/// How long after a thaw a process may still send a request that it was about to send when it was
+/// frozen. Microseconds.
 const LATE: u64 = 250_000;
 
-/// Events by which requests of a worker were cut off, or came late, by the web's clock.
+/// Events that cut off or delayed requests of a worker, by the web's clock.
 #[derive(Clone, Copy)]
 pub(super) struct Events<'a> {
     pub(super) deaths: &'a [Death],
-    /// When workers went on that had been frozen for so long that others may have taken their hosts.
-    /// Each may have sent one request late: that which it was about to send.
+    /// When workers resumed that had been frozen long enough for others to take their hosts. Each
+    /// may have sent one late request: the one it was about to send.
     pub(super) thaws: &'a [u64],
 }
 
 impl<'a> Events<'a> {
-    /// Of a crawl that shares its hosts with nobody.
+    /// The events of a crawl with a single worker.
     pub(super) fn of_one(deaths: &'a [Death]) -> Events<'a> {
         Events { deaths, thaws: &[] }
     }
 
-    /// The thaw after which a request may have been late.
+    /// Returns the thaw that may have made a request late.
     fn thaw_before(&self, entry: &LogEntry) -> Option<u64> {
         let mut thaws = self.thaws.iter().copied();
         thaws.find(|thaw| (*thaw..*thaw + LATE).contains(&entry.start_us))
@@ -65,7 +64,7 @@ pub(super) fn check(
         }
     }
     for broken in late.into_values() {
-        // Before it, and behind it.
+        // Before it and after it.
         match broken.len() <= 2 {
             true => tally.late += 1,
             false => broken.into_iter().for_each(|breach| breaches.add(breach)),
@@ -77,8 +76,8 @@ pub(super) fn check(
     tally
 }
 
-/// From the end of one request to the start of the next, or from the kill that cut it off. Gives
-/// what is wrong with it.
+/// Checks the gap from the end of one request, or the kill that cut it off, to the start of the
+/// next. Returns the breach, if any.
 fn gap(
     web: &Web,
     first: &LogEntry,
@@ -94,8 +93,8 @@ fn gap(
         .min();
     let ended = cut_off.unwrap_or(ended).min(ended);
     let url = web.web.url(next.host, &next.path);
-    let asked = match web.crawl_delay {
-        // It holds from the moment when it is known.
+    let required = match web.crawl_delay {
+        // The delay applies once it is known.
         Some(delay) if !web.rules.contains(&url) => delay,
         _ => web.delay,
     };
@@ -104,19 +103,19 @@ fn gap(
         .iter()
         .any(|death| death.after >= first.start_us && death.before <= next.start_us);
     tally.across += u64::from(killed);
-    let kept = i128::from(next.start_us) - i128::from(ended);
-    (kept < asked.as_micros() as i128).then(|| {
+    let actual = i128::from(next.start_us) - i128::from(ended);
+    (actual < required.as_micros() as i128).then(|| {
         format!(
-            "{url} came {kept} us after {}, not {} us, at {}{}",
+            "{url} came {actual} us after {}, not {} us, at {}{}",
             first.path,
-            asked.as_micros(),
+            required.as_micros(),
             next.start_us,
             if killed { ", across a kill" } else { "" }
         )
     })
 }
 
-/// A wait that an answer asked for, and that the crawler took note of.
+/// Checks a wait that an answer requested and the crawler recorded.
 fn wait(
     web: &Web,
     row: &RequestRow,

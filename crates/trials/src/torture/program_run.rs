@@ -1,4 +1,4 @@
-//! One life of the program: started, and killed at a drawn moment unless it ends before.
+//! One life of the program: started, and killed at a random moment unless it ends before.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt as _;
@@ -12,13 +12,13 @@ use anyhow::{Context, Result, bail, ensure};
 use super::random::SeededRandom;
 use super::web::Web;
 
-/// A life that takes longer does not end at all.
+/// A life that takes longer is considered stuck.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// The interval of the look whether the moment has come.
+/// Interval between two checks whether the moment has come.
 const LOOK_EVERY: Duration = Duration::from_micros(150);
 
-/// Files of which each growth is the middle of a commit, or of a note.
+/// Files that grow during commits or when notes are written.
 const GROWING: [&str; 5] = [
     "archive",
     "archive/captures.cdxj",
@@ -29,19 +29,19 @@ const GROWING: [&str; 5] = [
 
 /// When to kill.
 pub(super) enum Aim {
-    /// So long after the start, while it opens what it finds.
+    /// This long after the start, while it opens existing files.
     Opening(Duration),
-    /// So long after the start.
+    /// This long after the start.
     Time(Duration),
-    /// When it sent so many requests.
+    /// After this many requests.
     Requests(usize),
-    /// So long after a file grew so often.
+    /// Some time after a file grew this often.
     Growth {
         file: &'static str,
         times: u64,
         after: Duration,
     },
-    /// So long after it began to write the index, which it does at its end.
+    /// This long after it began to write the index, which it does at its end.
     Ending(Duration),
 }
 
@@ -74,12 +74,12 @@ impl Aim {
     }
 }
 
-/// The moment of a kill, by the web's clock, in microseconds.
+/// The time of a kill, by the web's clock in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Death {
-    /// It still lived.
+    /// The program still lived.
     pub(super) before: u64,
-    /// It was gone.
+    /// The program was gone.
     pub(super) after: u64,
 }
 
@@ -90,17 +90,17 @@ pub(super) enum End {
 
 pub(super) struct Life {
     pub(super) end: End,
-    /// From the start until all files were open; none where it did not come to that.
+    /// Time from the start until all files were open; `None` if it did not get that far.
     pub(super) opening: Option<Duration>,
 }
 
-/// The command that starts the crawl, and goes on with it.
+/// The command that starts and resumes the crawl.
 #[derive(Clone)]
 pub(super) struct Program {
     program: PathBuf,
     dir: PathBuf,
     args: Vec<String>,
-    /// A variable beside `HOME`, and its value.
+    /// An environment variable besides `HOME`, with its value.
     variable: Option<(&'static str, String)>,
 }
 
@@ -127,7 +127,7 @@ impl Program {
         }
     }
 
-    /// The same, and when the crawl is done it visits everything again.
+    /// Returns the same command with a recrawl: once the crawl is done, it visits everything again.
     pub(super) fn recrawling(&self) -> Program {
         let mut again = self.clone();
         let more = "--recrawl --revisit-most 0s";
@@ -135,7 +135,7 @@ impl Program {
         again
     }
 
-    /// The same, started by another program, which is told of it behind its own options.
+    /// Returns the same command run by another program, which takes it after its own options.
     pub(super) fn started_by(
         &self,
         other: PathBuf,
@@ -153,14 +153,14 @@ impl Program {
         }
     }
 
-    /// The crawl's directory.
+    /// Returns the crawl directory.
     pub(super) fn output(&self) -> PathBuf {
         self.dir.join("crawl")
     }
 
-    /// Its output goes to a file beside the crawl.
+    /// Writes the output to a file next to the crawl.
     fn command(&self) -> Result<Command> {
-        let said = File::options()
+        let log_file = File::options()
             .create(true)
             .append(true)
             .open(self.dir.join("said.txt"))?;
@@ -171,18 +171,18 @@ impl Program {
             .env("HOME", self.dir.join("home"))
             .envs(self.variable.clone())
             .stdin(Stdio::null())
-            .stdout(said.try_clone()?)
-            .stderr(said);
+            .stdout(log_file.try_clone()?)
+            .stderr(log_file);
         Ok(command)
     }
 
-    /// Starts the crawl, or goes on with it, until it ends or is killed.
+    /// Starts or resumes the crawl until it ends or is killed.
     pub(super) fn live(&self, web: &Web, aim: Option<&Aim>) -> Result<Life> {
         let mut opening = Opening::new(self.output().join("state/reading"));
         let mut child = self.command()?.args(&self.args).spawn()?;
         let watched = self.watch(&mut child, web, aim, &mut opening);
         if watched.is_err() {
-            // It is ours, and nobody waits for it any more.
+            // Our own process, which nothing else waits for.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -200,7 +200,7 @@ impl Program {
         opening: &mut Opening,
     ) -> Result<End> {
         let started = opening.started;
-        let asked = web.web.log().len();
+        let requests_before = web.web.log().len();
         let mut growth = Growth::default();
         loop {
             if let Some(status) = child.try_wait()? {
@@ -214,7 +214,7 @@ impl Program {
                 Some(Aim::Opening(time) | Aim::Time(time)) => now >= *time,
                 Some(Aim::Requests(count)) => web
                     .web
-                    .wait_for(LOOK_EVERY, |log| log.len() >= asked + count),
+                    .wait_for(LOOK_EVERY, |log| log.len() >= requests_before + count),
                 Some(Aim::Growth { file, times, after }) => {
                     growth.look(self.bytes(file));
                     growth.times >= *times && wait(*after)
@@ -244,12 +244,12 @@ impl Program {
     }
 
     fn last_words(&self) -> String {
-        let said = fs::read_to_string(self.dir.join("said.txt")).unwrap_or_default();
-        let lines: Vec<_> = said.lines().collect();
+        let log_text = fs::read_to_string(self.dir.join("said.txt")).unwrap_or_default();
+        let lines: Vec<_> = log_text.lines().collect();
         lines[lines.len().saturating_sub(12)..].join("\n")
     }
 
-    /// Bytes of a file, or of the WARC files in a folder.
+    /// Returns the bytes of a file, or of the WARC files in a folder.
     fn bytes(&self, name: &str) -> u64 {
         let path = self.output().join(name);
         if name != "archive" {
@@ -268,7 +268,7 @@ impl Program {
         files.any(|file| file.file_name().to_string_lossy().contains(".tmp"))
     }
 
-    /// Runs another command of the program on the crawl's directory; it must succeed.
+    /// Runs another command of the program on the crawl directory. The command must succeed.
     pub(super) fn run(&self, arguments: &[&str]) -> Result<()> {
         let status = self.command()?.args(arguments).arg("crawl").status()?;
         ensure!(
@@ -280,7 +280,7 @@ impl Program {
         Ok(())
     }
 
-    /// The same command again, to its end.
+    /// Runs the same command again, to its end.
     pub(super) fn once_more(&self) -> Result<()> {
         let status = self.command()?.args(&self.args).status()?;
         self.finished(status)
@@ -289,7 +289,7 @@ impl Program {
     }
 }
 
-/// The journal of what is being read is made anew when everything else was opened.
+/// Detects when everything is open: the crash journal is re-created after that.
 struct Opening {
     journal: PathBuf,
     before: Option<SystemTime>,
@@ -326,13 +326,13 @@ struct Growth {
 
 impl Growth {
     fn look(&mut self, bytes: u64) {
-        // What was cut back is no growth.
+        // A truncated file has not grown.
         self.times += u64::from(bytes > self.bytes);
         self.bytes = bytes;
     }
 }
 
-/// Waits shorter than a thread sleeps.
+/// Waits for less time than a thread can sleep.
 fn wait(time: Duration) -> bool {
     let since = Instant::now();
     while since.elapsed() < time {

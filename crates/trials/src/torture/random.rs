@@ -1,8 +1,8 @@
-//! Numbers that follow from a seed and from nothing else.
+//! Random numbers that depend only on a seed.
 
 use std::time::Duration;
 
-/// A stream of numbers (SplitMix64).
+/// A SplitMix64 generator.
 pub(crate) struct SeededRandom(u64);
 
 impl SeededRandom {
@@ -20,23 +20,23 @@ impl SeededRandom {
         value ^ (value >> 31)
     }
 
-    /// A number in `0..end`; 0 if `end` is 0.
+    /// Returns a number in `0..end`, or 0 if `end` is 0.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next().checked_rem(end).unwrap_or(0)
     }
 
-    /// A time up to so many milliseconds, in microseconds.
+    /// Returns a duration of up to this many milliseconds, in microsecond steps.
     pub(super) fn millis(&mut self, most: u64) -> Duration {
         Duration::from_micros(self.below(most * 1000 + 1))
     }
 
-    /// Text that is hard to compress.
+    /// Returns text that is hard to compress.
     pub(super) fn letters(&mut self, count: usize) -> String {
         let letter = |dice: &mut SeededRandom| char::from(b'a' + dice.below(26) as u8);
         (0..count).map(|_| letter(self)).collect()
     }
 
-    /// Takes one of many away.
+    /// Removes and returns a random item.
     pub(super) fn take<T>(&mut self, many: &mut Vec<T>) -> Option<T> {
         if many.is_empty() {
             return None;

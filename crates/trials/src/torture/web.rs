@@ -1,4 +1,4 @@
-//! A web that is drawn from a seed, and what a crawl of it must leave.
+//! A random web, and what a crawl of it must produce.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,28 +8,28 @@ use crawl_testweb::{Answer, CrawlReach, LinkMix, Reply, Script, TestWeb, Truth};
 
 use super::random::SeededRandom;
 
-/// Seconds that a busy page asks for.
+/// Retry-After of a busy page, in seconds.
 const RETRY_AFTER: &str = "1";
 
-/// The path of the rules of the host whose robots.txt is a redirect.
+/// The path of the rules on the host whose robots.txt is a redirect.
 const RULES: &str = "/rules.txt";
 
-/// A web under way.
+/// A running web.
 pub(super) struct Web {
     pub(super) web: TestWeb,
-    /// The least gap that every host is to be given.
+    /// The minimum gap for every host.
     pub(super) delay: Duration,
-    /// The line that every robots.txt has in its place.
+    /// The delay that every robots.txt sets instead.
     pub(super) crawl_delay: Option<Duration>,
-    /// Each URL that must have a row, and the status in it; none where nothing is answered.
+    /// Each URL that must have a row, with its status; `None` if it is not answered.
     pub(super) expected: BTreeMap<String, Option<u16>>,
-    /// URLs that are heard of and must not be asked for.
+    /// URLs that are found but must not be fetched.
     pub(super) barred: BTreeSet<String>,
-    /// URLs that may be asked for and have no row: those of the rules.
+    /// URLs that may be fetched but have no row: those of the rules.
     pub(super) rules: BTreeSet<String>,
-    /// True if links are listed too.
+    /// Whether links are listed too.
     pub(super) links: bool,
-    /// True if a search index is built.
+    /// Whether a search index is built.
     pub(super) index: bool,
 }
 
@@ -42,7 +42,7 @@ impl Web {
         Ok(drawn)
     }
 
-    /// One of more hosts, for several workers.
+    /// Draws a web of more hosts, for several workers.
     pub(super) fn draw_large(seed: u64) -> Result<Web> {
         let mut dice = SeededRandom::of(seed);
         let (hosts, pages) = (8 + dice.below(5) as u32, 60 + dice.below(60));
@@ -79,8 +79,8 @@ impl Web {
         Ok(drawn)
     }
 
-    /// A small one where nothing is late and everything has rows: what a crawl of it writes is
-    /// what counts.
+    /// Starts a small web where nothing is late and everything has rows, for trials of what a crawl
+    /// writes.
     pub(super) fn quick(seed: u64) -> Result<Web> {
         let web = TestWeb::builder().seed(seed).hosts(2).pages(12);
         let web = web.try_start().context("the web did not start")?;
@@ -89,7 +89,7 @@ impl Web {
             index: true,
             ..Web::of(web, Duration::from_millis(2))
         };
-        // What the store keeps of it is a value that has whole sectors to itself.
+        // A value that spans whole sectors in the store.
         let comment = "# Words that bind nobody.\n".repeat(100);
         for host in 0..web.web.hosts() {
             let rules = web.rules_of(host) + &comment;
@@ -114,7 +114,7 @@ impl Web {
         }
     }
 
-    /// The robots.txt of a host becomes a redirect.
+    /// Makes the robots.txt of a host a redirect.
     fn redirect_rules(&self, host: u32) {
         self.web
             .script(host, "/robots.txt", Answer::redirect(302, RULES));
@@ -134,15 +134,15 @@ impl Web {
         text
     }
 
-    /// Some pages of a host answer badly, late or only after a while.
+    /// Makes some pages of a host fail, or answer late or only after some time.
     fn misbehave(&mut self, host: u32, dice: &mut SeededRandom) {
         let root = self.web.url(host, "");
         let paths = self.expected.keys().filter_map(|url| {
             let path = url.strip_prefix(&root)?;
             (path != "/sitemap.xml").then(|| path.to_owned())
         });
-        // What leads nowhere may fail for good; what others hang on must be had in the end.
-        let (mut leaves, mut others): (Vec<_>, Vec<_>) = paths.partition(|path| is_leaf(path));
+        // Pages without links to others may fail for good. The others must succeed in the end.
+        let (mut leaves, mut inner_pages): (Vec<_>, Vec<_>) = paths.partition(|path| is_leaf(path));
         let busy = |status| Answer::of(status).header("retry-after", RETRY_AFTER);
         let at_last = [
             Script::always(busy(503)).then(Reply::usual()),
@@ -153,14 +153,15 @@ impl Web {
                 .then(busy(503))
                 .then(Reply::usual()),
         ];
-        // Waits are dear in time: few hosts ask for three.
-        let most = if dice.below(4) == 0 { 5 } else { 4 };
-        for script in at_last.into_iter().take(most) {
-            if let Some(path) = dice.take(&mut others) {
+        // Waits take time, so only few hosts request three.
+        let max_scripts = if dice.below(4) == 0 { 5 } else { 4 };
+        for script in at_last.into_iter().take(max_scripts) {
+            if let Some(path) = dice.take(&mut inner_pages) {
                 self.web.script(host, &path, script);
             }
         }
-        // What takes long to read would be read at kill after kill, and be taken for what kills.
+        // A page that is slow to read would be read at several kills in a row and be blamed for
+        // them.
         let large = Answer::html(&format!("<p>{}", dice.letters(100_000)));
         let dripping = Answer::html(&"<p>slow</p>".repeat(40));
         let for_good: [(Reply, Option<u16>); 7] = [
@@ -185,8 +186,8 @@ impl Web {
 }
 
 fn expected(web: &TestWeb, truth: &Truth) -> BTreeMap<String, Option<u16>> {
-    let found = truth.fetched.iter();
-    let mut all: BTreeMap<_, _> = found
+    let fetched = truth.fetched.iter();
+    let mut all: BTreeMap<_, _> = fetched
         .map(|(url, expected)| (url.clone(), Some(expected.status)))
         .collect();
     all.extend(truth.by_sitemap.iter().map(|url| (url.clone(), Some(200))));
@@ -198,7 +199,7 @@ fn expected(web: &TestWeb, truth: &Truth) -> BTreeMap<String, Option<u16>> {
     all
 }
 
-/// Returns whether nothing is found by this path alone.
+/// Returns whether nothing is found through this path alone.
 fn is_leaf(path: &str) -> bool {
     ["/orphan/", "/new/", "/private/open/"]
         .iter()

@@ -1,4 +1,4 @@
-//! A crawl's directory as a crawl leaves it, and a package read back.
+//! Writes a crawl's directory the way a crawl does, and reads a package back.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -29,7 +29,7 @@ pub(crate) struct Crawl {
     captures: u64,
 }
 
-/// A page as it is captured.
+/// A page to capture.
 #[derive(Clone, Copy)]
 pub(crate) struct Page<'a> {
     pub(crate) url: &'a str,
@@ -78,7 +78,7 @@ impl Crawl {
         self.dir.path()
     }
 
-    /// The time of the next capture.
+    /// Returns the time of the next capture.
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp::from_micros(BEGIN + self.captures * 1_000_000)
     }
@@ -123,13 +123,13 @@ impl Crawl {
         self.rows.push('\n');
     }
 
-    /// Puts all on the disk, as a commit does.
+    /// Syncs everything to disk, as a commit does.
     pub(crate) fn sync(&mut self) {
         self.archive.sync().unwrap();
         fs::write(self.path().join("pages.jsonl"), &self.rows).unwrap();
     }
 
-    /// The WARC files.
+    /// Returns the WARC files.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.path().join("archive")).unwrap();
         let paths = entries.map(|entry| entry.unwrap().path());
@@ -141,10 +141,10 @@ impl Crawl {
     }
 
     pub(crate) fn package(&self, round: Option<u32>) -> Package {
-        self.package_beside(round, &[]).unwrap()
+        self.package_with_earlier(round, &[]).unwrap()
     }
 
-    pub(crate) fn package_beside(
+    pub(crate) fn package_with_earlier(
         &self,
         round: Option<u32>,
         earlier: &[PathBuf],
@@ -157,7 +157,7 @@ impl Crawl {
 pub(crate) struct Package {
     /// Removes the folder when the test ends.
     _folder: TempDir,
-    pub(crate) told: Packaged,
+    pub(crate) packaged: Packaged,
     pub(crate) entries: BTreeMap<String, Vec<u8>>,
 }
 
@@ -174,8 +174,8 @@ impl Package {
             created: Timestamp::from_micros(BEGIN),
             software: "crawl/0.0".to_owned(),
         };
-        let told = package(dir, folder.path(), &options)?;
-        let mut zip = ZipArchive::new(File::open(&told.file).unwrap()).unwrap();
+        let packaged = package(dir, folder.path(), &options)?;
+        let mut zip = ZipArchive::new(File::open(&packaged.file).unwrap()).unwrap();
         let mut entries = BTreeMap::new();
         for at in 0..zip.len() {
             let mut entry = zip.by_index(at).unwrap();
@@ -186,20 +186,20 @@ impl Package {
         }
         Ok(Package {
             _folder: folder,
-            told,
+            packaged,
             entries,
         })
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        fs::read(&self.told.file).unwrap()
+        fs::read(&self.packaged.file).unwrap()
     }
 
     pub(crate) fn text(&self, entry: &str) -> String {
         String::from_utf8(self.entries[entry].clone()).unwrap()
     }
 
-    /// The lines of the index.
+    /// Returns the lines of the index.
     pub(crate) fn index(&self) -> String {
         let mut text = String::new();
         let blocks = &self.entries["indexes/index.cdx.gz"][..];
@@ -209,7 +209,7 @@ impl Package {
         text
     }
 
-    /// The record of each capture, read at the place that the index gives.
+    /// Returns the record of each capture, read from the place that the index gives.
     pub(crate) fn captures(&self) -> Vec<WarcRecord> {
         let folder = tempfile::tempdir().unwrap();
         let read = |line: &str| {
@@ -225,7 +225,7 @@ impl Package {
         self.index().lines().map(read).collect()
     }
 
-    /// All lines of both lists of pages, without their heads.
+    /// Returns all lines of both page lists, without their heads.
     pub(crate) fn pages(&self) -> Vec<Value> {
         let lists = ["pages/pages.jsonl", "pages/extraPages.jsonl"];
         let lines = lists.map(|list| self.text(list));

@@ -1,4 +1,4 @@
-//! A crawl that was killed: its archive and its lists may each end anywhere.
+//! A killed crawl, whose archive and lists may each end anywhere.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -6,7 +6,7 @@ use std::fs::{self, OpenOptions};
 use crate::crawl::{Crawl, Page};
 
 #[test]
-fn ours_of_a_crawl_that_was_killed_what_is_whole_is_packaged() {
+fn the_intact_captures_of_a_killed_crawl_are_packaged() {
     let mut crawl = Crawl::new(u64::MAX);
     for number in 0..6 {
         let url = format!("http://e.example/{number}");
@@ -27,13 +27,13 @@ fn ours_of_a_crawl_that_was_killed_what_is_whole_is_packaged() {
         (&log, &lines, &warc, &records),
     ] {
         cut(other, whole, whole.len());
-        // Anywhere, and between two records of the archive.
+        // Cut anywhere, and between two records of the archive.
         let ends = bytes.windows(3).enumerate().skip(1);
         let ends = ends.filter(|(_, head)| *head == b"\x1f\x8b\x08");
         let anywhere = (1..=bytes.len()).rev().step_by(97);
         for length in anywhere.chain(ends.map(|(end, _)| end)) {
             cut(file, bytes, length);
-            let Ok(package) = crawl.package_beside(None, &[]) else {
+            let Ok(package) = crawl.package_with_earlier(None, &[]) else {
                 continue;
             };
             let captures = package.captures();
@@ -44,12 +44,12 @@ fn ours_of_a_crawl_that_was_killed_what_is_whole_is_packaged() {
             for page in package.pages() {
                 assert!(urls.contains(page["url"].as_str().unwrap()), "{page}");
             }
-            assert_eq!(package.told.pages, captures.len() as u64);
+            assert_eq!(package.packaged.pages, captures.len() as u64);
             seen.insert(captures.len());
-            // Where a record is torn or is not there, that is said.
+            // A torn or missing record is reported.
             let is_whole = *file == log || captures.len() == 6;
             assert!(
-                is_whole || !package.told.damages.is_empty(),
+                is_whole || !package.packaged.damages.is_empty(),
                 "{length} of {}: {} captures",
                 bytes.len(),
                 captures.len()

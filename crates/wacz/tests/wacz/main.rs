@@ -1,4 +1,4 @@
-//! Packages of archives: what is in them, and what other programs say of them.
+//! Checks the content of packages, and that other programs accept them.
 
 #![allow(
     clippy::unwrap_used,

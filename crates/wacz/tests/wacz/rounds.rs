@@ -1,4 +1,4 @@
-//! One round of several.
+//! Packages of one round out of several.
 
 use std::{fs, slice};
 
@@ -9,8 +9,9 @@ use crate::crawl::{Crawl, Page};
 
 const TEA: &str = "http://e.example/tea";
 
-/// Round 1 has a page; round 2 has it unmodified, and the same in another page; round 3 has it
-/// unmodified again, and a new one.
+/// Makes a crawl of three rounds. Round 1 has one page. In round 2 this page is unmodified, and
+/// another page has the same body. In round 3 the first page is unmodified again, and there is a
+/// new one.
 pub(crate) fn of_three_rounds() -> Crawl {
     let mut crawl = Crawl::new(u64::MAX);
     let date = crawl.now();
@@ -40,14 +41,14 @@ pub(crate) fn of_three_rounds() -> Crawl {
 }
 
 #[test]
-fn ours_a_page_that_was_not_sent_again_has_the_title_and_text_of_the_capture_before() {
+fn an_unmodified_page_has_the_title_and_text_of_its_original() {
     let package = of_three_rounds().package(None);
     let pages = package.pages();
     let of_tea = pages
         .iter()
         .filter(|page| page["url"] != "http://e.example/new");
-    let said: Vec<_> = of_tea.map(|page| (&page["title"], &page["text"])).collect();
-    assert_eq!(said, [(&"Tea".into(), &"green".into()); 4]);
+    let titles_and_texts: Vec<_> = of_tea.map(|page| (&page["title"], &page["text"])).collect();
+    assert_eq!(titles_and_texts, [(&"Tea".into(), &"green".into()); 4]);
     assert_eq!(
         package.data_package()["rounds"],
         serde_json::json!([1, 2, 3])
@@ -55,21 +56,24 @@ fn ours_a_page_that_was_not_sent_again_has_the_title_and_text_of_the_capture_bef
 }
 
 #[test]
-fn ours_a_round_points_to_the_file_that_holds_what_it_refers_to() {
+fn a_round_names_the_file_with_the_payloads_it_refers_to() {
     let crawl = of_three_rounds();
     let first = crawl.package(Some(1));
-    assert_eq!((first.told.captures, first.told.pages), (1, 1));
+    assert_eq!((first.packaged.captures, first.packaged.pages), (1, 1));
     assert_eq!(first.data_package()["rounds"], serde_json::json!([1]));
     let folder = tempfile::tempdir().unwrap();
     let earlier = folder.path().join("round-1.wacz");
-    fs::copy(&first.told.file, &earlier).unwrap();
+    fs::copy(&first.packaged.file, &earlier).unwrap();
 
     let second = crawl
-        .package_beside(Some(2), slice::from_ref(&earlier))
+        .package_with_earlier(Some(2), slice::from_ref(&earlier))
         .unwrap();
-    let told = &second.told;
-    assert_eq!((told.captures, told.pages), (2, 2));
-    assert_eq!((told.revisits_of_earlier, told.without_container), (2, 0));
+    let packaged = &second.packaged;
+    assert_eq!((packaged.captures, packaged.pages), (2, 2));
+    assert_eq!(
+        (packaged.revisits_of_earlier, packaged.without_container),
+        (2, 0)
+    );
     for record in second.captures() {
         assert_eq!(record.kind(), "revisit");
         let container = record.field("WARC-Refers-To-Container");
@@ -79,13 +83,16 @@ fn ours_a_round_points_to_the_file_that_holds_what_it_refers_to() {
     let required = &second.data_package()["relation"]["requires"];
     assert_eq!(required[0]["filename"], "round-1.wacz");
     assert_eq!(required[0]["size"], fs::metadata(&earlier).unwrap().len());
-    // The pages can be searched all the same.
+    // Full-text search still works for all pages.
     assert!(second.pages().iter().all(|page| page["text"] == "green"));
 
     let alone = crawl.package(Some(3));
-    let told = &alone.told;
-    assert_eq!((told.captures, told.pages), (2, 2));
-    assert_eq!((told.revisits_of_earlier, told.without_container), (1, 1));
+    let packaged = &alone.packaged;
+    assert_eq!((packaged.captures, packaged.pages), (2, 2));
+    assert_eq!(
+        (packaged.revisits_of_earlier, packaged.without_container),
+        (1, 1)
+    );
     let captures = alone.captures();
     assert!(
         captures
@@ -96,23 +103,23 @@ fn ours_a_round_points_to_the_file_that_holds_what_it_refers_to() {
 }
 
 #[test]
-fn ours_what_is_no_file_of_an_earlier_round_is_refused() {
+fn files_that_are_not_of_an_earlier_round_are_refused() {
     let crawl = of_three_rounds();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.wacz");
     let refused = || {
-        let why = crawl
-            .package_beside(Some(2), slice::from_ref(&path))
+        let error = crawl
+            .package_with_earlier(Some(2), slice::from_ref(&path))
             .err()
             .unwrap();
-        assert!(matches!(why, WaczError::NotEarlier { .. }), "{why}");
+        assert!(matches!(error, WaczError::NotEarlier { .. }), "{error}");
     };
     refused();
     fs::write(&path, "no ZIP").unwrap();
     refused();
-    let why = crawl.package_beside(Some(4), &[]).err().unwrap();
+    let error = crawl.package_with_earlier(Some(4), &[]).err().unwrap();
     assert_eq!(
-        why.to_string(),
+        error.to_string(),
         "there is no round 4: the last one is round 3"
     );
     assert!(crawl.now() > Timestamp::from_micros(0));

@@ -1,7 +1,7 @@
-//! Independent programs take what we write.
+//! Independent programs accept our packages.
 //!
-//! `CRAWL_PYTHON_BIN` names the folder of a Python environment's programs, with wacz, frictionless,
-//! warcio, FastWARC and cdxj-indexer in it.
+//! `CRAWL_PYTHON_BIN` names the folder of a Python environment's programs, which must include wacz,
+//! frictionless, warcio, FastWARC and cdxj-indexer.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,13 +23,14 @@ fn wacz_validate_frictionless_and_cdxj_indexer_take_odd_captures_and_a_round() {
     let files = archive(dir.path());
     assert!(files >= 5, "{files} files");
     let package = Package::of(dir.path(), None, &[]).unwrap();
-    assert_eq!(package.told.warc_files, files);
-    assert!(package.told.pages > 100 && package.told.captures > 2000);
+    assert_eq!(package.packaged.warc_files, files);
+    assert!(package.packaged.pages > 100 && package.packaged.captures > 2000);
     check(&package);
-    // Its revisits are written anew, with the name of the file that holds what they refer to.
+    // Revisits of this round are written again, with the name of the file that contains their
+    // payload.
     let crawl = of_three_rounds();
     let first = crawl.package(Some(1));
-    let second = crawl.package_beside(Some(2), slice::from_ref(&first.told.file));
+    let second = crawl.package_with_earlier(Some(2), slice::from_ref(&first.packaged.file));
     check(&second.unwrap());
 }
 
@@ -40,15 +41,15 @@ fn check(package: &Package) {
     let unpacked = tempfile::tempdir().unwrap();
     let checked = Command::new(python.join("python"))
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wacz/check.py"))
-        .args([&package.told.file, unpacked.path()])
+        .args([&package.packaged.file, unpacked.path()])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&checked.stdout);
+    let output = String::from_utf8_lossy(&checked.stdout);
     let complaint = String::from_utf8_lossy(&checked.stderr);
-    assert!(checked.status.success(), "{said}\n{complaint}");
+    assert!(checked.status.success(), "{output}\n{complaint}");
 }
 
-/// Makes an archive of all that is odd, with a row for each capture. Says how many files it has.
+/// Makes an archive of all odd captures, with a row for each. Returns the number of files.
 fn archive(dir: &Path) -> u64 {
     let options = ArchiveOptions {
         prefix: "example.org".into(),

@@ -1,4 +1,4 @@
-//! A whole crawl.
+//! Packages of a whole crawl.
 
 use std::fs;
 
@@ -43,9 +43,9 @@ fn wacz_1_1_1_the_archive_is_there_byte_for_byte_with_an_index_of_each_capture()
         let entry = &package.entries[&format!("archive/{name}")];
         assert!(*entry == fs::read(file).unwrap(), "{name}");
     }
-    let told = &package.told;
-    assert_eq!((told.captures, told.pages), (23, 21));
-    assert_eq!(told.warc_files, files.len() as u64);
+    let packaged = &package.packaged;
+    assert_eq!((packaged.captures, packaged.pages), (23, 21));
+    assert_eq!(packaged.warc_files, files.len() as u64);
     let index = package.index();
     let mut sorted: Vec<_> = index.lines().collect();
     sorted.sort_unstable();
@@ -94,23 +94,23 @@ fn wacz_1_1_1_seeds_and_other_pages_have_lists_with_titles_and_texts() {
 }
 
 #[test]
-fn ours_the_same_crawl_gives_the_same_bytes() {
+fn the_same_crawl_gives_the_same_bytes() {
     let crawl = of_some_pages();
     assert!(crawl.package(None).bytes() == crawl.package(None).bytes());
 }
 
 #[test]
-fn ours_a_crawl_without_captures_and_a_foreign_name_are_refused() {
+fn a_crawl_without_captures_and_a_foreign_name_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("crawl.toml"), "").unwrap();
     let refused = |expected: fn(&WaczError) -> bool| {
-        let why = Package::of(dir.path(), None, &[]).err().unwrap();
-        assert!(expected(&why), "{why}");
+        let error = Package::of(dir.path(), None, &[]).err().unwrap();
+        assert!(expected(&error), "{error}");
     };
-    refused(|why| matches!(why, WaczError::NoCaptures { .. }));
+    refused(|error| matches!(error, WaczError::NoCaptures { .. }));
     fs::create_dir(dir.path().join("archive")).unwrap();
     let line = "org,e)/ 20261120235959 {\"url\": \"http://e.org/\", \"length\": \"1\", \
                 \"offset\": \"0\", \"filename\": \"../crawl.toml\"}\n";
     fs::write(dir.path().join("archive/captures.cdxj"), line).unwrap();
-    refused(|why| matches!(why, WaczError::Archive(_)));
+    refused(|error| matches!(error, WaczError::Archive(_)));
 }

@@ -1,11 +1,11 @@
-//! Session ids in URLs: which reader it is, told by the address.
+//! Session ids in URLs, which identify the reader.
 
 use std::ops::Range;
 
 use crate::canonical::CanonicalUrl;
 use crate::query::{name_of, spliced, value_of};
 
-/// Names of parameters that hold nothing but a session's id, in lower case.
+/// Names of parameters that contain only a session id, in lower case.
 const NAMES: [&str; 16] = [
     "phpsessid",
     "jsessionid",
@@ -25,29 +25,29 @@ const NAMES: [&str; 16] = [
     "sid",
 ];
 
-/// A value is an id only if it is that long: `sid=3` is a number of something.
+/// Minimum length of an id. A shorter value, as in `sid=3`, is an ordinary number.
 const MIN_BYTES: usize = 12;
 
-/// A session id, and where it stands.
+/// A session id and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionId {
-    /// The parameter's name in lower case, or `(S())` for the form without cookies of ASP.NET.
+    /// The parameter's name in lower case, or `(S())` for the cookieless form of ASP.NET.
     pub name: String,
     /// The id as written.
     pub id: String,
     id_at: Range<usize>,
-    /// The range to take out so that no trace of it stays.
+    /// The range to remove so that no trace is left.
     all_at: Range<usize>,
 }
 
 impl SessionId {
-    /// The first session id in a URL.
+    /// Returns the first session id in a URL.
     #[must_use]
     pub fn find(url: &CanonicalUrl) -> Option<SessionId> {
         let text = url.as_str();
         let path_at = text.len() - url.path_and_query().len();
         let query_at = path_at + url.path().len();
-        // Most URLs have no place where one could stand.
+        // Most URLs can't contain a session id.
         if query_at == text.len() && !text[path_at..].contains([';', '(']) {
             return None;
         }
@@ -56,13 +56,13 @@ impl SessionId {
             .or_else(|| in_query(text, query_at))
     }
 
-    /// The URL without it.
+    /// Returns the URL without the session id.
     #[must_use]
     pub fn removed(&self, url: &CanonicalUrl) -> Option<CanonicalUrl> {
         spliced(url, self.all_at.clone(), "")
     }
 
-    /// The URL with another id in its place.
+    /// Returns the URL with another id instead.
     #[must_use]
     pub fn replaced(&self, url: &CanonicalUrl, id: &str) -> Option<CanonicalUrl> {
         spliced(url, self.id_at.clone(), id)
@@ -78,7 +78,7 @@ impl SessionId {
     }
 }
 
-/// `/a;jsessionid=ID/b` (Java servlets, section 7.1.3 of their specification).
+/// Finds `/a;jsessionid=ID/b` (Java servlets, section 7.1.3 of their specification).
 fn in_path_parameter(text: &str, path: Range<usize>) -> Option<SessionId> {
     let mut from = path.start;
     while let Some(at) = text[from..path.end].find(';').map(|at| from + at) {
@@ -94,7 +94,7 @@ fn in_path_parameter(text: &str, path: Range<usize>) -> Option<SessionId> {
     None
 }
 
-/// `/(S(ID))/a`, also with an A or F in place of the S and several of them.
+/// Finds `/(S(ID))/a`, also with A or F instead of S, or several of these.
 fn in_brackets(text: &str, path: Range<usize>) -> Option<SessionId> {
     let at = path.start + text[path.clone()].find("/(")?;
     let segment = text[at + 1..path.end].split('/').next()?;
@@ -106,7 +106,7 @@ fn in_brackets(text: &str, path: Range<usize>) -> Option<SessionId> {
     }
     let end = at + 1 + segment.len();
     let id_at = end - 2 - id.len()..end - 2;
-    // The slash before it goes, the one behind it stays.
+    // Remove the slash before it and keep the one after it.
     let all_at = at..end;
     (text.get(end..=end) == Some("/")).then(|| SessionId::at(text, "(S())", id_at, all_at))
 }
@@ -118,7 +118,8 @@ fn in_query(text: &str, query_at: usize) -> Option<SessionId> {
         let end = at + part.len();
         if is_session(name_of(part), value_of(part)) {
             let id_at = end - value_of(part).len()..end;
-            // One separator goes along: the one behind it, or the one before it at the end.
+            // Remove one separator too: the one after the parameter or, at the end, the one before
+            // it.
             let all_at = match end < text.len() {
                 true => at..end + 1,
                 false => at - 1..end,
@@ -134,7 +135,7 @@ fn is_session(name: &str, value: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let is_name = NAMES.contains(&lower.as_str()) || lower.starts_with("aspsessionid");
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.!,%".contains(&byte);
-    // ColdFusion counts its visitors, so its ids are short.
+    // ColdFusion numbers its visitors, so its ids are short.
     let short = matches!(lower.as_str(), "cfid" | "cftoken");
     is_name
         && (value.len() >= MIN_BYTES || (short && !value.is_empty()))

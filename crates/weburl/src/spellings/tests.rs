@@ -4,22 +4,23 @@ use proptest::prelude::*;
 use super::{SessionId, SpellingRules, SpellingStep, StepPolicy};
 use crate::{CanonicalUrl, canonicalize};
 
-/// The spelling that each step makes of a URL.
+/// Checks the spelling that each step yields for a URL.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "expectations are written in place"
 )]
 fn check(url: &str, expect: Expect) {
     let url = canonicalize(None, url).unwrap();
-    let taken = SpellingStep::ALL
+    let spellings = SpellingStep::ALL
         .into_iter()
         .filter_map(|step| step.take(&url));
-    let lines = taken.map(|s| format!("{} {}: {}", s.step.name(), s.about, s.url.path_and_query()));
+    let lines =
+        spellings.map(|s| format!("{} {}: {}", s.step.name(), s.about, s.url.path_and_query()));
     expect.assert_eq(&lines.collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
-fn ours_default_documents_without_a_query() {
+fn default_documents_without_a_query() {
     check(
         "http://a.example/x/index.html",
         expect!["default-document index.html: /x/"],
@@ -34,7 +35,7 @@ fn ours_default_documents_without_a_query() {
 }
 
 #[test]
-fn ours_tracking_parameters() {
+fn tracking_parameters() {
     check(
         "http://a.example/x?utm_source=m&a=1&fbclid=IwAR0&b",
         expect![[r#"
@@ -52,7 +53,7 @@ fn ours_tracking_parameters() {
 }
 
 #[test]
-fn ours_session_ids_in_queries_and_paths() {
+fn session_ids_in_queries_and_paths() {
     check(
         "http://a.example/x?a=1&PHPSESSID=0a1b2c3d4e5f6a7b&c=2",
         expect![[r#"
@@ -77,8 +78,8 @@ fn ours_session_ids_in_queries_and_paths() {
 }
 
 #[test]
-fn ours_what_looks_like_a_session_id() {
-    // ColdFusion counts its visitors; ASP draws its parameter's name as well.
+fn values_that_look_like_session_ids() {
+    // ColdFusion numbers its visitors, and ASP randomizes the parameter's name as well.
     check("http://a.example/x?CFID=17", expect!["session-id cfid: /x"]);
     check(
         "http://a.example/x?ASPSESSIONIDQQBC=GFEDCBA12345",
@@ -107,7 +108,7 @@ fn ours_what_looks_like_a_session_id() {
 }
 
 #[test]
-fn ours_order_and_empty_parameters() {
+fn order_and_empty_parameters() {
     check(
         "http://a.example/x?b=1&a=2&a=1",
         expect!["parameter-order /x: /x?a=2&a=1&b=1"],
@@ -125,7 +126,7 @@ fn ours_order_and_empty_parameters() {
 }
 
 #[test]
-fn ours_rules_learn_where_a_step_wants_evidence() {
+fn rules_learn_if_a_step_requires_evidence() {
     assert!(SpellingRules::default().learns());
     assert!(!SpellingRules::OFF.learns());
     let always = SpellingRules {
@@ -136,7 +137,7 @@ fn ours_rules_learn_where_a_step_wants_evidence() {
 }
 
 #[test]
-fn ours_each_kind_of_url_is_looked_at() {
+fn every_kind_of_url_is_checked() {
     let rules = SpellingRules {
         default_documents: StepPolicy::On,
         session_ids: StepPolicy::On,
@@ -150,34 +151,34 @@ fn ours_each_kind_of_url_is_looked_at() {
         ("/x/about.html", None),
     ] {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
-        let found = rules.apply(&url);
-        assert_eq!(found.as_ref().map(CanonicalUrl::path_and_query), plain);
+        let spellings = rules.apply(&url);
+        assert_eq!(spellings.as_ref().map(CanonicalUrl::path_and_query), plain);
         let wanting = SpellingRules {
             tracking: StepPolicy::Evidence,
             ..SpellingRules::default()
         };
         let candidates = wanting.candidates(&url).into_iter();
-        let found: Vec<_> = candidates.map(|spelling| spelling.url).collect();
-        let found: Vec<_> = found.iter().map(CanonicalUrl::path_and_query).collect();
-        assert_eq!(found, plain.into_iter().collect::<Vec<_>>());
+        let spellings: Vec<_> = candidates.map(|spelling| spelling.url).collect();
+        let spellings: Vec<_> = spellings.iter().map(CanonicalUrl::path_and_query).collect();
+        assert_eq!(spellings, plain.into_iter().collect::<Vec<_>>());
     }
 }
 
 #[test]
-fn an_id_is_replaced_where_it_stands() {
+fn an_id_is_replaced_in_place() {
     for url in [
         "http://a.example/x?a=1&sid=0a1b2c3d4e5f6a7b&c=2",
         "http://a.example/x;jsessionid=0a1b2c3d4e5f6a7b",
         "http://a.example/(S(0a1b2c3d4e5f6a7b))/x",
     ] {
         let url = canonicalize(None, url).unwrap();
-        let found = SessionId::find(&url).unwrap();
-        assert_eq!(found.id, "0a1b2c3d4e5f6a7b");
-        let other = found.replaced(&url, "1111111111111111").unwrap();
-        assert_eq!(SessionId::find(&other).unwrap().id, "1111111111111111");
+        let session_id = SessionId::find(&url).unwrap();
+        assert_eq!(session_id.id, "0a1b2c3d4e5f6a7b");
+        let replaced = session_id.replaced(&url, "1111111111111111").unwrap();
+        assert_eq!(SessionId::find(&replaced).unwrap().id, "1111111111111111");
         assert_eq!(
-            found.removed(&url),
-            SessionId::find(&other).unwrap().removed(&other)
+            session_id.removed(&url),
+            SessionId::find(&replaced).unwrap().removed(&replaced)
         );
     }
 }
@@ -210,13 +211,13 @@ proptest! {
         let url = canonicalize(None, &format!("http://a.example/{path}{query}")).unwrap();
         for step in SpellingStep::ALL {
             let mut url = url.clone();
-            // Several ids go one by one; each makes the URL shorter.
-            let mut left = url.as_str().len() + 1;
-            while let Some(taken) = step.take(&url) {
-                prop_assert!(taken.url != url && taken.url.origin() == url.origin());
-                prop_assert!(step == SpellingStep::SessionId || left > url.as_str().len());
-                left = if step == SpellingStep::SessionId { left } else { 0 };
-                url = taken.url;
+            // Several ids are removed one by one, and each removal shortens the URL.
+            let mut length = url.as_str().len() + 1;
+            while let Some(spelling) = step.take(&url) {
+                prop_assert!(spelling.url != url && spelling.url.origin() == url.origin());
+                prop_assert!(step == SpellingStep::SessionId || length > url.as_str().len());
+                length = if step == SpellingStep::SessionId { length } else { 0 };
+                url = spelling.url;
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Parameters by which senders of links count who followed them. Servers serve the same page
-//! with and without them: scripts in the page, or a log, read them.
+//! Tracking parameters, which count who followed a link. Servers return the same page with and
+//! without them: only scripts or logs read them.
 
-/// Whole names, in lower case, sorted.
+/// Full names, in lower case, sorted.
 const NAMES: [&str; 55] = [
     "__hsfp",
     "__hssc",
@@ -60,7 +60,7 @@ const NAMES: [&str; 55] = [
     "ysclid",
 ];
 
-/// Beginnings of names.
+/// Prefixes of names.
 const PREFIXES: [&str; 7] = [
     "utm_",
     "mtm_",
@@ -71,8 +71,8 @@ const PREFIXES: [&str; 7] = [
     "at_custom",
 ];
 
-/// Returns whether a parameter of this name only tells where a reader came from.
-pub(super) fn is_one(name: &str) -> bool {
+/// Returns whether a parameter with this name only tracks where a reader came from.
+pub(super) fn is_tracking(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let begins = |prefix: &&str| lower.len() > prefix.len() && lower.starts_with(*prefix);
     NAMES.binary_search(&lower.as_str()).is_ok() || PREFIXES.iter().any(begins)
@@ -80,20 +80,20 @@ pub(super) fn is_one(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{NAMES, is_one};
+    use super::{NAMES, is_tracking};
 
     #[test]
-    fn the_table_is_sorted_and_each_name_stands_once() {
+    fn the_table_is_sorted_without_duplicates() {
         assert!(NAMES.is_sorted_by(|one, next| one < next));
-        assert!(NAMES.iter().all(|name| is_one(name)));
+        assert!(NAMES.iter().all(|name| is_tracking(name)));
     }
 
     #[test]
-    fn ours_names_that_a_server_may_serve_by_are_none() {
+    fn names_that_a_server_may_use_are_not_tracking() {
         for name in [
             "id", "page", "q", "ref", "source", "utm", "utm_", "pk", "s", "lang",
         ] {
-            assert!(!is_one(name), "{name}");
+            assert!(!is_tracking(name), "{name}");
         }
         for name in [
             "utm_source",
@@ -104,7 +104,7 @@ mod tests {
             "mc_eid",
             "pk_cid",
         ] {
-            assert!(is_one(name), "{name}");
+            assert!(is_tracking(name), "{name}");
         }
     }
 }

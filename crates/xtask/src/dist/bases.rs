@@ -1,5 +1,5 @@
-//! The images that `docker/Dockerfile` begins with, made from Debian's packages and from the Rust
-//! of this machine, as no registry of images is asked.
+//! Builds the base images of `docker/Dockerfile` from Debian packages and this machine's Rust,
+//! without an image registry.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,18 +10,18 @@ use super::buildah::{Buildah, Container};
 use crate::debian::Debian;
 use crate::workspace::{Workspace, output, run};
 
-/// Debian's releases: the number and the name that tags of images have.
+/// Debian's releases: number and name as used in image tags.
 const RELEASES: [(&str, &str); 3] = [("12", "bookworm"), ("13", "trixie"), ("14", "forky")];
 
-/// The parts that Debian's slim images leave out.
+/// Parts that Debian's slim images omit.
 const LEFT_OUT: [&str; 5] = ["doc", "info", "lintian", "locale", "man"];
 
-/// The packages that the Rust images add to Debian.
+/// Packages that the Rust images add to Debian.
 const RUST_NEEDS: &str = "ca-certificates,gcc,libc6-dev,make";
 
 const CARGO_HOME: &str = "/usr/local/cargo";
 
-/// Makes the image of each `FROM` line that is not there yet, under the very name in that line.
+/// Builds the image of each `FROM` line that does not exist yet, under the name in that line.
 pub(super) fn make(workspace: &Workspace, buildah: &Buildah, recipe: &str) -> Result<()> {
     for image in images(recipe) {
         if buildah.has(image) {
@@ -46,13 +46,13 @@ pub(super) fn make(workspace: &Workspace, buildah: &Buildah, recipe: &str) -> Re
     Ok(())
 }
 
-/// The images that a recipe begins its stages with.
+/// Returns the base images of a recipe's stages.
 fn images(recipe: &str) -> impl Iterator<Item = &str> {
     let from = recipe.lines().filter_map(|line| line.strip_prefix("FROM "));
     from.filter_map(|line| line.split_whitespace().next())
 }
 
-/// The release of Debian in an image's tag, by name (`bookworm`) or by number (`12.11`).
+/// Returns the Debian release in an image's tag, given by name (`bookworm`) or by number (`12.11`).
 fn release(image: &str) -> Option<&'static str> {
     let tag = image.split_once(':')?.1;
     let has = |part: &str| tag.split(['-', '.']).any(|known| known == part);
@@ -65,7 +65,7 @@ fn release(image: &str) -> Option<&'static str> {
     Some(release.1)
 }
 
-/// Fills a container with a small Debian.
+/// Installs a minimal Debian into a container.
 fn debian(
     workspace: &Workspace,
     container: &Container<'_>,
@@ -77,7 +77,7 @@ fn debian(
     let programs = packages.root().join("usr/bin");
     let archive = container.buildah.caches().join("base.tar");
     let mut command = workspace.program("perl");
-    // It calls a program of its own package by name.
+    // mmdebstrap runs another program of its package by name.
     let path = std::env::var("PATH").unwrap_or_default();
     command.env("PATH", format!("{}:{path}", programs.display()));
     command.arg(programs.join("mmdebstrap")).args([
@@ -102,7 +102,7 @@ fn debian(
     std::fs::remove_file(&archive).with_context(|| format!("cannot remove {}", archive.display()))
 }
 
-/// The toolchain that this workspace is built with here.
+/// The toolchain that builds this workspace on this machine.
 struct Rust {
     version: String,
     root: String,
@@ -110,10 +110,10 @@ struct Rust {
 
 impl Rust {
     fn of_this_machine(workspace: &Workspace) -> Result<Rust> {
-        let ask = |arg: &[&str]| output(workspace.program("rustc").args(arg));
-        let version = ask(&["--version"])?;
+        let rustc = |arg: &[&str]| output(workspace.program("rustc").args(arg));
+        let version = rustc(&["--version"])?;
         let version = version.split(' ').nth(1).unwrap_or_default().to_owned();
-        let root = ask(&["--print", "sysroot"])?.trim().to_owned();
+        let root = rustc(&["--print", "sysroot"])?.trim().to_owned();
         Ok(Rust { version, root })
     }
 
@@ -139,8 +139,8 @@ impl Rust {
     }
 }
 
-/// Builds the recipe. Its steps reach crates.io as this machine does: they see its certificates
-/// and its configuration of Cargo while they run, and the image holds neither.
+/// Builds the recipe. The build steps reach crates.io as this machine does: they see its
+/// certificates and Cargo configuration while they run, but the image contains neither.
 pub(super) fn build(
     workspace: &Workspace,
     buildah: &Buildah,
@@ -181,17 +181,17 @@ pub(super) fn build(
     )
 }
 
-/// Bytes in a folder, as a reader wants them.
+/// Returns the size of a folder in human-readable form.
 pub(super) fn size(folder: &Path) -> Result<String> {
     if !folder.exists() {
         bail!("{} is not there", folder.display());
     }
-    let told = output(
+    let printed = output(
         Command::new("du")
             .args(["--summarize", "--human-readable"])
             .arg(folder),
     )?;
-    Ok(told
+    Ok(printed
         .split_whitespace()
         .next()
         .unwrap_or_default()
@@ -203,7 +203,7 @@ mod tests {
     use super::{images, release};
 
     #[test]
-    fn ours_the_release_of_debian_is_read_from_a_tag() {
+    fn the_debian_release_is_read_from_a_tag() {
         let cases = [
             ("debian:12.11-slim", Some("bookworm")),
             ("debian:13-slim", Some("trixie")),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_stage_begins_with_an_image() {
+    fn each_stage_begins_with_an_image() {
         let recipe =
             "# FROM none\nFROM a:1 AS build\nCOPY x y\nFROM b:2\nCOPY --from=build /a /b\n";
         assert_eq!(images(recipe).collect::<Vec<_>>(), ["a:1", "b:2"]);

@@ -1,4 +1,4 @@
-//! Debian's buildah, unpacked, with a storage of its own under `target/dist`.
+//! Debian's buildah, unpacked, with its own storage under `target/dist`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,18 +9,18 @@ use serde_json::Value;
 use crate::debian::{self, Debian};
 use crate::workspace::{Workspace, output, run};
 
-/// Which images may be used: all, as the only ones there are were made here.
+/// Which images to trust: all, because the only ones were built here.
 const POLICY: &str = "{\"default\": [{\"type\": \"insecureAcceptAnything\"}]}\n";
 
 /// A container engine that needs no daemon.
 pub(super) struct Buildah {
     program: PathBuf,
-    /// The folder of its storage, its settings and its caches.
+    /// The folder of its storage, settings and caches.
     folder: PathBuf,
 }
 
 impl Buildah {
-    /// Fetches buildah, and writes the settings that keep it within `folder`.
+    /// Fetches buildah and writes the settings that confine it to `folder`.
     pub(super) fn fetch(workspace: &Workspace, folder: &Path) -> Result<Buildah> {
         let root = Debian::of(workspace).unpack_whole("buildah")?;
         let buildah = Buildah {
@@ -44,17 +44,17 @@ impl Buildah {
                 .with_context(|| format!("cannot write {name} in {}", folder.display()))?;
         }
         eprintln!("{}", output(&mut buildah.command("--version"))?.trim());
-        // What an earlier run that failed has left.
+        // Remove leftovers of a failed run.
         output(buildah.command("rm").arg("--all"))?;
         Ok(buildah)
     }
 
-    /// The folder in which `RUN --mount=type=cache` keeps its files.
+    /// Returns the folder where `RUN --mount=type=cache` keeps its files.
     pub(super) fn caches(&self) -> PathBuf {
         self.folder.join("tmp")
     }
 
-    /// One of buildah's commands, with our storage.
+    /// Returns one of buildah's commands, using our storage.
     pub(super) fn command(&self, name: &str) -> Command {
         let mut command = Command::new(&self.program);
         command
@@ -71,7 +71,7 @@ impl Buildah {
         command
     }
 
-    /// The same for a command that writes an image.
+    /// Returns a command that writes an image.
     pub(super) fn writing(&self, name: &str) -> Command {
         let mut command = self.command(name);
         command
@@ -84,16 +84,16 @@ impl Buildah {
         output(self.command("images").args(["--quiet", image])).is_ok()
     }
 
-    /// The configuration in an image: its user, its entry point, its volumes.
+    /// Returns the configuration in an image: user, entry point, volumes.
     pub(super) fn configuration(&self, image: &str) -> Result<Value> {
         let mut inspect = self.command("inspect");
-        let told = output(inspect.args(["--type", "image", image]))?;
-        let told: Value =
-            serde_json::from_str(&told).with_context(|| format!("what {image} says of itself"))?;
-        Ok(told["OCIv1"]["config"].clone())
+        let inspected = output(inspect.args(["--type", "image", image]))?;
+        let inspected: Value = serde_json::from_str(&inspected)
+            .with_context(|| format!("what {image} says of itself"))?;
+        Ok(inspected["OCIv1"]["config"].clone())
     }
 
-    /// Makes a container of an image, or an empty one of `scratch`.
+    /// Creates a container from an image, or an empty one from `scratch`.
     pub(super) fn container(&self, image: &str) -> Result<Container<'_>> {
         let name = output(self.command("from").args(["--pull-never", image]))?;
         let name = name.trim().to_owned();
@@ -109,21 +109,21 @@ impl Buildah {
     }
 }
 
-/// A container, which is removed at the end of its life here.
+/// A container, removed when dropped.
 pub(super) struct Container<'a> {
     pub(super) buildah: &'a Buildah,
     pub(super) name: String,
 }
 
 impl Container<'_> {
-    /// One of buildah's commands on this container; what follows its name is for the caller to add.
+    /// Returns one of buildah's commands for this container. The caller adds further arguments.
     pub(super) fn command(&self, name: &str, flags: &[&str]) -> Command {
         let mut command = self.buildah.command(name);
         command.args(flags).arg(&self.name);
         command
     }
 
-    /// The folder of its files.
+    /// Returns the folder of its files.
     pub(super) fn mount(&self) -> Result<PathBuf> {
         let path = output(&mut self.command("mount", &[]))?;
         Ok(PathBuf::from(path.trim()))
@@ -141,13 +141,13 @@ impl Container<'_> {
 
 impl Drop for Container<'_> {
     fn drop(&mut self) {
-        // What stays is removed by the next run.
+        // If this fails, the next run removes it.
         let _ = output(&mut self.command("rm", &[]));
     }
 }
 
-/// Tells a program where its libraries are, in the program itself: buildah starts itself anew for
-/// each container, without its environment.
+/// Stores the library path in a program itself, because buildah restarts itself for each container
+/// without its environment.
 fn set_library_path(workspace: &Workspace, program: &Path, libraries: &str) -> Result<()> {
     let root = Debian::of(workspace).unpack_whole("patchelf")?;
     let own_libraries = debian::libraries(&root)?;
@@ -156,11 +156,11 @@ fn set_library_path(workspace: &Workspace, program: &Path, libraries: &str) -> R
         command.env("LD_LIBRARY_PATH", &own_libraries);
         command
     };
-    let found = output(patchelf().arg("--print-rpath").arg(program))?;
-    if found.trim() == libraries {
+    let rpath = output(patchelf().arg("--print-rpath").arg(program))?;
+    if rpath.trim() == libraries {
         return Ok(());
     }
-    // As DT_RPATH, which holds for the libraries of libraries too.
+    // Use DT_RPATH, which applies to the libraries of libraries too.
     let mut set = patchelf();
     set.args(["--force-rpath", "--set-rpath", libraries])
         .arg(program);

@@ -1,8 +1,8 @@
-//! `cargo xtask dist`: builds the container's image as `docker/Dockerfile` says, and runs
-//! `docker/compose.yaml` with it, on a machine that has no container engine.
+//! `cargo xtask dist`: builds the container's image from `docker/Dockerfile` and runs
+//! `docker/compose.yaml` with it, on a machine without a container engine.
 //!
-//! Debian's buildah does both, as root, in a chroot. The images in the `FROM` lines are made from
-//! Debian's packages and this machine's Rust. All of it is kept in `target/dist`.
+//! Debian's buildah does both, as root, in a chroot. The images in the `FROM` lines are built from
+//! Debian packages and this machine's Rust. Everything is kept in `target/dist`.
 
 mod bases;
 mod buildah;
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     trial: bool,
 }
 
-/// Programs of the machine itself, with the packages that they come from.
+/// Programs that the machine must have, with their packages.
 const NEEDED: [(&str, &str); 6] = [
     ("apt-get", "apt"),
     ("dpkg-deb", "dpkg"),
@@ -42,7 +42,7 @@ const NEEDED: [(&str, &str); 6] = [
     ("mount", "mount"),
 ];
 
-/// The claims that a run cannot test.
+/// Claims that a run can't test.
 const NOT_SEEN: [&str; 5] = [
     "limits by cgroups: pids_limit (threads were counted instead), and memory limits if you add some",
     "Compose itself: its networks, published ports, restarts, depends_on and rotation of logs",
@@ -52,7 +52,7 @@ const NOT_SEEN: [&str; 5] = [
     "processors other than this machine's",
 ];
 
-/// A release build whose profile is that of a quick look.
+/// A release profile for quick builds.
 const QUICK_PROFILE: &str = "[profile.release]\nopt-level = 0\nlto = false\ncodegen-units = 256\n\
                              debug = false\nincremental = true\n";
 
@@ -97,7 +97,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Says what is missing before any of the work is done.
+/// Reports missing requirements before any work is done.
 fn check_machine() -> Result<()> {
     let user = output(Command::new("id").arg("-u"))?;
     ensure!(
@@ -115,11 +115,11 @@ fn check_machine() -> Result<()> {
     Ok(())
 }
 
-/// A program that can bring a loopback up, on machines that have no `ip`.
+/// Returns a program that can bring up loopback on machines without `ip`.
 fn busybox(workspace: &Workspace) -> Result<PathBuf> {
     let debian = Debian::of(workspace);
     debian.unpack("busybox", &["busybox-static"])?;
     let program = ["bin/busybox", "usr/bin/busybox"].map(|path| debian.root().join(path));
-    let found = program.into_iter().find(|path| path.is_file());
-    found.context("busybox-static holds no busybox\nhint: remove target/debian")
+    let busybox_path = program.into_iter().find(|path| path.is_file());
+    busybox_path.context("busybox-static holds no busybox\nhint: remove target/debian")
 }

@@ -1,4 +1,4 @@
-//! A service that runs in a container, and what the kernel says of its process.
+//! A service that runs in a container, and its process as the kernel sees it.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -11,20 +11,20 @@ use anyhow::{Context, Result, bail, ensure};
 use super::service::Service;
 use crate::workspace::output;
 
-/// The longest wait for anything here: the machine may be busy with other things.
+/// Maximum wait for anything here. Generous, because the machine may be busy.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Pause between two looks at what is waited for.
+/// Interval between two checks while waiting.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The root of a container, and what its image says of how programs are started in it.
+/// The root of a container, with the environment and folder that its image sets.
 pub(super) struct Root {
     pub(super) path: PathBuf,
     pub(super) environment: Vec<String>,
     pub(super) folder: String,
 }
 
-/// A service whose process runs. It is killed where it is dropped.
+/// A running service. Killed when dropped.
 pub(super) struct Running {
     process: Child,
     pub(super) log: PathBuf,
@@ -32,17 +32,17 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn start(root: &Root, service: &Service, log: PathBuf) -> Result<Running> {
-        let said = File::options().create(true).append(true).open(&log)?;
+        let log_file = File::options().create(true).append(true).open(&log)?;
         let mut command = root.command(service, &service.argv);
         command
             .stdin(Stdio::null())
-            .stdout(said.try_clone()?)
-            .stderr(said);
+            .stdout(log_file.try_clone()?)
+            .stderr(log_file);
         let process = command.spawn().context("cannot start unshare")?;
         Ok(Running { process, log })
     }
 
-    /// Fails where the service has ended.
+    /// Fails if the service has ended.
     pub(super) fn still_runs(&mut self) -> Result<()> {
         match self.process.try_wait()? {
             None => Ok(()),
@@ -50,7 +50,7 @@ impl Running {
         }
     }
 
-    /// A line of `/proc/PID/status`.
+    /// Returns a value from `/proc/PID/status`.
     pub(super) fn status(&self, key: &str) -> Result<String> {
         let path = format!("/proc/{}/status", self.process.id());
         let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
@@ -61,11 +61,11 @@ impl Running {
         Ok(line.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
-    /// Returns whether the process may write to its root at all.
+    /// Returns whether the process's root is mounted read-only.
     pub(super) fn has_read_only_root(&self) -> Result<bool> {
         let path = format!("/proc/{}/mountinfo", self.process.id());
         let mounts = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-        // Where several are mounted on each other, the last one counts.
+        // If several file systems are mounted on each other, the last one counts.
         let root = mounts
             .lines()
             .map(|line| line.split(' ').collect::<Vec<_>>())
@@ -75,7 +75,7 @@ impl Running {
         Ok(options.split(',').any(|option| option == "ro"))
     }
 
-    /// Sends the signal that stops the service, and gives what it ended with and after how long.
+    /// Sends the signal that stops the service. Returns its exit status and how long it took.
     pub(super) fn stop(mut self, signal: &str) -> Result<(ExitStatus, Duration)> {
         let begin = Instant::now();
         kill(signal, self.process.id())?;
@@ -84,8 +84,8 @@ impl Running {
     }
 
     fn last_words(&self) -> String {
-        let said = fs::read_to_string(&self.log).unwrap_or_default();
-        let lines: Vec<&str> = said.lines().collect();
+        let log_text = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = log_text.lines().collect();
         lines[lines.len().saturating_sub(12)..].join("\n")
     }
 }
@@ -93,7 +93,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if matches!(self.process.try_wait(), Ok(None)) {
-            // Nobody waits for it any more.
+            // Reap it, because nothing else does.
             let _ = self.process.kill();
             let _ = self.process.wait();
         }
@@ -105,7 +105,7 @@ pub(super) fn is_healthy(root: &Root, service: &Service) -> bool {
     output(&mut root.command(service, &service.health)).is_ok()
 }
 
-/// Looks again and again until there is something to see.
+/// Calls `look` repeatedly until it returns a value.
 pub(super) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let begin = Instant::now();
     loop {
@@ -122,9 +122,9 @@ pub(super) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>
 }
 
 impl Root {
-    /// A program in the container, confined as the service says. `buildah run` is not used: in a
-    /// chroot it cannot start a program on a read-only root. Each program here replaces the one
-    /// before it, so that the process is the service's own.
+    /// Returns a command that runs in the container, confined as the service requires. `buildah
+    /// run` can't start a program on a read-only root in a chroot. Each program here replaces the
+    /// previous one, so the process is the service's own.
     fn command(&self, service: &Service, argv: &[String]) -> Command {
         let mut command = Command::new("unshare");
         command
@@ -154,8 +154,8 @@ impl Root {
         command
     }
 
-    /// The mounts that come before the service's program, in a namespace of its own; its root is
-    /// `$0`.
+    /// Returns the script that mounts file systems for the service in its own namespace, with its
+    /// root as `$0`.
     fn script(&self, service: &Service) -> String {
         let mut script = "mount --bind \"$0\" \"$0\"\n\
                           mount --rbind /dev \"$0/dev\"\n\
@@ -178,7 +178,7 @@ impl Root {
     }
 }
 
-/// Sends a signal to a process; the shell's own `kill` is on every machine.
+/// Sends a signal to a process. Every shell has a builtin `kill`.
 fn kill(signal: &str, process: u32) -> Result<()> {
     let signal = signal.trim_start_matches("SIG");
     output(Command::new("sh").args(["-c", &format!("kill -s {signal} {process}")])).map(drop)

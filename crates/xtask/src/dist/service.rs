@@ -1,4 +1,4 @@
-//! A service of `docker/compose.yaml`, as far as one can be run without Compose.
+//! A service of `docker/compose.yaml`, as far as it can run without Compose.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use crate::compose::{expand, strings};
 
-/// The time for which Compose waits for a service to stop that says nothing else.
+/// How long Compose waits for a service to stop by default.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The surroundings of a service, outside of its file.
+/// The environment of a service, outside its compose file.
 pub(super) struct Surroundings<'a> {
-    /// Variables that the file names, with their values.
+    /// Variables that the file uses, with their values.
     pub(super) variables: &'a [(&'a str, &'a str)],
-    /// The folder of volumes and of mounted files, each by its own name.
+    /// The folder of volumes and mounted files, each under its own name.
     pub(super) folder: &'a Path,
     /// The program that the image starts.
     pub(super) entry_point: &'a [String],
@@ -26,11 +26,11 @@ pub(super) struct Service {
     pub(super) name: String,
     /// The program and its arguments.
     pub(super) argv: Vec<String>,
-    /// The program that says whether the service is healthy, and its arguments.
+    /// The health check program and its arguments.
     pub(super) health: Vec<String>,
     pub(super) environment: Vec<(String, String)>,
     pub(super) volumes: Vec<Volume>,
-    /// Folders in memory, with the most that each may hold, as `mount` reads it.
+    /// In-memory folders, each with its maximum size as `mount` takes it.
     pub(super) memory_folders: Vec<(String, String)>,
     /// User and group.
     pub(super) user: (u32, u32),
@@ -39,11 +39,11 @@ pub(super) struct Service {
     pub(super) may_gain_privileges: bool,
     pub(super) max_threads: u64,
     pub(super) stop_timeout: Duration,
-    /// The address at which it is reached from the machine.
+    /// The port under which the machine reaches the service.
     pub(super) port: Option<u16>,
 }
 
-/// A volume or a file that a service sees.
+/// A volume or file that is mounted in a service.
 #[derive(Debug, PartialEq)]
 pub(super) struct Volume {
     pub(super) source: PathBuf,
@@ -53,14 +53,18 @@ pub(super) struct Volume {
 }
 
 impl Service {
-    pub(super) fn read(compose: &Value, name: &str, given: &Surroundings<'_>) -> Result<Service> {
+    pub(super) fn read(
+        compose: &Value,
+        name: &str,
+        surroundings: &Surroundings<'_>,
+    ) -> Result<Service> {
         let service = &compose["services"][name];
         ensure!(service.is_object(), "there is no service {name}");
         let expanded = |list: &Value| {
-            let texts = strings(list).map(|text| expand(text, given.variables));
+            let texts = strings(list).map(|text| expand(text, surroundings.variables));
             texts.collect::<Result<Vec<_>>>()
         };
-        let mut argv = given.entry_point.to_vec();
+        let mut argv = surroundings.entry_point.to_vec();
         argv.extend(expanded(&service["command"])?);
         let health = match expanded(&service["healthcheck"]["test"])?.as_slice() {
             [kind, argv @ ..] if kind == "CMD" => argv.to_vec(),
@@ -71,7 +75,8 @@ impl Service {
                 .with_context(|| format!("{name}: stop_grace_period {period} is not read here"))?,
             None => STOP_TIMEOUT,
         };
-        let volumes = strings(&service["volumes"]).map(|volume| Volume::read(volume, given.folder));
+        let volumes =
+            strings(&service["volumes"]).map(|volume| Volume::read(volume, surroundings.folder));
         let memory_folders = strings(&service["tmpfs"]).map(|folder| {
             let (folder, size) = folder.split_once(":size=").unwrap_or((folder, "50%"));
             (folder.to_owned(), size.to_owned())
@@ -81,7 +86,7 @@ impl Service {
             name: name.to_owned(),
             argv,
             health,
-            environment: environment(service, given).with_context(|| name.to_owned())?,
+            environment: environment(service, surroundings).with_context(|| name.to_owned())?,
             volumes: volumes.collect::<Result<_>>()?,
             memory_folders: memory_folders.collect(),
             user: ids(service["user"].as_str().unwrap_or_default())
@@ -112,18 +117,18 @@ impl Volume {
     }
 }
 
-fn environment(service: &Value, given: &Surroundings<'_>) -> Result<Vec<(String, String)>> {
+fn environment(service: &Value, surroundings: &Surroundings<'_>) -> Result<Vec<(String, String)>> {
     let variables = service["environment"].as_object().into_iter().flatten();
     let expanded = variables.map(|(name, value)| {
         let value = value
             .as_str()
             .with_context(|| format!("{name} is no text"))?;
-        Ok((name.clone(), expand(value, given.variables)?))
+        Ok((name.clone(), expand(value, surroundings.variables)?))
     });
     expanded.collect()
 }
 
-/// User and group in `10001:10001`.
+/// Parses user and group, such as `10001:10001`.
 pub(super) fn ids(user: &str) -> Result<(u32, u32)> {
     let ids = user
         .split_once(':')
@@ -146,7 +151,7 @@ mod tests {
     use super::{Service, Surroundings, Volume};
 
     #[test]
-    fn ours_what_a_service_says_is_read() {
+    fn a_service_is_parsed() {
         let compose = json!({"services": {"s": {
             "user": "5:6", "read_only": true, "cap_drop": ["ALL"], "tmpfs": ["/tmp:size=9m"],
             "security_opt": ["no-new-privileges:true"], "pids_limit": 9,
@@ -154,12 +159,12 @@ mod tests {
             "command": ["--every", "1d"], "environment": {"WHO": "${WHO:?say who}"},
             "volumes": ["data:/data", "../config/a.toml:/etc/a.toml:ro"],
             "healthcheck": {"test": ["CMD", "bash", "-c", "echo $$x"]}}}});
-        let given = Surroundings {
+        let surroundings = Surroundings {
             variables: &[("WHO", "me")],
             folder: Path::new("/f"),
             entry_point: &["crawl".to_owned()],
         };
-        let service = Service::read(&compose, "s", &given).unwrap();
+        let service = Service::read(&compose, "s", &surroundings).unwrap();
         assert_eq!(service.argv, ["crawl", "--every", "1d"]);
         assert_eq!(service.health, ["bash", "-c", "echo $x"]);
         assert_eq!(service.environment, [("WHO".to_owned(), "me".to_owned())]);
@@ -183,6 +188,6 @@ mod tests {
             volume("/f/a.toml", "/etc/a.toml", true, true),
         ];
         assert_eq!(service.volumes, volumes);
-        assert!(Service::read(&compose, "t", &given).is_err());
+        assert!(Service::read(&compose, "t", &surroundings).is_err());
     }
 }

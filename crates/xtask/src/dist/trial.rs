@@ -1,7 +1,7 @@
-//! The claims of `docker/compose.yaml`, run with the image and held against the outcome.
+//! Runs the image and checks the claims of `docker/compose.yaml`.
 //!
-//! This runs in a network namespace that has a loopback and nothing else: the services listen on
-//! the ports of their file, and neither meets other programs nor is met by them.
+//! This runs in a network namespace with only loopback, so the services can listen on the ports of
+//! their file without conflicts with other programs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,43 +21,47 @@ use super::service::{Service, Surroundings, ids};
 use crate::compose;
 use crate::workspace::{Workspace, output};
 
-/// Who answers for the crawl, as a user says it in the environment.
+/// The crawl's contact, as a user sets it in the environment.
 const CONTACT: &str = "trial@example.org";
 const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// The line of the configuration that its user is told to change.
+/// The line of the configuration that its user must change.
 const SEED: &str = "https://www.example.org/";
 
-/// With a second from one to the next, the first run is stopped in their midst.
+/// With a second between pages, the first run is stopped halfway.
 const PAGES: usize = 12;
 const PAGES_BEFORE_STOP: usize = 4;
 
-/// The site that is crawled, and the claims that it is held against.
+/// The crawled site, and the claims to check.
 struct Trial {
     folder: PathBuf,
-    /// The image's own settings.
+    /// The image's settings.
     image: Value,
     root: Root,
     crawl: Service,
     serve: Service,
-    /// The first page of the site that is crawled.
+    /// The first page of the crawled site.
     site: String,
 }
 
-/// Runs the services and prints what was seen.
+/// Runs the services and prints what was checked.
 pub(super) fn run(workspace: &Workspace, buildah: &Buildah, folder: &Path) -> Result<()> {
     let compose = compose::read(workspace)?;
     let image = compose["services"]["crawl"]["image"].as_str();
     let image = image.context("the service crawl names no image")?;
-    let told = buildah.configuration(image)?;
-    let list = |key: &str| compose::strings(&told[key]).map(str::to_owned).collect();
+    let configuration = buildah.configuration(image)?;
+    let list = |key: &str| {
+        compose::strings(&configuration[key])
+            .map(str::to_owned)
+            .collect()
+    };
     let entry_point: Vec<String> = list("Entrypoint");
     let folder = folder.join("trial");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
     fs::create_dir_all(&folder)?;
-    let given = Surroundings {
+    let surroundings = Surroundings {
         variables: &[("CRAWL_CONTACT", CONTACT), ("CRAWL_SERVE_TOKEN", TOKEN)],
         folder: &folder,
         entry_point: &entry_point,
@@ -68,22 +72,25 @@ pub(super) fn run(workspace: &Workspace, buildah: &Buildah, folder: &Path) -> Re
         root: Root {
             path: container.mount()?,
             environment: list("Env"),
-            folder: told["WorkingDir"].as_str().unwrap_or("/").to_owned(),
+            folder: configuration["WorkingDir"]
+                .as_str()
+                .unwrap_or("/")
+                .to_owned(),
         },
-        crawl: Service::read(&compose, "crawl", &given)?,
-        serve: Service::read(&compose, "serve", &given)?,
+        crawl: Service::read(&compose, "crawl", &surroundings)?,
+        serve: Service::read(&compose, "serve", &surroundings)?,
         folder: folder.clone(),
-        image: told,
+        image: configuration,
         site: site.url.clone(),
     };
     trial.hold_image_to_compose()?;
     trial.prepare(workspace)?;
     trial.live()?;
-    trial.nothing_was_asked_twice(&site.end()?)
+    trial.nothing_was_fetched_twice(&site.end()?)
 }
 
 impl Trial {
-    /// Makes the volumes, and what they are mounted on, as an engine does before it starts.
+    /// Creates the volumes and mount points, as an engine does before it starts.
     fn prepare(&self, workspace: &Workspace) -> Result<()> {
         let (user, group) = self.crawl.user;
         for volume in self.crawl.volumes.iter().chain(&self.serve.volumes) {
@@ -105,7 +112,7 @@ impl Trial {
         Ok(())
     }
 
-    /// The checks that run nothing.
+    /// Checks that need no running service.
     fn hold_image_to_compose(&self) -> Result<()> {
         let user = self.image["User"].as_str().unwrap_or_default();
         for service in [&self.crawl, &self.serve] {
@@ -121,7 +128,7 @@ impl Trial {
                     self.image["Volumes"].get(target).is_some(),
                     "{name} keeps its files in {target}, which is no volume of the image"
                 );
-                // An engine gives a new volume the owner that the folder has in the image.
+                // A new volume gets the owner of its folder in the image.
                 let folder = fs::metadata(self.path(target))
                     .with_context(|| format!("the image has no {target}"))?;
                 ensure!(
@@ -136,15 +143,15 @@ impl Trial {
         Ok(())
     }
 
-    /// The place on the machine of a path in the container.
+    /// Returns the path on the machine of a path in the container.
     fn path(&self, path: &str) -> PathBuf {
         self.root.path.join(path.trim_start_matches('/'))
     }
 
-    /// From the first start to the last stop.
+    /// Runs everything from the first start to the last stop.
     fn live(&self) -> Result<()> {
         let crawl = self.start(&self.crawl)?;
-        // As `depends_on` has it: the search page starts once the crawl is healthy.
+        // As in `depends_on`: the search page starts once the crawl is healthy.
         let serve = self.start(&self.serve)?;
         let stopped_at = wait_for("the first pages", || {
             let rows = self.rows()?;
@@ -153,19 +160,21 @@ impl Trial {
         self.is_confined(&crawl, &self.crawl)?;
         self.is_confined(&serve, &self.serve)?;
         self.stop(crawl, &self.crawl)?;
-        let kept = self.rows()?.len();
+        let rows_kept = self.rows()?.len();
         ensure!(
-            (stopped_at..PAGES).contains(&kept),
-            "stopped after {stopped_at} pages, it left {kept} rows of {PAGES}"
+            (stopped_at..PAGES).contains(&rows_kept),
+            "stopped after {stopped_at} pages, it left {rows_kept} rows of {PAGES}"
         );
-        seen(&format!("stopped in its midst: {kept} rows in the volume"));
+        seen(&format!(
+            "stopped in its midst: {rows_kept} rows in the volume"
+        ));
 
         let crawl = self.start(&self.crawl)?;
         let port = self.serve.port.context("the service serve has no port")?;
-        // The search page's service asks the other one, over a socket in their volume.
+        // The search page's service queries the other one over a socket in their volume.
         let state = wait_for("the end of the round", || {
-            let told: Value = serde_json::from_str(&get(port, "/api/crawl")?)?;
-            let state = &told["state"];
+            let answer: Value = serde_json::from_str(&get(port, "/api/crawl")?)?;
+            let state = &answer["state"];
             Ok((state["phase"] == "waiting").then(|| state.clone()))
         })?;
         let (next, failed) = (&state["next_round"], &state["failed"]);
@@ -193,7 +202,7 @@ impl Trial {
         Ok(running)
     }
 
-    /// Checks whether the kernel holds the process to what the service says.
+    /// Checks whether the kernel confines the process as the service requires.
     fn is_confined(&self, running: &Running, service: &Service) -> Result<()> {
         let name = &service.name;
         let (user, group) = service.user;
@@ -204,8 +213,8 @@ impl Trial {
             ("NoNewPrivs", "1".to_owned()),
         ];
         for (key, value) in expected {
-            let found = running.status(key)?;
-            ensure!(found == value, "{name}: {key} is {found}, not {value}");
+            let actual = running.status(key)?;
+            ensure!(actual == value, "{name}: {key} is {actual}, not {value}");
         }
         ensure!(
             running.has_read_only_root()? == service.is_read_only,
@@ -226,7 +235,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Stops a service as an engine does, by the signal that the image names.
+    /// Stops a service as an engine does, with the signal in the image.
     fn stop(&self, running: Running, service: &Service) -> Result<()> {
         let name = &service.name;
         let signal = self.image["StopSignal"].as_str().unwrap_or("SIGTERM");
@@ -247,7 +256,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Rows of pages in the volume: how many there are of each URL.
+    /// Returns the number of page rows of each URL in the volume.
     fn rows(&self) -> Result<BTreeMap<String, usize>> {
         let volume = self.crawl.volumes.iter().find(|volume| !volume.is_file);
         let volume = volume.context("the service crawl has no volume")?;
@@ -255,7 +264,7 @@ impl Trial {
         let mut rows = BTreeMap::new();
         let text = fs::read_to_string(&path).unwrap_or_default();
         for line in text.lines() {
-            // The last one may be half written.
+            // The last line may be incomplete.
             if let Ok(row) = serde_json::from_str::<Value>(line)
                 && let Some(url) = row["url"].as_str()
             {
@@ -284,19 +293,20 @@ impl Trial {
         Ok(())
     }
 
-    /// Checks whether going on cost no page, and whether the site learned who asked.
-    fn nothing_was_asked_twice(&self, requests: &[String]) -> Result<()> {
-        let mut asked: BTreeMap<&str, usize> = BTreeMap::new();
+    /// Checks whether no page was fetched twice after the restart, and whether requests identified
+    /// the crawler.
+    fn nothing_was_fetched_twice(&self, requests: &[String]) -> Result<()> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for request in requests {
             let (path, agent) = request.split_once(' ').unwrap_or((request, ""));
             ensure!(
                 agent.contains(CONTACT),
                 "a request says it is from {agent}, not from {CONTACT}"
             );
-            *asked.entry(path).or_insert(0) += 1;
+            *counts.entry(path).or_insert(0) += 1;
         }
-        // A guess at a sitemap, too, is asked for once.
-        let twice: Vec<_> = asked
+        // A guessed sitemap is fetched only once too.
+        let twice: Vec<_> = counts
             .iter()
             .filter(|(path, count)| **count > 1 && **path != "/robots.txt")
             .collect();
@@ -313,10 +323,10 @@ impl Trial {
     }
 }
 
-/// A small site on loopback, in a process beside this one.
+/// A small site on loopback, in a separate process.
 struct Site {
     process: Child,
-    said: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
     url: String,
 }
 
@@ -330,42 +340,42 @@ impl Site {
             .stdout(Stdio::piped())
             .spawn()
             .context("cannot start crawl-testweb")?;
-        let said = process.stdout.take().context("it has no stdout")?;
-        let mut said = BufReader::new(said);
+        let stdout = process.stdout.take().context("it has no stdout")?;
+        let mut stdout = BufReader::new(stdout);
         let mut url = String::new();
-        said.read_line(&mut url)?;
+        stdout.read_line(&mut url)?;
         ensure!(url.starts_with("http://127."), "the site is at {url:?}");
         Ok(Site {
             process,
-            said,
+            stdout,
             url: url.trim().to_owned(),
         })
     }
 
-    /// Ends it, and gives the path and the `User-Agent` of each request.
+    /// Ends the site. Returns the path and `User-Agent` of each request.
     fn end(mut self) -> Result<Vec<String>> {
         drop(self.process.stdin.take());
         let mut requests = String::new();
-        self.said.read_to_string(&mut requests)?;
+        self.stdout.read_to_string(&mut requests)?;
         Ok(requests.lines().map(str::to_owned).collect())
     }
 }
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // It ends where its stdin is closed.
+        // The site ends when its stdin is closed.
         drop(self.process.stdin.take());
         let _ = self.process.wait();
     }
 }
 
-/// Brings the loopback of this network namespace up.
+/// Brings up loopback in this network namespace.
 pub(super) fn loopback_up(busybox: &Path) -> Result<()> {
     let mut up = Command::new(busybox);
     output(up.args(["ip", "link", "set", "lo", "up"])).map(drop)
 }
 
-/// The body that a server on loopback answers with 200.
+/// Returns the body that a server on loopback returns with status 200.
 fn get(port: u16, path: &str) -> Result<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
         .with_context(|| format!("nothing listens on port {port}"))?;

@@ -1,5 +1,5 @@
-//! `crawl frontier import` and `crawl frontier export`: a crawl that is moved from its directory into
-//! a frontier that workers share, and from there into a directory.
+//! `crawl frontier import` and `crawl frontier export`: move a crawl from its directory into a
+//! shared frontier and back into a directory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::settings::check_name;
 use crate::shared_frontier::credentials;
 use crate::terminal::{note, print};
 
-/// The file of a worker's rows that a run's end adds to, beyond what is committed.
+/// A file of worker rows that the end of a run appends to without a commit.
 const EXCLUDED: &str = "excluded.jsonl";
 
 pub(super) fn import_crawl(
@@ -56,9 +56,9 @@ pub(super) fn import_crawl(
     };
     crate::run::finish_interrupted(dir)?;
     let imported = import(dir, &target).map_err(|error| of_engine(&error, dir))?;
-    let mut told = object(&imported.moved, &crawl);
-    told["worker"] = json!(worker);
-    let code = print_counts(&imported.moved, &crawl, as_json.then_some(told))?;
+    let mut counts = object(&imported.moved, &crawl);
+    counts["worker"] = json!(worker);
+    let code = print_counts(&imported.moved, &crawl, as_json.then_some(counts))?;
     note(&format!(
         "`{}` is the directory of worker `{worker}` now; the store that was there is in {}",
         dir.display(),
@@ -71,8 +71,8 @@ pub(super) fn import_crawl(
     Ok(code)
 }
 
-/// Makes a directory of those of all workers, with the frontier that they shared. It appears whole or
-/// not at all, and no worker goes on with the crawl once it does.
+/// Creates a directory from those of all workers and from their shared frontier. The directory
+/// appears complete or not at all. Once it does, no worker continues the crawl.
 pub(super) fn export_crawl(
     dirs: &[PathBuf],
     output: &Path,
@@ -107,15 +107,15 @@ pub(super) fn export_crawl(
         .collect();
     let moved = export(folder.beside(), &source, &named);
     let moved = moved.map_err(|error| of_engine(&error, output))?;
-    // From here on no worker goes on with it. The same command makes the directory again.
+    // From here on no worker continues the crawl. The same command can create the directory again.
     source.finish().map_err(|why| of_shared(&why))?;
     if let Err(why) = put_in_place(folder, output) {
         source.take_back().map_err(|why| of_shared(&why))?;
         return Err(why);
     }
-    let mut told = object(&moved, &crawl);
-    told["output"] = json!(output);
-    let code = print_counts(&moved, &crawl, as_json.then_some(told))?;
+    let mut counts = object(&moved, &crawl);
+    counts["output"] = json!(output);
+    let code = print_counts(&moved, &crawl, as_json.then_some(counts))?;
     note(&format!(
         "`{}` holds the crawl now, and no worker goes on with it",
         output.display()
@@ -142,7 +142,7 @@ fn object(moved: &MovedCrawl, crawl: &str) -> Value {
     })
 }
 
-/// Prints JSON where there is some, and text elsewhere.
+/// Prints the JSON if given, and text otherwise.
 fn print_counts(moved: &MovedCrawl, crawl: &str, json: Option<Value>) -> Result<u8, CommandError> {
     let states = moved.states;
     let text = match json {

@@ -1,4 +1,4 @@
-//! `crawl frontier move`: buckets of hosts that another group of engines is to serve.
+//! `crawl frontier move`: moves buckets of hosts to another engine group.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -13,10 +13,10 @@ use crate::error::{CommandError, FINISHED};
 use crate::shared_frontier::{check_url, credentials};
 use crate::terminal::{note, print};
 
-/// Before a group all of whose buckets are meant.
+/// Prefix of an engine group whose buckets are all to be moved.
 const ALL_OF: &str = "all-of:";
 
-/// The most buckets that a crawl may have.
+/// Maximum number of buckets of a crawl.
 const MAX_BUCKETS: i32 = u16::MAX as i32;
 
 pub(super) fn run(
@@ -28,7 +28,7 @@ pub(super) fn run(
     let (urls, crawl) = place_of_crawl(args)?;
     let (wanted, to) = (choice(buckets)?, group(to)?);
     let mut moved = 0_u64;
-    let mut told = |step| {
+    let mut report_step = |step| {
         match step {
             MoveStep::Waiting(buckets) => {
                 note(&format!(
@@ -43,7 +43,13 @@ pub(super) fn run(
         }
         ControlFlow::Continue(())
     };
-    let done = move_buckets(&urls, &credentials(), &crawl, (&wanted, &to), &mut told);
+    let done = move_buckets(
+        &urls,
+        &credentials(),
+        &crawl,
+        (&wanted, &to),
+        &mut report_step,
+    );
     let done = done.map_err(|why| of_shared(&why))?;
     let code = match as_json {
         true => print(format!("{:#}\n", object(&done, &crawl)).as_bytes())?,
@@ -66,7 +72,7 @@ fn object(done: &MovedBuckets, crawl: &str) -> serde_json::Value {
     })
 }
 
-/// A group by its number or its connection string.
+/// Parses a group's number or connection string.
 fn group(text: &str) -> Result<GroupName, CommandError> {
     match text.parse() {
         Ok(number) => Ok(GroupName::Number(number)),
@@ -79,7 +85,7 @@ fn group(text: &str) -> Result<GroupName, CommandError> {
     }
 }
 
-/// Numbers and ranges of buckets, or all of a group.
+/// Parses numbers and ranges of buckets, or all buckets of a group.
 fn choice(text: &str) -> Result<BucketChoice, CommandError> {
     if let Some(of) = text.strip_prefix(ALL_OF) {
         return Ok(BucketChoice::AllOf(group(of)?));
@@ -105,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_buckets_are_named_by_numbers_ranges_or_their_group() {
+    fn buckets_are_named_by_numbers_ranges_or_their_group() {
         let numbers = |of: &[i32]| BucketChoice::Numbers(of.iter().copied().collect());
         assert_eq!(choice("7").unwrap(), numbers(&[7]));
         assert_eq!(choice("0-2, 9,1-3").unwrap(), numbers(&[0, 1, 2, 3, 9]));

@@ -1,4 +1,4 @@
-//! `crawl inspect`: what the extractor reads in a page or a sitemap, as JSON.
+//! `crawl inspect`: prints what the extractor reads from a page or a sitemap, as JSON.
 
 mod text;
 
@@ -17,10 +17,10 @@ use crate::settings::seeds;
 use crate::terminal::print_json;
 use text::text_object;
 
-/// A file is read up to here.
+/// Maximum bytes read from a file.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// Runs the command.
+/// Runs `crawl inspect`.
 pub(crate) fn run(args: &InspectArgs) -> Result<u8, CommandError> {
     let base = seeds::read(&args.base).map_err(|why| {
         CommandError::usage(format!("unusable --base `{}`: {why}", args.base)).hint(
@@ -33,11 +33,11 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, CommandError> {
     let limits = Limits::default();
     let object = match is_html(content_type, &body) {
         true => {
-            let given = PageContext {
+            let context = PageContext {
                 content_type,
                 ..PageContext::default()
             };
-            let (page, content) = read_page(&body, &given, &limits, &ContentLimits::default());
+            let (page, content) = read_page(&body, &context, &limits, &ContentLimits::default());
             page_object(&base, &page, &content)
         }
         false => sitemap_object(&base, &read_sitemap(&body, content_type, &limits)),
@@ -79,15 +79,15 @@ fn page_object(url: &CanonicalUrl, page: &Page, content: &Content) -> Value {
     })
 }
 
-/// The uses that the page itself bars, with the text that says so; null where nothing does.
+/// Returns the page's own directives with their text. Null for those that it doesn't have.
 fn directives_object(page: &Page) -> Value {
     let agent = ProductToken::leading("crawl");
-    let found = PageDirectives::read([], page.meta_pairs(), &agent, Profile::default());
+    let directives = PageDirectives::read([], page.meta_pairs(), &agent, Profile::default());
     json!({
-        "noindex": found.noindex.map(|source| source.text),
-        "nofollow": found.nofollow.map(|source| source.text),
-        "noarchive": found.noarchive.map(|source| source.text),
-        "nosnippet": found.nosnippet.map(|source| source.text),
+        "noindex": directives.noindex.map(|source| source.text),
+        "nofollow": directives.nofollow.map(|source| source.text),
+        "noarchive": directives.noarchive.map(|source| source.text),
+        "nosnippet": directives.nosnippet.map(|source| source.text),
     })
 }
 
@@ -117,7 +117,7 @@ fn oddities(oddities: &[DocumentOddity]) -> Vec<Value> {
     oddities.iter().map(object).collect()
 }
 
-/// `ValidUtf8` as `valid_utf8`.
+/// Converts camel case to snake case: `ValidUtf8` to `valid_utf8`.
 fn snake(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 2);
     for c in name.chars() {

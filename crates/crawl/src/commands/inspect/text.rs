@@ -1,9 +1,9 @@
-//! The content of a page, as JSON.
+//! The content of a page as JSON.
 
 use crawl_extractor::{Block, Content, JsonLd, Page, PageDate};
 use serde_json::{Value, json};
 
-/// The `text` of a page: what it says of itself, its structure, and its main text.
+/// Returns the `text` of a page: its metadata, structure and main text.
 pub(super) fn text_object(page: &Page, content: &Content) -> Value {
     let graph = &content.open_graph;
     let headings = content.headings().map(|(level, block)| {

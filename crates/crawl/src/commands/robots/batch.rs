@@ -1,4 +1,4 @@
-//! `crawl robots --batch`: JSON lines in, verdicts out, in order.
+//! `crawl robots --batch`: reads JSON lines and prints their verdicts in order.
 
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
 
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use crate::error::{CommandError, FINISHED, USAGE};
 
-/// A question on a line.
+/// A line of input.
 #[derive(Debug, Deserialize)]
 struct Question {
-    /// The robots.txt; null where there is none.
+    /// The robots.txt. Null if there is none.
     robots: Option<Body>,
-    /// A product token; what follows one (a version) is not looked at.
+    /// A product token. Anything after it, such as a version, is ignored.
     agent: Option<String>,
-    /// A URL, or a path.
+    /// A URL or a path.
     url: String,
 }
 
@@ -27,7 +27,7 @@ enum Body {
     Bytes { base64: String },
 }
 
-/// Answers the lines of stdin. `agent` is for lines that name none.
+/// Answers the lines of stdin. `agent` applies to lines that name none.
 pub(super) fn run(agent: &ProductToken, profile: Profile) -> Result<u8, CommandError> {
     let mut lines = BufReader::new(io::stdin().lock());
     let mut answers = BufWriter::new(io::stdout().lock());
@@ -40,7 +40,7 @@ pub(super) fn run(agent: &ProductToken, profile: Profile) -> Result<u8, CommandE
     }
 }
 
-/// Returns whether all lines could be judged.
+/// Answers all lines. Returns whether every one could be judged.
 fn answer_all(
     lines: &mut BufReader<impl io::Read>,
     answers: &mut impl Write,
@@ -63,7 +63,7 @@ fn answer_all(
             json!({ "error": why })
         });
         writeln!(answers, "{answer}")?;
-        // Whoever asks line by line waits for this answer before the next question.
+        // A client may wait for this answer before it sends the next line.
         if lines.buffer().is_empty() {
             answers.flush()?;
         }

@@ -1,4 +1,4 @@
-//! Asking hosts for their robots.txt, with permits like any other request.
+//! Fetches the robots.txt of hosts, using permits like any other request.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,15 +15,15 @@ use crate::settings::{
     Environment, Reach, check_contact, no_contact, reach, user_agent, user_contact,
 };
 
-/// The answer of a host.
+/// The result of fetching a robots.txt.
 pub(super) struct Fetched {
-    /// The rules; empty where there is no robots.txt, none where it is unreachable.
+    /// The rules: empty if the host has no robots.txt, `None` if it is unreachable.
     pub(super) body: Option<Bytes>,
-    /// The result: a status or a failure, in words.
+    /// The result in words: a status or a failure.
     pub(super) answer: String,
 }
 
-/// Asks each origin of `urls` once.
+/// Fetches the robots.txt of each origin of `urls` once.
 pub(super) fn robots_of(
     urls: &[&CanonicalUrl],
     contact: Option<&str>,
@@ -41,28 +41,31 @@ pub(super) fn robots_of(
         .enable_all()
         .build()
         .map_err(|why| no_threads(&why))?;
-    let mut asker = Asker::new(urls, contact.as_ref())?;
+    let mut fetcher_of_robots = RobotsFetcher::new(urls, contact.as_ref())?;
     runtime.block_on(async {
-        let mut found = BTreeMap::new();
+        let mut results = BTreeMap::new();
         for url in urls {
-            if let Entry::Vacant(place) = found.entry(url.origin()) {
-                let fetched = asker.ask(place.key()).await?;
+            if let Entry::Vacant(place) = results.entry(url.origin()) {
+                let fetched = fetcher_of_robots.fetch(place.key()).await?;
                 place.insert(fetched);
             }
         }
-        Ok(found)
+        Ok(results)
     })
 }
 
-struct Asker {
+struct RobotsFetcher {
     clock: Clock,
     fetcher: Fetcher,
     scheduler: Scheduler,
 }
 
-impl Asker {
-    fn new(urls: &[&CanonicalUrl], contact: Option<&Contact>) -> Result<Asker, CommandError> {
-        // Whatever agent the rules are judged for: who asks is this program.
+impl RobotsFetcher {
+    fn new(
+        urls: &[&CanonicalUrl],
+        contact: Option<&Contact>,
+    ) -> Result<RobotsFetcher, CommandError> {
+        // The rules may be judged for any agent, but the request comes from this program.
         let ourselves = ProductToken::leading("crawl");
         let clock = Clock::start();
         let config = FetchConfig {
@@ -72,15 +75,15 @@ impl Asker {
         };
         let fetcher = Fetcher::new(config, clock)
             .map_err(|why| CommandError::usage(format!("can't fetch: {why}")))?;
-        Ok(Asker {
+        Ok(RobotsFetcher {
             clock,
             fetcher,
             scheduler: Scheduler::new(Politeness::default(), 0),
         })
     }
 
-    /// Asks an origin, and follows redirects as RFC 9309 section 2.3.1.2 has it.
-    async fn ask(&mut self, origin: &Origin) -> Result<Fetched, CommandError> {
+    /// Fetches an origin's robots.txt, following redirects per RFC 9309 section 2.3.1.2.
+    async fn fetch(&mut self, origin: &Origin) -> Result<Fetched, CommandError> {
         let mut url = origin.robots_url();
         let mut purpose = Purpose::Robots {
             origin: origin.clone(),
@@ -111,7 +114,7 @@ impl Asker {
                     url: None,
                 },
             };
-            // What the host asks for from now on is of no matter: it is asked once.
+            // Later waits don't matter, since the host gets only one request.
             let _ = self.scheduler.done(now, spent, signal);
             match RobotsAnswer::of(&request, &result, hops) {
                 RobotsAnswer::Redirect { to, .. } => {
@@ -147,7 +150,7 @@ fn fetched(answer: RobotsAnswer) -> Fetched {
             Some(status) => (None, format!("answered {status}, {why}")),
             None => (None, why),
         },
-        // Neither comes here: redirects are followed, and no validators were sent.
+        // Unreachable: redirects are followed, and no validators were sent.
         RobotsAnswer::NotModified | RobotsAnswer::Redirect { .. } => {
             (None, "an answer that means nothing".to_owned())
         }

@@ -1,4 +1,4 @@
-//! `crawl robots`: may these URLs be asked for, and by which line.
+//! `crawl robots`: prints whether URLs may be fetched, and which line decides.
 
 mod batch;
 mod fetch;
@@ -19,36 +19,36 @@ use crate::input::read_file;
 use crate::settings::{check_agent, seeds};
 use crate::terminal::{print, print_json_lines};
 
-/// A file of rules is read up to here; what the rules' own limit leaves of it is policy's.
+/// Maximum bytes read from a rules file. The policy crate has its own, smaller limit.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// Runs the command.
+/// Runs `crawl robots`.
 pub(crate) fn run(args: &RobotsArgs) -> Result<u8, CommandError> {
     let agent = check_agent(&args.agent)?;
     let profile = args.robots.meaning();
     if args.batch {
         return batch::run(&agent, profile);
     }
-    let asked = args
+    let typed = args
         .url
         .iter()
         .map(|url| TypedUrl::read(url, args.file.is_some()));
-    let asked = asked.collect::<Result<Vec<_>, _>>()?;
+    let typed = typed.collect::<Result<Vec<_>, _>>()?;
     let rules = match &args.file {
         Some(path) => Rules::of_file(path, &agent, profile)?,
-        None => Rules::fetched(&asked, args, &agent, profile)?,
+        None => Rules::fetched(&typed, args, &agent, profile)?,
     };
     let mut text = String::new();
     let mut all_allowed = true;
-    for asked in &asked {
-        let source = rules.of(asked);
-        let allowed = source.allows(asked);
+    for typed in &typed {
+        let source = rules.of(typed);
+        let allowed = source.allows(typed);
         all_allowed &= allowed;
         match args.json {
             true => {
-                let _ = writeln!(text, "{}", source.object(asked, profile));
+                let _ = writeln!(text, "{}", source.object(typed, profile));
             }
-            false => source.lines(asked, &mut text),
+            false => source.lines(typed, &mut text),
         }
     }
     match args.json {
@@ -61,13 +61,13 @@ pub(crate) fn run(args: &RobotsArgs) -> Result<u8, CommandError> {
     Ok(if all_allowed { FINISHED } else { NOTHING_DONE })
 }
 
-/// A URL in question.
+/// A URL or path to judge.
 struct TypedUrl {
-    /// As typed.
+    /// The text as typed.
     text: String,
-    /// In origin form.
+    /// The path in origin form.
     path: RequestPath<'static>,
-    /// None where only a path was typed.
+    /// `None` if only a path was typed.
     url: Option<CanonicalUrl>,
 }
 
@@ -89,17 +89,18 @@ impl TypedUrl {
     }
 }
 
-/// A robots.txt and where it came from.
+/// A robots.txt and its origin.
 struct Source {
-    /// Its name in what is said about it.
+    /// The file's name in the output.
     name: String,
-    /// None where it is unreachable: nothing may be asked for (RFC 9309 section 2.3.1.4).
+    /// `None` if the file is unreachable, which disallows everything (RFC 9309 section 2.3.1.4).
     robots: Option<AgentRules>,
-    /// The result of the request for it, in words.
+    /// The result of fetching the file, in words.
     answer: String,
 }
 
-/// The files that the URLs are judged by, by origin; one that was named stands for all.
+/// The robots.txt files by origin. The key `None` is a file given by the user, which applies to all
+/// URLs.
 struct Rules(BTreeMap<Option<Origin>, Source>);
 
 impl Rules {
@@ -114,14 +115,14 @@ impl Rules {
     }
 
     fn fetched(
-        asked: &[TypedUrl],
+        typed: &[TypedUrl],
         args: &RobotsArgs,
         agent: &ProductToken,
         profile: Profile,
     ) -> Result<Rules, CommandError> {
-        let urls: Vec<&CanonicalUrl> = asked
+        let urls: Vec<&CanonicalUrl> = typed
             .iter()
-            .filter_map(|asked| asked.url.as_ref())
+            .filter_map(|typed| typed.url.as_ref())
             .collect();
         let fetched = fetch::robots_of(&urls, args.contact.as_deref())?;
         let sources = fetched.into_iter().map(|(origin, fetched)| {
@@ -137,43 +138,43 @@ impl Rules {
         Ok(Rules(sources.collect()))
     }
 
-    fn of(&self, asked: &TypedUrl) -> &Source {
-        let origin = asked.url.as_ref().map(CanonicalUrl::origin);
+    fn of(&self, typed: &TypedUrl) -> &Source {
+        let origin = typed.url.as_ref().map(CanonicalUrl::origin);
         let named = self.0.get(&None);
         named
             .or_else(|| self.0.get(&origin))
             .expect("invariant: robots.txt was asked for at each URL's origin")
     }
 
-    /// The other records of the files, and their oddities.
+    /// Writes the files' other records and oddities.
     fn remarks(&self, text: &mut String) {
         self.0.values().for_each(|source| source.remarks(text));
     }
 }
 
 impl Source {
-    fn allows(&self, asked: &TypedUrl) -> bool {
+    fn allows(&self, typed: &TypedUrl) -> bool {
         match &self.robots {
-            Some(robots) => robots.judge_path(&asked.path).is_allowed(),
-            None => asked.path.as_str() == "/robots.txt",
+            Some(robots) => robots.judge_path(&typed.path).is_allowed(),
+            None => typed.path.as_str() == "/robots.txt",
         }
     }
 
-    fn lines(&self, asked: &TypedUrl, text: &mut String) {
-        let word = if self.allows(asked) {
+    fn lines(&self, typed: &TypedUrl, text: &mut String) {
+        let word = if self.allows(typed) {
             "allowed"
         } else {
             "disallowed"
         };
-        let _ = writeln!(text, "{word:<11} {}", asked.text);
-        let _ = writeln!(text, "            {}", self.because(asked));
+        let _ = writeln!(text, "{word:<11} {}", typed.text);
+        let _ = writeln!(text, "            {}", self.because(typed));
     }
 
-    fn because(&self, asked: &TypedUrl) -> String {
+    fn because(&self, typed: &TypedUrl) -> String {
         let Some(robots) = &self.robots else {
             return format!("{} is unreachable ({})", self.name, self.answer);
         };
-        let verdict = robots.judge_path(&asked.path);
+        let verdict = robots.judge_path(&typed.path);
         let group = match verdict.group {
             Some(group) => format!("group `{}` of line {}", group.agent, group.line),
             None => "no group speaks for it".to_owned(),
@@ -187,9 +188,9 @@ impl Source {
         }
     }
 
-    fn object(&self, asked: &TypedUrl, profile: Profile) -> Value {
+    fn object(&self, typed: &TypedUrl, profile: Profile) -> Value {
         let robots = self.robots.as_ref();
-        let verdict = robots.map(|robots| robots.judge_path(&asked.path));
+        let verdict = robots.map(|robots| robots.judge_path(&typed.path));
         let profile = verdict.as_ref().map_or(profile, |verdict| verdict.profile);
         let rule = verdict.as_ref().and_then(|verdict| verdict.rule.as_ref());
         let group = verdict.as_ref().and_then(|verdict| verdict.group.as_ref());
@@ -197,8 +198,8 @@ impl Source {
         let sitemaps = robots.map(AgentRules::sitemaps).unwrap_or_default();
         let oddities = robots.map(AgentRules::oddities).unwrap_or_default();
         json!({
-            "url": asked.text,
-            "allowed": self.allows(asked),
+            "url": typed.text,
+            "allowed": self.allows(typed),
             "line": rule.map(|rule| rule.line),
             "rule": rule.map(|rule| &rule.text),
             "group": group.map(|group| json!({"agent": group.agent, "line": group.line})),
@@ -212,7 +213,7 @@ impl Source {
                 .iter()
                 .map(|record| json!({"line": record.line, "field": record.field, "value": record.value}))
                 .collect::<Vec<_>>(),
-            "usage": robots.map(|robots| records::usage(robots, asked.path.as_str())),
+            "usage": robots.map(|robots| records::usage(robots, typed.path.as_str())),
             "sitemaps": sitemaps.iter().map(|sitemap| &sitemap.url).collect::<Vec<_>>(),
             "oddities": oddities
                 .iter()

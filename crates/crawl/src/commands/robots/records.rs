@@ -1,28 +1,28 @@
-//! The records of a robots.txt besides its rules, each with its line.
+//! The records of a robots.txt other than rules, with their lines.
 
 use crawl_policy::usage::{Sources, UsagePurpose, UsageStatements};
 use crawl_policy::{AgentRules, VisitHours};
 use serde_json::{Map, Value, json};
 
-/// A record that binds the robot, or speaks for the whole file.
+/// A record that applies to the robot or to the whole file.
 pub(super) struct Record {
     pub(super) line: u32,
     pub(super) field: &'static str,
     pub(super) value: String,
 }
 
-/// The records, by line.
+/// Returns the records sorted by line.
 pub(super) fn records(robots: &AgentRules) -> Vec<Record> {
     let record = |line, field, value| Record { line, field, value };
-    let mut found = Vec::new();
+    let mut records = Vec::new();
     if let Some((delay, line)) = robots.crawl_delay() {
-        found.push(record(
+        records.push(record(
             line,
             "Crawl-delay",
             format!("{} s", delay.as_secs_f64()),
         ));
     }
-    found.extend(robots.request_rates().iter().map(|rate| {
+    records.extend(robots.request_rates().iter().map(|rate| {
         let pace = format!("{} in {} s", rate.requests, rate.per.as_secs_f64());
         let value = match rate.during {
             Some(during) => format!("{pace}, {}", hours(during)),
@@ -31,22 +31,22 @@ pub(super) fn records(robots: &AgentRules) -> Vec<Record> {
         record(rate.line, "Request-rate", value)
     }));
     let visits = robots.visit_times().iter();
-    found.extend(visits.map(|visit| record(visit.line, "Visit-time", hours(visit.hours))));
+    records.extend(visits.map(|visit| record(visit.line, "Visit-time", hours(visit.hours))));
     let sitemaps = robots.sitemaps().iter();
-    found.extend(sitemaps.map(|sitemap| record(sitemap.line, "Sitemap", sitemap.url.clone())));
-    found.extend(robots.clean_params().iter().map(|clean| {
+    records.extend(sitemaps.map(|sitemap| record(sitemap.line, "Sitemap", sitemap.url.clone())));
+    records.extend(robots.clean_params().iter().map(|clean| {
         let value = format!("{} {}", clean.params.join("&"), clean.path);
         record(clean.line, "Clean-param", value.trim_end().to_owned())
     }));
     if let Some((host, line)) = robots.host() {
-        found.push(record(line, "Host", host.to_owned()));
+        records.push(record(line, "Host", host.to_owned()));
     }
-    found.sort_by_key(|record| record.line);
-    found
+    records.sort_by_key(|record| record.line);
+    records
 }
 
-/// The file's word on the use of a page, by purpose: `allowed`, `refused`, or null
-/// where it does not speak of it.
+/// Returns the file's statement on each use of a page: `allowed`, `refused`, or null if it has
+/// none.
 pub(super) fn usage(robots: &AgentRules, path_and_query: &str) -> Value {
     let statements = UsageStatements::read(&Sources {
         robots: Some(robots),

@@ -1,5 +1,4 @@
-//! Addresses of pages of results, and of pages as a person reads them. `page/results.js` writes the
-//! same.
+//! URLs of result pages, and readable forms of page URLs. `page/results.js` writes the same.
 
 use crawl_index::FacetFilters;
 use crawl_weburl::is_bidi_control;
@@ -8,7 +7,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::serve::search_request::named_filters;
 
-/// The address of a page of results.
+/// Returns the URL of a result page.
 pub(super) fn link(query: &str, filters: &FacetFilters, page: usize) -> String {
     let mut link = format!("/?q={}", utf8_percent_encode(query, COMPONENT));
     for (name, value) in named_filters(filters) {
@@ -32,7 +31,7 @@ const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'(')
     .remove(b')');
 
-/// `https://example.org/a/b?q` as `example.org › a › b?q`.
+/// Formats `https://example.org/a/b?q` as `example.org › a › b?q`.
 pub(super) fn place(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let pieces = rest.split('/').filter(|piece| !piece.is_empty());
@@ -40,7 +39,7 @@ pub(super) fn place(url: &str) -> String {
     pieces.join(" › ")
 }
 
-/// A piece of a path without percent-encoding, unless that hides something.
+/// Percent-decodes a piece of a path, unless that could deceive the reader.
 fn readable(piece: &str) -> String {
     match decoded(piece) {
         Some(text) if !text.chars().any(hides) => text,
@@ -59,7 +58,7 @@ fn decoded(piece: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// White space, controls, and what changes the direction of a text.
+/// Matches white space, control characters and bidi controls.
 fn hides(c: char) -> bool {
     is_bidi_control(c)
         || matches!(c, '\0'..=' ' | '\u{7f}'..='\u{a0}' | '\u{200b}'..='\u{200d}'
@@ -74,7 +73,7 @@ mod tests {
     use super::{link, place};
 
     #[test]
-    fn ours_a_place_is_readable_and_hides_nothing() {
+    fn a_place_is_readable_and_hides_nothing() {
         let places = [
             "https://e.example/",
             "https://e.example:8080/a//b?q=1/2",
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_link_holds_the_query_whole() {
+    fn a_link_holds_the_query_whole() {
         let none = FacetFilters::default();
         assert_eq!(link("a&b=c d+é", &none, 1), "/?q=a%26b%3Dc%20d%2B%C3%A9");
         assert_eq!(link("a", &none, 3), "/?q=a&page=3");

@@ -1,4 +1,4 @@
-//! The crawl's page: how it stands, what it came to.
+//! The crawl's page: its current state and results.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -15,12 +15,12 @@ use crate::serve::guard::Controls;
 use crate::serve::live_state::Moment;
 use crate::serve::state::App;
 
-/// Hosts of the report that the page lists, those with most requests first.
+/// Maximum hosts of the report to list, those with most requests first.
 const MAX_HOSTS_LISTED: usize = 200;
-/// Rows of each other table.
+/// Maximum rows of the other tables.
 const MAX_ROWS_LISTED: usize = 50;
 
-/// The page; `moment` is none where the crawl could not be asked.
+/// Renders the page. `moment` is `None` if the crawl couldn't be queried.
 pub(super) fn page(
     app: &App,
     report: &Report,
@@ -48,7 +48,7 @@ pub(super) fn page(
     })
 }
 
-/// The phase's name in the style sheet and on the page. `page/crawl.js` has the same.
+/// Returns the phase's name in the style sheet and on the page. `page/crawl.js` has the same names.
 fn phase(state: &State) -> (&'static str, &'static str) {
     match state.phase {
         PhaseName::Crawling => ("crawling", "Crawling"),
@@ -61,7 +61,7 @@ fn phase(state: &State) -> (&'static str, &'static str) {
     }
 }
 
-/// The part that `page/crawl.js` keeps up to date.
+/// Renders the part that `page/crawl.js` keeps up to date.
 fn live(state: Option<&State>, controls: Controls, has_rounds: bool) -> Markup {
     let (pages, failed) = match has_rounds {
         true => ("Pages in this round", "Failed in this round"),
@@ -142,7 +142,7 @@ fn next(host: &HostWork) -> String {
     }
 }
 
-/// Buttons and fields; the script shows them, since they do nothing without it.
+/// Renders the controls. The script reveals them, since they don't work without it.
 fn steering(controls: Controls) -> Markup {
     if controls == Controls::Closed {
         return html! {
@@ -231,7 +231,7 @@ fn summary(report: &Report) -> Markup {
     }
 }
 
-/// Labels a number that sums all rounds of a crawl.
+/// Labels a number that is a sum over all rounds of a crawl.
 fn in_all_rounds<'a>(report: &Report, name: &'a str) -> std::borrow::Cow<'a, str> {
     match report.pages.all_rounds {
         Some(_) => format!("{name} in all rounds").into(),
@@ -239,7 +239,7 @@ fn in_all_rounds<'a>(report: &Report, name: &'a str) -> std::borrow::Cow<'a, str
     }
 }
 
-/// Returns the counts with their keys in words, summed where the words agree.
+/// Returns the counts with their keys in words, added up if the words are equal.
 fn named<K>(counts: &BTreeMap<K, u64>, words: impl Fn(&K) -> String) -> BTreeMap<String, u64> {
     let mut named = BTreeMap::new();
     for (key, count) in counts {

@@ -1,5 +1,5 @@
 //! Links that narrow the results to a folder, a version, a language or a type. `page/facets.js`
-//! makes the same elements.
+//! creates the same elements.
 
 use crawl_index::{FacetCount, FacetFilters, Facets};
 use crawl_records::grouped;
@@ -8,16 +8,16 @@ use maud::{Markup, html};
 use super::addresses::{link, place};
 use crate::serve::search_request::SearchRequest;
 
-/// A facet, its values, and where the filters keep the one that is chosen.
+/// A facet with its values, and the filter field of the chosen one.
 struct Facet<'a> {
     label: &'static str,
     values: &'a [FacetCount],
     chosen: fn(&mut FacetFilters) -> &mut Option<String>,
 }
 
-/// The facets that tell the results apart, each with its values as links; and what is chosen, with
-/// a link that shows all again.
-pub(super) fn narrowing(asked: &SearchRequest, facets: &Facets) -> Markup {
+/// Renders the facets that differ between results, with their values as links, and the chosen value
+/// with a link that removes it.
+pub(super) fn narrowing(request: &SearchRequest, facets: &Facets) -> Markup {
     let all = [
         Facet {
             label: "Folder",
@@ -40,7 +40,10 @@ pub(super) fn narrowing(asked: &SearchRequest, facets: &Facets) -> Markup {
             chosen: |filters| &mut filters.document_type,
         },
     ];
-    let shown: Vec<Markup> = all.iter().filter_map(|facet| list(asked, facet)).collect();
+    let shown: Vec<Markup> = all
+        .iter()
+        .filter_map(|facet| list(request, facet))
+        .collect();
     html! {
         @if !shown.is_empty() {
             nav.facets aria-label="Narrow the results" {
@@ -50,13 +53,13 @@ pub(super) fn narrowing(asked: &SearchRequest, facets: &Facets) -> Markup {
     }
 }
 
-fn list(asked: &SearchRequest, facet: &Facet<'_>) -> Option<Markup> {
+fn list(request: &SearchRequest, facet: &Facet<'_>) -> Option<Markup> {
     let with = |value: Option<&str>| {
-        let mut filters = asked.filters.clone();
+        let mut filters = request.filters.clone();
         *(facet.chosen)(&mut filters) = value.map(str::to_owned);
-        link(&asked.query, &filters, 1)
+        link(&request.query, &filters, 1)
     };
-    let mut filters = asked.filters.clone();
+    let mut filters = request.filters.clone();
     let chosen = (facet.chosen)(&mut filters).take();
     let is_chosen = |of: &&FacetCount| chosen.as_ref() == Some(&of.value);
     let name = facet
@@ -64,9 +67,9 @@ fn list(asked: &SearchRequest, facet: &Facet<'_>) -> Option<Markup> {
         .iter()
         .find(is_chosen)
         .map(|of| of.name.as_str());
-    let others: Vec<_> = facet.values.iter().filter(|of| !is_chosen(of)).collect();
-    // One value that all pages have tells nothing.
-    let is_shown = chosen.is_some() || others.len() > 1;
+    let other_values: Vec<_> = facet.values.iter().filter(|of| !is_chosen(of)).collect();
+    // A value shared by all pages is not informative.
+    let is_shown = chosen.is_some() || other_values.len() > 1;
     is_shown.then(|| {
         html! {
             div.facet {
@@ -81,7 +84,7 @@ fn list(asked: &SearchRequest, facet: &Facet<'_>) -> Option<Markup> {
                             }
                         }
                     }
-                    @for of in others {
+                    @for of in other_values {
                         li {
                             a href=(with(Some(&of.value))) { (place(&of.name)) }
                             span.count { " " (grouped(of.count)) }

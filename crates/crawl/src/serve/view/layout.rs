@@ -1,10 +1,10 @@
-//! The parts of every page: head, style, the link to the content.
+//! Parts common to all pages: head, style, skip link.
 
 use maud::{DOCTYPE, Markup, html};
 
 use crate::serve::state::App;
 
-/// A page to be filled.
+/// A page without its body.
 pub(super) struct Frame<'a> {
     app: &'a App,
     title: &'a str,
@@ -20,7 +20,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The same with a script, one of the assets.
+    /// Adds a script, which is one of the assets.
     pub(super) fn script(self, name: &'static str) -> Frame<'a> {
         Frame {
             script: Some(name),
@@ -28,7 +28,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The page with this body.
+    /// Renders the page with this body.
     pub(super) fn page(&self, body: Markup) -> Markup {
         let assets = &self.app.assets;
         html! {

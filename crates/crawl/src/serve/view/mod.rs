@@ -1,4 +1,4 @@
-//! The pages. All text goes through maud, which escapes it.
+//! The pages. Maud escapes all text in them.
 
 mod addresses;
 mod crawl;
@@ -25,35 +25,35 @@ use super::search_request::{Parameters, SearchRequest};
 use super::state::{App, seconds_now};
 use layout::Frame;
 
-/// `/`: the search page, with results where something is asked.
+/// Serves `/`: the search page, with results if there is a query.
 pub(crate) async fn search(
     State(app): State<Arc<App>>,
     parameters: Result<Query<Parameters>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let asked = SearchRequest::of_page(readable(parameters)?)?;
+    let request = SearchRequest::of_page(readable(parameters)?)?;
     if !app.searcher.has_index() {
         return Ok(Redirect::to("/crawl").into_response());
     }
     let stats = app.searcher.stats().await?;
-    let answer = match &asked {
-        Some(asked) => Some(app.searcher.search(asked.clone(), seconds_now()).await?),
+    let answer = match &request {
+        Some(request) => Some(app.searcher.search(request.clone(), seconds_now()).await?),
         None => None,
     };
     let title = title(&app).await;
-    let answered = asked.as_ref().zip(answer.as_ref());
+    let answered = request.as_ref().zip(answer.as_ref());
     Ok(page(search::page(&app, &title, &stats, answered)))
 }
 
-/// `/crawl`: the report, and the state of the crawl that runs.
+/// Serves `/crawl`: the report, and the state of the running crawl.
 pub(crate) async fn crawl(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     let controls: Controls = app.guard.controls();
     let report = app.reports.get().await?;
-    // The report is there, whatever becomes of the question.
+    // The report is shown even if the crawl can't be queried.
     let moment = now(&app.dir).await.ok();
     Ok(page(crawl::page(&app, &report, moment.as_ref(), controls)))
 }
 
-/// The page in place of one that can't be shown.
+/// Renders the page for a problem.
 pub(crate) fn problem(app: &App, problem: &Problem) -> Markup {
     let status = problem.status;
     let name = status.canonical_reason().unwrap_or("Error");
@@ -70,7 +70,7 @@ pub(crate) fn problem(app: &App, problem: &Problem) -> Markup {
     })
 }
 
-/// The title of the search page.
+/// Returns the title of the search page.
 async fn title(app: &App) -> String {
     if let Some(title) = &app.title {
         return title.clone();
@@ -87,7 +87,7 @@ fn page(markup: Markup) -> Response {
     (kind, markup.into_string()).into_response()
 }
 
-/// A message as a sentence: messages begin in lower case and have no full stop.
+/// Turns a message into a sentence, with a capital and a full stop.
 fn sentence(message: &str) -> String {
     let mut rest = message.chars();
     let first = rest.next().map(char::to_uppercase);
@@ -98,7 +98,7 @@ fn sentence(message: &str) -> String {
     }
 }
 
-/// A message with what stands in backticks as code.
+/// Renders the parts of a message in backticks as code.
 fn quoted(message: &str) -> Markup {
     let message = safe_line(message);
     html! {

@@ -1,5 +1,5 @@
-//! Results of a search. `page/results.js` makes the same elements from the same answer, and
-//! the tests in the browser hold them against each other.
+//! Search results. `page/results.js` creates the same elements from the same answer, and the
+//! browser tests compare the two.
 
 use crawl_index::{Hit, ResultSection, SearchResults, TextPart};
 use crawl_records::grouped;
@@ -11,36 +11,36 @@ use super::facets::narrowing;
 use super::times::day;
 use crate::serve::search_request::{MAX_RANKED, SearchRequest};
 
-/// The part of the page that holds the results.
-pub(super) fn results(asked: &SearchRequest, answer: &SearchResults) -> Markup {
+/// Renders the part of the page with the results.
+pub(super) fn results(request: &SearchRequest, answer: &SearchResults) -> Markup {
     html! {
         @if let Some(meant) = &answer.did_you_mean {
             p.meant {
-                "Nothing fits “" (safe_line(&asked.query)) "”. These are the results for "
-                a href=(link(meant, &asked.filters, 1)) { (meant) } "."
+                "Nothing fits “" (safe_line(&request.query)) "”. These are the results for "
+                a href=(link(meant, &request.filters, 1)) { (meant) } "."
             }
         }
         @if let Some(left_out) = answer.left_out() {
             p.meant { (left_out) }
         }
         @if let Some(facets) = &answer.facets {
-            (narrowing(asked, facets))
+            (narrowing(request, facets))
         }
         @if answer.results.is_empty() {
             (nothing())
         } @else {
-            ol.hits start=(asked.offset + 1) {
+            ol.hits start=(request.offset + 1) {
                 @for hit in &answer.results { (item(hit)) }
             }
-            (pages(asked, answer.total))
+            (pages(request, answer.total))
         }
     }
 }
 
-/// The number of results, in words.
-pub(super) fn status(asked: &SearchRequest, answer: &SearchResults) -> String {
-    let query = safe_line(answer.did_you_mean.as_ref().unwrap_or(&asked.query));
-    let (first, last) = (asked.offset + 1, asked.offset + answer.results.len());
+/// Returns the number of results in words.
+pub(super) fn status(request: &SearchRequest, answer: &SearchResults) -> String {
+    let query = safe_line(answer.did_you_mean.as_ref().unwrap_or(&request.query));
+    let (first, last) = (request.offset + 1, request.offset + answer.results.len());
     match answer.total {
         0 => format!("No results for “{query}”"),
         _ if answer.results.is_empty() => format!("No further results for “{query}”"),
@@ -66,7 +66,7 @@ fn nothing() -> Markup {
     }
 }
 
-/// The syntax of a query, for a person.
+/// Explains the query syntax.
 pub(super) fn tips() -> Markup {
     html! {
         ul.tips {
@@ -101,7 +101,7 @@ fn item(hit: &Hit) -> Markup {
     }
 }
 
-/// The sections that have most of the query, where there are any.
+/// Renders the sections with most words of the query, if there are any.
 fn sections(hit: &Hit, language: Option<&str>) -> Option<Markup> {
     let is_shown = |section: &&ResultSection| is_web(&section.url) && !section.heading.is_empty();
     let shown: Vec<_> = hit.sections.iter().filter(is_shown).collect();
@@ -124,14 +124,14 @@ fn marked(parts: &[TextPart]) -> Markup {
     }
 }
 
-fn pages(asked: &SearchRequest, total: usize) -> Markup {
-    let limit = asked.limit.max(1);
-    let page = asked.offset / limit + 1;
+fn pages(request: &SearchRequest, total: usize) -> Markup {
+    let limit = request.limit.max(1);
+    let page = request.offset / limit + 1;
     let last = total.min(MAX_RANKED).div_ceil(limit);
     if last < 2 {
         return html! {};
     }
-    let to = |page| link(&asked.query, &asked.filters, page);
+    let to = |page| link(&request.query, &request.filters, page);
     html! {
         nav.pages aria-label="Pages of results" {
             @if page > 1 { a rel="prev" href=(to(page - 1)) { "Previous" } }
@@ -141,7 +141,7 @@ fn pages(asked: &SearchRequest, total: usize) -> Markup {
     }
 }
 
-/// Only what a browser fetches is a link: never `javascript:`.
+/// Returns whether a URL may become a link: only what browsers fetch, never `javascript:`.
 fn is_web(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")
 }
@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    fn asked() -> SearchRequest {
+    fn request() -> SearchRequest {
         SearchRequest {
             query: "a&b \"c\"".to_owned(),
             limit: 10,
@@ -198,13 +198,13 @@ mod tests {
 
     #[expect(clippy::needless_pass_by_value, reason = "an expectation is used once")]
     fn check(answer: &SearchResults, expect: Expect) {
-        let markup = results(&asked(), answer).into_string();
+        let markup = results(&request(), answer).into_string();
         let markup = markup.replace("><", ">\n<");
-        expect.assert_eq(&format!("{}\n{markup}\n", status(&asked(), answer)));
+        expect.assert_eq(&format!("{}\n{markup}\n", status(&request(), answer)));
     }
 
     #[test]
-    fn ours_whatever_a_page_says_is_escaped() {
+    fn text_from_pages_is_escaped() {
         let answer = SearchResults {
             total: 31,
             results: vec![hit()],
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_nothing_found_and_something_meant() {
+    fn no_results_and_did_you_mean() {
         check(
             &SearchResults::default(),
             expect![[r#"

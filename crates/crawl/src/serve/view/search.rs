@@ -11,14 +11,14 @@ use super::times::day;
 use crate::serve::search_request::{MAX_QUERY_BYTES, SearchRequest, named_filters};
 use crate::serve::state::App;
 
-/// The page, with an answer where something was asked.
+/// Renders the page, with results if there was a query.
 pub(super) fn page(
     app: &App,
     title: &str,
     stats: &IndexStats,
     answered: Option<(&SearchRequest, &SearchResults)>,
 ) -> Markup {
-    let query = answered.map_or("", |(asked, _)| asked.query.as_str());
+    let query = answered.map_or("", |(request, _)| request.query.as_str());
     let named = match query {
         "" => title.to_owned(),
         query => format!("{} · {title}", safe_line(query)),
@@ -27,13 +27,13 @@ pub(super) fn page(
         a.skip href="#answer" { "Skip to the results" }
         header.top { h1 { a href="/" { (title) } } }
         main.narrow {
-            (form(query, answered.map(|(asked, _)| &asked.filters), title))
+            (form(query, answered.map(|(request, _)| &request.filters), title))
             p #status .quiet role="status" {
-                @if let Some((asked, answer)) = answered { (status(asked, answer)) }
+                @if let Some((request, answer)) = answered { (status(request, answer)) }
             }
             section #answer aria-label="Results" tabindex="-1" data-title=(title) {
                 @match answered {
-                    Some((asked, answer)) => (results(asked, answer)),
+                    Some((request, answer)) => (results(request, answer)),
                     None => (welcome()),
                 }
             }
@@ -43,7 +43,7 @@ pub(super) fn page(
 }
 
 fn form(query: &str, filters: Option<&FacetFilters>, title: &str) -> Markup {
-    let kept = filters.map(named_filters).unwrap_or_default();
+    let active_filters = filters.map(named_filters).unwrap_or_default();
     html! {
         form #search .search role="search" action="/" method="get" autocomplete="off" {
             label.hidden for="q" { (title) }
@@ -53,7 +53,7 @@ fn form(query: &str, filters: Option<&FacetFilters>, title: &str) -> Markup {
                     enterkeyhint="search" aria-controls="answer" autofocus;
                 kbd title="Press / to search" { "/" }
             }
-            @for (name, value) in kept {
+            @for (name, value) in active_filters {
                 input type="hidden" name=(name) value=(value);
             }
             button type="submit" { "Search" }
@@ -61,7 +61,7 @@ fn form(query: &str, filters: Option<&FacetFilters>, title: &str) -> Markup {
     }
 }
 
-/// The text in place of results before a search.
+/// Renders the text shown before a search.
 fn welcome() -> Markup {
     html! {
         div.welcome {

@@ -1,9 +1,9 @@
-//! Times as people read them. The scripts of the pages write them the same way.
+//! Times in readable form. The scripts of the pages format them the same way.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Milliseconds as `1.5 s`, `2 min`, `3 h 20 min`.
+/// Formats milliseconds as `1.5 s`, `2 min`, `3 h 20 min`.
 pub(super) fn duration(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
@@ -17,7 +17,7 @@ pub(super) fn duration(ms: u64) -> String {
     }
 }
 
-/// A day in UTC, as `2026-11-20` and as `20 Nov 2026`; none where there is no such day.
+/// Formats a day in UTC as `2026-11-20` and as `20 Nov 2026`. `None` if out of range.
 pub(super) fn day(seconds: i64) -> Option<(String, String)> {
     let time = Timestamp::from_second(seconds).ok()?;
     let date = time.to_zoned(TimeZone::UTC).date();
@@ -25,7 +25,7 @@ pub(super) fn day(seconds: i64) -> Option<(String, String)> {
     Some((date.to_string(), shown))
 }
 
-/// A moment in UTC, as `20 Nov 2026, 23:59 UTC`.
+/// Formats a time in UTC as `20 Nov 2026, 23:59 UTC`.
 pub(super) fn moment(seconds: i64) -> Option<String> {
     let time = Timestamp::from_second(seconds).ok()?;
     let time = time.to_zoned(TimeZone::UTC);
@@ -37,7 +37,7 @@ mod tests {
     use super::{day, duration, moment};
 
     #[test]
-    fn ours_durations_are_easy_to_read() {
+    fn durations_are_easy_to_read() {
         let shown = [0, 999, 1000, 1500, 59_999, 120_000, 7_260_000].map(duration);
         let expected = [
             "0 ms",
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_times_are_days_in_utc() {
+    fn times_are_days_in_utc() {
         let (machine, person) = day(1_795_305_599).unwrap();
         assert_eq!(
             (machine.as_str(), person.as_str()),

@@ -1,4 +1,5 @@
-//! What can be read of a file of settings in which something is no TOML: each statement by itself.
+//! Splits a settings file that isn't valid TOML into statements, so that the valid ones can be
+//! read.
 
 use std::ops::Range;
 
@@ -10,36 +11,35 @@ use super::{groups, key_of, sites};
 use crate::error::{NamedTable, Unread};
 use crate::settings::tables::TABLES;
 
-/// A file without what is no TOML.
+/// A file reduced to its valid TOML.
 pub(super) struct Readable {
-    /// The file, with blanks in the place of what is not read: all else stands where it stood.
+    /// The file, with unread parts blanked out so that everything else keeps its position.
     pub(super) text: String,
-    /// What is wrong, in the order of the file.
+    /// The faults, in file order.
     pub(super) faults: Vec<Fault>,
 }
 
-/// What is no TOML.
+/// A part of a file that isn't valid TOML.
 pub(super) struct Fault {
     pub(super) error: Error,
-    /// The byte of the file from which the error counts.
+    /// The byte offset of the error's position 0.
     pub(super) offset: usize,
-    /// The settings that are not read because of it.
+    /// The settings that are unread because of it.
     pub(super) unread: Unread,
 }
 
-/// A key with its value, the head of a table, or what should be one of them. It ends where the next
-/// begins.
+/// A key with its value, the head of a table, or a broken one of these. Extends to the start of the
+/// next statement.
 struct Statement {
     span: Range<usize>,
     is_head: bool,
     is_read: bool,
 }
 
-/// Reads all statements that are TOML.
+/// Returns the file with all invalid statements blanked out.
 ///
-/// One that is not is left out, and a head together with the keys beneath it: nobody knows which
-/// table they belong to. Of what stands twice the first is read. A string that begins with three
-/// quotes and does not end takes the rest of the file along.
+/// The keys below an invalid head are blanked out too, because their table is unknown. The first of
+/// duplicate statements wins. An unclosed multi-line string swallows the rest of the file.
 pub(super) fn readable(text: &str) -> Readable {
     let mut readable = Readable {
         text: text.to_owned(),
@@ -53,10 +53,10 @@ pub(super) fn readable(text: &str) -> Readable {
         let span = statements[at].span.clone();
         let (_, errors) = DeTable::parse_recoverable(&text[span.clone()]);
         for error in errors {
-            readable.leave_out(text, &mut statements, at, (error, span.start));
+            readable.blank_out(text, &mut statements, at, (error, span.start));
         }
     }
-    // What is wrong with several statements together, such as a key that stands twice.
+    // Faults that involve several statements, such as duplicate keys.
     loop {
         let (_, errors) = DeTable::parse_recoverable(&readable.text);
         let Some(error) = errors.into_iter().next() else {
@@ -65,7 +65,7 @@ pub(super) fn readable(text: &str) -> Readable {
         let place = error.span().map_or(0, |span| span.start);
         let holds = |of: &Statement| of.is_read && of.span.contains(&place);
         match statements.iter().position(holds) {
-            Some(at) => readable.leave_out(text, &mut statements, at, (error, 0)),
+            Some(at) => readable.blank_out(text, &mut statements, at, (error, 0)),
             None => {
                 readable.blank(0..text.len());
                 readable.faults.push(Fault {
@@ -82,8 +82,8 @@ pub(super) fn readable(text: &str) -> Readable {
 }
 
 impl Readable {
-    /// Leaves out a statement that is wrong.
-    fn leave_out(
+    /// Blanks out an invalid statement.
+    fn blank_out(
         &mut self,
         text: &str,
         statements: &mut [Statement],
@@ -116,7 +116,7 @@ impl Readable {
     }
 }
 
-/// The settings that are not read where a statement is not.
+/// Returns the settings that are unread if this statement is.
 fn unread(text: &str, statements: &[Statement], at: usize) -> Unread {
     let statement = &text[statements[at].span.clone()];
     let key = statement.split_once('=').map(|(key, _)| key.trim());
@@ -133,7 +133,8 @@ fn unread(text: &str, statements: &[Statement], at: usize) -> Unread {
     }
 }
 
-/// The table that has a name, of which a statement behind these speaks; none in any other table.
+/// Returns the named table that the statements after `before` belong to. `None` for any other
+/// table.
 fn named_table(text: &str, before: &[Statement]) -> Option<NamedTable> {
     let head = before.iter().rfind(|statement| statement.is_head)?;
     let (root, _) = DeTable::parse_recoverable(&text[head.span.clone()]);
@@ -146,22 +147,24 @@ fn named_table(text: &str, before: &[Statement]) -> Option<NamedTable> {
     })
 }
 
-/// The statements of a file. Comments and empty lines belong to the one before them.
+/// Splits a file into statements. Comments and empty lines belong to the preceding one.
 fn statements(text: &str) -> Vec<Statement> {
     let tokens = Source::new(text).lex().into_vec();
     let mut statements: Vec<Statement> = Vec::new();
     let (mut square, mut curly) = (0_usize, 0_usize);
-    // A string of several lines is one token.
+    // A multi-line string is one token.
     for line in tokens.split_inclusive(|token| token.kind() == TokenKind::Newline) {
-        let meant = without_blanks(line);
-        let Some(first) = meant.first() else { continue };
+        let tokens = without_blanks(line);
+        let Some(first) = tokens.first() else {
+            continue;
+        };
         let is_open = square > 0 || curly > 0;
         let is_head = match is_open {
-            true => is_known_head(text, &meant),
+            true => is_known_head(text, &tokens),
             false => first.kind() == TokenKind::LeftSquareBracket,
         };
-        // A table in braces has keys of its own.
-        let is_key = curly == 0 && begins_with_key(&meant);
+        // An inline table has keys of its own.
+        let is_key = curly == 0 && begins_with_key(&tokens);
         let start = line.first().map_or(0, |token| token.span().start());
         if is_head || is_key || !is_open {
             (square, curly) = (0, 0);
@@ -174,7 +177,7 @@ fn statements(text: &str) -> Vec<Statement> {
                 is_read: true,
             });
         }
-        for token in meant.iter().filter(|_| !is_head) {
+        for token in tokens.iter().filter(|_| !is_head) {
             match token.kind() {
                 TokenKind::LeftSquareBracket => square += 1,
                 TokenKind::RightSquareBracket => square = square.saturating_sub(1),
@@ -200,18 +203,18 @@ fn without_blanks(line: &[Token]) -> Vec<Token> {
         .collect()
 }
 
-/// Returns whether a line is the head of a table of settings and nothing else, so that a list above
-/// it was not closed.
+/// Returns whether a line is the head of a settings table and nothing else, which means that a list
+/// above it was not closed.
 fn is_known_head(text: &str, line: &[Token]) -> bool {
     let word = |at: usize| {
         let span = line.get(at)?.span();
         text.get(span.start()..span.end())
     };
-    let known = TABLES.iter().map(|(table, _)| *table);
-    let mut known = known.chain([sites::TABLE, groups::TABLE]);
+    let heads = TABLES.iter().map(|(table, _)| *table);
+    let mut heads = heads.chain([sites::TABLE, groups::TABLE]);
     word(0) == Some("[")
         && word(line.len() - 1) == Some("]")
-        && word(1).is_some_and(|table| known.any(|known| known == table))
+        && word(1).is_some_and(|table| heads.any(|head| head == table))
 }
 
 fn begins_with_key(line: &[Token]) -> bool {

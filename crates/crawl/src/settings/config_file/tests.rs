@@ -5,11 +5,11 @@ use super::{Problems, parse, usable};
 fn check(text: &str, expect: Expect) {
     let mut problems = Problems::default();
     let layer = usable(text, "crawl.toml", &mut problems);
-    let found = match problems.or(layer) {
+    let text = match problems.or(layer) {
         Ok(_) => "read".to_owned(),
         Err(refusal) => refusal.to_string(),
     };
-    expect.assert_eq(&found);
+    expect.assert_eq(&text);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn bad_values_name_their_line() {
 }
 
 #[test]
-fn ours_all_that_is_wrong_is_told_at_once() {
+fn all_problems_are_reported_at_once() {
     check(
         "seed = [\"http://a.example/\", 7]\ndelay = 3\n[operator]\ncontact = \"ä\"\n[politness]\nx = 1\n\
          [scope]\nmax-page = 5\n  exclude = [\"ü\", \"(\", \")\"]\nscope = \"hosts\"\n\
@@ -146,7 +146,7 @@ fn ours_all_that_is_wrong_is_told_at_once() {
             error: crawl.toml:9:24: bad regular expression in `exclude` `)`: unopened group
             hint: the syntax is that of https://docs.rs/regex"#]],
     );
-    // What stands behind a broken line may be a part of it.
+    // Text after a broken line may be part of it.
     check(
         "[scope]\nmax-pages = = 5\n[fetch\ndealy = 1\n",
         expect![[r#"
@@ -160,7 +160,7 @@ fn ours_all_that_is_wrong_is_told_at_once() {
 }
 
 #[test]
-fn ours_what_is_usable_is_read_whatever_else_is_wrong() {
+fn usable_parts_are_read_despite_other_problems() {
     let text = "seed = [\"http://a.example/\"]\n[scope]\nmax-pages = 5\nmax-depth = \"x\"\n\
                 [site.\"a.example\"]\ndelay = \"5s\"\nper-host = -1\n";
     let mut problems = Problems::default();
@@ -172,7 +172,7 @@ fn ours_what_is_usable_is_read_whatever_else_is_wrong() {
 }
 
 #[test]
-fn ours_underscores_and_notes_are_taken() {
+fn underscores_and_notes_are_taken() {
     let text = "seed = [\"http://a.example/\"]\n[crawl]\nanything = 1\n[scope]\nmax_pages = 5\nsitemaps = false\n";
     let layer = parse(text, "x").unwrap();
     assert_eq!(layer.scope.max_pages.unwrap().to_string(), "5");

@@ -1,4 +1,4 @@
-//! The index behind a run: what it reads, and what it leaves.
+//! Tests of how much of a log the index reads during a run.
 
 use std::fs;
 use std::sync::atomic::AtomicUsize;
@@ -11,19 +11,19 @@ use crawl_policy::{ProductToken, Profile};
 use super::*;
 use crate::document_reader::DocumentRules;
 
-/// A thread's work on a log, until it was asked so often whether it is to stop.
-fn follow(dir: &Path, asks: usize) -> Indexed {
+/// Follows a log until `asks` checks of whether to stop were made.
+fn follow(dir: &Path, max_checks: usize) -> Indexed {
     let folder = dir.join(INDEX_FOLDER);
     let writer = IndexWriter::open(&folder).unwrap();
     let note = crawl_index::note_in(&folder).unwrap();
     let read = place(note.as_deref(), 1, u64::MAX).unwrap();
-    let asked = AtomicUsize::new(0);
-    let halt = Halt::when(move || asked.fetch_add(1, Ordering::Relaxed) >= asks);
+    let checks = AtomicUsize::new(0);
+    let halt = Halt::when(move || checks.fetch_add(1, Ordering::Relaxed) >= max_checks);
     let mut follower = follower(dir, writer, read, halt, false);
     follower
         .follow(&whole_log(dir), &AtomicBool::new(false))
         .unwrap();
-    follower.leave()
+    follower.stop_here()
 }
 
 fn follower(dir: &Path, writer: IndexWriter, read: Read, halt: Halt, is_busy: bool) -> Follower {
@@ -31,7 +31,7 @@ fn follower(dir: &Path, writer: IndexWriter, read: Read, halt: Halt, is_busy: bo
     Follower::at(dir, writer, read, HasArchive::No, questions).unwrap()
 }
 
-/// The committed length of a log that nobody writes to any more.
+/// Returns the length of a log that is fully committed.
 fn whole_log(dir: &Path) -> Receiver<u64> {
     let (committed, lengths) = channel();
     let length = fs::metadata(log_path(dir)).unwrap().len();
@@ -39,7 +39,7 @@ fn whole_log(dir: &Path) -> Receiver<u64> {
     lengths
 }
 
-/// A log of pages whose names end so.
+/// Writes a log of pages with these numbers.
 fn write_log(dir: &Path, ends: &[usize]) -> Vec<String> {
     fs::create_dir(dir.join("state")).unwrap();
     let line = |n: &usize| {
@@ -60,9 +60,9 @@ fn write_log(dir: &Path, ends: &[usize]) -> Vec<String> {
 }
 
 #[test]
-fn ours_what_waited_for_busy_readers_is_indexed_once_when_the_run_ends() {
+fn entries_held_for_busy_readers_are_indexed_once_at_the_end() {
     let dir = tempfile::tempdir().unwrap();
-    // One of them came twice, and counts once.
+    // A page that occurs twice counts once.
     write_log(dir.path(), &[0, 1, 2, 3, 2]);
     let folder = dir.path().join(INDEX_FOLDER);
     let mut writer = IndexWriter::open(&folder).unwrap();
@@ -79,13 +79,13 @@ fn ours_what_waited_for_busy_readers_is_indexed_once_when_the_run_ends() {
     let first = index.page("http://a.example/0").unwrap().unwrap();
     assert_eq!(first.linked_from, 3);
     assert_eq!(first.anchors, ["name 1", "name 2", "name 3"]);
-    // The log was begun anew behind it.
+    // A new log was started.
     let note = crawl_index::note_in(&folder).unwrap();
     assert!(place(note.as_deref(), 2, 0).is_ok());
 }
 
 #[test]
-fn ours_pages_that_stay_in_the_index_are_not_told_as_left_out() {
+fn pages_that_stay_in_the_index_are_not_counted_as_left_out() {
     for is_busy in [false, true] {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join(INDEX_FOLDER);
@@ -103,7 +103,7 @@ fn ours_pages_that_stay_in_the_index_are_not_told_as_left_out() {
             };
             writer.put(&page).unwrap();
         }
-        // One was to leave in a run before, which did not come to its end.
+        // An earlier unfinished run was about to drop one entry.
         writer.commit(&note_of(1)).unwrap();
         writer.apply(&drop_of(9, "soft_404")).unwrap();
         writer.commit(&note_of(1)).unwrap();
@@ -143,26 +143,26 @@ fn ours_pages_that_stay_in_the_index_are_not_told_as_left_out() {
 }
 
 #[test]
-fn what_there_is_no_time_for_waits_in_the_log() {
+fn entries_without_time_stay_in_the_log() {
     let dir = tempfile::tempdir().unwrap();
     let lines = write_log(dir.path(), &[0, 1, 2, 3, 4]);
     let pages = || {
         let index = SearchIndex::open(&dir.path().join(INDEX_FOLDER)).unwrap();
         index.stats().unwrap().pages
     };
-    let left = follow(dir.path(), 2);
-    assert_eq!(left.waiting_bytes, lines[2..].concat().len() as u64);
-    assert_eq!((left.pages, pages()), (None, 2));
-    // The next start goes on there.
-    let left = follow(dir.path(), 100);
-    assert_eq!((left.waiting_bytes, pages()), (0, 5));
+    let outcome = follow(dir.path(), 2);
+    assert_eq!(outcome.waiting_bytes, lines[2..].concat().len() as u64);
+    assert_eq!((outcome.pages, pages()), (None, 2));
+    // The next start continues there.
+    let outcome = follow(dir.path(), 100);
+    assert_eq!((outcome.waiting_bytes, pages()), (0, 5));
 }
 
 #[test]
-fn ours_what_was_settled_waits_where_there_is_no_time_to_look_at_the_index() {
+fn entries_stay_in_the_log_if_there_is_no_time_to_check_the_index() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = IndexWriter::open(&dir.path().join(INDEX_FOLDER)).unwrap();
-    // There are files to look at.
+    // There are files to check.
     writer.put(&IndexedPage::default()).unwrap();
     writer.commit(&note_of(1)).unwrap();
     writer.close().unwrap();
@@ -197,7 +197,7 @@ fn ours_what_was_settled_waits_where_there_is_no_time_to_look_at_the_index() {
 }
 
 #[test]
-fn ours_an_index_that_is_switched_on_late_or_taken_away_is_not_called_damaged() {
+fn a_late_or_removed_index_is_not_reported_as_damaged() {
     let fault = |has_pages, frontier: &MemoryFrontier| {
         let dir = tempfile::tempdir().unwrap();
         for folder in ["state", FOLDER] {
@@ -212,7 +212,7 @@ fn ours_an_index_that_is_switched_on_late_or_taken_away_is_not_called_damaged() 
     let frontier = MemoryFrontier::default();
     assert_eq!(fault(true, &frontier), Some(IndexFault::NotBuilt));
     assert_eq!(fault(false, &frontier), None);
-    // Its log was begun anew once, so it has read pages.
+    // A second log exists, so an index has read pages.
     follow_log(&frontier, 2).unwrap();
     assert_eq!(fault(true, &frontier), Some(IndexFault::NotBuilt));
 }

@@ -1,4 +1,4 @@
-//! The pages that a rebuilt index holds: the last state of each URL by `pages.jsonl`.
+//! The pages that a rebuilt index contains: the last state of each URL in `pages.jsonl`.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -14,25 +14,24 @@ use super::Reindex;
 use crate::document_reader::DocumentRules;
 use crate::error::EngineError;
 
-/// The page of a URL's latest answer.
+/// The page in the latest answer of a URL.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) url: String,
-    /// In seconds since 1970 UTC.
+    /// When it was last fetched, in seconds since 1970 UTC.
     pub(super) at: i64,
-    /// When it last came in full.
+    /// When it was last fetched in full.
     pub(super) in_full_at: i64,
     pub(super) place: Option<WarcPlace>,
-    /// The length of its body, as it came.
+    /// The length of its body as received.
     pub(super) bytes: u64,
     pub(super) refused: Option<String>,
-    /// A later answer bars it, which is not that of the record.
+    /// Whether a later answer than the record's keeps it out.
     is_out: bool,
 }
 
-/// Lists the pages to index, in the order of the archive: URLs that answered with a page when they
-/// were last fetched and that nothing bars now. Also returns the number of unreadable rows. `None`
-/// if it was stopped.
+/// Lists the pages to index, in the order of the archive: URLs that answered with a page when last
+/// fetched and are not excluded now. Also returns the number of unreadable rows. `None` if stopped.
 pub(super) fn kept_pages(
     (dir, committed, frontier): (&Path, Option<u64>, Option<&dyn Frontier>),
     rules: &Reindex,
@@ -76,7 +75,7 @@ pub(super) fn kept_pages(
     Ok(Some((pages, unreadable)))
 }
 
-/// Returns whether a URL was excluded after its page was fetched.
+/// Whether a URL was excluded after its page was fetched.
 fn is_barred_now(frontier: Option<&dyn Frontier>, url: &str) -> Result<bool, EngineError> {
     let url = canonicalize(None, url).ok();
     let record = frontier
@@ -86,21 +85,21 @@ fn is_barred_now(frontier: Option<&dyn Frontier>, url: &str) -> Result<bool, Eng
     Ok(record.is_some_and(|record| matches!(record.state, KnownState::Excluded(_))))
 }
 
-/// The page that each URL answered with last, from the rows of `pages.jsonl` in their order.
+/// The last page that each URL answered with, from the rows of `pages.jsonl` in order.
 struct LastAnswers<'a> {
     rules: &'a Reindex,
-    /// URLs fetched as something else than pages.
+    /// URLs that were not fetched as pages.
     others: HashSet<String>,
     kept: HashMap<String, Kept>,
 }
 
 impl LastAnswers<'_> {
-    /// Takes in the next row: a page replaces the one before, a repeated body confirms it, and a
+    /// Adds the next row. A page replaces the previous one, a repeated body confirms it, and a
     /// redirect or a missing page removes it. Failures change nothing.
     fn note(&mut self, mut row: PageRow) {
         let error = row.error.as_deref().unwrap_or_default();
         let is_passing = Interstitial::named(error).is_some() || error == READER_PANICKED;
-        // A body that broke off has less of the page than the one before.
+        // A body that broke off has less of the page than the previous one.
         let broke_off = row.change.is_none() && self.kept.contains_key(&row.url);
         let is_page = matches!(row.status, Some(200..=299));
         if self.others.contains(&row.url) || is_page && (is_passing || broke_off) {
@@ -129,12 +128,12 @@ impl LastAnswers<'_> {
         }
     }
 
-    /// Takes in a row whose record refers to the page's earlier one.
+    /// Adds a row whose record refers to an earlier record of the page.
     fn confirm(&mut self, mut row: PageRow, is_out: Option<bool>) {
         let place = self.place(&mut row);
         if let Some(known) = self.kept.get_mut(&row.url) {
             known.at = fetched_at(&row);
-            // A 304 may bar the page, and a 200 let it in again.
+            // A 304 may keep the page out, and a 200 may let it in again.
             known.is_out = is_out.unwrap_or(known.is_out);
             if row.status == Some(200) && known.place.is_none() {
                 known.place = place;
@@ -143,39 +142,39 @@ impl LastAnswers<'_> {
         }
     }
 
-    /// The place of a row's record in the archive; `None` if the index must not use that body.
+    /// Returns the archive position of a row's record. `None` if the index must not use that body.
     fn place(&self, row: &mut PageRow) -> Option<WarcPlace> {
-        // The crawl's index is redacted, its archive is not.
+        // The crawl's index is redacted, but its archive is not.
         let is_unredacted = row.echoes_secret && self.rules.secrets.is_empty();
         let is_out = is_unredacted || row.is_body_left_out();
         row.warc.take().filter(|_| !is_out)
     }
 }
 
-/// When a page was fetched, in seconds since the Unix epoch.
+/// Returns when a page was fetched, in seconds since the Unix epoch.
 fn fetched_at(row: &PageRow) -> i64 {
     i64::try_from(row.fetched_at.as_micros() / 1_000_000).unwrap_or(i64::MAX)
 }
 
-/// Returns whether a page that was kept out of the index must be judged again: the reason was not the
-/// page's own directives but which documents were read, and how, or which other pages there were.
+/// Whether a page that was left out of the index must be judged again: the reason was not the
+/// page's own directives, but the rules for documents or other pages.
 fn is_judged_anew(word: &str, row: &PageRow, documents: &DocumentRules) -> bool {
     let content_type = row.content_type.as_deref();
     let path = row.url.splitn(4, '/').nth(3).unwrap_or_default();
     let is_html = documents.html && is_html(content_type, &[]);
-    // Whether a page gives way to its canonical URL is decided when all pages are known.
+    // A page yields to its canonical URL only once all pages are known.
     let names_another = word.split(':').next() == Some("canonical");
     names_another
         || (word == "no_page" || word.starts_with("document_"))
             && (is_html || documents.may_be_read(content_type, path))
 }
 
-/// Lists the URLs that were fetched as sitemaps or as resources of pages. `None` if it was stopped.
+/// Lists the URLs fetched as sitemaps or as resources of pages. `None` if stopped.
 fn others_than_pages(
     dir: &Path,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Option<HashSet<String>>, EngineError> {
-    let mut others = HashSet::new();
+    let mut not_pages = HashSet::new();
     let path = dir.join("requests.jsonl");
     if path.exists() {
         for row in RowReader::<RequestRow>::open(&path, None)? {
@@ -184,17 +183,17 @@ fn others_than_pages(
             }
             match row {
                 Ok(row) if matches!(row.purpose.as_str(), "sitemap" | "resource") => {
-                    others.insert(row.url);
+                    not_pages.insert(row.url);
                 }
                 Ok(_) | Err(ReadError::Row { .. }) => {}
                 Err(why) => return Err(why.into()),
             }
         }
     }
-    Ok(Some(others))
+    Ok(Some(not_pages))
 }
 
-/// Returns the statement that refuses a row's page to search indexes.
+/// Returns the statement that refuses indexing of a row's page.
 fn refusal(row: &PageRow) -> Option<String> {
     let usage = row.usage.as_ref()?;
     let refuses = usage.search.as_deref() == Some("refused");

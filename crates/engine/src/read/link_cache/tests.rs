@@ -1,4 +1,4 @@
-//! Pages read with a cache, and without.
+//! Compares reading with and without a cache.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ const PARTS: [&str; 31] = [
     "",
 ];
 
-/// Numbers that are the same in each run (an LCG).
+/// A reproducible number sequence (an LCG).
 struct Numbers(u64);
 
 impl Numbers {
@@ -72,7 +72,7 @@ impl Numbers {
         all[self.below(all.len())]
     }
 
-    /// A page with links of all kinds.
+    /// Returns a page with links of all kinds.
     fn page(&mut self, hrefs: &[String]) -> String {
         let mut page = String::new();
         for _ in 0..self.below(12) {
@@ -116,8 +116,8 @@ fn config() -> Config {
     config
 }
 
-/// The links of a page as they are found with that cache.
-fn found(
+/// Reads the links of a page with this cache.
+fn read_links(
     (html, from): (&str, &Lease),
     scope: &Arc<Scope>,
     (policy, robots): (&LinkPolicy, &AgentRules),
@@ -132,7 +132,7 @@ fn found(
 }
 
 #[test]
-fn ours_a_page_has_the_same_links_with_a_cache_and_without() {
+fn a_page_has_the_same_links_with_and_without_a_cache() {
     let mut numbers = Numbers(1);
     let robots = ["", "Clean-param: ref", "Clean-param: q /b"].map(robots);
     let scopes = [Some(1), None].map(|depth| {
@@ -158,9 +158,9 @@ fn ours_a_page_has_the_same_links_with_a_cache_and_without() {
                 let from = lease(&url(numbers.one_of(&BASES)), numbers.below(3) as u32);
                 let html = numbers.page(&hrefs);
                 let rules = (&policy, &robots[numbers.below(5).min(2)]);
-                let cached = found((&html, &from), scope, rules, (&cache, None));
+                let cached = read_links((&html, &from), scope, rules, (&cache, None));
                 let none = RefCell::new(LinkCache::of_size(0));
-                let plain = found((&html, &from), scope, rules, (&none, None));
+                let plain = read_links((&html, &from), scope, rules, (&none, None));
                 assert_eq!(cached.links, plain.links, "{} {html}", from.url);
                 assert_eq!(cached.link_rows, plain.link_rows, "{} {html}", from.url);
                 assert_eq!(cached.unusable, plain.unusable, "{} {html}", from.url);
@@ -174,7 +174,7 @@ fn ours_a_page_has_the_same_links_with_a_cache_and_without() {
 }
 
 #[test]
-fn ours_settled_urls_of_a_page_s_own_host_are_left_out_until_some_are_pending_again() {
+fn settled_urls_of_the_pages_host_are_dropped_until_a_reopening() {
     let (policy, robots) = (LinkPolicy::new(&config()), robots(""));
     let scope = Arc::new(Scope::new(ScopeMode::Any, &[], &[], None).unwrap());
     let cache = RefCell::new(LinkCache::default());
@@ -182,13 +182,13 @@ fn ours_settled_urls_of_a_page_s_own_host_are_left_out_until_some_are_pending_ag
     let html = "<a href=d></a><a href=e></a><a href=d></a><a href=http://b.example/d></a>";
     let read = |settled_at| {
         let cache = (&cache, settled_at);
-        let found = found((html, &from), &scope, (&policy, &robots), cache);
-        let links: Vec<_> = found
+        let findings = read_links((html, &from), &scope, (&policy, &robots), cache);
+        let links: Vec<_> = findings
             .links
             .iter()
             .map(|link| link.url.to_string())
             .collect();
-        (links.join(" "), found.settled_links)
+        (links.join(" "), findings.settled_links)
     };
     let all = "http://a.example/b/d http://a.example/b/e http://b.example/d";
     let all = || (all.to_owned(), 0);
@@ -203,25 +203,25 @@ fn ours_settled_urls_of_a_page_s_own_host_are_left_out_until_some_are_pending_ag
 }
 
 #[test]
-fn ours_links_beyond_the_bounds_of_a_cache_are_not_remembered() {
+fn links_beyond_the_cache_limits_are_not_cached() {
     let (policy, robots) = (LinkPolicy::new(&config()), robots(""));
     let scope = Arc::new(Scope::new(ScopeMode::Any, &[], &[], None).unwrap());
     let cache = RefCell::new(LinkCache::of_size(2_000));
     let from = lease(&url("http://a.example/b/c"), 0);
-    let read = |html: &str| found((html, &from), &scope, (&policy, &robots), (&cache, None));
+    let read = |html: &str| read_links((html, &from), &scope, (&policy, &robots), (&cache, None));
     let long = "d".repeat(MAX_HREF_BYTES + 1);
     assert_eq!(read(&format!("<a href='{long}'>")).links.len(), 1);
     assert!(cache.borrow().targets.is_empty());
     let many: String = (0..100).map(|n| format!("<a href='d{n}'></a>")).collect();
     assert_eq!(read(&format!("{many}{many}")).links.len(), 100);
     assert!(cache.borrow().bytes < 2_600, "{}", cache.borrow().bytes);
-    // The next page begins anew.
+    // The next page starts with an empty cache.
     assert_eq!(read("<a href=d99>").links.len(), 1);
     assert_eq!(cache.borrow().targets.len(), 1);
 }
 
 #[test]
-fn ours_an_ordinary_path_leads_where_the_standard_says() {
+fn ordinary_paths_resolve_as_the_standard_requires() {
     for base in BASES {
         let base = CurrentBase {
             url: url(base),
@@ -264,29 +264,32 @@ fn ours_an_ordinary_path_leads_where_the_standard_says() {
 }
 
 #[test]
-fn ours_a_url_is_known_in_each_folder_that_leads_to_it() {
+fn a_url_is_cached_for_each_folder_that_leads_to_it() {
     let scope = Arc::new(Scope::new(ScopeMode::Any, &[], &[], None).unwrap());
     let (a, b) = (url("http://a.example/a/b"), url("http://a.example/b/c/d/"));
     let target = canonicalize(Some(&a), "../c.html").unwrap();
     let mut cache = LinkCache::default();
     cache.begin(&a, &scope, None);
-    let kept = cache.keep(
+    let number = cache.keep(
         (&a, "../c.html", UrlKind::Page),
         Ok(&target),
         &TrapRules::default(),
     );
-    let known = |cache: &mut LinkCache, href, kind| match cache.get(&b, href, kind) {
+    let cached = |cache: &mut LinkCache, href, kind| match cache.get(&b, href, kind) {
         Some(KnownLink::Usable(number)) => Some(number),
         _ => None,
     };
-    assert!(kept.is_some());
+    assert!(number.is_some());
     for _ in 0..2 {
-        assert_eq!(known(&mut cache, "../../../c.html#d", UrlKind::Page), kept);
-        // What a link to a page asks for may be another spelling.
         assert_eq!(
-            known(&mut cache, "../../../c.html", UrlKind::Resource),
+            cached(&mut cache, "../../../c.html#d", UrlKind::Page),
+            number
+        );
+        // A link to a page may be fetched under another spelling.
+        assert_eq!(
+            cached(&mut cache, "../../../c.html", UrlKind::Resource),
             None
         );
-        assert_eq!(known(&mut cache, "../../c.html", UrlKind::Page), None);
+        assert_eq!(cached(&mut cache, "../../c.html", UrlKind::Page), None);
     }
 }

@@ -37,10 +37,10 @@ fn row(start: u64, status: Option<u16>, failure: Option<&str>) -> RequestRow {
     }
 }
 
-/// An answer that is archived: when it was asked for, its body, and how that was cut.
+/// An archived answer: when it was requested, its body, and how the body was cut.
 type Archived = (u64, &'static str, Option<Truncated>);
 
-/// The answers of a crawl that sent these requests and archived that.
+/// Returns the answers of a crawl that sent these requests and archived these answers.
 fn answers(rows: &[RequestRow], archived: &[Archived], timing: ReplayTiming) -> Answers {
     let dir = tempfile::tempdir().unwrap().keep();
     let mut archive = Archive::open(&dir, ArchiveOptions::default(), &Default::default()).unwrap();
@@ -82,11 +82,11 @@ fn answers(rows: &[RequestRow], archived: &[Archived], timing: ReplayTiming) -> 
     Answers::new(RecordedCrawl::open(&dir).unwrap(), timing, &config)
 }
 
-/// The outcome of one more request, a day later: its answer, its body, and how long it took.
-fn ask(answers: &mut Answers, path: &str) -> String {
+/// Sends one more request a day later, and returns the answer, its body, and how long it took.
+fn result_of(answers: &mut Answers, path: &str) -> String {
     let now = tick(START) + Duration::from_secs(86_400);
     let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
-    let told = |since: Tick| since.since(now).as_millis();
+    let elapsed = |since: Tick| since.since(now).as_millis();
     let request = FetchRequest::page(url);
     let pending = answers.begin(&request, now);
     match answers.end(&request, &pending) {
@@ -98,18 +98,18 @@ fn ask(answers: &mut Answers, path: &str) -> String {
             format!(
                 "{} {body:?} {cut:?} {wait:?} {}",
                 found.status,
-                told(found.ended)
+                elapsed(found.ended)
             )
         }
         Err(failure) => {
             let part = failure.answer.as_ref().map(|part| part.body.len());
-            format!("{} {part:?} {}", failure.name(), told(failure.ended))
+            format!("{} {part:?} {}", failure.name(), elapsed(failure.ended))
         }
     }
 }
 
 #[test]
-fn ours_answers_are_those_of_the_archive_in_their_order_and_nothing_else() {
+fn answers_come_from_the_archive_in_their_order() {
     let rows = [
         row(0, Some(503), None),
         row(2_000, None, Some("timeout")),
@@ -127,7 +127,7 @@ fn ours_answers_are_those_of_the_archive_in_their_order_and_nothing_else() {
         (8_000, "", Some(Truncated::Withheld)),
     ];
     let mut answers = answers(&rows, &archived, ReplayTiming::ByPolicy);
-    let found: Vec<_> = (0..8).map(|_| ask(&mut answers, "/")).collect();
+    let results: Vec<_> = (0..8).map(|_| result_of(&mut answers, "/")).collect();
     let expected = [
         r#"503 "" None Some("2") 70"#,
         "timeout None 70",
@@ -135,13 +135,13 @@ fn ours_answers_are_those_of_the_archive_in_their_order_and_nothing_else() {
         r#"200 "second" Some("body_truncated") None 70"#,
         "short_body Some(4) 70",
         "not_archived None 70",
-        // The answer is on record, and nothing of it is archived.
+        // The request is on record, but its answer is not archived.
         "not_archived None 70",
-        // There are no more: the last one is taken again.
+        // There are no more, so the last one is repeated.
         "not_archived None 70",
     ];
-    assert_eq!(found, expected);
-    assert_eq!(ask(&mut answers, "/unknown"), "not_archived None 70");
+    assert_eq!(results, expected);
+    assert_eq!(result_of(&mut answers, "/unknown"), "not_archived None 70");
     let gaps = ReplayGaps {
         not_archived: 4,
         withheld: 1,
@@ -152,7 +152,7 @@ fn ours_answers_are_those_of_the_archive_in_their_order_and_nothing_else() {
 }
 
 #[test]
-fn ours_an_answer_that_a_kill_cut_off_is_the_one_that_the_next_run_got() {
+fn an_answer_cut_off_by_a_kill_is_the_one_of_the_next_run() {
     let rows = [
         row(0, Some(200), None),
         row(2_000, Some(503), None),
@@ -160,22 +160,22 @@ fn ours_an_answer_that_a_kill_cut_off_is_the_one_that_the_next_run_got() {
     ];
     let archived: [Archived; 1] = [(4_000, "again", None)];
     let mut answers = answers(&rows, &archived, ReplayTiming::AsRecorded);
-    assert_eq!(ask(&mut answers, "/"), r#"200 "again" None None 70"#);
+    assert_eq!(result_of(&mut answers, "/"), r#"200 "again" None None 70"#);
     assert_eq!(answers.gaps, ReplayGaps::default());
 }
 
 #[test]
-fn ours_a_longer_body_is_cut_where_this_crawl_would_cut_it() {
+fn a_longer_body_is_cut_at_this_crawls_limit() {
     let rows = [row(0, Some(200), None)];
     let archived: [Archived; 1] = [(0, "0123456789abc", None)];
     let mut answers = answers(&rows, &archived, ReplayTiming::ByPolicy);
     let expected = r#"200 "0123456789" Some("body_truncated") None 70"#;
-    assert_eq!(ask(&mut answers, "/"), expected);
+    assert_eq!(result_of(&mut answers, "/"), expected);
     assert_eq!(answers.gaps.cut_bodies, 0);
 }
 
 #[test]
-fn ours_a_replay_that_follows_has_the_times_of_the_records_until_it_differs() {
+fn a_following_replay_has_the_recorded_times_until_it_differs() {
     let rows = [row(0, Some(200), None), row(2_000, Some(200), None)];
     let archived: [Archived; 2] = [(0, "one", None), (2_000, "two", None)];
     let mut answers = answers(&rows, &archived, ReplayTiming::AsRecorded);
@@ -184,15 +184,15 @@ fn ours_a_replay_that_follows_has_the_times_of_the_records_until_it_differs() {
     };
     let first = answers.begin(&request("/"), tick(START));
     assert_eq!((first.place, first.ended), (0, tick(START + 70)));
-    let found = answers.end(&request("/"), &first).unwrap();
+    let exchange = answers.end(&request("/"), &first).unwrap();
     assert_eq!(
-        (found.started, found.ended),
+        (exchange.started, exchange.ended),
         (tick(START), tick(START + 70))
     );
-    // The records have it a little later: it waited for something that no row tells of.
+    // The records have it slightly later: it waited for something that no row shows.
     let second = answers.begin(&request("/"), tick(START + 1_990));
-    let found = answers.end(&request("/"), &second).unwrap();
-    assert_eq!((second.place, found.started), (1, tick(START + 2_000)));
+    let exchange = answers.end(&request("/"), &second).unwrap();
+    assert_eq!((second.place, exchange.started), (1, tick(START + 2_000)));
     assert!(answers.follows);
     let new = answers.begin(&request("/new"), tick(START + 3_000));
     let failure = answers.end(&request("/new"), &new).unwrap_err();
@@ -207,7 +207,7 @@ fn ours_a_replay_that_follows_has_the_times_of_the_records_until_it_differs() {
 }
 
 #[test]
-fn ours_what_differs_from_the_records_is_told_apart() {
+fn differences_from_the_records_are_distinguished() {
     let rows = [row(0, Some(200), None), row(2_000, Some(200), None)];
     let begin = |answers: &mut Answers, path: &str, after: u64| {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
@@ -221,9 +221,9 @@ fn ours_what_differs_from_the_records_is_told_apart() {
     assert_eq!(none.difference(), Some(ReplayDifference::Fewer(1)));
     begin(&mut none, "/", 2_070);
     assert_eq!(none.difference(), None);
-    let mut other = new();
-    let url = begin(&mut other, "/new", 0);
-    assert_eq!(other.difference(), Some(ReplayDifference::Other(url)));
+    let mut diverging = new();
+    let url = begin(&mut diverging, "/new", 0);
+    assert_eq!(diverging.difference(), Some(ReplayDifference::Other(url)));
     let mut later = new();
     let url = begin(&mut later, "/", 71);
     begin(&mut later, "/new", 80);
@@ -231,7 +231,7 @@ fn ours_what_differs_from_the_records_is_told_apart() {
 }
 
 #[test]
-fn ours_fields_have_the_names_back_that_they_came_with() {
+fn header_fields_get_their_original_names_back() {
     let fields: [(&[u8], &[u8]); 4] = [
         (b"Content-Length", b"3"),
         (b"X-Archive-Orig-Content-Length", b"999"),
@@ -246,7 +246,7 @@ fn ours_fields_have_the_names_back_that_they_came_with() {
 }
 
 #[test]
-fn ours_a_replay_has_nothing_to_ask_a_server_with() {
+fn a_replay_has_no_fetcher() {
     for source in [
         include_str!("../mod.rs"),
         include_str!("../answers.rs"),

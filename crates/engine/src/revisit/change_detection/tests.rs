@@ -1,4 +1,4 @@
-//! Answers of a page, against what its last visit found.
+//! Compares answers with the last visit.
 
 use crawl_fetcher::FailureKind;
 use crawl_frontier::UrlKind;
@@ -70,7 +70,7 @@ fn visit_answer<'a>(
     }
 }
 
-/// The repeat and the change of an answer without an archive, in words.
+/// Returns the repeat and the change of an answer without an archive, in words.
 fn check(answer: VisitAnswer<'_>) -> (&'static str, Option<&'static str>, Option<&'static str>) {
     let detector = ChangeDetector::new(answer);
     let repeat = match detector.repeat() {
@@ -84,7 +84,7 @@ fn check(answer: VisitAnswer<'_>) -> (&'static str, Option<&'static str>, Option
 }
 
 #[test]
-fn ours_an_answer_is_compared_with_the_page_of_the_last_visit() {
+fn an_answer_is_compared_with_the_page_of_the_last_visit() {
     let (row, past) = (row(), past("one"));
     let decoded = digest("decoded one");
     for (status, body, has_past, decoded_digest, expected) in [
@@ -119,7 +119,7 @@ fn ours_an_answer_is_compared_with_the_page_of_the_last_visit() {
 }
 
 #[test]
-fn ours_an_answer_with_a_fault_says_nothing_of_the_page() {
+fn a_faulty_answer_is_inconclusive() {
     let (row, past, exchange) = (row(), past("one"), exchange(200, "two"));
     for (fault, has_past, change) in [
         (AnswerFault::None, true, Some("changed")),
@@ -154,7 +154,7 @@ fn ours_an_answer_with_a_fault_says_nothing_of_the_page() {
 }
 
 #[test]
-fn ours_a_page_is_archived_where_its_record_has_the_body() {
+fn a_page_is_archived_if_its_record_has_the_body() {
     let (row, past, exchange) = (row(), past("one"), exchange(200, "one"));
     for (record, archived) in [
         (None, None),
@@ -177,7 +177,7 @@ fn ours_a_page_is_archived_where_its_record_has_the_body() {
 }
 
 #[test]
-fn ours_a_304_settles_its_url_with_the_status_and_digest_of_the_page() {
+fn a_304_settles_its_url_with_the_status_and_digest_of_the_page() {
     let (row, past, exchange) = (row(), past("one"), exchange(304, ""));
     let answer = visit_answer(&exchange, &row, Some(&past));
     let detected = ChangeDetector::new(answer).finish(None);
@@ -189,7 +189,7 @@ fn ours_a_304_settles_its_url_with_the_status_and_digest_of_the_page() {
 }
 
 #[test]
-fn ours_a_redirect_is_compared_by_its_target() {
+fn a_redirect_is_compared_by_its_target() {
     let (row, exchange) = (row(), exchange(301, "moved"));
     let target = canonicalize(None, "http://a.example/new").unwrap();
     for (redirect, expected) in [
@@ -208,7 +208,7 @@ fn ours_a_redirect_is_compared_by_its_target() {
 }
 
 #[test]
-fn ours_a_guessed_url_is_absent_unless_it_has_a_list() {
+fn a_guessed_url_is_absent_unless_it_has_a_list() {
     let row = row();
     for (status, is_list, is_absent) in [
         (200, true, false),

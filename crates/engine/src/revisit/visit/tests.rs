@@ -1,4 +1,4 @@
-//! What visits leave, and when the next is due.
+//! Tests of what visits store, and when the next one is due.
 
 use std::time::Duration;
 
@@ -22,9 +22,9 @@ fn page(digest: &str) -> VisitResult {
     VisitResult::Page(KnownPage::new(200, digest.into(), Validators::default()))
 }
 
-/// Visits a page in rounds a day apart, as its content is in each; the days on which it was
-/// visited.
-fn days(content: impl Fn(u32) -> u32, said: Option<DocumentState>) -> Vec<u32> {
+/// Visits a page in rounds a day apart, with the content of each day. Returns the days on which it
+/// was visited.
+fn days(content: impl Fn(u32) -> u32, declared: Option<DocumentState>) -> Vec<u32> {
     let mut visited = Vec::new();
     let (mut due, mut past) = (0, None);
     for day in 0..60 {
@@ -33,8 +33,8 @@ fn days(content: impl Fn(u32) -> u32, said: Option<DocumentState>) -> Vec<u32> {
             continue;
         }
         visited.push(day);
-        let found = page(&content(day).to_string());
-        let visit = visits(began).after(began + 60, UrlKind::Page, past, found, said);
+        let result = page(&content(day).to_string());
+        let visit = visits(began).after(began + 60, UrlKind::Page, past, result, declared);
         due = visit.due;
         past = PreviousVisit::read(&visit);
     }
@@ -42,16 +42,16 @@ fn days(content: impl Fn(u32) -> u32, said: Option<DocumentState>) -> Vec<u32> {
 }
 
 #[test]
-fn intervals_follow_what_changes() {
-    let still = days(|_| 0, None);
-    assert_eq!(still, [0, 1, 3, 6, 11, 19, 31, 49]);
+fn intervals_follow_changes() {
+    let unchanged = days(|_| 0, None);
+    assert_eq!(unchanged, [0, 1, 3, 6, 11, 19, 31, 49]);
     assert_eq!(days(|_| 0, Some(DocumentState::Static)), [0, 1, 31]);
     let all: Vec<u32> = (0..60).collect();
     assert_eq!(days(|_| 0, Some(DocumentState::Dynamic)), all);
     assert_eq!(days(|day| day, None), all);
-    // What has been still for long and changes is looked at sooner again.
-    let woken = days(|day| day.max(11), None);
-    assert_eq!(woken[..9], [0, 1, 3, 6, 11, 19, 23, 25, 26]);
+    // A page that was unchanged for long and then changes is visited sooner again.
+    let changed_later = days(|day| day.max(11), None);
+    assert_eq!(changed_later[..9], [0, 1, 3, 6, 11, 19, 23, 25, 26]);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn intervals_keep_their_bounds() {
 }
 
 #[test]
-fn ours_a_round_by_a_clock_that_was_ahead_holds_no_later_one_up() {
+fn a_round_with_a_clock_ahead_does_not_delay_later_rounds() {
     let next = |began: u32, now: u32| {
         let round = Round::first(began).next(now, Totals::default());
         (round.began, round.first_began)
@@ -102,7 +102,7 @@ fn ours_a_round_by_a_clock_that_was_ahead_holds_no_later_one_up() {
 }
 
 #[test]
-fn what_was_found_is_held_against_what_was_there() {
+fn the_result_is_compared_with_the_last_page() {
     let visits = visits(DAY);
     let after = |past: Option<PreviousVisit>, found: VisitResult| {
         let change = RevisitSchedule::change(past.as_ref(), &found);
@@ -131,29 +131,29 @@ fn what_was_found_is_held_against_what_was_there() {
 }
 
 #[test]
-fn the_record_of_what_is_as_it_was_stays_the_original() {
+fn the_record_of_an_unchanged_page_stays_the_original() {
     let visits = visits(DAY);
-    let found = |digest: &str, archived| {
+    let page_with = |digest: &str, archived| {
         let page = KnownPage::new(200, digest.into(), Validators::default());
         VisitResult::Page(KnownPage { archived, ..page })
     };
-    let after = |past, found| {
-        let visit = visits.after(1, UrlKind::Page, past, found, None);
+    let after = |past, result| {
+        let visit = visits.after(1, UrlKind::Page, past, result, None);
         PreviousVisit::read(&visit)
     };
     let archived = |past: &Option<PreviousVisit>| past.as_ref().unwrap().page().unwrap().archived;
-    let past = after(None, found("a", Some(7)));
-    let past = after(past, found("a", None));
+    let past = after(None, page_with("a", Some(7)));
+    let past = after(past, page_with("a", None));
     assert_eq!(archived(&past), Some(7));
     let past = after(past, VisitResult::Same);
     assert_eq!(archived(&past), Some(7));
-    assert_eq!(archived(&after(past, found("b", Some(9)))), Some(9));
+    assert_eq!(archived(&after(past, page_with("b", Some(9)))), Some(9));
 }
 
 #[test]
-fn what_a_page_said_outlives_an_answer_without_it() {
-    let said = Some(DocumentState::Static);
-    let first = visits(DAY).after(DAY, UrlKind::Page, None, page("a"), said);
+fn a_declared_state_outlives_an_answer_without_it() {
+    let declared = Some(DocumentState::Static);
+    let first = visits(DAY).after(DAY, UrlKind::Page, None, page("a"), declared);
     let second = visits(2 * DAY).after(
         0,
         UrlKind::Page,
@@ -162,7 +162,7 @@ fn what_a_page_said_outlives_an_answer_without_it() {
         None,
     );
     assert_eq!(second.due, 2 * DAY + 30 * DAY);
-    // It is of its round, whatever the clock said.
+    // The visit belongs to its round, whatever the clock showed.
     assert_eq!(second.at, 2 * DAY);
     let third = visits(3 * DAY).after(
         0,
@@ -175,7 +175,7 @@ fn what_a_page_said_outlives_an_answer_without_it() {
 }
 
 #[test]
-fn a_failure_forgets_no_interval() {
+fn a_failure_keeps_the_interval() {
     let past = |day: u32, past: Option<PreviousVisit>, found| {
         let visit = visits(day * DAY).after(0, UrlKind::Page, past, found, None);
         (visit.due, PreviousVisit::read(&visit))
@@ -195,8 +195,8 @@ fn a_rule_that_moved_is_the_same() {
         rule: Some("Disallow: /".into()),
         line: Some(line),
     };
-    let found = VisitResult::Excluded(barred(1));
-    let visit = visits(DAY).after(1, UrlKind::Page, None, found, None);
+    let result = VisitResult::Excluded(barred(1));
+    let visit = visits(DAY).after(1, UrlKind::Page, None, result, None);
     let past = PreviousVisit::read(&visit).unwrap();
     assert!(past.was_excluded_by(&barred(2)));
     assert!(!past.was_excluded_by(&Exclusion::of(Reason::Robots)));

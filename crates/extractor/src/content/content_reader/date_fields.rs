@@ -1,4 +1,4 @@
-//! Dates in the elements of a page and in its JSON-LD.
+//! Collects dates from elements and JSON-LD.
 
 use super::ContentReader;
 use crate::content::dates::{DateKind, DateSource, kind_of_class, kind_of_itemprop};
@@ -8,12 +8,12 @@ use crate::html::name::{self, is_void};
 use crate::html::tokenizer::Tag;
 
 impl ContentReader {
-    /// Dates of microdata, microformats and `time` elements.
+    /// Records a date in microdata, microformats or a `time` element.
     pub(super) fn micro_date(&mut self, tag: &Tag<'_>, traits: &Traits<'_>, offset: usize) {
         let is_time = tag.name == name::TIME;
         let get = |name| tag.attributes.get(name);
         let named = traits.itemprop.and_then(kind_of_itemprop);
-        let found = match named {
+        let declared = match named {
             Some((kind, name)) => Some((kind, DateSource::Microdata, name)),
             None if is_time && get("pubdate").is_some() => {
                 Some((DateKind::Published, DateSource::Time, "pubdate"))
@@ -24,12 +24,12 @@ impl ContentReader {
                 .map(|(kind, name)| (kind, DateSource::Time, name)),
             None => None,
         };
-        let found = found.or_else(|| {
-            let any =
+        let date = declared.or_else(|| {
+            let is_any =
                 is_time && self.regions.is_favoured() && !self.head.dates.has(DateSource::AnyTime);
-            any.then_some((DateKind::Published, DateSource::AnyTime, "time"))
+            is_any.then_some((DateKind::Published, DateSource::AnyTime, "time"))
         });
-        let Some((kind, source, name)) = found else {
+        let Some((kind, source, name)) = date else {
             return;
         };
         match get("datetime").or_else(|| get("content")) {
@@ -59,7 +59,7 @@ impl ContentReader {
     }
 
     pub(super) fn add_json_ld_dates(&mut self) {
-        // Those of a text come first: what it is about may have dates of its own.
+        // Dates of texts come first; their subjects may have other dates.
         let (texts, others): (Vec<_>, Vec<_>) =
             self.json_ld.items.iter().partition(|item| item.is_text());
         for item in texts.into_iter().chain(others) {

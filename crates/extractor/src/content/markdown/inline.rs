@@ -1,32 +1,32 @@
-//! The words of one block, with their emphasis and links.
+//! The words of one block, with emphasis and links.
 
 use crate::content::heading_marks::is_sign;
 use crate::html::name::{self, Name};
 
-/// The most elements of this kind that are open at a time.
+/// Maximum number of open inline elements.
 const MAX_OPEN: usize = 64;
 
-/// The look of words within a block.
+/// The style of words within a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Style {
     Emphasis,
     Strong,
     Struck,
     Code,
-    /// A link, by its target.
+    /// A link, with its target.
     Link(String),
 }
 
-/// Puts the words of a block together. A mark is written when the first word within it comes: so
-/// an element without words leaves none, and white space stands outside.
+/// Assembles the words of a block. An opening mark is only written before its first word, so that
+/// an element without words writes none, and white space stays outside.
 #[derive(Debug, Default)]
 pub(super) struct Inline {
     out: String,
-    /// The styles of the elements that are open, with their names.
+    /// The names and styles of the open elements.
     open: Vec<(Name, Style)>,
-    /// How many of them are written, and where each begins in `out`.
+    /// The offsets in `out` of the opening marks written so far.
     written: Vec<usize>,
-    /// White space stands before the next word.
+    /// Whether there is white space before the next word.
     space: bool,
 }
 
@@ -36,7 +36,7 @@ impl Inline {
         self.out.is_empty()
     }
 
-    /// Begins an element; `link` is the target of an `a` that has one.
+    /// Begins an element. `link` is the target of an `a`.
     pub(super) fn start(&mut self, tag: Name, link: Option<String>) {
         let style = match tag {
             name::EM | name::I => Style::Emphasis,
@@ -44,7 +44,7 @@ impl Inline {
             name::DEL | name::S | name::STRIKE => Style::Struck,
             name::CODE | name::KBD | name::SAMP | name::TT => Style::Code,
             name::A => {
-                // Links don't nest: the next one ends the one before.
+                // Links don't nest: a new one ends the open one.
                 self.end(name::A);
                 match link {
                     Some(target) => Style::Link(target),
@@ -58,17 +58,17 @@ impl Inline {
         }
     }
 
-    /// Ends the innermost element of a name.
+    /// Ends the innermost element with a name.
     pub(super) fn end(&mut self, tag: Name) {
         let Some(at) = self.open.iter().rposition(|(open, _)| *open == tag) else {
             return;
         };
-        // Those above it are closed with it, and written again before the next word.
+        // Inner elements are closed too, and reopened before the next word.
         self.close_to(at);
         self.open.remove(at);
     }
 
-    /// Adds text; runs of white space are one space.
+    /// Adds text. Runs of white space become one space.
     pub(super) fn text(&mut self, text: &str) {
         for (at, word) in text.split(char::is_whitespace).enumerate() {
             self.space |= at > 0;
@@ -93,7 +93,7 @@ impl Inline {
         self.out.push(')');
     }
 
-    /// Breaks the line.
+    /// Adds a line break.
     pub(super) fn line_break(&mut self) {
         let in_code = self.open.iter().any(|(_, style)| *style == Style::Code);
         if self.out.is_empty() || in_code {
@@ -104,21 +104,21 @@ impl Inline {
         self.space = false;
     }
 
-    /// The block as it is written; what is open goes on in the next one.
+    /// Returns the finished block. Open elements continue in the next one.
     pub(super) fn take(&mut self) -> String {
         self.close_to(0);
         self.space = false;
         let mut out = std::mem::take(&mut self.out);
-        let kept = out.trim_end_matches(|c: char| c.is_whitespace() || c == '¶' || c == '🔗');
-        let mut kept = kept.len();
-        while out[..kept].ends_with("\\\n") {
-            kept -= 2;
+        let trimmed = out.trim_end_matches(|c: char| c.is_whitespace() || c == '¶' || c == '🔗');
+        let mut end = trimmed.len();
+        while out[..end].ends_with("\\\n") {
+            end -= 2;
         }
-        // A break at the end is none, and would be read as a backslash.
-        if out[kept..].starts_with('\n') && out[..kept].ends_with('\\') {
-            kept -= 1;
+        // Drop a line break at the end, which would read as a backslash.
+        if out[end..].starts_with('\n') && out[..end].ends_with('\\') {
+            end -= 1;
         }
-        out.truncate(kept);
+        out.truncate(end);
         out.truncate(out.trim_end().len());
         out
     }
@@ -131,13 +131,13 @@ impl Inline {
         }
     }
 
-    /// Writes the space before the next word, and the marks of what is open.
+    /// Writes the space before the next word, and the opening marks still missing.
     fn begin_word(&mut self) {
         if self.space && !self.out.is_empty() && !self.out.ends_with(['\n', ' ']) {
             self.out.push(' ');
         }
         self.space = false;
-        // Within code nothing else has a look.
+        // Nothing is styled within code.
         let in_code = |(_, style): &(Name, Style)| *style == Style::Code;
         let end = self.open.iter().position(in_code);
         let end = end.map_or(self.open.len(), |code| code + 1);
@@ -149,13 +149,13 @@ impl Inline {
                 Style::Strong => "**",
                 Style::Struck => "~~",
                 Style::Link(_) => "[",
-                // Its marks are known when its words are.
+                // The length of its marks depends on its words.
                 Style::Code => "",
             });
         }
     }
 
-    /// Closes what is written from the element at `keep` on.
+    /// Closes the written elements from the one at `keep` on.
     fn close_to(&mut self, keep: usize) {
         while self.written.len() > keep {
             let Some(start) = self.written.pop() else {
@@ -170,7 +170,7 @@ impl Inline {
                     let code = self.out.split_off(start);
                     self.out.push_str(&code_span(&code));
                 }
-                // The mark behind a heading leads to the heading.
+                // Drop the permalink sign after a heading.
                 Style::Link(_) if is_sign(&self.out[start + 1..].replace('\\', "")) => {
                     self.out.truncate(start);
                 }
@@ -184,7 +184,7 @@ impl Inline {
     }
 }
 
-/// A code span with as many backticks as its words need (CommonMark 6.1).
+/// Returns a code span with as many backticks as needed (CommonMark 6.1).
 fn code_span(code: &str) -> String {
     let marks = "`".repeat(longest_run(code, '`') + 1);
     let space = match code.starts_with('`') || code.ends_with('`') {
@@ -194,7 +194,7 @@ fn code_span(code: &str) -> String {
     format!("{marks}{space}{code}{space}{marks}")
 }
 
-/// The length of the longest run of a character.
+/// Returns the length of the longest run of a character.
 pub(super) fn longest_run(text: &str, c: char) -> usize {
     let runs = text.split(|other| other != c);
     runs.map(|run| run.chars().count()).max().unwrap_or(0)
@@ -203,21 +203,21 @@ pub(super) fn longest_run(text: &str, c: char) -> usize {
 /// Writes the target of a link (CommonMark 6.3).
 fn push_target(target: &str, out: &mut String) {
     let needs_angles = |c: char| matches!(c, ' ' | '(' | ')');
-    let angles = target.contains(needs_angles) || target.is_empty();
-    if angles {
+    let has_angles = target.contains(needs_angles) || target.is_empty();
+    if has_angles {
         out.push('<');
     }
     for c in target.chars() {
         match c {
             '<' => out.push_str("%3C"),
             '>' => out.push_str("%3E"),
-            // It would escape the mark that ends the target.
+            // A backslash would escape the end of the target.
             '\\' => out.push_str("%5C"),
             c if c.is_control() => {}
             c => out.push(c),
         }
     }
-    if angles {
+    if has_angles {
         out.push('>');
     }
 }
@@ -244,11 +244,11 @@ pub fn escape_markdown(text: &str) -> String {
     out
 }
 
-/// Writes a word so that none of its characters is a mark (CommonMark 2.4).
+/// Writes a word with its special characters escaped (CommonMark 2.4).
 fn escape(word: &str, out: &mut String) {
     let mut before = out.chars().next_back();
-    // Marks of blocks count where a line begins.
-    let at_line = before.is_none_or(|c| c == '\n');
+    // Block marks only count at the start of a line.
+    let is_line_start = before.is_none_or(|c| c == '\n');
     let mut chars = word.chars().peekable();
     let mut first = true;
     while let Some(c) = chars.next() {
@@ -263,8 +263,8 @@ fn escape(word: &str, out: &mut String) {
             '<' => after.is_some_and(|c| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')),
             '&' => after.is_some_and(|c| c.is_ascii_alphabetic() || c == '#'),
             '~' => after == Some('~') || before == Some('~'),
-            '#' | '>' | '+' | '-' | '=' => at_line && first,
-            '.' | ')' => at_line && !first && starts_with_number(word, c),
+            '#' | '>' | '+' | '-' | '=' => is_line_start && first,
+            '.' | ')' => is_line_start && !first && starts_with_number(word, c),
             _ => false,
         };
         if is_mark {
@@ -276,7 +276,7 @@ fn escape(word: &str, out: &mut String) {
     }
 }
 
-/// Returns whether a word is the mark of an item: digits, then `end`.
+/// Returns whether a word is a list marker: digits, then `end`.
 fn starts_with_number(word: &str, end: char) -> bool {
     let digits = word.trim_end_matches(end);
     digits.len() + 1 == word.len() && digits.bytes().all(|byte| byte.is_ascii_digit())

@@ -1,33 +1,33 @@
-//! The lists, quotes and tables that are open around a block.
+//! The lists, quotes and tables around a block.
 
 use crate::html::name::{self, Name};
 use crate::html::tokenizer::Tag;
 
-/// The most lists, quotes and tables that are open at a time; deeper ones are passed over.
+/// Maximum number of open lists, quotes and tables; deeper ones are ignored.
 const MAX_OPEN: usize = 256;
 
-/// The most of them that a block is written within.
+/// Maximum number of lists and quotes that a block is written within.
 const MAX_DEPTH: usize = 16;
 
-/// A list's item or a quote around a block.
+/// A list item or a quote around a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Around {
-    /// By its number among the items of the page, and in its list where that counts.
+    /// A list item, with its number among the page's items, and its number in a numbered list.
     Item { id: u32, number: Option<u32> },
-    /// By its number among the quotes of the page.
+    /// A quote, with its number among the page's quotes.
     Quote { id: u32 },
 }
 
 /// The place of a block in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CellPlace {
-    /// The table's number on the page; of nested ones, that of the outermost.
+    /// The table's number on the page. In nested tables, that of the outermost.
     pub(super) table: u32,
     pub(super) row: u32,
     pub(super) column: u32,
-    /// The cell is a `th`.
+    /// Whether the cell is a `th`.
     pub(super) is_head: bool,
-    /// A table in it, or around it within the same one.
+    /// Whether the block is in a table nested within the cell.
     pub(super) is_nested: bool,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct BlockPlace {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Open {
-    /// The number of the next item, where it counts.
+    /// A list, with the number of the next item if it is numbered.
     List {
         next: Option<u32>,
     },
@@ -63,7 +63,7 @@ enum Open {
     },
 }
 
-/// What is open.
+/// The open lists, quotes and tables.
 #[derive(Debug, Default)]
 pub(super) struct Nesting {
     open: Vec<Open>,
@@ -71,7 +71,7 @@ pub(super) struct Nesting {
 }
 
 impl Nesting {
-    /// Begins an element. End tags that HTML lets out are understood.
+    /// Begins an element. Implies the end tags that HTML allows to omit.
     pub(super) fn start(&mut self, tag: &Tag<'_>) {
         match tag.name {
             name::UL | name::MENU | name::DIR => self.push(Open::List { next: None }),
@@ -117,7 +117,7 @@ impl Nesting {
         }
     }
 
-    /// The place of a block that ends here.
+    /// Returns the place of a block that ends here.
     pub(super) fn place(&self) -> BlockPlace {
         let around = self.open.iter().filter_map(|open| match *open {
             Open::Item { id, number } => Some(Around::Item { id, number }),
@@ -155,8 +155,8 @@ impl Nesting {
     }
 
     fn item(&mut self) {
-        // One item ends the one before, within its list.
-        let list = self.of_this_list(|open| matches!(open, Open::List { .. }));
+        // An item ends the previous item of its list.
+        let list = self.position_in_cell(|open| matches!(open, Open::List { .. }));
         if let Some(list) = list {
             self.open.truncate(list + 1);
         }
@@ -213,34 +213,35 @@ impl Nesting {
         self.last_id
     }
 
-    /// Closes the innermost that is sought, and all within; nothing beyond a cell.
-    fn pop(&mut self, sought: impl Fn(&Open) -> bool) {
-        if let Some(at) = self.of_this_list(sought) {
+    /// Closes the innermost element that satisfies `is_target`, and those within it. Stops at a
+    /// cell.
+    fn pop(&mut self, is_target: impl Fn(&Open) -> bool) {
+        if let Some(at) = self.position_in_cell(is_target) {
             self.open.truncate(at);
         }
     }
 
-    fn pop_of_table(&mut self, sought: impl Fn(&Open) -> bool) {
-        let stop = |open: &Open| matches!(open, Open::Table { .. });
-        self.pop_to(sought, stop);
+    fn pop_of_table(&mut self, is_target: impl Fn(&Open) -> bool) {
+        let is_table = |open: &Open| matches!(open, Open::Table { .. });
+        self.pop_to(is_target, is_table);
     }
 
-    fn pop_to(&mut self, sought: impl Fn(&Open) -> bool, stop: impl Fn(&Open) -> bool) {
-        let found = self
+    fn pop_to(&mut self, is_target: impl Fn(&Open) -> bool, is_stop: impl Fn(&Open) -> bool) {
+        let position = self
             .open
             .iter()
-            .rposition(|open| sought(open) || stop(open));
-        if let Some(at) = found.filter(|at| sought(&self.open[*at])) {
+            .rposition(|open| is_target(open) || is_stop(open));
+        if let Some(at) = position.filter(|at| is_target(&self.open[*at])) {
             self.open.truncate(at);
         }
     }
 
-    fn of_this_list(&self, sought: impl Fn(&Open) -> bool) -> Option<usize> {
+    fn position_in_cell(&self, is_target: impl Fn(&Open) -> bool) -> Option<usize> {
         let is_cell = |open: &Open| matches!(open, Open::Cell { .. } | Open::Table { .. });
-        let found = self
+        let position = self
             .open
             .iter()
-            .rposition(|open| sought(open) || is_cell(open))?;
-        sought(&self.open[found]).then_some(found)
+            .rposition(|open| is_target(open) || is_cell(open))?;
+        is_target(&self.open[position]).then_some(position)
     }
 }

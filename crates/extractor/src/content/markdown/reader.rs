@@ -1,4 +1,4 @@
-//! The consumer that reads a page's content and the Markdown of each of its blocks.
+//! The consumer that reads a page's content and the Markdown of each block.
 
 use super::inline::Inline;
 use super::nesting::{BlockPlace, Nesting};
@@ -12,19 +12,19 @@ use crate::html::consumer::{At, Consumer, Space};
 use crate::html::name;
 use crate::html::tokenizer::{Tag, Text};
 
-/// The Markdown of the block with the same number in [`Content::blocks`].
+/// The Markdown of the block with the same index in [`Content::blocks`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct MarkdownBlock {
-    /// Its words with their marks.
+    /// The words with their marks.
     pub(super) words: String,
-    /// An image before it that stands in no block.
+    /// An image before the block that is not part of any block.
     pub(super) figure: String,
     pub(super) place: BlockPlace,
-    /// The language of its code, as a class names it.
+    /// The language of the code, as named by a class.
     pub(super) language: Option<Box<str>>,
 }
 
-/// Lets a [`ContentReader`] say where blocks end, and keeps the Markdown of each.
+/// Uses a [`ContentReader`] to find the ends of blocks, and keeps the Markdown of each.
 pub(super) struct MarkdownReader<'l> {
     content: ContentReader,
     link: &'l mut dyn FnMut(&str) -> Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct MarkdownReader<'l> {
     blocks: Vec<MarkdownBlock>,
     figure: String,
     language: Option<Box<str>>,
-    /// The text at hand, decoded.
+    /// The current text, decoded.
     text: String,
 }
 
@@ -56,7 +56,7 @@ impl<'l> MarkdownReader<'l> {
 
     pub(super) fn finish(
         mut self,
-        given: &PageContext<'_>,
+        context: &PageContext<'_>,
         page: &str,
     ) -> (Content, Vec<MarkdownBlock>) {
         let last = MarkdownBlock {
@@ -65,7 +65,7 @@ impl<'l> MarkdownReader<'l> {
             place: self.nesting.place(),
             language: self.language,
         };
-        let content = self.content.finish(given, page);
+        let content = self.content.finish(context, page);
         if self.blocks.len() < content.blocks.len() {
             self.blocks.push(last);
         }
@@ -74,7 +74,7 @@ impl<'l> MarkdownReader<'l> {
         (content, self.blocks)
     }
 
-    /// Takes the words of the block that the last tag ended, if it ended one.
+    /// Takes the words of the block that the last tag ended, if any.
     fn follow(&mut self, is_block: bool) {
         if self.content.blocks() > self.blocks.len() {
             let mut words = self.inline.take();
@@ -93,7 +93,7 @@ impl<'l> MarkdownReader<'l> {
         }
     }
 
-    /// Adds the text at hand to the words of the block.
+    /// Adds the current text to the words of the block.
     fn words(&mut self) {
         match self.content.ruby().map(|ruby| (ruby, ruby.part())) {
             None => self.inline.text(&self.text),
@@ -165,7 +165,7 @@ impl Consumer for MarkdownReader<'_> {
 
     fn text(&mut self, text: &Text<'_>, at: At) {
         if self.content.wants_page_text(at) {
-            // A character by its reference belongs to the word around it.
+            // A character reference belongs to the word around it.
             self.text.clear();
             text.parts(|part| self.text.extend(part.chars().filter(|c| !is_dropped(*c))));
             self.words();
@@ -174,7 +174,7 @@ impl Consumer for MarkdownReader<'_> {
     }
 }
 
-/// The language in classes such as `language-rust`, `lang-rust`, `highlight-python3`.
+/// Returns the language in a class such as `language-rust`, `lang-rust`, `highlight-python3`.
 fn language_of(class: &str) -> Option<&str> {
     let prefixes = ["language-", "lang-", "highlight-source-", "highlight-"];
     let named = class

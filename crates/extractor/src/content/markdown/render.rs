@@ -1,17 +1,17 @@
-//! The blocks of a page's main text, written one below the other.
+//! Writes the blocks of a page's main text.
 
 use super::inline::longest_run;
 use super::nesting::{Around, BlockPlace};
 use super::reader::MarkdownBlock;
 use crate::content::model::{Block, BlockKind, Content};
 
-/// Writes the main text. `blocks` are those of `content`, in their order.
+/// Writes the main text. `blocks` correspond to those of `content`.
 pub(super) fn render(content: &Content, blocks: &[MarkdownBlock]) -> String {
-    let both = content.blocks.iter().zip(blocks);
-    let main: Vec<_> = both.filter(|(block, _)| block.is_main()).collect();
+    let pairs = content.blocks.iter().zip(blocks);
+    let main: Vec<_> = pairs.filter(|(block, _)| block.is_main()).collect();
     let mut page = Page::default();
     let mut rest = &main[..];
-    while let [(block, markdown), behind @ ..] = rest {
+    while let [(block, markdown), after @ ..] = rest {
         let table = cells_of_table(rest);
         if table > 1 {
             if !markdown.figure.is_empty() {
@@ -24,17 +24,17 @@ pub(super) fn render(content: &Content, blocks: &[MarkdownBlock]) -> String {
         if !markdown.figure.is_empty() {
             page.block(&markdown.place, &markdown.figure);
         }
-        let written = written(content, block, markdown);
+        let written = block_text(content, block, markdown);
         if !written.is_empty() {
             page.block(&markdown.place, &written);
         }
-        rest = behind;
+        rest = after;
     }
     page.out
 }
 
-/// A block by itself.
-fn written(content: &Content, block: &Block, markdown: &MarkdownBlock) -> String {
+/// Returns a single block.
+fn block_text(content: &Content, block: &Block, markdown: &MarkdownBlock) -> String {
     let words = &markdown.words;
     match block.kind {
         BlockKind::Heading { level } if !words.is_empty() => {
@@ -57,8 +57,8 @@ fn written(content: &Content, block: &Block, markdown: &MarkdownBlock) -> String
     }
 }
 
-/// How many of the first blocks are the cells of one table that Markdown can have: rows of short
-/// text, two columns at least. 0: there is none.
+/// Returns how many of the first blocks are cells of one table that Markdown can express: rows of
+/// short text with at least two columns. 0 if there is no such table.
 fn cells_of_table(blocks: &[(&Block, &MarkdownBlock)]) -> usize {
     let Some(first) = blocks.first().and_then(|(_, first)| first.place.cell) else {
         return 0;
@@ -91,8 +91,8 @@ fn cells_of_table(blocks: &[(&Block, &MarkdownBlock)]) -> usize {
     }
 }
 
-/// A table of GitHub Flavored Markdown. Its first row is its head: where no cell of that is one,
-/// the head is empty.
+/// Returns a table of GitHub Flavored Markdown. The first row is its head; without a head cell in
+/// that row, the head is empty.
 fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
     let mut rows: Vec<(u32, bool, Vec<String>)> = Vec::new();
     for (_, markdown) in cells {
@@ -107,7 +107,7 @@ fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
         };
         *is_head &= cell.is_head;
         let column = cell.column.saturating_sub(1) as usize;
-        // A page may say that it has more columns than blocks.
+        // A page may claim more columns than it has blocks.
         let column = column.min(MAX_COLUMNS);
         row.resize(row.len().max(column + 1), String::new());
         let words = markdown.words.replace("\\\n", "<br>");
@@ -134,10 +134,10 @@ fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
     lines.join("\n")
 }
 
-/// The most columns of a table; what stands beyond joins the last.
+/// Maximum columns of a table; cells beyond join the last one.
 const MAX_COLUMNS: usize = 64;
 
-/// The page as it is written.
+/// The page written so far.
 #[derive(Default)]
 struct Page {
     out: String,
@@ -146,7 +146,7 @@ struct Page {
 }
 
 impl Page {
-    /// Writes a block of one line or more.
+    /// Writes a block of one or more lines.
     fn block(&mut self, place: &BlockPlace, text: &str) {
         let shared = shared(&self.last.around, &place.around);
         if !self.out.is_empty() {
@@ -157,14 +157,14 @@ impl Page {
                 self.out.push('\n');
             }
         }
-        // An item's mark stands before its first block.
+        // A list marker precedes the first block of its item.
         let first = prefix(&place.around, shared);
-        let others = prefix(&place.around, place.around.len());
+        let later = prefix(&place.around, place.around.len());
         for (at, line) in text.split('\n').enumerate() {
             if at > 0 {
                 self.out.push('\n');
             }
-            let prefix = if at == 0 { &first } else { &others };
+            let prefix = if at == 0 { &first } else { &later };
             match line.is_empty() {
                 true => self.out.push_str(prefix.trim_end()),
                 false => {
@@ -176,8 +176,8 @@ impl Page {
         self.last = place.clone();
     }
 
-    /// Returns whether the block opens an item in a list whose last item was just written, or a
-    /// list within that item: then no empty line stands between.
+    /// Returns whether the block opens an item in the list of the item just written, or in a list
+    /// within that item. If so, no empty line separates the two.
     fn is_next_item(&self, place: &BlockPlace, shared: usize) -> bool {
         let opens_item = matches!(place.around.get(shared), Some(Around::Item { .. }));
         let was_item = self
@@ -189,13 +189,14 @@ impl Page {
     }
 }
 
-/// How many of what is around two blocks are the same.
+/// Returns how many of the elements around two blocks are the same.
 fn shared(one: &[Around], other: &[Around]) -> usize {
     let pairs = one.iter().zip(other);
     pairs.take_while(|(one, other)| one == other).count()
 }
 
-/// What stands before a line: of items from `from` on their marks, else as much white space.
+/// Returns the prefix of a line: markers for items from `from` on, and white space of the same
+/// width for the others.
 fn prefix(around: &[Around], from: usize) -> String {
     let mut prefix = String::new();
     for (at, around) in around.iter().enumerate() {

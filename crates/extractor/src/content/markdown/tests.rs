@@ -1,4 +1,4 @@
-//! Markdown of pages, as a reader of Markdown would have it.
+//! Tests of the Markdown of pages.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -8,10 +8,10 @@ use crate::content::{ContentLimits, PageContext};
 
 fn markdown(html: &str) -> String {
     let mut link = |href: &str| (!href.starts_with("javascript:")).then(|| href.to_owned());
-    let given = PageContext::default();
+    let context = PageContext::default();
     read_markdown(
         html.as_bytes(),
-        &given,
+        &context,
         &ContentLimits::default(),
         &mut link,
     )
@@ -24,7 +24,7 @@ fn check(html: &str, expected: Expect) {
 }
 
 #[test]
-fn words_keep_their_look() {
+fn words_keep_their_style() {
     check(
         "<p>Pour <em> slowly </em> on, <b>never <i>fast</i></b>. Use <code>x*y</code> and \
          <code>a`b</code>, <s>old</s><b></b>.",
@@ -33,7 +33,7 @@ fn words_keep_their_look() {
 }
 
 #[test]
-fn marks_in_words_are_none() {
+fn special_characters_in_words_are_escaped() {
     check(
         "<p>1. a_b _c_ *d* [e] &lt;f> &amp;amp; \\ `g`<p>- h<p># i<p>1) j<p>k < l & m",
         expect![[r"
@@ -113,7 +113,7 @@ fn quotes_and_definitions() {
 }
 
 #[test]
-fn code_is_as_it_was() {
+fn code_is_verbatim() {
     check(
         "<pre class='language-rust'><code>fn main() {\n    a::&lt;T>();\n}\n</code></pre><div \
          class=highlight-python><pre>x = 1\n```\n</pre></div><p>after",
@@ -153,7 +153,7 @@ fn a_table_has_rows() {
 }
 
 #[test]
-fn a_table_for_layout_is_none() {
+fn a_layout_table_is_not_a_table() {
     check(
         "<table><tr><td><h2>a</h2><p>b<td><ul><li>c</ul></table>",
         expect![[r"
@@ -166,7 +166,7 @@ fn a_table_for_layout_is_none() {
 }
 
 #[test]
-fn what_surrounds_the_main_text_is_left_out() {
+fn surroundings_of_the_main_text_are_dropped() {
     let page = "<nav><ul><li><a href=/>Home</a><li><a href=/b>More</a></ul></nav><main><h1>Tea</h1>\
         <p>Water the leaves, wait for two minutes, and pour.</main><footer><p>2026</footer>";
     expect![[r"
@@ -177,7 +177,7 @@ fn what_surrounds_the_main_text_is_left_out() {
 }
 
 #[test]
-fn ours_deep_nesting_ends_at_sixteen() {
+fn deep_nesting_ends_at_sixteen() {
     let html = format!("{}deep", "<ul><li>".repeat(10_000));
     let text = markdown(&format!("<main>{html}</main>"));
     assert_eq!(text, format!("{}deep", "- ".repeat(16)));
@@ -190,10 +190,10 @@ proptest! {
                  main|div|dl|dt|dd|script|title))>| |[a-z]{1,4}|[*_`#|\\\\-]){0,60}",
     ) {
         let mut link = |_: &str| Some(String::new());
-        let given = PageContext::default();
+        let context = PageContext::default();
         let limits = ContentLimits::default();
-        let (content, markdown) = read_markdown(html.as_bytes(), &given, &limits, &mut link);
-        prop_assert_eq!(&content, &crate::read_content(html.as_bytes(), &given, &limits));
+        let (content, markdown) = read_markdown(html.as_bytes(), &context, &limits, &mut link);
+        prop_assert_eq!(&content, &crate::read_content(html.as_bytes(), &context, &limits));
         let letters = |text: &str| text.chars().filter(char::is_ascii_lowercase).collect::<String>();
         prop_assert_eq!(letters(&markdown.replace("<br>", "")), letters(&content.main_text()));
     }

@@ -1,4 +1,4 @@
-//! The count of a text's letters, sixteen bytes at once.
+//! Counts the letters of a text, sixteen bytes at a time.
 
 use std::ops::Range;
 
@@ -6,23 +6,24 @@ use wide::u8x16;
 
 use super::scan::{WIDTH, equal, sixteen};
 
-/// Counts the characters of texts but blanks.
+/// Counts the non-white characters of texts.
 #[derive(Default)]
 pub(crate) struct LetterCount {
-    /// Those that were counted by each of sixteen counters, and since added up.
+    /// The total of the sixteen counters that was already added up.
     total: usize,
     counters: u8x16,
-    /// The sums that were added to the counters since, each at most 1 to each: they hold 255.
+    /// Number of additions to the counters since then. Each adds at most 1, and a counter holds
+    /// 255.
     added: u8,
 }
 
 impl LetterCount {
-    /// Counts those of a part of a page.
+    /// Counts the letters of a part of a page.
     #[inline]
     pub(crate) fn add(&mut self, page: &[u8], text: Range<usize>) {
         let mut at = text.start;
         while at < text.end {
-            // A letter is 255, which is taken away: so one is added.
+            // The mask of a letter is 255, so subtracting it adds one.
             self.counters -= letters_at(page, at) & first_bytes(text.end - at);
             self.added += 1;
             if self.added == u8::MAX {
@@ -32,13 +33,13 @@ impl LetterCount {
         }
     }
 
-    /// Those of all texts but the last few.
+    /// Returns the count so far, without the last few texts.
     #[inline]
     pub(crate) fn so_far(&self) -> usize {
         self.total
     }
 
-    /// Those of all texts.
+    /// Returns the count of all texts.
     pub(crate) fn finish(mut self) -> usize {
         self.add_up();
         self.total
@@ -53,25 +54,25 @@ impl LetterCount {
     }
 }
 
-/// The characters but blanks among sixteen bytes of a page: 255 for the first byte of each, and 0
-/// for other bytes. Behind the page's end stands nothing.
+/// Returns a mask of the non-white characters among sixteen bytes of a page: 255 for the first byte
+/// of each, and 0 for other bytes. Bytes after the end of the page count as spaces.
 #[inline]
 fn letters_at(page: &[u8], at: usize) -> u8x16 {
-    let some = sixteen(page, at).unwrap_or_else(|| {
+    let chunk = sixteen(page, at).unwrap_or_else(|| {
         let rest = page.get(at..).unwrap_or_default();
         let mut bytes = [b' '; WIDTH];
         bytes[..rest.len()].copy_from_slice(rest);
         u8x16::new(bytes)
     });
-    // Of tab, line feed, vertical tab, form feed and return one is no blank.
-    let controls = some - u8x16::splat(b'\t');
+    // All from tab to carriage return are white, except vertical tab.
+    let controls = chunk - u8x16::splat(b'\t');
     let controls = controls.min(u8x16::splat(b'\r' - b'\t')).simd_eq(controls);
-    let blanks = equal(some, b' ') | (controls & !equal(some, 0x0b));
-    let continued = equal(some & u8x16::splat(0xc0), 0x80);
+    let blanks = equal(chunk, b' ') | (controls & !equal(chunk, 0x0b));
+    let continued = equal(chunk & u8x16::splat(0xc0), 0x80);
     !(blanks | continued)
 }
 
-/// 255 for the first `count` of sixteen bytes, or for all.
+/// Returns 255 for the first `count` of sixteen bytes.
 #[inline]
 fn first_bytes(count: usize) -> u8x16 {
     static BYTES: [u8; 2 * WIDTH] = {
@@ -95,7 +96,7 @@ mod tests {
     use super::LetterCount;
 
     #[test]
-    fn ours_letters_are_characters_but_blanks_wherever_they_stand() {
+    fn letters_are_all_characters_except_white_space() {
         let page = "a b\u{e9}\t\u{4e00}\n\u{b}\u{c}\r0<\u{1f600} x".repeat(9);
         for from in (0..page.len()).filter(|at| page.is_char_boundary(*at)) {
             for to in (from..=page.len()).filter(|at| page.is_char_boundary(*at)) {
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_many_texts_have_their_letters_together() {
+    fn letters_of_many_texts_are_added_up() {
         let mut count = LetterCount::default();
         for _ in 0..1_000 {
             count.add(b"0123456789abcdef, and no more", 0..20);

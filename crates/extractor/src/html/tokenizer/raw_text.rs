@@ -1,27 +1,27 @@
-//! The ends of text without markup: `title`, `style`, `script` and such.
+//! Finds the end of text without markup: `title`, `style`, `script` and the like.
 
 use memchr::{memchr, memchr_iter, memchr2};
 
 use crate::text::is_space;
 
-/// The byte, from `from` on, at which the end tag of the element `name` begins.
+/// Returns the offset, from `from` on, of the end tag of the element `name`.
 pub(super) fn end_of_text(bytes: &[u8], from: usize, name: &[u8]) -> Option<usize> {
-    let mut found = memchr_iter(b'<', &bytes[from..]).map(|at| from + at);
-    found.find(|at| is_end_tag(&bytes[*at..], name))
+    let mut tags = memchr_iter(b'<', &bytes[from..]).map(|at| from + at);
+    tags.find(|at| is_end_tag(&bytes[*at..], name))
 }
 
 /// The state of a script's text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Plain,
-    /// Behind `<!--`: an end tag ends the script all the same.
+    /// After `<!--`: an end tag still ends the script.
     Escaped,
-    /// Behind `<!-- <script>`: an end tag only ends that.
+    /// After `<!-- <script>`: an end tag only ends that inner script.
     DoubleEscaped,
 }
 
-/// The byte, from `from` on, at which the end tag of the script `name` begins (HTML Standard
-/// 13.2.5.15 to 13.2.5.31).
+/// Returns the offset, from `from` on, of the end tag of the script `name` (HTML Standard 13.2.5.15
+/// to 13.2.5.31).
 pub(super) fn end_of_script(bytes: &[u8], from: usize, name: &[u8]) -> Option<usize> {
     let (mut at, mut state, mut dashes) = (from, State::Plain, from);
     loop {
@@ -58,7 +58,7 @@ pub(super) fn end_of_script(bytes: &[u8], from: usize, name: &[u8]) -> Option<us
     }
 }
 
-/// Returns whether `rest` begins with an end tag of that name, as far as its name goes.
+/// Returns whether `rest` begins with the name part of an end tag of `name`.
 pub(super) fn is_end_tag(rest: &[u8], name: &[u8]) -> bool {
     rest.get(1) == Some(&b'/') && is_name(&rest[2..], name)
 }
@@ -69,7 +69,7 @@ fn is_script(rest: &[u8]) -> bool {
 
 fn is_name(rest: &[u8], name: &[u8]) -> bool {
     rest.get(..name.len())
-        .is_some_and(|found| found.eq_ignore_ascii_case(name))
+        .is_some_and(|head| head.eq_ignore_ascii_case(name))
         && rest
             .get(name.len())
             .is_some_and(|byte| is_space(*byte) || matches!(byte, b'/' | b'>'))

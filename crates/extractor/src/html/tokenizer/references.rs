@@ -3,45 +3,45 @@
 use memchr::{memchr, memchr2};
 use web_atoms::{C1_REPLACEMENTS, NAMED_ENTITIES};
 
-/// The place where a reference stands: a value of an attribute keeps some as they are.
+/// The context of a reference: attribute values keep some references as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Text,
     Value,
 }
 
-/// Gives `raw` in parts, its references decoded and each NUL as `nul`.
+/// Passes `raw` in parts to `part`, with references decoded and each NUL replaced by `nul`.
 pub(super) fn decode(raw: &str, place: Place, nul: &str, mut part: impl FnMut(&str)) {
     let mut rest = raw;
     while let Some(at) = memchr2(b'&', 0, rest.as_bytes()) {
-        let (before, behind) = (&rest[..at], &rest[at..]);
+        let (before, from_mark) = (&rest[..at], &rest[at..]);
         if !before.is_empty() {
             part(before);
         }
-        if let Some(behind) = behind.strip_prefix('\0') {
+        if let Some(after_nul) = from_mark.strip_prefix('\0') {
             if !nul.is_empty() {
                 part(nul);
             }
-            rest = behind;
+            rest = after_nul;
             continue;
         }
-        let (bytes, characters) = reference(behind, place);
+        let (bytes, characters) = reference(from_mark, place);
         let mut buffer = [0; 4];
         match characters {
-            [None, _] => part(&behind[..bytes]),
+            [None, _] => part(&from_mark[..bytes]),
             characters => characters
                 .iter()
                 .flatten()
                 .for_each(|c| part(c.encode_utf8(&mut buffer))),
         }
-        rest = &behind[bytes..];
+        rest = &from_mark[bytes..];
     }
     if !rest.is_empty() {
         part(rest);
     }
 }
 
-/// Gives `raw` in parts, each NUL as `nul`.
+/// Passes `raw` in parts to `part`, with each NUL replaced by `nul`.
 pub(super) fn without_nul(raw: &str, nul: &str, mut part: impl FnMut(&str)) {
     let mut rest = raw;
     while let Some(at) = memchr(0, rest.as_bytes()) {
@@ -58,8 +58,8 @@ pub(super) fn without_nul(raw: &str, nul: &str, mut part: impl FnMut(&str)) {
     }
 }
 
-/// The characters of the reference that `text` begins with, none where it is text, and the bytes
-/// that it takes.
+/// Returns the length of the reference that `text` begins with, and its characters. If it is not a
+/// reference, there are no characters.
 fn reference(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
     match text.as_bytes() {
         [_, b'#', ..] => numeric(text),
@@ -78,7 +78,7 @@ fn numeric(text: &str) -> (usize, [Option<char>; 2]) {
     let (mut count, mut number) = (0, 0_u32);
     for digit in digits {
         count += 1;
-        // What is too large stays so.
+        // Saturates for numbers that are too large.
         number = number.saturating_mul(radix).saturating_add(digit);
     }
     if count == 0 {
@@ -94,7 +94,7 @@ fn numeric(text: &str) -> (usize, [Option<char>; 2]) {
     (end + semicolon, [Some(character), None])
 }
 
-/// The references of most texts, which spare them the table.
+/// The most frequent references, which avoid the table.
 const FREQUENT: [(&str, char); 6] = [
     ("nbsp;", '\u{a0}'),
     ("lt;", '<'),
@@ -106,16 +106,16 @@ const FREQUENT: [(&str, char); 6] = [
 
 fn named(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
     let name = &text[1..];
-    // No name goes on behind a semicolon, so that none is longer than one of these.
-    let frequent = FREQUENT.iter().find(|(known, _)| name.starts_with(known));
-    if let Some((known, character)) = frequent {
-        return (1 + known.len(), [Some(*character), None]);
+    // No name continues after a semicolon, so none has one of these as a proper prefix.
+    let frequent = FREQUENT.iter().find(|(entity, _)| name.starts_with(entity));
+    if let Some((entity, character)) = frequent {
+        return (1 + entity.len(), [Some(*character), None]);
     }
-    let mut found = None;
+    let mut longest = None;
     let mut end = 0;
     for byte in name.bytes() {
-        // The table holds each beginning of a name, so that the search ends with the first that
-        // is none.
+        // The table contains every prefix of a name, so the search ends at the first string that is
+        // not in it.
         if !byte.is_ascii_alphanumeric() && byte != b';' {
             break;
         }
@@ -123,15 +123,15 @@ fn named(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
         match NAMED_ENTITIES.get(&name[..end]) {
             None => break,
             Some((0, _)) => {}
-            Some(characters) => found = Some((end, *characters)),
+            Some(characters) => longest = Some((end, *characters)),
         }
     }
-    let Some((end, (first, second))) = found else {
+    let Some((end, (first, second))) = longest else {
         return (1, [None, None]);
     };
     let next = name.as_bytes().get(end);
-    let goes_on = next.is_some_and(|next| *next == b'=' || next.is_ascii_alphanumeric());
-    if place == Place::Value && goes_on && !name[..end].ends_with(';') {
+    let continues = next.is_some_and(|next| *next == b'=' || next.is_ascii_alphanumeric());
+    if place == Place::Value && continues && !name[..end].ends_with(';') {
         return (1 + end, [None, None]);
     }
     let second = char::from_u32(second).filter(|c| *c != '\0');

@@ -1,4 +1,4 @@
-//! Finds the bytes at which parts of markup end: sixteen at once, where so many are left.
+//! Finds the ends of parts of markup, sixteen bytes at a time while there are that many.
 
 use memchr::{memchr, memchr2};
 use wide::u8x16;
@@ -6,41 +6,41 @@ use wide::u8x16;
 use crate::html::name::{MAX_EXACT_BYTES, Name};
 use crate::text::is_space;
 
-/// Bytes that are looked at at once.
+/// Number of bytes to examine at a time.
 pub(super) const WIDTH: usize = 16;
-/// Most texts and values end within so many bytes, sooner than a long search begins.
+/// Most texts and values end within this many bytes, before a long search would even start.
 const NEAR: usize = 2 * WIDTH;
 
-/// The place of the first `<`, from `from` on.
+/// Returns the offset of the first `<`, from `from` on.
 #[inline]
 pub(super) fn next_less_than(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
-    while let (Some(some), true) = (sixteen(bytes, at), at < from + NEAR) {
-        if let Some(found) = first(equal(some, b'<')) {
-            return Some(at + found);
+    while let (Some(chunk), true) = (sixteen(bytes, at), at < from + NEAR) {
+        if let Some(place) = first(equal(chunk, b'<')) {
+            return Some(at + place);
         }
         at += WIDTH;
     }
-    memchr(b'<', &bytes[at..]).map(|found| at + found)
+    memchr(b'<', &bytes[at..]).map(|place| at + place)
 }
 
-/// The place of the first quotation mark `QUOTE` from `from` on, which ends a value, and whether a
-/// `&` or NUL stands before it.
+/// Returns the offset of the first quotation mark `QUOTE` from `from` on, which ends a value, and
+/// whether there is a `&` or NUL before it.
 #[inline(always)]
 pub(super) fn quoted_value_end<const QUOTE: u8>(
     bytes: &[u8],
     from: usize,
 ) -> Option<(usize, bool)> {
     let (mut at, mut encoded) = (from, 0);
-    while let (Some(some), true) = (sixteen(bytes, at), at < from + 2 * NEAR) {
-        let quotes = equal(some, QUOTE).to_bitmask();
-        let found = (equal(some, b'&') | equal(some, 0)).to_bitmask();
+    while let (Some(chunk), true) = (sixteen(bytes, at), at < from + 2 * NEAR) {
+        let quotes = equal(chunk, QUOTE).to_bitmask();
+        let marks = (equal(chunk, b'&') | equal(chunk, 0)).to_bitmask();
         if quotes != 0 {
             let up_to_first = quotes ^ (quotes - 1);
             let end = at + quotes.trailing_zeros() as usize;
-            return Some((end, (encoded | found & up_to_first) != 0));
+            return Some((end, (encoded | marks & up_to_first) != 0));
         }
-        encoded |= found;
+        encoded |= marks;
         at += WIDTH;
     }
     let end = at + memchr(QUOTE, &bytes[at..])?;
@@ -48,14 +48,14 @@ pub(super) fn quoted_value_end<const QUOTE: u8>(
     Some((end, is_encoded))
 }
 
-/// The end of the name of a tag that begins at `from`, and that name.
+/// Returns the end of the tag name that begins at `from`, and that name.
 #[inline(always)]
 pub(super) fn tag_name(bytes: &[u8], from: usize) -> Option<(usize, Name)> {
     if let Some(first) = bytes.get(from..).and_then(|rest| rest.first_chunk()) {
-        let some = u8x16::new(*first);
-        let ends = up_to_space(some) | equal(some, b'/') | equal(some, b'>');
+        let chunk = u8x16::new(*first);
+        let ends = up_to_space(chunk) | equal(chunk, b'/') | equal(chunk, b'>');
         let length = first_or_width(ends);
-        // A control character may have been found, which is a part of the name.
+        // A control character may match here, but it is part of the name.
         if (1..=MAX_EXACT_BYTES).contains(&length)
             && is_one_of(first[length], SPACE | SLASH | END)
             && let Some(eight) = first.first_chunk()
@@ -72,14 +72,14 @@ fn long_tag_name(bytes: &[u8], from: usize) -> Option<(usize, Name)> {
     Some((end, Name::at(bytes, from, end)))
 }
 
-/// The end of the name of an attribute, from `from` on.
+/// Returns the end of the attribute name from `from` on.
 #[inline(always)]
 pub(super) fn attribute_name_end(bytes: &[u8], from: usize) -> Option<usize> {
     const ENDS: u8 = SPACE | SLASH | END | EQUALS;
-    if let Some(some) = sixteen(bytes, from) {
-        let ends = up_to_space(some) | equal(some, b'/') | equal(some, b'>');
-        let end = from + first_or_width(ends | equal(some, b'='));
-        // A control character may have been found, which is a part of the name.
+    if let Some(chunk) = sixteen(bytes, from) {
+        let ends = up_to_space(chunk) | equal(chunk, b'/') | equal(chunk, b'>');
+        let end = from + first_or_width(ends | equal(chunk, b'='));
+        // A control character may match here, but it is part of the name.
         if bytes.get(end).is_some_and(|byte| is_one_of(*byte, ENDS)) {
             return Some(end);
         }
@@ -87,26 +87,26 @@ pub(super) fn attribute_name_end(bytes: &[u8], from: usize) -> Option<usize> {
     position(bytes, from, ENDS)
 }
 
-/// The end of a value without quotation marks, from `from` on.
+/// Returns the end of an unquoted value, from `from` on.
 #[inline]
 pub(super) fn bare_value_end(bytes: &[u8], from: usize) -> Option<usize> {
     position(bytes, from, SPACE | END)
 }
 
-/// The place of the first byte that is no space, from `from` on.
+/// Returns the offset of the first byte that is not white space, from `from` on.
 #[inline(always)]
-pub(super) fn behind_spaces(bytes: &[u8], from: usize) -> Option<usize> {
-    // None or one stand at most places, for which nothing is searched.
+pub(super) fn after_spaces(bytes: &[u8], from: usize) -> Option<usize> {
+    // Usually there is no space or one, which needs no search.
     for at in [from, from + 1] {
         if !is_one_of(*bytes.get(at)?, SPACE) {
             return Some(at);
         }
     }
-    behind_many_spaces(bytes, from)
+    after_many_spaces(bytes, from)
 }
 
 #[cold]
-fn behind_many_spaces(bytes: &[u8], from: usize) -> Option<usize> {
+fn after_many_spaces(bytes: &[u8], from: usize) -> Option<usize> {
     let mut rest = bytes[from..].iter();
     let spaces = rest.position(|byte| !is_one_of(*byte, SPACE))?;
     Some(from + spaces)
@@ -122,35 +122,35 @@ pub(super) fn equal(bytes: u8x16, byte: u8) -> u8x16 {
     bytes.simd_eq(u8x16::splat(byte))
 }
 
-/// Finds the bytes that are a space or a control character.
+/// Returns a mask of the bytes that are a space or a control character.
 #[inline]
 fn up_to_space(bytes: u8x16) -> u8x16 {
     bytes.min(u8x16::splat(b' ')).simd_eq(bytes)
 }
 
-/// The place of the first of sixteen bytes that was found.
+/// Returns the index of the first byte in a mask.
 #[inline]
-fn first(found: u8x16) -> Option<usize> {
-    match found.to_bitmask() {
+fn first(mask: u8x16) -> Option<usize> {
+    match mask.to_bitmask() {
         0 => None,
         places => Some(places.trailing_zeros() as usize),
     }
 }
 
-/// The place of the first of sixteen bytes that was found, or sixteen.
+/// Returns the index of the first byte in a mask, or sixteen.
 #[inline]
-fn first_or_width(found: u8x16) -> usize {
-    (found.to_bitmask() | 1 << WIDTH).trailing_zeros() as usize
+fn first_or_width(mask: u8x16) -> usize {
+    (mask.to_bitmask() | 1 << WIDTH).trailing_zeros() as usize
 }
 
-/// The place of the first byte of some kinds, from `from` on.
+/// Returns the offset of the first byte of certain kinds, from `from` on.
 #[cold]
 fn position(bytes: &[u8], from: usize, kinds: u8) -> Option<usize> {
     let mut rest = bytes.get(from..)?.iter();
     Some(from + rest.position(|byte| is_one_of(*byte, kinds))?)
 }
 
-/// Kinds of bytes at which parts of a tag end.
+/// Kinds of bytes that end parts of a tag.
 const SPACE: u8 = 1;
 const SLASH: u8 = 2;
 const END: u8 = 4;
@@ -181,11 +181,11 @@ fn is_one_of(byte: u8, kinds: u8) -> bool {
 mod tests {
     use super::{attribute_name_end, bare_value_end, next_less_than, quoted_value_end, tag_name};
 
-    /// A search that is given where to begin.
+    /// A search from a given offset.
     type Search = fn(&[u8], usize) -> Option<usize>;
 
     #[test]
-    fn ours_each_search_finds_the_first_of_its_bytes_wherever_it_stands() {
+    fn each_search_finds_the_first_of_its_bytes_at_any_place() {
         let searches: [(Search, &[u8]); 5] = [
             (next_less_than, b"<"),
             (
@@ -203,26 +203,25 @@ mod tests {
             for byte in 0..=255 {
                 let is_wanted = wanted.contains(&byte);
                 for place in 0..70 {
-                    // Whatever stands before it and behind it: little, or more than a search at
-                    // once takes.
-                    for (from, behind) in [(0, 0), (3, 0), (0, 40), (3, 40)] {
+                    // With little, or more than sixteen bytes, before and after it.
+                    for (from, after) in [(0, 0), (3, 0), (0, 40), (3, 40)] {
                         let mut bytes = vec![b'x'; from + place];
                         bytes.push(byte);
-                        bytes.resize(bytes.len() + behind, b'y');
-                        let found = is_wanted.then_some(from + place);
-                        assert_eq!(search(&bytes, from), found, "{byte} at {place}");
+                        bytes.resize(bytes.len() + after, b'y');
+                        let expected = is_wanted.then_some(from + place);
+                        assert_eq!(search(&bytes, from), expected, "{byte} at {place}");
                     }
                 }
-                // The first of two counts, whatever kind of byte the one before it is.
+                // The first match counts, whatever kind of byte precedes it.
                 let text = [b"abc", &[byte][..], b"de", &wanted[..1], b"f"].concat();
-                let found = if is_wanted { 3 } else { 6 };
-                assert_eq!(search(&text, 0), Some(found), "{byte}");
+                let expected = if is_wanted { 3 } else { 6 };
+                assert_eq!(search(&text, 0), Some(expected), "{byte}");
             }
         }
     }
 
     #[test]
-    fn ours_a_value_is_encoded_where_a_reference_or_a_nul_stands_before_its_end() {
+    fn a_value_is_encoded_if_it_contains_a_reference_or_a_nul() {
         for (mark, is_mark) in [(b'&', true), (0, true), (b'\'', false)] {
             for place in 0..150 {
                 let mut bytes = vec![b'x'; 150];
@@ -230,9 +229,9 @@ mod tests {
                 if place != 100 {
                     bytes[place] = mark;
                 }
-                let found = quoted_value_end::<b'"'>(&bytes, 0);
+                let actual = quoted_value_end::<b'"'>(&bytes, 0);
                 assert_eq!(
-                    found,
+                    actual,
                     Some((100, is_mark && place < 100)),
                     "{mark} at {place}"
                 );

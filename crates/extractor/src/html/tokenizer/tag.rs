@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use memchr::memchr2;
 
 use super::references::{Place, decode};
-use super::scan::{attribute_name_end, bare_value_end, behind_spaces, quoted_value_end};
+use super::scan::{after_spaces, attribute_name_end, bare_value_end, quoted_value_end};
 use crate::html::name::Name;
 use crate::html::tag_kinds::TagKinds;
 
@@ -13,22 +13,22 @@ use crate::html::tag_kinds::TagKinds;
 #[derive(Clone, Copy)]
 pub(crate) struct Tag<'a> {
     pub(crate) name: Name,
-    /// The kinds of its name.
+    /// The kinds of the name.
     pub(crate) kinds: TagKinds,
-    /// The byte of the page at which it begins.
+    /// Offset of the tag in the page.
     pub(crate) offset: usize,
-    /// The byte of the page behind it.
+    /// Offset of the end of the tag in the page.
     pub(crate) end: usize,
     /// The page.
     pub(crate) page: &'a str,
     pub(crate) self_closing: bool,
-    /// It has more attributes than are kept.
+    /// Whether the tag has more attributes than are kept.
     pub(crate) was_cut: bool,
     pub(crate) attributes: Attributes<'a>,
 }
 
 impl<'a> Tag<'a> {
-    /// The same tag as one of elements of another name.
+    /// Returns the tag with another name.
     pub(crate) fn renamed(self, name: Name) -> Tag<'a> {
         let kinds = TagKinds::of(name);
         Tag {
@@ -38,12 +38,12 @@ impl<'a> Tag<'a> {
         }
     }
 
-    /// All of it as it stands in the page, from `<` to `>`.
+    /// Returns the tag as written, from `<` to `>`.
     pub(crate) fn source(&self) -> &'a str {
         &self.page[self.offset..self.end]
     }
 
-    /// `limit` of its attributes at most, and whether it has more.
+    /// Returns at most `limit` attributes, and whether there are more.
     #[inline]
     pub(crate) fn attributes_up_to(&self, limit: usize) -> (Attributes<'a>, bool) {
         let all = self.attributes;
@@ -53,25 +53,25 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// The attributes of a tag. Of those of one name the first counts; letter case is nothing.
+/// The attributes of a tag. The first of each name counts; names are case-insensitive.
 #[derive(Clone, Copy)]
 pub(crate) struct Attributes<'a> {
     page: &'a str,
     list: &'a AttributeList,
-    /// Those of the list that these are, the first ones.
+    /// Number of attributes, counted from the first of the list.
     count: usize,
 }
 
 impl<'a> Attributes<'a> {
-    /// Those of a tag of `page`.
+    /// Returns the attributes of a tag of `page`.
     #[inline]
     pub(crate) fn new(page: &'a str, list: &'a AttributeList) -> Attributes<'a> {
         let count = list.spans.len();
         Attributes { page, list, count }
     }
 
-    /// The value of the attribute `name`, which is in lower case.
-    // The bit of the name is then a constant.
+    /// Returns the value of the attribute `name`, given in lower case.
+    // Inlined so that the bit of the name is a constant.
     #[inline(always)]
     pub(crate) fn get(self, name: &str) -> Option<&'a str> {
         match self.may_have(name) {
@@ -80,25 +80,25 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Returns whether there may be one of that name: most that are not there are told by a bit.
+    /// Returns whether there may be an attribute with a name. A bit rules out most missing ones.
     #[inline(always)]
     pub(crate) fn may_have(self, name: &str) -> bool {
         self.list.names & bit_of(name.as_bytes()) != 0
     }
 
-    /// All of them in the order of the tag, with those that do not count.
+    /// Returns all attributes in order, including repeated names.
     pub(crate) fn iter(self) -> impl Iterator<Item = Attribute<'a>> {
         (0..self.count).map(move |place| Attribute { all: self, place })
     }
 
-    /// Returns whether `attribute`, which is one of these, is the first of its name, and so counts.
+    /// Returns whether one of these attributes is the first with its name, and so counts.
     pub(crate) fn is_first(self, attribute: Attribute<'_>) -> bool {
         let first = self.first(attribute.name());
         first.is_some_and(|first| first.place == attribute.place)
     }
 
-    /// Returns whether the value of `name` is `word`, in any letter case.
-    pub(crate) fn says(self, name: &str, word: &str) -> bool {
+    /// Returns whether the value of `name` is `word`, ignoring case.
+    pub(crate) fn has_value(self, name: &str, word: &str) -> bool {
         self.get(name)
             .is_some_and(|value| value.eq_ignore_ascii_case(word))
     }
@@ -123,19 +123,19 @@ impl<'a> Attribute<'a> {
         &self.all.list.spans[self.place]
     }
 
-    /// The name as written.
+    /// Returns the name as written.
     pub(crate) fn name(self) -> &'a str {
         let span = self.span();
         &self.all.page[span.name..span.name_end]
     }
 
-    /// Returns whether that is its name, in any letter case.
+    /// Returns whether the attribute has a name, ignoring case.
     #[inline]
     pub(crate) fn is(self, name: &str) -> bool {
         self.span().is(self.all.page, name)
     }
 
-    /// The value, its references decoded; empty where there is none.
+    /// Returns the value with its references decoded. Empty without a value.
     #[inline]
     pub(crate) fn value(self) -> &'a str {
         let span = self.span();
@@ -156,19 +156,19 @@ impl<'a> Attribute<'a> {
     }
 }
 
-/// The attributes of the tag that is read, by their places in the page. It is used again for the
-/// next one.
+/// The attributes of the current tag, by their places in the page. The list is reused for the next
+/// tag.
 #[derive(Default)]
 pub(crate) struct AttributeList {
     spans: Vec<Span>,
-    /// The bits of their names.
+    /// The bits of the attributes' names.
     names: u64,
-    /// The values that differ from what is written, once they were asked for: as many as there are
-    /// attributes up to the last such one.
+    /// The decoded values that differ from the page, filled in on demand. Has an entry for each
+    /// attribute up to the last such one.
     decoded: Vec<OnceCell<Box<str>>>,
-    /// True if the tag ends with `/>`.
+    /// Whether the tag ends with `/>`.
     pub(super) self_closing: bool,
-    /// True if the tag has more than are kept.
+    /// Whether the tag has more attributes than are kept.
     pub(super) was_cut: bool,
 }
 
@@ -178,15 +178,15 @@ struct Span {
     name_end: usize,
     value: usize,
     value_end: usize,
-    /// True if the value as written holds a reference or a NUL.
+    /// Whether the value as written contains a reference or a NUL.
     is_encoded: bool,
 }
 
 impl Span {
-    /// Returns whether that is the name, in any letter case.
+    /// Returns whether the attribute has a name, ignoring case.
     #[inline]
     fn is(&self, page: &str, name: &str) -> bool {
-        // Most are told apart by their length, for which nothing is called.
+        // The length, which is cheap to compare, rules out most names.
         self.name_end - self.name == name.len()
             && page.as_bytes()[self.name..self.name_end].eq_ignore_ascii_case(name.as_bytes())
     }
@@ -204,12 +204,12 @@ impl AttributeList {
         }
     }
 
-    /// Reads the attributes of a tag from behind its name, and takes the first `max` of them. Gives
-    /// the byte behind the tag; none where the page ends before it does.
+    /// Reads the attributes after a tag's name, keeping the first `max`. Returns the offset after
+    /// the tag; `None` if the page ends first.
     pub(super) fn read(&mut self, bytes: &[u8], from: usize, max: usize) -> Option<usize> {
         let mut at = from;
         loop {
-            at = behind_spaces(bytes, at)?;
+            at = after_spaces(bytes, at)?;
             match bytes[at] {
                 b'>' => return Some(at + 1),
                 b'/' => {
@@ -218,14 +218,14 @@ impl AttributeList {
                 }
                 _ => {
                     let name = at;
-                    // A name may begin with a `=`.
+                    // A name may begin with `=`.
                     let name_end = attribute_name_end(bytes, name + 1)?;
                     let value = match bytes[name_end..] {
-                        // As most are.
+                        // The usual case.
                         [b'=', b'"', ..] => quoted::<b'"'>(bytes, name_end + 2)?,
-                        _ => value_behind(bytes, name_end)?,
+                        _ => value_after(bytes, name_end)?,
                     };
-                    at = value.behind;
+                    at = value.end;
                     if self.spans.len() < max {
                         let span = Span {
                             name,
@@ -253,7 +253,7 @@ impl AttributeList {
         self.spans.push(span);
     }
 
-    /// Adds an attribute whose name and value are decoded; both are written to the end of `page`.
+    /// Adds an attribute whose name and value are already decoded, by appending both to `page`.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn push_decoded(&mut self, page: &mut String, name: &str, written: &str) {
         let from = page.len();
@@ -271,7 +271,7 @@ impl AttributeList {
     }
 }
 
-/// The bit that a name has: by its length and its first letter in any case.
+/// Returns the bit of a name, by its length and its first letter, ignoring case.
 #[inline]
 fn bit_of(name: &[u8]) -> u64 {
     let first = name.first().map_or(0, |first| first & 0x1f);
@@ -283,24 +283,24 @@ fn bit_of(name: &[u8]) -> u64 {
 struct Value {
     from: usize,
     to: usize,
-    /// The byte behind it, and behind its quotation mark.
-    behind: usize,
+    /// Offset after the value and its quotation mark.
+    end: usize,
     is_encoded: bool,
 }
 
-/// The value of the attribute whose name ends at `from`; one that has none is empty.
+/// Returns the value of the attribute whose name ends at `from`. Empty without a value.
 #[inline(never)]
-fn value_behind(bytes: &[u8], from: usize) -> Option<Value> {
-    let at = behind_spaces(bytes, from)?;
+fn value_after(bytes: &[u8], from: usize) -> Option<Value> {
+    let at = after_spaces(bytes, from)?;
     if bytes[at] != b'=' {
         return Some(Value {
             from: at,
             to: at,
-            behind: at,
+            end: at,
             is_encoded: false,
         });
     }
-    let at = behind_spaces(bytes, at + 1)?;
+    let at = after_spaces(bytes, at + 1)?;
     match bytes[at] {
         b'"' => quoted::<b'"'>(bytes, at + 1),
         b'\'' => quoted::<b'\''>(bytes, at + 1),
@@ -309,21 +309,21 @@ fn value_behind(bytes: &[u8], from: usize) -> Option<Value> {
             Some(Value {
                 from: at,
                 to,
-                behind: to,
+                end: to,
                 is_encoded: memchr2(b'&', 0, &bytes[at..to]).is_some(),
             })
         }
     }
 }
 
-/// The value whose first byte stands at `from`, behind a quotation mark.
+/// Returns the value that begins at `from`, after a quotation mark.
 #[inline(always)]
 fn quoted<const QUOTE: u8>(bytes: &[u8], from: usize) -> Option<Value> {
     let (to, is_encoded) = quoted_value_end::<QUOTE>(bytes, from)?;
     Some(Value {
         from,
         to,
-        behind: to + 1,
+        end: to + 1,
         is_encoded,
     })
 }

@@ -2,14 +2,14 @@
 
 use memchr::{memchr, memchr3, memmem};
 
-/// Returns the byte after the comment, processing instruction or declaration that begins at `at`
-/// (XML 1.0, sections 2.5, 2.6 and 2.8). Markup that never ends reaches to the end of the page.
+/// Returns the offset after the comment, processing instruction or declaration that begins at `at`
+/// (XML 1.0, sections 2.5, 2.6 and 2.8). Unterminated markup extends to the end of the page.
 pub(super) fn end(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     let end = if rest.starts_with(b"<!--") {
-        behind(rest, 4, b"-->")
+        after(rest, 4, b"-->")
     } else if rest.starts_with(b"<?") {
-        behind(rest, 2, b"?>")
+        after(rest, 2, b"?>")
     } else if rest.starts_with(b"<!") {
         end_of_declaration(rest)
     } else {
@@ -18,12 +18,12 @@ pub(super) fn end(bytes: &[u8], at: usize) -> usize {
     end.map_or(bytes.len(), |end| at + end)
 }
 
-fn behind(rest: &[u8], from: usize, mark: &[u8]) -> Option<usize> {
+fn after(rest: &[u8], from: usize, mark: &[u8]) -> Option<usize> {
     let at = memmem::find(rest.get(from..)?, mark)?;
     Some(from + at + mark.len())
 }
 
-/// The end of a document type, whose internal subset holds declarations in brackets.
+/// Returns the end of a document type, whose internal subset contains declarations in brackets.
 fn end_of_declaration(rest: &[u8]) -> Option<usize> {
     let (mut at, mut is_in_subset) = (2, false);
     loop {
@@ -43,7 +43,7 @@ mod tests {
     use super::end;
 
     #[test]
-    fn xml_2_8_markup_ends_where_xml_says() {
+    fn xml_2_8_markup_ends() {
         for (markup, rest) in [
             ("<!-- a > b --!> c -->", "<p>"),
             ("<!--> c -->", "<p>"),

@@ -49,7 +49,7 @@ fn failure(kind: FailureKind) -> Failure {
     }
 }
 
-fn told(answer: &RobotsAnswer) -> String {
+fn summary(answer: &RobotsAnswer) -> String {
     match answer {
         RobotsAnswer::Rules { body, status } => format!("rules {status}: {} bytes", body.len()),
         RobotsAnswer::None { status } => format!("none {status}"),
@@ -66,7 +66,7 @@ fn told(answer: &RobotsAnswer) -> String {
 #[track_caller]
 fn check(status: u16, headers: &[(&'static str, &'static str)], expect: &str) {
     let answer = RobotsAnswer::of(&request(), &Ok(exchange(status, headers, b"rules")), 0);
-    assert_eq!(told(&answer), expect);
+    assert_eq!(summary(&answer), expect);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn rfc9309_2_3_1_2_redirects() {
 }
 
 #[test]
-fn ours_a_redirect_to_nowhere_is_no_file() {
+fn a_redirect_without_a_usable_target_means_no_file() {
     check(301, &[], "none 301");
     check(301, &[("location", "mailto:a@b.example")], "none 301");
     check(304, &[("location", "/x")], "none 304");
@@ -105,7 +105,7 @@ fn ours_a_redirect_to_nowhere_is_no_file() {
 #[test]
 fn rfc9309_2_3_1_2_the_sixth_redirect_is_not_followed() {
     let result = Ok(exchange(302, &[("location", "/next")], b""));
-    let at = |hops| told(&RobotsAnswer::of(&request(), &result, hops));
+    let at = |hops| summary(&RobotsAnswer::of(&request(), &result, hops));
     assert_eq!(at(4), "redirect 302: http://a.example/next");
     assert_eq!(at(5), "none 302");
 }
@@ -137,14 +137,14 @@ fn rfc9309_2_3_1_4_unreachable() {
     ] {
         let answer = RobotsAnswer::of(&request(), &Err(failure(kind)), 0);
         assert_eq!(
-            told(&answer),
+            summary(&answer),
             format!("unreachable: {} None None", kind.name())
         );
     }
 }
 
 #[test]
-fn ours_a_broken_encoding_is_unreachable() {
+fn a_broken_encoding_is_unreachable() {
     let gzip = [("content-encoding", "gzip")];
     check(200, &gzip, "unreachable: encoding Some(200) None");
     let unknown = [("content-encoding", "compress")];
@@ -152,33 +152,33 @@ fn ours_a_broken_encoding_is_unreachable() {
 }
 
 #[test]
-fn not_modified_only_where_it_was_asked() {
+fn not_modified_only_after_a_request_with_validators() {
     let mut request = request();
     let result = Ok(exchange(304, &[], b""));
-    assert_eq!(told(&RobotsAnswer::of(&request, &result, 0)), "none 304");
+    assert_eq!(summary(&RobotsAnswer::of(&request, &result, 0)), "none 304");
     request.validators.etag = Some("\"1\"".to_owned());
     assert_eq!(
-        told(&RobotsAnswer::of(&request, &result, 0)),
+        summary(&RobotsAnswer::of(&request, &result, 0)),
         "not modified"
     );
 }
 
 #[test]
 fn rfc9309_2_5_a_long_file_is_cut_and_kept() {
-    let most = usize::try_from(MAX_ROBOTS_BYTES).unwrap();
+    let max_bytes = usize::try_from(MAX_ROBOTS_BYTES).unwrap();
     let line = b"Disallow: /a\n".repeat(200_000);
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(&line).unwrap();
     let packed = encoder.finish().unwrap();
     let headers = [("content-encoding", "gzip")];
     let answer = RobotsAnswer::of(&request(), &Ok(exchange(200, &headers, &packed)), 0);
-    assert_eq!(told(&answer), format!("rules 200: {most} bytes"));
+    assert_eq!(summary(&answer), format!("rules 200: {max_bytes} bytes"));
 
-    // Cut by the bound on the body itself, in the midst of the coding.
+    // Cut by the body limit, in the middle of the coding.
     let mut cut = exchange(200, &headers, &packed[..packed.len() / 10]);
     let answer = RobotsAnswer::of(&request(), &Ok(cut.clone()), 0);
-    assert_eq!(told(&answer), "unreachable: encoding Some(200) None");
+    assert_eq!(summary(&answer), "unreachable: encoding Some(200) None");
     cut.truncated = Some(Truncation::Length);
     let answer = RobotsAnswer::of(&request(), &Ok(cut), 0);
-    assert!(told(&answer).starts_with("rules 200: "));
+    assert!(summary(&answer).starts_with("rules 200: "));
 }

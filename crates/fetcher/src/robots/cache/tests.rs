@@ -44,8 +44,8 @@ fn a_copy_is_found_by_its_origin_and_replaced() {
         RobotsCopyState::Rules,
         b"User-agent: *\n",
     ));
-    let found = cache.get(&origin).unwrap();
-    assert_eq!(found.copy.state, RobotsCopyState::Rules);
+    let copy = cache.get(&origin).unwrap();
+    assert_eq!(copy.copy.state, RobotsCopyState::Rules);
     assert!(
         cache
             .get(&Origin::parse("https://a.example").unwrap())
@@ -69,7 +69,7 @@ fn memory_is_bounded_by_bytes() {
 }
 
 #[test]
-fn the_scheduler_is_told_what_is_in_force() {
+fn the_state_for_the_scheduler_matches_the_rules_in_force() {
     let times = RobotsTimes::default();
     let file =
         b"User-agent: *\nCrawl-delay: 3\nRequest-rate: 1/60 0600-0845\nVisit-time: 2200-0559\n";
@@ -95,7 +95,7 @@ fn the_scheduler_is_told_what_is_in_force() {
 }
 
 #[test]
-fn ours_rules_that_nobody_knows_bar_everything() {
+fn unknown_rules_bar_everything() {
     let barred = |compiled: &CompiledRobots| {
         let path = crawl_policy::RequestPath::new("/a").unwrap();
         !compiled.robots.judge_path(&path).is_allowed()

@@ -101,7 +101,7 @@ fn rfc9309_2_3_1_3_no_file_is_in_force_like_one() {
 }
 
 #[test]
-fn ours_waits_double_from_five_minutes_to_six_hours() {
+fn waits_double_from_five_minutes_to_six_hours() {
     let mut copy = unreachable(None, Duration::ZERO, None);
     let mut waits = Vec::new();
     for _ in 0..9 {
@@ -117,7 +117,7 @@ fn ours_waits_double_from_five_minutes_to_six_hours() {
 }
 
 #[test]
-fn ours_a_longer_retry_after_holds_up_to_a_day() {
+fn a_longer_retry_after_applies_up_to_a_day() {
     let wait = |asked| unreachable(None, Duration::ZERO, Some(asked)).expires;
     assert_eq!(wait(Duration::from_secs(10)), at(Duration::from_secs(300)));
     assert_eq!(wait(8 * HOUR), at(8 * HOUR));
@@ -149,14 +149,14 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_thirty_days() {
 }
 
 #[test]
-fn ours_without_a_good_copy_nothing_is_allowed() {
+fn without_a_good_copy_nothing_is_allowed() {
     let copy = unreachable(None, Duration::ZERO, None);
     let retry_at = at(Duration::from_secs(300));
     assert_eq!(
         force(&copy, Duration::ZERO),
         RobotsForce::Unreachable { retry_at }
     );
-    // That there was no file an hour ago says nothing of now.
+    // A missing file an hour ago does not allow anything now.
     let answer = RobotsAnswer::None { status: 404 };
     let none = learn(None, &answer, &result(Duration::ZERO, 404, &[]));
     let copy = unreachable(Some(&none), HOUR, None);
@@ -233,10 +233,13 @@ fn a_failure_is_dated_by_its_end() {
 
 #[test]
 fn a_broken_durable_form_is_named() {
-    let why = |bytes: &[u8]| RobotsCopy::from_bytes(bytes).unwrap_err().to_string();
-    assert_eq!(why(b""), "robots copy of 0 bytes has no head");
-    assert_eq!(why(b"{}\n"), "robots copy has a broken head");
-    assert_eq!(why(b"{\"version\":9}\n"), "robots copy of version 9, not 2");
+    let message = |bytes: &[u8]| RobotsCopy::from_bytes(bytes).unwrap_err().to_string();
+    assert_eq!(message(b""), "robots copy of 0 bytes has no head");
+    assert_eq!(message(b"{}\n"), "robots copy has a broken head");
+    assert_eq!(
+        message(b"{\"version\":9}\n"),
+        "robots copy of version 9, not 2"
+    );
     let mut bytes = rules(Duration::ZERO, &[]).to_bytes();
     for at in 0..bytes.len() {
         let _ = RobotsCopy::from_bytes(&bytes[..at]);
@@ -263,21 +266,21 @@ fn a_tdmrep_goes_along_with_the_rules_and_outlives_them() {
 }
 
 proptest! {
-    /// The clock was ahead when the copy was made: it says nothing, or no longer than any other.
+    /// A copy dated by a clock that was ahead is ignored, or lasts no longer than any other.
     #[test]
-    fn ours_a_clock_that_was_ahead_makes_no_copy_last_longer(
+    fn a_clock_that_was_ahead_makes_no_copy_last_longer(
         ahead in 0_u64..200_000_000_000,
         kind in 0..4,
-        asked in prop::option::of(0_u64..200_000),
+        retry_after in prop::option::of(0_u64..200_000),
     ) {
         let ahead = Duration::from_millis(ahead);
-        let asked = asked.map(Duration::from_secs);
+        let retry_after = retry_after.map(Duration::from_secs);
         let copy = match kind {
             0 => rules(ahead, &[]),
-            1 => unreachable(None, ahead, asked),
-            // The clock was right again before the file was unreachable.
-            2 => unreachable(Some(&rules(ahead, &[])), Duration::ZERO, asked),
-            _ => unreachable(Some(&rules(ahead, &[])), ahead, asked),
+            1 => unreachable(None, ahead, retry_after),
+            // The clock was right again before the file became unreachable.
+            2 => unreachable(Some(&rules(ahead, &[])), Duration::ZERO, retry_after),
+            _ => unreachable(Some(&rules(ahead, &[])), ahead, retry_after),
         };
         match force(&copy, Duration::ZERO) {
             RobotsForce::Expired => {}
@@ -289,7 +292,7 @@ proptest! {
         if ahead > 60 * Duration::from_secs(1) && kind != 2 {
             prop_assert_eq!(force(&copy, Duration::ZERO), RobotsForce::Expired);
         }
-        // A file that was good at the latest now serves for a month.
+        // A file last known good now may be used for a month.
         if kind == 2 {
             let month = RobotsTimes::default().last_good;
             let again = unreachable(Some(&copy), month, None);

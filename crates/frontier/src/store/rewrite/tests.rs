@@ -12,7 +12,7 @@ use crate::{
 
 const HOST: &str = "gone.example";
 
-/// Everything of one host, and one page of another.
+/// All URLs of one host, and one page of another.
 struct Gone;
 
 impl StoreRemoval for Gone {
@@ -41,7 +41,7 @@ fn url(text: &str) -> CanonicalUrl {
     canonicalize(None, text).unwrap()
 }
 
-/// All bytes below a folder, the names of files among them.
+/// Returns all bytes below a folder, including file names.
 fn bytes(dir: &Path) -> Vec<u8> {
     let mut all = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -91,7 +91,7 @@ fn fill(dir: &Path) {
     transaction.keep_meta("other", b"http://gone.example/");
     transaction.mark("pages.jsonl", 7);
     transaction.commit().unwrap();
-    // One commit: what is due of both stands in one row.
+    // One commit, so that both due times are in one row.
     let mut transaction = frontier.begin().unwrap();
     for seed in ["http://a.example/", "http://gone.example/"] {
         let lease = frontier.lease(&url(seed).origin()).unwrap().unwrap();
@@ -109,7 +109,7 @@ fn fill(dir: &Path) {
 }
 
 #[test]
-fn ours_a_copy_of_a_store_holds_no_byte_of_what_it_is_made_without() {
+fn a_copy_contains_no_byte_of_the_urls_left_out() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
     assert!(holds(dir.path(), HOST));
@@ -127,8 +127,8 @@ fn ours_a_copy_of_a_store_holds_no_byte_of_what_it_is_made_without() {
     fs::rename(&to, dir.path().join("store")).unwrap();
     fs::remove_dir_all(dir.path().join("old")).unwrap();
     drop(resting);
-    // One deferred URL has the word in its path, and stays.
-    let kept = url("http://b.example/gone.example");
+    // One deferred URL has the host's name in its path, and stays.
+    let similar_url = url("http://b.example/gone.example");
     assert_eq!(
         bytes(dir.path())
             .windows(HOST.len())
@@ -144,7 +144,7 @@ fn ours_a_copy_of_a_store_holds_no_byte_of_what_it_is_made_without() {
     assert_eq!(state("http://gone.example/5"), forgotten);
     assert_eq!(state("http://a.example/gone.example.html"), forgotten);
     assert!(matches!(
-        state(kept.as_str()),
+        state(similar_url.as_str()),
         Some(KnownState::Deferred(_))
     ));
     assert!(matches!(
@@ -178,7 +178,7 @@ fn ours_a_copy_of_a_store_holds_no_byte_of_what_it_is_made_without() {
         ("http://a.example/2", None)
     );
     frontier.release(lease);
-    // What is due is due, and what was left out never.
+    // The remaining visit is due; the removed one never is.
     let mut transaction = frontier.begin().unwrap();
     assert_eq!(transaction.visit_due(9, 9).unwrap(), 1);
     let again = Admission::seed(url("http://gone.example/3"));

@@ -1,4 +1,4 @@
-//! The batch that a transaction writes when it is committed.
+//! The batch that a transaction writes at its commit.
 
 use crawl_weburl::Origin;
 use fjall::OwnedWriteBatch;
@@ -18,20 +18,20 @@ use crate::store::url_changes::{Change, StoredState};
 /// A transaction's changes, ready to be committed.
 pub(super) struct CommitBatch {
     pub(super) batch: OwnedWriteBatch,
-    /// For the sieve; the batch holds them too.
+    /// The records for the sieve, which the batch also contains.
     pub(super) records: Vec<Record>,
-    /// Notes that the batch adds.
+    /// The notes that the batch adds.
     pub(super) notes: Vec<(Vec<u8>, u64)>,
-    /// The changes that the lease table must learn.
+    /// The changes for the lease table.
     pub(super) merge: LeaseChanges,
 }
 
 /// The changes in one origin's queue, as indexes into the list of changes.
 #[derive(Default)]
 struct QueueEdit {
-    /// Entries that go, or stay at their rank and say something else.
+    /// Entries that are removed, or rewritten at their rank.
     edits: Vec<(Rank, usize)>,
-    /// Entries that come, or come to another rank.
+    /// Entries that are added, or moved to another rank.
     arrivals: Vec<(Rank, usize)>,
 }
 
@@ -65,7 +65,7 @@ impl FjallTransaction<'_> {
         Ok(writing)
     }
 
-    /// Writes an origin's blocks. Entries that come get the numbers that stay.
+    /// Writes an origin's blocks, and assigns the final numbers of added entries.
     fn write_queue(
         &mut self,
         batch: &mut OwnedWriteBatch,
@@ -74,10 +74,10 @@ impl FjallTransaction<'_> {
         changes: &mut [Change],
     ) -> Result<QueueChange, FrontierError> {
         let (id, before) = self.line_or_new(&origin)?;
-        let went = self.write_edits(batch, id, edit.edits, changes)?;
-        let came = edit.arrivals.len() as u64;
+        let removed = self.write_edits(batch, id, edit.edits, changes)?;
+        let added = edit.arrivals.len() as u64;
         self.write_arrivals(batch, id, edit.arrivals, changes)?;
-        let queued = (before + came).saturating_sub(went);
+        let queued = (before + added).saturating_sub(removed);
         let tables = &self.frontier.tables;
         let value = encode_origin(id, queued, origin.as_str());
         batch.insert(&tables.origins, tables.key.origin(&origin), value);
@@ -89,7 +89,7 @@ impl FjallTransaction<'_> {
         })
     }
 
-    /// Rewrites the blocks of entries that go or stay otherwise; says how many went.
+    /// Rewrites the blocks of removed or rewritten entries, and returns the number of removed ones.
     fn write_edits(
         &self,
         batch: &mut OwnedWriteBatch,
@@ -99,7 +99,7 @@ impl FjallTransaction<'_> {
     ) -> Result<u64, FrontierError> {
         let tables = &self.frontier.tables;
         edits.sort_unstable();
-        let mut went = 0;
+        let mut removed = 0;
         for edits in edits.chunk_by(|a, b| row_of(a.0) == row_of(b.0)) {
             let row = row_of(edits[0].0);
             let bytes = tables.block(&self.base, id, row)?.unwrap_or_default();
@@ -111,7 +111,7 @@ impl FjallTransaction<'_> {
                         block.put(queued);
                     }
                     _ if !block.remove(rank) => return Err(missing()),
-                    _ => went += 1,
+                    _ => removed += 1,
                 }
             }
             match block.is_empty() {
@@ -119,11 +119,10 @@ impl FjallTransaction<'_> {
                 false => batch.insert(&tables.queue, queue_key(id, row), block.encode()),
             }
         }
-        Ok(went)
+        Ok(removed)
     }
 
-    /// Puts the entries that come into blocks of their own, each of one priority and
-    /// depth.
+    /// Puts added entries into new blocks, each with one priority and depth.
     fn write_arrivals(
         &mut self,
         batch: &mut OwnedWriteBatch,
@@ -164,7 +163,7 @@ impl FjallTransaction<'_> {
         Ok(())
     }
 
-    /// Writes what is kept under a URL's own key, and counts it.
+    /// Writes what is stored under a URL's own key, and counts the URL.
     fn write_state(&mut self, writing: &mut CommitBatch, change: &Change) {
         let tables = &self.frontier.tables;
         let state = match &change.now {
@@ -180,9 +179,9 @@ impl FjallTransaction<'_> {
             state: state.packed(),
         });
         if let Some(before) = &change.before {
-            self.sequence.totals.leave(before);
+            self.sequence.totals.decrement(before);
         }
-        self.sequence.totals.enter(&state);
+        self.sequence.totals.increment(&state);
         let key = change.key.bytes();
         if let StoredState::Deferred(deferred) = &change.now {
             writing
@@ -217,7 +216,7 @@ impl FjallTransaction<'_> {
             batch.insert(&tables.fresh, self.sequence.commit.to_be_bytes(), fresh);
         }
         if !batch.is_empty() {
-            // Each commit writes `meta`: opening holds the other tables against it.
+            // Each commit writes `meta`, because opening compares the other tables with it.
             batch.insert(&tables.meta, meta_keys::SEQUENCE, self.sequence.encode());
         }
     }
@@ -235,7 +234,7 @@ impl FjallTransaction<'_> {
     }
 }
 
-/// The rank that a URL had in its queue.
+/// Returns the previous rank of a URL in its queue.
 fn rank_before(change: &Change) -> Option<Rank> {
     match change.before {
         Some(State::Pending(place)) => Some(place.rank()),
@@ -243,7 +242,7 @@ fn rank_before(change: &Change) -> Option<Rank> {
     }
 }
 
-/// The message to the lease table about an entry that came, went or moved.
+/// Returns the lease table's record of an entry that was added, removed or moved.
 fn moved(change: Change) -> EntryMove {
     EntryMove {
         fingerprint: change.key,
@@ -255,11 +254,11 @@ fn moved(change: Change) -> EntryMove {
     }
 }
 
-/// The changes in each queue; and for each change the index of its queue among these,
-/// if it touches one.
+/// Groups the changes by queue. Also returns, for each change, the index of its queue, if the
+/// change affects one.
 fn by_origin(changes: &[Change]) -> (Vec<(Origin, QueueEdit)>, Vec<Option<usize>>) {
     let mut edits: Vec<(Origin, QueueEdit)> = Vec::new();
-    let mut known: HashMap<&Origin, usize> = HashMap::new();
+    let mut indexes: HashMap<&Origin, usize> = HashMap::new();
     let mut places = Vec::with_capacity(changes.len());
     for (at, change) in changes.iter().enumerate() {
         let old = rank_before(change);
@@ -271,7 +270,7 @@ fn by_origin(changes: &[Change]) -> (Vec<(Origin, QueueEdit)>, Vec<Option<usize>
             places.push(None);
             continue;
         }
-        let place = *known.entry(&change.origin).or_insert_with(|| {
+        let place = *indexes.entry(&change.origin).or_insert_with(|| {
             edits.push((change.origin.clone(), QueueEdit::default()));
             edits.len() - 1
         });

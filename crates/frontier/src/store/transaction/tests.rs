@@ -1,4 +1,4 @@
-//! The moment between a commit's batch and its merge, which no lock covers.
+//! Tests of the moment between a commit's batch and its merge, which no lock covers.
 
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use tempfile::TempDir;
@@ -15,8 +15,8 @@ fn link(path: &str, depth: u32) -> Admission {
     Admission::link(url(path), depth, url("/"))
 }
 
-/// `/a` and `/b`, both pending at depth 5, and no more than one of them at the head.
-fn two() -> (TempDir, FjallFrontier) {
+/// Creates a frontier with `/a` and `/b` pending at depth 5, of which at most one is in the head.
+fn frontier_with_two_urls() -> (TempDir, FjallFrontier) {
     let dir = TempDir::new().unwrap();
     let frontier = FjallFrontier::open(dir.path(), &Options::default()).unwrap();
     let mut transaction = frontier.begin().unwrap();
@@ -34,8 +34,11 @@ fn path(lease: Option<&Lease>) -> Option<&str> {
     lease.map(|lease| lease.url.path())
 }
 
-/// Writes a transaction and stops before the merge.
-fn half(frontier: &FjallFrontier, changes: impl FnOnce(&mut dyn Transaction)) -> LeaseChanges {
+/// Commits a transaction, but stops before the merge.
+fn commit_without_merge(
+    frontier: &FjallFrontier,
+    changes: impl FnOnce(&mut dyn Transaction),
+) -> LeaseChanges {
     let mut transaction = FjallTransaction::new(frontier, frontier.writer.lock().unwrap());
     changes(&mut transaction);
     let CommitBatch {
@@ -54,7 +57,7 @@ fn half(frontier: &FjallFrontier, changes: impl FnOnce(&mut dyn Transaction)) ->
     merge
 }
 
-/// Settles what is pending, one by one.
+/// Settles all pending URLs, one by one.
 fn drain(frontier: &FjallFrontier) -> Vec<String> {
     let mut paths = Vec::new();
     while let Some(lease) = lease(frontier) {
@@ -71,9 +74,9 @@ fn drain(frontier: &FjallFrontier) -> Vec<String> {
 #[test]
 fn a_retry_is_not_leased_before_its_lease_is_over() {
     for forgotten in [false, true] {
-        let (_dir, frontier) = two();
+        let (_dir, frontier) = frontier_with_two_urls();
         let a = lease(&frontier).unwrap();
-        let merge = half(&frontier, |transaction| {
+        let merge = commit_without_merge(&frontier, |transaction| {
             transaction.settle(a, Outcome::Retry).unwrap();
         });
         if forgotten {
@@ -92,9 +95,9 @@ fn a_retry_is_not_leased_before_its_lease_is_over() {
 fn a_url_leased_at_its_old_place_is_leased_once() {
     for (released_before, forgotten) in [(false, false), (true, false), (false, true), (true, true)]
     {
-        let (_dir, frontier) = two();
+        let (_dir, frontier) = frontier_with_two_urls();
         frontier.release(lease(&frontier).unwrap());
-        let merge = half(&frontier, |transaction| {
+        let merge = commit_without_merge(&frontier, |transaction| {
             transaction.admit(link("/a", 1)).unwrap();
             transaction.admit(link("/b", 2)).unwrap();
         });
@@ -115,10 +118,10 @@ fn a_url_leased_at_its_old_place_is_leased_once() {
 }
 
 #[test]
-fn what_is_settled_is_not_leased_again() {
-    let (_dir, frontier) = two();
+fn a_settled_url_is_not_leased_again() {
+    let (_dir, frontier) = frontier_with_two_urls();
     let a = lease(&frontier).unwrap();
-    let merge = half(&frontier, |transaction| {
+    let merge = commit_without_merge(&frontier, |transaction| {
         transaction.admit(link("/c", 1)).unwrap();
         transaction
             .settle(a, Outcome::Fetched { status: 200 })
@@ -134,9 +137,9 @@ fn what_is_settled_is_not_leased_again() {
 
 #[test]
 fn a_url_leased_before_it_moved_is_not_leased_at_its_new_place() {
-    let (_dir, frontier) = two();
+    let (_dir, frontier) = frontier_with_two_urls();
     let mut a = None;
-    let merge = half(&frontier, |transaction| {
+    let merge = commit_without_merge(&frontier, |transaction| {
         transaction.admit(link("/a", 1)).unwrap();
         a = lease(&frontier);
     });

@@ -1,4 +1,4 @@
-//! The words of all pages.
+//! Collects the words of all pages.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -18,20 +18,20 @@ use crate::lexicon::{MIN_COMPOUND_END, writes_compounds};
 use crate::words::{Stemmer, words};
 use crawl_index_entry::IndexedPage;
 
-/// Words of the main text that count as its beginning.
+/// Number of words that count as the start of the main text.
 const LEAD_WORDS: usize = 60;
-/// Compounds of a word that a search looks for, at most: those of most pages.
+/// Maximum compounds of a word that a search looks for: those with the most pages.
 const MAX_COMPOUNDS: usize = 12;
-/// The mark before the name of a host or folder, which is found as if it were a word.
+/// The prefix of the names of hosts and folders, which are looked up like words.
 const SITE: char = '\u{2}';
 
-/// The pages read so far, under numbers in the order of their coming.
+/// The pages read so far, numbered in order of arrival.
 #[derive(Debug)]
 pub(super) struct Gathered {
-    /// For files without names.
+    /// The folder of unlinked temporary files.
     folder: PathBuf,
     numbers: HashMap<Box<str>, u32>,
-    /// The stems of each word, each with the number of pages in which it is that one.
+    /// The stems of each word, with the number of pages on which the word has that stem.
     stems: Vec<Vec<(Box<str>, u32)>>,
     occurrences: Occurrences,
     pages: Vec<Seen>,
@@ -47,35 +47,36 @@ struct Seen {
     has_pieces: bool,
 }
 
-/// The words of all pages, in order, with what each weighs on each page.
+/// The words of all pages in order, with their weight on each page.
 #[derive(Debug)]
 pub(super) struct Words {
-    /// Words with one stem, in the order of the first of them.
+    /// Words with one stem, ordered by their first words.
     pub(super) classes: Vec<Class>,
     pub(super) postings: Postings,
     pub(super) until: Vec<(u32, i64)>,
-    /// True where a language of the pages writes compounds as one word.
+    /// True if a language of the pages writes compounds as one word.
     pub(super) has_compounds: bool,
 }
 
 /// Words with one stem.
 #[derive(Debug)]
 pub(super) struct Class {
-    /// In the order of UTF-16, which is that of JavaScript.
+    /// In UTF-16 order, like JavaScript strings.
     pub(super) forms: Vec<WordForm>,
-    /// The first words of classes whose stem ends in that of this one, those of most pages first.
+    /// The first words of classes whose stem ends in this class's stem, starting with those on most
+    /// pages.
     pub(super) compounds: Vec<Box<str>>,
 }
 
 #[derive(Debug)]
 pub(super) struct WordForm {
     pub(super) text: Box<str>,
-    /// Its pages, in the order of their numbers.
+    /// The word's pages, ordered by number.
     pub(super) postings: Stored,
 }
 
 impl Gathered {
-    /// Nothing yet. Files are in `folder`, where they have no names.
+    /// Creates an empty collection. Its temporary files are unlinked files in `folder`.
     pub(super) fn new(folder: &Path) -> Gathered {
         Gathered {
             folder: folder.to_path_buf(),
@@ -87,15 +88,15 @@ impl Gathered {
         }
     }
 
-    /// Takes in a page whose text stands in these pieces.
+    /// Adds a page whose text is split into these pieces.
     pub(super) fn page(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) -> io::Result<()> {
-        let mut found = Found {
+        let mut page_words = PageWords {
             stemmer: Stemmer::of(page.language.as_deref()),
             words: HashMap::new(),
         };
-        let length = found.read(page, pieces);
+        let length = page_words.read(page, pieces);
         let number = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
-        for (text, (stem, mut occurs)) in found.words {
+        for (text, (stem, mut occurs)) in page_words.words {
             occurs.page = number;
             let form = match self.numbers.get(&text) {
                 Some(form) => *form,
@@ -126,18 +127,18 @@ impl Gathered {
         Ok(())
     }
 
-    /// The number of each page, by URL, in the order of their coming.
+    /// Returns the rank of each page by URL, in order of arrival.
     pub(super) fn ranks(&self) -> Vec<u32> {
         let mut order: Vec<usize> = (0..self.pages.len()).collect();
         order.sort_unstable_by(|a, b| self.pages[*a].url.cmp(&self.pages[*b].url));
         let mut ranks = vec![0; order.len()];
-        for (rank, came) in (0..).zip(order) {
-            ranks[came] = rank;
+        for (rank, arrival) in (0..).zip(order) {
+            ranks[arrival] = rank;
         }
         ranks
     }
 
-    /// The numbers of pages, by the name that each URL has.
+    /// Returns the numbers of pages, by the name given to each URL.
     pub(super) fn numbers(
         &self,
         ranks: &[u32],
@@ -148,12 +149,12 @@ impl Gathered {
         }
         let pages = self.pages.iter().zip(ranks);
         let numbers: HashMap<&str, u32> = pages.map(|(page, rank)| (&*page.url, *rank)).collect();
-        let known =
+        let number_of =
             |(name, url): (&String, &String)| Some((name.clone(), *numbers.get(url.as_str())?));
-        named.iter().filter_map(known).collect()
+        named.iter().filter_map(number_of).collect()
     }
 
-    /// All words with their final weights, under the pages' final numbers.
+    /// Returns all words with their final weights, under the pages' final numbers.
     pub(super) fn finish(self, ranks: &[u32]) -> io::Result<Words> {
         let lengths = self.pages.iter().map(|page| f64::from(page.words));
         let mean = lengths.sum::<f64>() / self.pages.len().max(1) as f64;
@@ -161,8 +162,8 @@ impl Gathered {
         let mut writer = PostingsWriter::create(&self.folder)?;
         let mut stored = Vec::with_capacity(self.stems.len());
         for (form, _) in (0..).zip(&self.stems) {
-            let found = postings(&sorted.of_word(form)?, &self.pages, ranks, mean as f32);
-            stored.push(writer.write(&found)?);
+            let word_postings = postings(&sorted.of_word(form)?, &self.pages, ranks, mean as f32);
+            stored.push(writer.write(&word_postings)?);
         }
         let mut classes: HashMap<Box<str>, Vec<WordForm>> = HashMap::new();
         for (text, form) in self.numbers {
@@ -195,33 +196,37 @@ impl Gathered {
     }
 }
 
-/// The occurrences of a word with their final weights, under the pages' final numbers.
-fn postings(found: &[Occurs], pages: &[Seen], ranks: &[u32], mean: f32) -> Vec<Posting> {
-    let title_factor = factor(found, pages, |occurs| occurs.title);
-    let heading_factor = factor(found, pages, |occurs| occurs.first_headings);
+/// Returns the occurrences of a word with their final weights, under the pages' final numbers.
+fn postings(occurrences: &[Occurs], pages: &[Seen], ranks: &[u32], mean: f32) -> Vec<Posting> {
+    let title_factor = factor(occurrences, pages, |occurs| occurs.title);
+    let heading_factor = factor(occurrences, pages, |occurs| occurs.first_headings);
     let posting = |occurs: &Occurs| {
-        let came = occurs.page as usize;
-        let page = &pages[came];
+        let arrival = occurs.page as usize;
+        let page = &pages[arrival];
         let body = occurs.in_body as f32 * in_body(page.words, mean);
         let title = title_factor * occurs.title;
         let first_headings = heading_factor * occurs.first_headings;
         let weight = body + title + first_headings + occurs.elsewhere;
         let weight = weight * by_links(page.linked_from);
         Posting {
-            page: ranks[came],
+            page: ranks[arrival],
             weight: byte(weight),
             in_title: occurs.title > 0.0,
             pieces: page.has_pieces.then_some(occurs.pieces),
         }
     };
-    let mut postings: Vec<Posting> = found.iter().map(posting).collect();
+    let mut postings: Vec<Posting> = occurrences.iter().map(posting).collect();
     postings.sort_unstable_by_key(|posting| posting.page);
     postings
 }
 
-/// The factor of a field's weight for a word: `SHARED` if most pages have the word in that field.
-fn factor(found: &[Occurs], pages: &[Seen], weight: fn(&Occurs) -> f32) -> f32 {
-    let with_word = found.iter().filter(|occurs| weight(occurs) > 0.0).count();
+/// Returns the factor of a field's weight for a word: `SHARED` if most pages have the word in that
+/// field.
+fn factor(occurrences: &[Occurs], pages: &[Seen], weight: fn(&Occurs) -> f32) -> f32 {
+    let with_word = occurrences
+        .iter()
+        .filter(|occurs| weight(occurs) > 0.0)
+        .count();
     match is_shared(with_word as u64, pages.len() as u64) {
         true => SHARED,
         false => 1.0,
@@ -232,12 +237,12 @@ fn elsewhere(occurs: &mut Occurs) -> &mut f32 {
     &mut occurs.elsewhere
 }
 
-/// The stem that a word has on most pages.
+/// Returns the stem that a word has on most pages.
 fn usual_stem(stems: &[(Box<str>, u32)]) -> Box<str> {
-    let most = stems
+    let usual = stems
         .iter()
         .max_by(|a, b| a.1.cmp(&b.1).then(b.0.cmp(&a.0)));
-    most.map(|(stem, _)| stem.clone()).unwrap_or_default()
+    usual.map(|(stem, _)| stem.clone()).unwrap_or_default()
 }
 
 impl Class {
@@ -257,9 +262,10 @@ impl Words {
     }
 }
 
-/// For stems that end others the first words of the classes with those, those of most pages first.
+/// Returns, for each stem that ends others, the first words of those classes, starting with those
+/// on most pages.
 fn compounds(classes: &HashMap<Box<str>, Vec<WordForm>>) -> HashMap<Box<str>, Vec<Box<str>>> {
-    let mut found: HashMap<Box<str>, Vec<(u32, Box<str>)>> = HashMap::new();
+    let mut words_by_end: HashMap<Box<str>, Vec<(u32, Box<str>)>> = HashMap::new();
     for (longer, forms) in classes {
         let pages = forms.iter().map(|form| form.postings.pages).max();
         let first = forms.iter().map(|form| &form.text);
@@ -267,19 +273,19 @@ fn compounds(classes: &HashMap<Box<str>, Vec<WordForm>>) -> HashMap<Box<str>, Ve
         let (Some(pages), Some(first)) = (pages, first) else {
             continue;
         };
-        // What is left of the first part has two bytes at the least.
+        // The first part of a compound has at least two bytes.
         for (at, _) in longer.char_indices().skip_while(|(at, _)| *at < 2) {
             let end = &longer[at..];
             if end.chars().count() < MIN_COMPOUND_END {
                 break;
             }
             if classes.contains_key(end) {
-                let known = found.entry(end.into()).or_default();
-                known.push((pages, first.clone()));
+                let words = words_by_end.entry(end.into()).or_default();
+                words.push((pages, first.clone()));
             }
         }
     }
-    let best = found.into_iter().map(|(stem, mut words)| {
+    let best = words_by_end.into_iter().map(|(stem, mut words)| {
         words.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         words.truncate(MAX_COMPOUNDS);
         (stem, words.into_iter().map(|(_, word)| word).collect())
@@ -287,19 +293,19 @@ fn compounds(classes: &HashMap<Box<str>, Vec<WordForm>>) -> HashMap<Box<str>, Ve
     best.collect()
 }
 
-/// The order of strings in JavaScript.
+/// Compares strings like JavaScript.
 pub(super) fn by_utf16(a: &str, b: &str) -> std::cmp::Ordering {
     a.encode_utf16().cmp(b.encode_utf16())
 }
 
 /// The words of one page.
-struct Found {
+struct PageWords {
     stemmer: Stemmer,
     words: HashMap<Box<str>, (Option<Box<str>>, Occurs)>,
 }
 
-impl Found {
-    /// Reads a page, and tells how many words its main text has.
+impl PageWords {
+    /// Reads a page and returns the number of words in its main text.
     fn read(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) -> u32 {
         self.field(TITLE, [page.title.as_str()], |occurs| &mut occurs.title);
         for (level, field) in (1..).zip(HEADINGS) {
@@ -336,21 +342,21 @@ impl Found {
         texts: impl IntoIterator<Item = &'t str>,
         part: fn(&mut Occurs) -> &mut f32,
     ) {
-        let mut found = Vec::new();
+        let mut field_words = Vec::new();
         for text in texts {
-            found.extend(words(text, &self.stemmer));
+            field_words.extend(words(text, &self.stemmer));
         }
-        let each = field.each(found.len());
-        for word in found {
+        let each = field.each(field_words.len());
+        for word in field_words {
             *part(self.occurs(word.text, word.stem)) += each;
         }
     }
 
     fn body(&mut self, text: &str, pieces: &[Range<usize>]) -> u32 {
-        let found = words(text, &self.stemmer);
-        let length = found.last().map_or(0, |word| word.position + 1);
+        let body_words = words(text, &self.stemmer);
+        let length = body_words.last().map_or(0, |word| word.position + 1);
         let lead = LEAD.each(LEAD_WORDS.min(length));
-        for word in found {
+        for word in body_words {
             let at = word.range.start;
             let piece = pieces.partition_point(|piece| piece.end <= at);
             let in_lead = word.position < LEAD_WORDS;

@@ -1,4 +1,4 @@
-//! The files of a bundle: gzip, since not every server compresses them.
+//! The files of a bundle, gzipped because not every server compresses them.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -16,10 +16,10 @@ pub(super) struct Written {
     pub(super) hash: u64,
 }
 
-/// Writes a file whose bytes depend on `raw` alone.
+/// Writes a file whose bytes depend only on `raw`.
 pub(super) fn write(path: &Path, raw: &[u8]) -> Result<Written, ExportError> {
     let gzip = || -> io::Result<Vec<u8>> {
-        // No time and no name stands in it.
+        // Omit time and name.
         let out = Vec::with_capacity(raw.len() / 3);
         let mut gzip = GzBuilder::new().write(out, Compression::best());
         gzip.write_all(raw)?;
@@ -33,7 +33,7 @@ pub(super) fn write(path: &Path, raw: &[u8]) -> Result<Written, ExportError> {
     })
 }
 
-/// A number in as few bytes as it takes, 7 bits each, the lowest first.
+/// Writes a number in as few bytes as possible: 7 bits each, lowest first.
 pub(super) fn varint(out: &mut Vec<u8>, mut number: u32) {
     while number >= 0x80 {
         out.push((number & 0x7F) as u8 | 0x80);

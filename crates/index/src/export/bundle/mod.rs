@@ -1,12 +1,12 @@
-//! A search that needs no server but one of files.
+//! A search that needs only a static file server.
 //!
-//! The folder holds `index.html`, `search.js`, `search.css` and `search.json`, which names the
-//! folder of the data: `words/`, files of words that begin alike with the pages that have
-//! them, and `texts/`, files with a piece of a page's text each. A query loads the files of its
-//! words, and a piece of each page that is shown. Whoever reads them is
-//! `search.js`; what stands in them is said in `shards.rs` and `texts.rs`.
+//! The folder contains `index.html`, `search.js`, `search.css` and `search.json`, which names the
+//! data folder. That folder has `words/`, files of words with a common beginning and the pages that
+//! contain them, and `texts/`, files with one piece of a page's text each. A query loads the files
+//! of its words, and one piece of each page shown. `search.js` reads these files; `shards.rs` and
+//! `texts.rs` describe their formats.
 //!
-//! The same pages give the same bytes, in whatever order they come.
+//! The same pages yield the same bytes, in any order.
 
 mod gather;
 mod gzip_file;
@@ -32,11 +32,11 @@ use crate::search_rules::SearchRules;
 use crawl_archive::NewFolder;
 use crawl_index_entry::IndexedPage;
 
-/// The version of the format that `search.js` reads: it refuses another one.
+/// The version of the format. `search.js` refuses any other.
 const FORMAT: u32 = 2;
-/// The name of a bundle's format.
+/// The manifest of a bundle.
 const MANIFEST: &str = "search.json";
-/// The beginning of the names of data folders.
+/// The prefix of data folder names.
 const DATA: &str = "data-";
 
 /// The page of each bundle, and its style.
@@ -44,7 +44,7 @@ const PAGE: [(&str, &str); 2] = [
     ("index.html", include_str!("assets/index.html")),
     ("search.css", include_str!("assets/search.css")),
 ];
-/// The script of each bundle: the search of its files, and the box.
+/// The script of each bundle: searching its files, and the search box.
 const SCRIPT: [&str; 5] = [
     include_str!("assets/words.js"),
     include_str!("assets/files.js"),
@@ -53,7 +53,8 @@ const SCRIPT: [&str; 5] = [
     include_str!("assets/mount.js"),
 ];
 
-/// Writes a bundle. Its folder appears when it is finished; dropped before, it leaves nothing.
+/// Writes a bundle. Its folder appears on [`Bundle::finish`]; a dropped bundle leaves nothing
+/// behind.
 #[derive(Debug)]
 pub struct Bundle {
     folder: NewFolder,
@@ -67,19 +68,19 @@ pub struct Bundle {
 /// The size of a bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BundleReport {
-    /// Pages that it finds.
+    /// Pages in the bundle.
     pub pages: u64,
-    /// Pages that were left out, since others have the same text or their time is over.
+    /// Pages that were left out because others have the same text, or because they have expired.
     pub left_out: u64,
-    /// Words that it knows.
+    /// Distinct words.
     pub words: u64,
-    /// Its files.
+    /// The number of files.
     pub files: u64,
-    /// Bytes of all of them.
+    /// The total size of all files in bytes.
     pub bytes: u64,
-    /// Bytes of the files of words.
+    /// The size of the word files in bytes.
     pub word_bytes: u64,
-    /// Bytes of the files of texts.
+    /// The size of the text files in bytes.
     pub text_bytes: u64,
 }
 
@@ -87,18 +88,18 @@ pub struct BundleReport {
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {
     format: u32,
-    /// The folder of the data, named by a hash of it: what a browser kept of another one is
-    /// never mixed with it.
+    /// The data folder, named by a hash of its content, so that a browser never mixes cached files
+    /// of different versions.
     data: String,
     pages: usize,
-    /// With what the words of each file begin at the least, in the order of UTF-16.
+    /// The lower bounds of the words in each file, in UTF-16 order.
     words: Vec<String>,
-    /// Pages that are not to be shown from a time on: number, seconds since 1970 UTC.
+    /// Pages that expire: number, seconds since 1970 UTC.
     until: Vec<(u32, i64)>,
-    /// True where a language of the pages writes compounds as one word.
+    /// True if a language of the pages writes compounds as one word.
     #[serde(default)]
     compounds: bool,
-    /// The words that stand for one as well, by that one.
+    /// The synonyms of a word, by that word.
     #[serde(default)]
     synonyms: BTreeMap<String, Vec<String>>,
     /// The number of the page that comes first, by the words of the query.
@@ -107,11 +108,11 @@ struct Manifest {
 }
 
 impl Bundle {
-    /// Begins a bundle that is to stand at `path`, without pages whose time is over at `now`,
-    /// in seconds since 1970 UTC.
+    /// Begins a bundle at `path`, leaving out pages that have expired at `now`, in seconds since
+    /// 1970 UTC.
     ///
     /// # Errors
-    /// [`ExportError::File`] if something is there that is no bundle; or the disk.
+    /// [`ExportError::File`] if `path` exists and is not a bundle, or if the disk fails.
     pub fn create(path: &Path, now: i64) -> Result<Bundle, ExportError> {
         let folder = NewFolder::create(path, is_bundle)?;
         let texts = Texts::create(&folder.beside().join("data/texts"))?;
@@ -126,17 +127,16 @@ impl Bundle {
         })
     }
 
-    /// Lets the search hold to these rules. A pin whose page is not among those of the bundle is
-    /// left out.
+    /// Applies search rules. Pins of pages that are not in the bundle are ignored.
     #[must_use]
     pub fn with_rules(self, rules: SearchRules) -> Bundle {
         Bundle { rules, ..self }
     }
 
-    /// Takes a page in.
+    /// Adds a page.
     ///
     /// # Errors
-    /// The disk.
+    /// If the disk fails.
     pub fn page(&mut self, page: &IndexedPage) -> Result<(), ExportError> {
         if !is_shown(page, self.now) {
             self.report.left_out += 1;
@@ -149,10 +149,10 @@ impl Bundle {
         Ok(())
     }
 
-    /// Writes what all pages together come to, and puts the folder into its place.
+    /// Writes the data derived from all pages and moves the folder into place.
     ///
     /// # Errors
-    /// The disk.
+    /// If the disk fails.
     pub fn finish(mut self) -> Result<BundleReport, ExportError> {
         let root = self.folder.beside().to_path_buf();
         let data = root.join("data");
@@ -200,7 +200,7 @@ impl Bundle {
     }
 }
 
-/// Returns whether a folder is a bundle of any format.
+/// Returns whether a folder is a bundle of any format version.
 fn is_bundle(path: &Path) -> bool {
     let Ok(text) = fs::read_to_string(path.join(MANIFEST)) else {
         return false;

@@ -1,4 +1,4 @@
-//! The pages of each word, sorted on disk: they take the same memory for however many.
+//! The pages of each word, sorted on disk so that memory use doesn't depend on their number.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read as _, Seek as _, Write as _};
@@ -7,50 +7,50 @@ use std::path::{Path, PathBuf};
 
 use crate::counted_sort::unnamed_file;
 
-/// Words of pages that are in memory until they are sorted and written.
+/// Maximum word occurrences in memory before they are sorted and written.
 pub(super) const MAX_IN_MEMORY: usize = 1 << 20;
 
-/// Bytes of an occurrence on disk, the number of its word among them, and of a posting.
+/// Bytes of an occurrence on disk, including the number of its word, and of a posting.
 const OCCURRENCE_BYTES: usize = 28;
 const POSTING_BYTES: usize = 10;
 
-/// A word on a page.
+/// The occurrences of a word on a page.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Occurs {
     pub(super) page: u32,
     pub(super) in_body: u32,
-    /// The weight of its title, 0 where the title lacks the word.
+    /// The weight in the title; 0 if the title lacks the word.
     pub(super) title: f32,
-    /// The same of the first headings.
+    /// The weight in the first headings; 0 if they lack the word.
     pub(super) first_headings: f32,
-    /// The weight of its other fields.
+    /// The weight in the other fields.
     pub(super) elsewhere: f32,
-    /// A bit for each piece of the text that it stands in.
+    /// A bit for each piece of the text with the word.
     pub(super) pieces: u32,
 }
 
-/// A word on a page, as it is written.
+/// A word on a page, as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Posting {
     pub(super) page: u32,
     pub(super) weight: u8,
     pub(super) in_title: bool,
-    /// A bit for each piece that it stands in; none where the page has one piece only.
+    /// A bit for each piece with the word; `None` if the page has only one piece.
     pub(super) pieces: Option<u32>,
 }
 
-/// Gathers occurrences of numbered words, page by page.
+/// Collects occurrences of numbered words, page by page.
 #[derive(Debug)]
 pub(super) struct Occurrences {
     folder: PathBuf,
     max_in_memory: usize,
     in_memory: Vec<(u32, Occurs)>,
-    /// Sorted by word, then page. The pages of each run come after those of the run before.
+    /// Sorted by word, then page. The pages of each run come after those of the previous run.
     runs: Vec<File>,
 }
 
 impl Occurrences {
-    /// None yet. Files are in `folder`, where they have no names.
+    /// Creates an empty collection. Its temporary files are unlinked files in `folder`.
     pub(super) fn new(folder: &Path, max_in_memory: usize) -> Occurrences {
         Occurrences {
             folder: folder.to_path_buf(),
@@ -65,7 +65,7 @@ impl Occurrences {
         self.in_memory.push((word, occurs));
     }
 
-    /// Writes what is in memory where that is much. To be called between two pages.
+    /// Writes the occurrences in memory to disk if there are too many. Call it between two pages.
     pub(super) fn end_page(&mut self) -> io::Result<()> {
         match self.in_memory.len() >= self.max_in_memory {
             true => self.write_run(),
@@ -73,7 +73,7 @@ impl Occurrences {
         }
     }
 
-    /// All of them by the numbers of their words.
+    /// Returns all occurrences, ordered by the numbers of their words.
     pub(super) fn sorted(mut self) -> io::Result<SortedOccurrences> {
         self.write_run()?;
         let mut runs = Vec::with_capacity(self.runs.len());
@@ -118,8 +118,7 @@ struct Run {
 }
 
 impl SortedOccurrences {
-    /// Takes out those of a word, in the order of their pages. Words are asked for in the order of
-    /// their numbers.
+    /// Returns the occurrences of a word, ordered by page. Request words in increasing order.
     pub(super) fn of_word(&mut self, word: u32) -> io::Result<Vec<Occurs>> {
         let mut all = Vec::new();
         for run in &mut self.runs {
@@ -135,7 +134,7 @@ impl SortedOccurrences {
 fn read_occurrence(from: &mut BufReader<File>) -> io::Result<Option<(u32, Occurs)>> {
     let mut bytes = [0; OCCURRENCE_BYTES];
     match from.read_exact(&mut bytes) {
-        Err(why) if why.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
         read => read?,
     }
     let occurs = Occurs {
@@ -154,7 +153,7 @@ fn read_occurrence(from: &mut BufReader<File>) -> io::Result<Option<(u32, Occurs
 pub(super) struct Stored {
     at: u64,
     pub(super) pages: u32,
-    /// Those of the pages that have several pieces.
+    /// The number of pages with several pieces.
     pub(super) in_pieces: u32,
 }
 
@@ -165,7 +164,7 @@ pub(super) struct PostingsWriter {
     at: u64,
 }
 
-/// Postings of words, in a file without a name.
+/// The postings of words in an unlinked file.
 #[derive(Debug)]
 pub(super) struct Postings {
     file: File,
@@ -177,7 +176,7 @@ impl PostingsWriter {
         Ok(PostingsWriter { file, at: 0 })
     }
 
-    /// Writes those of a word.
+    /// Writes the postings of a word.
     pub(super) fn write(&mut self, postings: &[Posting]) -> io::Result<Stored> {
         let mut stored = Stored {
             at: self.at,
@@ -204,7 +203,7 @@ impl PostingsWriter {
 }
 
 impl Postings {
-    /// Those of a word, as they were written.
+    /// Returns the postings of a word, as they were written.
     pub(super) fn read(&self, stored: Stored) -> io::Result<Vec<Posting>> {
         let mut bytes = vec![0; stored.pages as usize * POSTING_BYTES];
         self.file.read_exact_at(&mut bytes, stored.at)?;
@@ -229,7 +228,7 @@ mod tests {
     use super::{Occurrences, Occurs, Posting, PostingsWriter};
 
     #[test]
-    fn ours_words_have_the_same_pages_however_little_memory_there_is() {
+    fn words_have_the_same_pages_with_any_memory_limit() {
         for max_in_memory in [0, 7, usize::MAX] {
             let dir = tempfile::tempdir().unwrap();
             let mut all = Occurrences::new(dir.path(), max_in_memory);
@@ -250,11 +249,11 @@ mod tests {
             assert_eq!(all.runs.is_empty(), max_in_memory == usize::MAX);
             let mut sorted = all.sorted().unwrap();
             for word in 0..31 {
-                let found = sorted.of_word(word).unwrap();
-                let pages: Vec<u32> = found.iter().map(|occurs| occurs.page).collect();
+                let occurrences = sorted.of_word(word).unwrap();
+                let pages: Vec<u32> = occurrences.iter().map(|occurs| occurs.page).collect();
                 let has_it = |page: &u32| word < 30 && (page + word).is_multiple_of(3);
                 assert_eq!(pages, (0..20).filter(has_it).collect::<Vec<_>>());
-                assert!(found.iter().all(|occurs| {
+                assert!(occurrences.iter().all(|occurs| {
                     occurs.in_body == word
                         && occurs.pieces == 1 << (occurs.page % 5)
                         && occurs.title == (word % 2) as f32

@@ -1,16 +1,24 @@
-//! Words and the pages that have them, in files of words that begin alike.
+//! Files of words with a common beginning, and the pages that contain them.
 //!
-//! A file is a sequence of numbers of 7 bits a byte, the lowest first. For each class of words
-//! with one stem: how many pages have any of them; how many words stand for compounds that end in
-//! it, and for each of these its UTF-8 bytes, and before them how many these are; how many words
-//! there are; for each word:
-//! how many UTF-8 bytes it shares with the word before it in the file, how many more it has
-//! and these, and how many pages have it; then for each of these pages
-//! `4 * (its number less that of the page before) + 2 * (it has pieces) + (the word is in the
-//! title)`; then a byte for each page's weight; then for each page with pieces a number
-//! whose bits say in which of them the word stands.
+//! A file is a sequence of numbers in 7-bit groups, lowest first. For each class of words with one
+//! stem it has:
 //!
-//! A class is in each file that has to know one of its words, whole.
+//! - how many pages have any of the words,
+//! - how many compounds end in the stem, and for each the length in bytes and the UTF-8 bytes of a
+//!   word,
+//! - how many words there are.
+//!
+//! For each word of the class follow:
+//!
+//! - how many UTF-8 bytes it shares with the previous word in the file, how many more it has, and
+//!   these bytes,
+//! - how many pages have it,
+//! - for each page, `4 * (its number minus that of the previous page) + 2 * (it has pieces) + (the
+//!   word is in the title)`,
+//! - a byte for each page's weight,
+//! - for each page with pieces, a number whose bits tell which of them have the word.
+//!
+//! Each file that needs a word of a class contains the whole class.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,21 +32,21 @@ use super::gzip_file::{self, varint};
 use super::postings::{Posting, Postings};
 use crate::export::ExportError;
 
-/// Bytes of a file before it is compressed, about.
+/// Approximate uncompressed size of a file in bytes.
 const SHARD_BYTES: usize = 16 << 10;
-/// Pages that are listed for a word, at most: those where it weighs most.
+/// Maximum pages listed for a word: those on which it weighs most.
 const MAX_POSTINGS: usize = 20_000;
 
 /// The files that were written.
 #[derive(Debug, Default)]
 pub(super) struct Shards {
-    /// With what the words of each file begin at the least.
+    /// The lower bounds of the words in each file.
     pub(super) begins: Vec<String>,
     pub(super) files: u64,
     pub(super) bytes: u64,
 }
 
-/// Writes the files `0`, `1` .. into a folder.
+/// Writes the files `0`, `1` and so on into a folder.
 pub(super) fn write(
     words: &Words,
     folder: &Path,
@@ -71,15 +79,15 @@ pub(super) fn write(
     Ok(written)
 }
 
-/// The words with which files begin: where words differ early, so that words that begin alike and
-/// those of one stem stand together.
+/// Returns the words with which the files begin. Files are split between words that differ early,
+/// so that words with a common beginning or stem stay together.
 fn begins(words: &Words) -> Vec<String> {
     let forms = words.classes.iter().flat_map(|class| &class.forms);
     let mut forms: Vec<&WordForm> = forms.collect();
     forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
     let mut begins = vec![String::new()];
     let mut bytes = 0;
-    // The best place so far, by the characters that the words around it share.
+    // The best split so far, by the number of characters that the words around it share.
     let mut best: Option<(usize, usize, usize)> = None;
     let mut n = 1;
     bytes += forms.first().map_or(0, |form| size(form));
@@ -107,7 +115,7 @@ fn size(form: &WordForm) -> usize {
     6 + form.text.len() / 2 + 2 * postings
 }
 
-/// The number of characters that two words have in common at the beginning.
+/// Returns the number of leading characters that two words share.
 fn shared(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
 }

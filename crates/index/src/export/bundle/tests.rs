@@ -1,4 +1,4 @@
-//! Bundles, read back from their files by what `shards.rs` and `texts.rs` say of them.
+//! Reads bundles back from their files, as described in `shards.rs` and `texts.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ use crate::search_rules::SearchRules;
 use crate::words::{Stemmer, words};
 use crawl_index_entry::IndexedPage;
 
-/// A bundle in a folder that goes when the test ends.
+/// A bundle in a folder that is removed when the test ends.
 struct Made {
     _dir: tempfile::TempDir,
     path: PathBuf,
@@ -24,10 +24,10 @@ struct Made {
     manifest: Manifest,
 }
 
-/// A word as a file has it: the words of its stem, and for each page whether it stands in the
-/// title, its weight, and the bits of its pieces.
+/// A word in a file: the words of its stem, and for each page whether the word is in the title, its
+/// weight, and the bits of its pieces.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct ShardWord {
     class: Vec<String>,
     class_pages: u32,
     compounds: Vec<String>,
@@ -82,13 +82,13 @@ impl Made {
             .saturating_sub(1)
     }
 
-    fn find(&self, word: &str) -> Option<Known> {
+    fn find(&self, word: &str) -> Option<ShardWord> {
         self.shard(self.shard_of(word)).remove(word)
     }
 
-    fn shard(&self, n: usize) -> BTreeMap<String, Known> {
+    fn shard(&self, n: usize) -> BTreeMap<String, ShardWord> {
         let mut rest = self.data(&format!("words/{n}")).into_iter();
-        let mut found = BTreeMap::new();
+        let mut words = BTreeMap::new();
         let mut name: Vec<u8> = Vec::new();
         while rest.len() > 0 {
             let class_pages = number(&mut rest);
@@ -118,22 +118,22 @@ impl Made {
             }
             let names: Vec<String> = class.iter().map(|(word, _)| word.clone()).collect();
             for (word, pages) in class {
-                let known = Known {
+                let word_data = ShardWord {
                     class: names.clone(),
                     class_pages,
                     compounds: compounds.clone(),
                     pages,
                 };
                 assert!(
-                    found.insert(word, known).is_none(),
+                    words.insert(word, word_data).is_none(),
                     "a word stands there twice"
                 );
             }
         }
-        found
+        words
     }
 
-    /// All files with their bytes.
+    /// Returns all files with their bytes.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
         collect(&self.path, &self.path, &mut files);
@@ -166,7 +166,7 @@ fn number(bytes: &mut impl Iterator<Item = u8>) -> u32 {
     }
 }
 
-/// Pages with so many different words that they take more than one file.
+/// Returns pages with enough different words for more than one file.
 fn many() -> Vec<IndexedPage> {
     let word = |n: usize| {
         let letter = |n: usize| char::from(b"bcdfghklmnprstvz"[n % 16]);
@@ -207,23 +207,23 @@ fn each_word_leads_to_its_pages() {
     let mut all = BTreeSet::new();
     for (n, page) in (0..).zip(&pages) {
         let stemmer = Stemmer::of(page.language.as_deref());
-        let mut found: BTreeMap<String, bool> = BTreeMap::new();
+        let mut expected_words: BTreeMap<String, bool> = BTreeMap::new();
         for (text, is_title) in [
             (page.text.as_str(), false),
             (&path_words(page.path()), false),
             (&page.title, true),
         ] {
-            found.extend(
+            expected_words.extend(
                 words(text, &stemmer)
                     .into_iter()
                     .map(|word| (word.text, is_title)),
             );
         }
-        for (word, in_title) in found {
-            let known = &shards[made.shard_of(&word)][&word];
-            let (title, weight, pieces) = known.pages[&n];
+        for (word, in_title) in expected_words {
+            let word_data = &shards[made.shard_of(&word)][&word];
+            let (title, weight, pieces) = word_data.pages[&n];
             assert_eq!(title, in_title, "{word}");
-            assert!(weight > 1 && known.class_pages as usize >= known.pages.len());
+            assert!(weight > 1 && word_data.class_pages as usize >= word_data.pages.len());
             assert_eq!(pieces.is_some(), n == 7);
             all.insert(word);
         }
@@ -233,7 +233,7 @@ fn each_word_leads_to_its_pages() {
 }
 
 #[test]
-fn ours_a_word_of_most_titles_weighs_there_as_if_the_titles_lacked_it() {
+fn a_word_of_most_titles_has_no_title_weight() {
     let title = |n: u32| format!("Chapter {n} (Manual)");
     let site: Vec<IndexedPage> = (0..20)
         .map(|n| {
@@ -248,7 +248,7 @@ fn ours_a_word_of_most_titles_weighs_there_as_if_the_titles_lacked_it() {
     let made = make(&site);
     assert_eq!(weight(&made, "manual"), weight(&made, "text"));
     assert!(made.find("manual").unwrap().pages[&0].0);
-    // With nineteen pages no word counts as shared.
+    // With only nineteen pages no word counts as shared.
     let made = make(&site[..19]);
     assert!(weight(&made, "manual") > weight(&made, "text"));
 }
@@ -314,7 +314,7 @@ fn the_same_pages_give_the_same_bytes_in_any_order() {
 }
 
 #[test]
-fn what_may_not_be_shown_is_in_no_file() {
+fn text_beyond_max_snippet_is_not_in_any_file() {
     let untold = IndexedPage {
         max_snippet: Some(0),
         description: "secretdescription".into(),
@@ -328,13 +328,13 @@ fn what_may_not_be_shown_is_in_no_file() {
     assert_eq!(made.text(0, 0)["x"], "");
     assert!(made.text(0, 0).get("d").is_none());
     assert_eq!(made.text(1, 0)["x"], "äbcdefg");
-    // They are found all the same.
+    // They can still be found.
     assert!(made.find("secretword").unwrap().pages.contains_key(&0));
     assert!(made.find("more").unwrap().pages.contains_key(&1));
 }
 
 #[test]
-fn pages_whose_time_is_over_stay_out_and_others_say_when_it_is() {
+fn expired_pages_are_left_out_and_others_have_their_expiry() {
     let until = |url: &str, until| IndexedPage {
         until: Some(until),
         ..page(url, "t", "x")
@@ -408,14 +408,14 @@ fn words_know_the_compounds_that_end_in_them() {
         ["krankenversicherungen", "unfallversicherung"]
     );
     assert!(compounds("krankenversicherungen").is_empty());
-    // English has none.
+    // English has no compounds.
     let made = make(&[page("http://a.example/1", "", "ground playground")]);
     assert!(!made.manifest.compounds);
     assert!(made.find("ground").unwrap().compounds.is_empty());
 }
 
 #[test]
-fn ours_pins_name_pages_that_are_there() {
+fn pins_name_pages_that_are_there() {
     let dir = tempfile::tempdir().unwrap();
     let rules = "synonyms = [['K8s', 'kubernetes']]\n\
         [[pins]]\nqueries = ['How to get here?']\nurl = 'http://a.example/visit'\n\

@@ -1,10 +1,10 @@
-//! Texts of pages, in pieces that are small enough to load one for each result.
+//! The texts of pages, in pieces small enough to load one for each result.
 //!
-//! A piece is JSON: `u` the page's URL, `t` its title, `d` its description, `l` its language,
-//! `m` when it was modified (seconds since 1970), `x` the text, `h` its headings as
-//! `[place, level, words, id]`, where places count UTF-16 units of `x`, and -1 is that of those
-//! which the piece begins under, the outermost first. The page's first heading is none of them:
-//! what stands under it is the page itself. Piece 3 of page 12 is `texts/12-3`.
+//! A piece is JSON: `u` is the page's URL, `t` its title, `d` its description, `l` its language,
+//! `m` its modification time (seconds since 1970), `x` the text, and `h` its headings as `[place,
+//! level, words, id]`. A place counts UTF-16 units of `x`; -1 marks the headings under which the
+//! piece starts, outermost first. The page's first heading is omitted, because the text under it is
+//! the page itself. Piece 3 of page 12 is `texts/12-3`.
 
 use std::borrow::Cow;
 use std::fs;
@@ -19,14 +19,14 @@ use super::gzip_file::{self, Written};
 use crate::export::ExportError;
 use crawl_index_entry::IndexedPage;
 
-/// Bytes of text in a piece, about.
+/// Approximate bytes of text in a piece.
 const PIECE_BYTES: usize = 6 << 10;
-/// Pieces of a page, at most: each is a bit of a number. Longer pages have longer pieces.
+/// Maximum pieces of a page, because each is a bit of a number. Longer pages have longer pieces.
 const MAX_PIECES: usize = 30;
-/// Headings of a piece, at most.
+/// Maximum headings of a piece.
 const MAX_HEADINGS: usize = 200;
 
-/// Writes the pieces, under the numbers of the pages' coming until all are known.
+/// Writes the pieces, under arrival numbers until all pages are known.
 #[derive(Debug)]
 pub(super) struct Texts {
     folder: PathBuf,
@@ -59,7 +59,7 @@ impl Texts {
         })
     }
 
-    /// Writes a page's pieces, and says where in its text they stand.
+    /// Writes a page's pieces and returns their ranges in its text.
     pub(super) fn page(&mut self, page: &IndexedPage) -> Result<Vec<Range<usize>>, ExportError> {
         let shown = shown(page);
         let pieces = pieces(shown);
@@ -85,15 +85,15 @@ impl Texts {
         Ok(pieces)
     }
 
-    /// Gives the pieces their names: `ranks` has the number of each page in the order of their
-    /// coming. Bytes of all.
+    /// Renames the pieces to their final names. `ranks` has the number of each page in order of
+    /// arrival. Returns the total size in bytes.
     pub(super) fn finish(&self, ranks: &[u32], hash: &mut Xxh3Default) -> Result<u64, ExportError> {
         let mut bytes = 0;
         let mut order: Vec<(u32, usize)> = ranks.iter().copied().zip(0..).collect();
         order.sort_unstable();
-        for (rank, came) in order {
-            for (n, written) in self.pages.get(came).into_iter().flatten().enumerate() {
-                let from = self.folder.join(format!("new-{came}-{n}"));
+        for (rank, arrival) in order {
+            for (n, written) in self.pages.get(arrival).into_iter().flatten().enumerate() {
+                let from = self.folder.join(format!("new-{arrival}-{n}"));
                 let to = self.folder.join(format!("{rank}-{n}"));
                 fs::rename(&from, &to).map_err(ExportError::at(&to))?;
                 hash.update(&written.hash.to_le_bytes());
@@ -108,26 +108,29 @@ impl Texts {
     }
 }
 
-/// The part of a page's text that may be shown.
+/// Returns the part of a page's text that may be shown.
 fn shown(page: &IndexedPage) -> &str {
-    let Some(most) = page.max_snippet else {
+    let Some(max_chars) = page.max_snippet else {
         return &page.text;
     };
-    let end = page.text.char_indices().nth(most as usize);
+    let end = page.text.char_indices().nth(max_chars as usize);
     &page.text[..end.map_or(page.text.len(), |(at, _)| at)]
 }
 
-/// Cuts a text into pieces at the ends of lines, or at those of words in lines that are too
-/// long. There is one at least.
+/// Cuts a text into one or more pieces at line breaks, or at word breaks in lines that are too
+/// long.
 fn pieces(text: &str) -> Vec<Range<usize>> {
-    let most = PIECE_BYTES.max(text.len() / (MAX_PIECES - 1));
+    let max_bytes = PIECE_BYTES.max(text.len() / (MAX_PIECES - 1));
     let mut pieces = Vec::new();
     let mut start = 0;
-    while text.len() - start > most && pieces.len() + 1 < MAX_PIECES {
-        let fits = &text[start..text.floor_char_boundary(start + most)];
-        // A line that ends in the first half would leave too many pieces.
-        let line = fits.rfind('\n').filter(|at| *at >= most / 2);
-        let cut = line.or_else(|| fits.rfind(char::is_whitespace).filter(|at| *at >= most / 2));
+    while text.len() - start > max_bytes && pieces.len() + 1 < MAX_PIECES {
+        let fits = &text[start..text.floor_char_boundary(start + max_bytes)];
+        // A line that ends in the first half would make too many pieces.
+        let line = fits.rfind('\n').filter(|at| *at >= max_bytes / 2);
+        let cut = line.or_else(|| {
+            fits.rfind(char::is_whitespace)
+                .filter(|at| *at >= max_bytes / 2)
+        });
         let end = start + cut.map_or(fits.len(), |at| at + 1);
         let end = text.ceil_char_boundary(end.max(start + 1));
         pieces.push(start..end);
@@ -137,12 +140,12 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
     pieces
 }
 
-/// The headings in a range of the text that is shown, and before them those that it begins under;
-/// the page's first left out.
+/// Returns the headings in a range of the shown text, preceded by those under which the range
+/// starts, without the page's first heading.
 fn headings<'p>(page: &'p IndexedPage, shown: &str, range: &Range<usize>) -> Vec<PieceHeading<'p>> {
     let mut under: Vec<PieceHeading<'p>> = Vec::new();
     let mut headings = Vec::new();
-    // The place in UTF-16, counted on from heading to heading.
+    // The UTF-16 position, advanced from heading to heading.
     let (mut bytes, mut units) = (range.start, 0);
     for heading in page.headings.iter().skip(1) {
         let entry = |at| {
@@ -201,9 +204,9 @@ mod tests {
             ..IndexedPage::default()
         };
         let places = |range| -> Vec<(i64, String)> {
-            let found = headings(&page, &page.text, &range);
-            let found = found.into_iter();
-            found
+            let headings_found = headings(&page, &page.text, &range);
+            let headings_found = headings_found.into_iter();
+            headings_found
                 .map(|(at, _, text, _)| (at, text.into_owned()))
                 .collect()
         };
@@ -213,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_changes_the_direction_of_text_is_left_out() {
+    fn bidi_controls_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let mut texts = Texts::create(folder.path()).unwrap();
         let heading = Heading {

@@ -1,7 +1,7 @@
-//! The weight of a word by where it stands (BM25F), in one byte.
+//! The weight of a word by its field (BM25F), in one byte.
 
-/// A field of a page: the weight of a word in it, and its usual length in words. In one that is
-/// longer a word weighs less.
+/// A field of a page: the weight of a word in it, and its usual length in words. In a longer field
+/// a word weighs less.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
     weight: f32,
@@ -14,17 +14,17 @@ pub(super) const DESCRIPTION: Field = field(1.5, 20.0);
 pub(super) const KEYWORDS: Field = field(1.5, 10.0);
 pub(super) const ANCHORS: Field = field(6.0, 12.0);
 pub(super) const PATH: Field = field(4.0, 3.0);
-/// The beginning of the main text.
+/// The start of the main text.
 pub(super) const LEAD: Field = field(1.5, 60.0);
 
-/// The weight of a word that stands beside the main text only.
+/// The weight of a word that occurs only outside the main text.
 pub(super) const BESIDE: f32 = 0.1;
 
-/// The part of its length that counts against a field.
+/// How much the length of a field counts against it.
 const BY_LENGTH: f32 = 0.6;
-/// The same of the main text.
+/// How much the length of the main text counts against it.
 const BODY_BY_LENGTH: f32 = 0.75;
-/// The weight that each doubling of the pages that link to a page adds.
+/// The weight added by each doubling of the number of pages that link to a page.
 const LINKED: f32 = 0.03;
 
 const fn field(weight: f32, usual: f32) -> Field {
@@ -32,18 +32,19 @@ const fn field(weight: f32, usual: f32) -> Field {
 }
 
 impl Field {
-    /// The weight of one occurrence of a word in a field of so many words.
+    /// Returns the weight of one occurrence of a word in a field of this many words.
     pub(super) fn each(self, words: usize) -> f32 {
         self.weight / length_norm(BY_LENGTH, words as f32, self.usual)
     }
 }
 
-/// The weight of one occurrence in a main text of so many words, where `mean` is usual.
+/// Returns the weight of one occurrence in a main text of this many words. `mean` is the usual
+/// length.
 pub(super) fn in_body(words: u32, mean: f32) -> f32 {
     1.0 / length_norm(BODY_BY_LENGTH, words as f32, mean)
 }
 
-/// The factor of all weights of a page.
+/// Returns the factor applied to all weights of a page.
 pub(super) fn by_links(linked_from: u32) -> f32 {
     1.0 + LINKED * (1.0 + linked_from as f32).log2()
 }
@@ -52,15 +53,15 @@ fn length_norm(part: f32, words: f32, usual: f32) -> f32 {
     1.0 - part + part * words / usual.max(1.0)
 }
 
-/// Steps of a doubling.
+/// Steps in a doubling.
 const STEPS: f32 = 24.0;
 /// The weight of the first step.
 const FIRST_STEP: f32 = 0.125;
 
-/// A weight in one byte: `search.js` takes `n` for `FIRST_STEP * (2^(n / STEPS) - 1)`.
+/// Encodes a weight in one byte: `search.js` decodes `n` as `FIRST_STEP * (2^(n / STEPS) - 1)`.
 pub(super) fn byte(weight: f32) -> u8 {
     let steps = STEPS * (1.0 + weight.max(0.0) / FIRST_STEP).log2();
-    // What is beyond the largest byte saturates there.
+    // Larger weights saturate at 255.
     steps.round().clamp(1.0, 255.0) as u8
 }
 

@@ -1,14 +1,14 @@
-//! Crawls whose log lost rows to a power cut.
+//! Crawls whose log lost rows in a power failure.
 
 use std::fs;
 
 use super::sample_crawl::{More, Sent, page, robots, write};
 use super::{BARS_P, audit};
 
-/// The files after a power cut: zeros where a robots.txt's row stood, and a page that was
-/// disallowed by it or not.
+/// The files after a power failure: zeros in place of a robots.txt row, and a page that it may have
+/// disallowed.
 #[test]
-fn ours_lines_that_are_no_rows_are_counted_and_leave_no_breach_behind() {
+fn malformed_lines_are_counted_and_cause_no_breach() {
     let dir = tempfile::tempdir().unwrap();
     let sent = [
         robots((0, 100), 404, ""),
@@ -29,39 +29,39 @@ fn ours_lines_that_are_no_rows_are_counted_and_leave_no_breach_behind() {
         fs::write(&path, &bytes).unwrap();
         let audit = audit(dir.path()).unwrap();
         let rules: Vec<_> = audit.by_rule.keys().map(String::as_str).collect();
-        // The last two are too near to each other, whatever is lost before them.
+        // The last two are too close together, whatever is lost before them.
         assert_eq!(rules, ["gap"]);
         assert_eq!(audit.flaws, ["one line of `requests.jsonl` can't be read"]);
-        let found = audit
+        let undecided_rows = audit
             .undecided
             .get(crate::audit::findings::ROW_LOST)
             .copied();
-        assert_eq!(found.unwrap_or(0), undecided);
+        assert_eq!(undecided_rows.unwrap_or(0), undecided);
     };
-    // Behind the last answer, or before the one that says it anew, nothing is in doubt.
+    // After the last response, or before one that repeats it, nothing is in doubt.
     check(ends[3] + 5..ends[3] + 40, 0);
     check(ends[0] + 5..ends[0] + 40, 0);
-    // The row by which `/p` is allowed.
+    // The row that allows `/p`.
     check(ends[2] + 5..ends[2] + 40, 1);
-    // Rows run into each other where the end between them is lost.
+    // Rows merge if the line break between them is lost.
     check(ends[2] + 40..ends[3] + 20, 1);
-    // Without the first no page had a robots.txt before it.
+    // Without the first row no page has a robots.txt before it.
     check(0..ends[0], 1);
     check(0..ends[2], 0);
 }
 
-/// A request that can't have been allowed by a row that is lost stays a breach.
+/// A request that no lost row can have allowed remains a breach.
 #[test]
-fn ours_a_lost_row_explains_no_more_than_it_can() {
+fn a_lost_row_explains_no_more_than_it_can() {
     let dir = tempfile::tempdir().unwrap();
-    let other = |sent: Sent, path| Sent { path, ..sent };
+    let with_path = |sent: Sent, path| Sent { path, ..sent };
     let sent = [
         robots((0, 100), 200, BARS_P),
         page((1100, 2900), "/p"),
         page((9000, 9100), "/"),
         robots((10_200, 10_300), 200, BARS_P),
         page((11_400, 11_500), "/p"),
-        other(
+        with_path(
             robots((12_000, 12_100), 200, BARS_P),
             "http://b.example/robots.txt",
         ),

@@ -1,4 +1,4 @@
-//! Makes the directory of a small crawl.
+//! Creates the directory of a small crawl.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,16 +11,16 @@ use crawl_archive::{
 use crawl_weburl::canonicalize;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The moment from which the rows below count, in milliseconds: 2026-11-20, midnight UTC.
+/// The origin of the times below, in milliseconds: 2026-11-20, midnight UTC.
 const DAY: u64 = 1_795_132_800_000;
 
-/// A request: line by line of a crawl's log.
+/// A request: one line of a crawl's log.
 pub(super) struct Sent {
     pub(super) purpose: &'static str,
     pub(super) path: &'static str,
     /// Start and end, in milliseconds since [`DAY`].
     pub(super) span: (u64, u64),
-    /// The status; 0: a failure.
+    /// The status; 0 for a failure.
     pub(super) status: u16,
     pub(super) gap_asked: u64,
     pub(super) wait_asked: Option<u64>,
@@ -113,20 +113,20 @@ impl Sent {
     }
 }
 
-/// A line of a robots.txt and its text.
+/// A line number in a robots.txt, and its text.
 type Rule = (u32, &'static str);
 
-/// Rows of `pages.jsonl` and `excluded.jsonl` beside the log.
+/// Rows of `pages.jsonl` and `excluded.jsonl` in addition to the log.
 #[derive(Default)]
 pub(super) struct More {
     pub(super) toml: &'static str,
-    /// When, path, verdict, rule.
+    /// Time, path, verdict, rule.
     pub(super) pages: &'static [(u64, &'static str, &'static str, Option<Rule>)],
     /// Path, line, rule.
     pub(super) excluded: &'static [(&'static str, u32, &'static str)],
-    /// Lines of `state/delays.jsonl`, the moment counted from [`DAY`]: host and delay.
+    /// Lines of `state/delays.jsonl`, with the time since [`DAY`]: host and delay.
     pub(super) delays: &'static [(u64, Option<&'static str>, Option<u64>)],
-    /// A line there for settings that were read again: its moment, and the JSON of what held before.
+    /// A line in that file for reread settings: the time, and the JSON of the previous settings.
     pub(super) reread: Option<(u64, &'static str)>,
     pub(super) no_archive: bool,
 }

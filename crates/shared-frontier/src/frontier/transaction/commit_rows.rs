@@ -1,4 +1,4 @@
-//! The rows that a transaction commits, and what the lease table learns of them.
+//! The rows that a transaction commits, and the changes for the lease table.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use crate::rows::state_columns;
 /// A transaction's changes, ready to be committed.
 pub(super) struct CommitRows {
     pub(super) batch: CommitBatch,
-    /// The changes that the lease table must learn.
+    /// The changes for the lease table.
     pub(super) merge: LeaseChanges,
 }
 
-/// What the changes of records sum up to.
+/// The totals of all record changes.
 #[derive(Default)]
 struct Sums {
-    /// For each bucket that is changed.
+    /// By changed bucket.
     buckets: BTreeMap<i32, StateChanges>,
     totals: StateChanges,
-    /// For each origin whose queue changes, or that may not be stored yet.
+    /// By origin, for each origin whose queue changes or that may not be stored yet.
     queues: BTreeMap<Origin, QueueChange>,
 }
 
@@ -32,12 +32,14 @@ impl SharedTransaction<'_> {
         let mut batch = CommitBatch::new(self.writer.commits + 1, self.spent);
         let mut sums = Sums::default();
         let settler = self.frontier.tables.owned.number;
-        // In the order of the table's rows: so two that wait for rows of each other never meet.
+        // In row order, so that two transactions never wait for each other's rows.
         let mut changes: Vec<(Fingerprint, Change)> = self.changed.drain().collect();
         changes.sort_unstable_by_key(|(_, change)| change.key);
         for (fingerprint, change) in changes {
             batch.record(change.key, &change.url, &change.now, settler);
-            self.writer.met.push((fingerprint, change.now.now(false)));
+            self.writer
+                .changed_states
+                .push((fingerprint, change.now.now(false)));
             self.sum_up(&mut sums, fingerprint, change);
         }
         let keys = self.frontier.tables.keys;
@@ -106,7 +108,7 @@ impl SharedTransaction<'_> {
         });
     }
 
-    /// What is kept of visits, hosts, origins, files and the caller's own.
+    /// Adds visits, hosts, copies of robots.txt, file lengths and named values.
     fn put_kept(&mut self, batch: &mut CommitBatch, sums: &mut Sums) {
         let keys = self.frontier.tables.keys;
         for (fingerprint, stored) in self.visits.drain() {
@@ -114,15 +116,16 @@ impl SharedTransaction<'_> {
             sums.buckets.entry(key.b).or_default();
             batch.visit(key, &stored);
         }
-        for (host, kept) in std::mem::take(&mut self.hosts) {
+        for (host, state) in std::mem::take(&mut self.hosts) {
             let b = keys.bucket(&host.site());
             sums.buckets.entry(b).or_default();
-            batch.host(b, keys.number(host.as_str()), host.as_str(), kept);
+            batch.host(b, keys.number(host.as_str()), host.as_str(), state);
         }
         for (origin, bytes) in std::mem::take(&mut self.robots) {
             let b = keys.bucket(&origin.site());
             if self.frontier.tables.owned.epoch(b).is_none() {
-                // It was asked for before its host was handed over. Its owner asks for its own.
+                // The copy was fetched before its host was handed over. The new owner fetches its
+                // own.
                 continue;
             }
             sums.buckets.entry(b).or_default();
@@ -136,15 +139,15 @@ impl SharedTransaction<'_> {
         }
     }
 
-    /// Links to hosts of other workers, those of theirs that are admitted, and how far it was looked
-    /// for URLs that are to be reopened.
+    /// Adds links to hosts of other workers, the keys of their admitted links, and the progress of
+    /// reopening.
     fn put_links(&mut self, batch: &mut CommitBatch, sums: &mut Sums) {
         let groups = &self.frontier.tables.groups;
         for (b, admission) in std::mem::take(&mut self.links) {
             self.writer.links += 1;
             batch.link(groups.elsewhere(b), b, self.writer.links, admission);
         }
-        self.writer.met.extend(self.told.drain());
+        self.writer.changed_states.extend(self.sent_states.drain());
         for key in std::mem::take(&mut self.taken) {
             sums.buckets.entry(key.b).or_default();
             batch.taken(key);

@@ -1,4 +1,4 @@
-//! URLs that a worker settled whose directory is lost.
+//! Reopens URLs that were settled by a worker whose directory is lost.
 
 use crawl_frontier::parts::{QueuePlace, RecordState, UrlRecord, depth_and_hops};
 use crawl_frontier::shared::ReopenedUrls;
@@ -10,39 +10,39 @@ use crate::connection::params;
 use crate::rows::{BucketToReopen, Reader, UrlKey, url_at};
 use crate::sql::Sql;
 
-/// Buckets that are looked at in one transaction, at most: each is a round trip.
+/// Maximum number of buckets checked in one transaction; each costs a round trip.
 const MAX_BUCKETS: usize = 64;
 
 impl SharedTransaction<'_> {
-    /// See [`crawl_frontier::shared::WorkerTransaction::reopen_lost`].
+    /// Implements [`crawl_frontier::shared::WorkerTransaction::reopen_lost`].
     pub(super) fn look_for_lost(&mut self, most: usize) -> Result<ReopenedUrls, FrontierError> {
         let tables = &self.frontier.tables;
         let limit = i64::try_from(MAX_BUCKETS).unwrap_or(i64::MAX);
         let params = params![tables.owned.crawl, tables.owned.buckets(), limit];
         let rows = tables.read(Sql::BucketsToReopen, params)?;
-        let mut found = ReopenedUrls {
+        let mut result = ReopenedUrls {
             is_more: rows.len() == MAX_BUCKETS,
             ..ReopenedUrls::default()
         };
-        let mut left = most;
+        let mut remaining = most;
         for row in &rows {
             let bucket = Reader::new(row).bucket_to_reopen();
             let bucket = bucket.ok_or_else(|| tables.corrupt("bucket_to_reopen"))?;
-            left -= self.look_into(bucket, left, &mut found)?;
-            if left == 0 {
-                found.is_more = true;
+            remaining -= self.look_into(bucket, remaining, &mut result)?;
+            if remaining == 0 {
+                result.is_more = true;
                 break;
             }
         }
-        Ok(found)
+        Ok(result)
     }
 
-    /// Takes up URLs of one bucket; gives how many.
+    /// Reopens URLs of one bucket, and returns their number.
     fn look_into(
         &mut self,
         mut bucket: BucketToReopen,
         most: usize,
-        found: &mut ReopenedUrls,
+        result: &mut ReopenedUrls,
     ) -> Result<usize, FrontierError> {
         let BucketToReopen { worker, last, .. } = bucket;
         let tables = &self.frontier.tables;
@@ -60,26 +60,26 @@ impl SharedTransaction<'_> {
             let (key, url, record) = settled(row).ok_or_else(|| tables.corrupt("url"))?;
             bucket.last = key;
             if self.dropped_robots.insert((key.b, key.origin)) {
-                found.origins.push(url.origin());
+                result.origins.push(url.origin());
             }
-            found.excluded.extend(self.reopen(key, url, record));
+            result.excluded.extend(self.reopen(key, url, record));
         }
         bucket.is_over = rows.len() < most;
         self.to_reopen.push(bucket);
         Ok(rows.len())
     }
 
-    /// Makes a settled URL pending again; gives it back where it stays excluded.
+    /// Makes a settled URL pending again, or returns it if it stays excluded.
     fn reopen(&mut self, key: UrlKey, url: CanonicalUrl, record: UrlRecord) -> Option<Admission> {
         let fingerprint = self.fingerprint(&url);
         if self.changed.contains_key(&fingerprint) {
-            // It is pending already by this transaction, or is settled by this worker.
+            // Already made pending by this transaction, or settled by this worker.
             return None;
         }
         let before = Some(Before::of(&record));
         if let RecordState::Excluded(exclusion) = &record.state {
             let listed = excluded(&url, exclusion.clone(), &record);
-            // This worker's from now on.
+            // Assigns the URL to this worker.
             self.put(fingerprint, url, before, record);
             return Some(listed);
         }
@@ -92,14 +92,14 @@ impl SharedTransaction<'_> {
             via: record.via,
         };
         self.reopens = true;
-        // It would have the page asked for as one that is had.
+        // A kept visit would lead to a conditional request for a page whose body is lost.
         self.dropped_visits.push(key);
         self.put(fingerprint, url, before, record);
         None
     }
 }
 
-/// A row of [`Sql::SettledBy`].
+/// Reads a row of [`Sql::SettledBy`].
 fn settled(row: &tokio_postgres::Row) -> Option<(UrlKey, CanonicalUrl, UrlRecord)> {
     let mut reader = Reader::new(row);
     let key = reader.url_key()?;
@@ -108,7 +108,7 @@ fn settled(row: &tokio_postgres::Row) -> Option<(UrlKey, CanonicalUrl, UrlRecord
     Some((key, url, reader.record()?))
 }
 
-/// The admission by which a URL would be excluded as it is.
+/// Returns an admission that excludes the URL as before.
 fn excluded(url: &CanonicalUrl, exclusion: Exclusion, record: &UrlRecord) -> Admission {
     let place = record.place;
     let (depth, hops_off) = depth_and_hops(place.depth);

@@ -1,5 +1,5 @@
-//! The programs that are compared, and how each is told to do the same: one site, robots.txt obeyed,
-//! no waits, as many requests at once as it is good at.
+//! The programs to compare, and how to make each do the same: one site, robots.txt obeyed, no
+//! waits, and as many concurrent requests as suit it.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -33,8 +33,7 @@ pub(super) enum Contender {
     Spider,
 }
 
-/// Those that are run where none is named. Without spider, which is built from 488 packages
-/// first.
+/// Default contenders. Excludes spider, which builds 488 packages first.
 pub(super) const USUAL: [Contender; 8] = [
     Contender::Ours,
     Contender::OursWarc,
@@ -46,10 +45,10 @@ pub(super) const USUAL: [Contender; 8] = [
     Contender::Scrapy,
 ];
 
-/// Why a contender can't be run here.
+/// Why a contender can't run here.
 pub(super) struct Absent(pub(super) String);
 
-/// Without a browser, which it would start by itself.
+/// Without a browser, which it would start by default.
 const SPIDER: CargoProgram<'_> = CargoProgram {
     package: "spider_cli",
     version: "2.53.9",
@@ -91,7 +90,7 @@ impl Contender {
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Fetches the program. None: it is one of ours, which is built already.
+    /// Fetches the program. `None` if it is one of ours, which is already built.
     pub(super) fn install(self, workspace: &Workspace) -> Result<Option<PathBuf>, Absent> {
         self.fetch(workspace)
             .map_err(|error| Absent(format!("{error:#}")))
@@ -112,7 +111,7 @@ impl Contender {
         Ok(Some(root.join("usr/bin").join(package)))
     }
 
-    /// Libraries of what Debian's packages hold.
+    /// Returns the library paths for programs from Debian packages.
     pub(super) fn environment(self, workspace: &Workspace) -> Result<Vec<(&'static str, String)>> {
         let package = match self {
             Contender::Wget2 | Contender::Wget | Contender::Httrack => self.name(),
@@ -122,7 +121,7 @@ impl Contender {
         Ok(vec![("LD_LIBRARY_PATH", debian::libraries(&root)?)])
     }
 
-    /// The program and its arguments, for a crawl of `url` that writes below `dir/out`.
+    /// Returns the program and its arguments, for a crawl of `url` that writes below `dir/out`.
     pub(super) fn argv(self, program: &Path, url: &str, dir: &Path) -> Vec<OsString> {
         let out = dir.join("out");
         let ours = format!("-q --seed {url} --delay 0s --delay-factor 0 --per-host 32 --own-site");
@@ -136,8 +135,8 @@ impl Contender {
             Contender::Floor => format!("bench floor --urls {}", dir.join("urls").display()),
             Contender::Wget2 => format!("{wget} --max-threads=8 {url}"),
             Contender::Wget => format!("{wget} {url}"),
-            // It waits a tenth of a second for each link whose type it delays (`-%N0`: it does
-            // not), for connections that are kept (`-%k0`), and by its limits on rates.
+            // By default it waits a tenth of a second for each link of unknown type (disabled by
+            // `-%N0`), waits for kept connections (`-%k0`), and limits rates.
             Contender::Httrack => format!(
                 "{url} -O {} -q -s2 -c32 -%N0 -%k0 -A0 -%c0 -C0 -I0 --disable-security-limits",
                 out.display()
@@ -151,7 +150,7 @@ impl Contender {
                 ]
                 .to_vec();
             }
-            // Without `--output-links` it ends at once and asks for nothing.
+            // Without `--output-links` it ends at once without fetching anything.
             Contender::Spider => {
                 format!("--url {url} --respect-robots-txt --http crawl --output-links")
             }

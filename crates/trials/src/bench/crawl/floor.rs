@@ -1,5 +1,5 @@
-//! The least that a crawl can cost: each page is fetched once, and its bytes are looked through for
-//! links by a search of four letters. Nothing is resolved, judged, remembered or written.
+//! The minimum cost of a crawl: each page is fetched once, and its bytes are searched for four
+//! letters to find links. Nothing is resolved, judged, remembered or written.
 
 use std::cell::Cell;
 use std::fs;
@@ -26,7 +26,7 @@ pub(crate) struct FloorArgs {
     connections: usize,
 }
 
-/// Fetches all, over connections that are kept.
+/// Fetches all URLs over kept connections.
 pub(crate) fn fetch_all(args: &FloorArgs) -> Result<()> {
     let text = fs::read_to_string(&args.urls)
         .with_context(|| format!("cannot read {}", args.urls.display()))?;

@@ -1,5 +1,5 @@
-//! Many hosts on loopback whose pages are made as they are asked for, by one thread of this
-//! process: a server that costs little beside the crawler that is measured.
+//! Many hosts on loopback, with pages generated on request by one thread of this process, so that
+//! the server costs little compared with the measured crawler.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -19,20 +19,20 @@ use tokio::task::LocalSet;
 
 use crate::torture::random::SeededRandom;
 
-/// The pages that each page alone leads to, and those of its menu, which all pages lead to.
+/// Links from each page to its own children, and links in the menu shared by all pages.
 const CHILDREN: u32 = 8;
 const MENU: u32 = 40;
-/// Words of a page, and those there are.
+/// Words per page, and the size of the vocabulary.
 const WORDS: usize = 400;
 const VOCABULARY: usize = 8_192;
-/// The bytes of a style sheet and a script that stand in each page, as they do in real ones.
+/// Bytes of inline style and script in each page, as in real ones.
 const HEAD_BYTES: usize = 6_000;
-/// The number of times that a port is drawn anew when one of the addresses has it taken.
+/// How often to draw another port if an address already uses it.
 const MAX_DRAWS: usize = 20;
-/// A request whose head is longer is not answered.
+/// Requests with a longer head are not answered.
 const MAX_HEAD_BYTES: usize = 16 << 10;
 
-/// The web to be served.
+/// The web to serve.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::bench) struct WebPlan {
     pub(in crate::bench) hosts: u32,
@@ -41,19 +41,19 @@ pub(in crate::bench) struct WebPlan {
     pub(in crate::bench) latency: Duration,
 }
 
-/// What the hosts were asked for.
+/// The requests that the hosts received.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Visits {
     pub(super) connections: u64,
     pub(super) pages: u64,
-    /// Pages that were asked for in each second since the web began.
+    /// Pages requested in each second since the web began.
     pub(super) pages_by_second: Vec<u64>,
-    /// The shortest time from the end of an answer to the next request of that host.
+    /// The shortest time from the end of an answer to the host's next request.
     pub(super) least_gap: Option<Duration>,
 }
 
 impl Visits {
-    /// Pages a second, without the first tenth of the time and the last.
+    /// Returns pages per second, without the first and last tenth of the time.
     pub(super) fn rate(&self) -> f64 {
         let seconds = &self.pages_by_second;
         let is_busy = |pages: &u64| *pages > 0;
@@ -67,18 +67,18 @@ impl Visits {
     }
 }
 
-/// The web that is served until this goes.
+/// A web that is served until it is dropped.
 pub(in crate::bench) struct GeneratedWeb {
     plan: WebPlan,
     addresses: Vec<SocketAddr>,
     visits: Arc<Mutex<Visits>>,
-    /// Sends nothing: the server ends when it goes.
+    /// Sends nothing: dropping it ends the server.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl GeneratedWeb {
-    /// It listens when this returns.
+    /// Starts the web, which already listens when this returns.
     pub(in crate::bench) fn start(plan: WebPlan) -> Result<GeneratedWeb> {
         let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
         setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
@@ -120,7 +120,7 @@ impl GeneratedWeb {
         })
     }
 
-    /// The first page of each host.
+    /// Returns the first page of each host.
     pub(in crate::bench) fn seeds(&self) -> Vec<String> {
         let seeds = self.addresses.iter();
         seeds.map(|address| format!("http://{address}/")).collect()
@@ -144,7 +144,7 @@ impl Drop for GeneratedWeb {
     }
 }
 
-/// What all connections share.
+/// State shared by all connections.
 struct Server {
     plan: WebPlan,
     vocabulary: Vec<String>,
@@ -168,11 +168,11 @@ impl Server {
                     lock(&self.visits).connections += 1;
                     let (server, last) = (Rc::clone(&self), Rc::clone(&last));
                     tokio::task::spawn_local(async move {
-                        // It ends where the client goes away.
+                        // Ends when the client disconnects.
                         let _ = server.converse(stream, host, &last).await;
                     });
                 }
-                // Out of file handles: those under way end some day.
+                // Out of file descriptors: wait for connections to end.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
         }
@@ -272,7 +272,7 @@ impl Server {
 fn link(html: &mut String, page: u32) {
     let number = page.to_string();
     html.push_str("<li><a class=\"reference\" href=\"/");
-    // The first page has one address, that of the host.
+    // The first page has only the host's address.
     if page > 0 {
         for part in ["d", &(page % 10).to_string(), "/p", &number, ".html"] {
             html.push_str(part);
@@ -283,20 +283,20 @@ fn link(html: &mut String, page: u32) {
     }
 }
 
-/// The pages that one leads to: a tree that holds all.
+/// Returns the children of a page, in a tree that contains all pages.
 fn children(page: u32, pages: u32) -> Range<u32> {
     let first = page.saturating_mul(CHILDREN).saturating_add(1);
     first.min(pages)..first.saturating_add(CHILDREN).min(pages)
 }
 
-/// The target of a request.
+/// Returns the target of a request.
 fn target(head: &[u8]) -> &str {
     let line = head.split(|byte| *byte == b' ').nth(1);
     line.and_then(|target| std::str::from_utf8(target).ok())
         .unwrap_or_default()
 }
 
-/// The number of the page that stands there.
+/// Returns the number of the page at a target.
 fn page_number(target: &str) -> Option<u32> {
     if target == "/" {
         return Some(0);
@@ -326,9 +326,9 @@ fn head() -> String {
     format!("{style}</style>\n{script}</script>\n")
 }
 
-/// A socket for each host, at 127.16.0.1 and on, all with one port.
+/// Opens a socket for each host, at 127.16.0.1 and following, all with one port.
 fn listen(hosts: u32) -> Result<Vec<TcpListener>> {
-    let mut taken = Vec::new();
+    let mut earlier = Vec::new();
     for _ in 0..MAX_DRAWS {
         let first = TcpListener::bind((address(0), 0))?;
         let port = first.local_addr()?.port();
@@ -346,13 +346,16 @@ fn listen(hosts: u32) -> Result<Vec<TcpListener>> {
             }
             return Ok(listeners);
         }
-        // It is held until another port is drawn.
-        taken = listeners;
+        // Keep the sockets until another port is drawn.
+        earlier = listeners;
     }
-    bail!("no port is free on all of {} addresses", taken.len().max(1))
+    bail!(
+        "no port is free on all of {} addresses",
+        earlier.len().max(1)
+    )
 }
 
-/// Never one that ends in 0 or 255.
+/// Returns the address of a host. Never ends in 0 or 255.
 fn address(host: u32) -> Ipv4Addr {
     let byte = |value: u32| u8::try_from(value).unwrap_or(u8::MAX);
     Ipv4Addr::new(
@@ -364,7 +367,7 @@ fn address(host: u32) -> Ipv4Addr {
 }
 
 fn lock(visits: &Mutex<Visits>) -> MutexGuard<'_, Visits> {
-    // Counters: a panic elsewhere breaks nothing.
+    // Counters stay valid after a panic elsewhere.
     visits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -380,8 +383,8 @@ mod tests {
     #[test]
     fn the_tree_holds_each_page_once() {
         for pages in [1, 2, 9, 1_000] {
-            let found: Vec<u32> = (0..pages).flat_map(|page| children(page, pages)).collect();
-            assert_eq!(found, (1..pages).collect::<Vec<_>>());
+            let pages_found: Vec<u32> = (0..pages).flat_map(|page| children(page, pages)).collect();
+            assert_eq!(pages_found, (1..pages).collect::<Vec<_>>());
         }
         assert!(children(u32::MAX, u32::MAX).is_empty());
     }
@@ -420,7 +423,7 @@ mod tests {
             latency: Duration::ZERO,
         });
         let web = web.unwrap();
-        let ask = |host: usize, target: &str| {
+        let request = |host: usize, target: &str| {
             let mut stream = TcpStream::connect(web.addresses[host]).unwrap();
             write!(stream, "GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
             stream.shutdown(std::net::Shutdown::Write).unwrap();
@@ -428,12 +431,12 @@ mod tests {
             stream.read_to_string(&mut answer).unwrap();
             answer
         };
-        let home = ask(1, "/");
+        let home = request(1, "/");
         assert!(home.starts_with("HTTP/1.1 200 OK\r\n"), "{home}");
         assert!(home.contains("href=\"/d2/p2.html\""), "{home}");
-        assert!(ask(0, "/d2/p2.html").contains("<title>Page 2 of host 0</title>"));
-        assert!(ask(0, "/d3/p3.html").starts_with("HTTP/1.1 404 "));
-        assert!(ask(0, "/robots.txt").contains("User-agent: *"));
+        assert!(request(0, "/d2/p2.html").contains("<title>Page 2 of host 0</title>"));
+        assert!(request(0, "/d3/p3.html").starts_with("HTTP/1.1 404 "));
+        assert!(request(0, "/robots.txt").contains("User-agent: *"));
         let visits = web.visits();
         assert_eq!((visits.connections, visits.pages), (4, 2));
         assert_eq!((web.pages(), web.seeds().len()), (6, 2));

@@ -1,4 +1,4 @@
-//! Crawls of many generated hosts: as fast as it goes, politely, and of ever more pages.
+//! Crawls of many generated hosts: at full speed, politely, and with growing numbers of pages.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,13 +16,13 @@ use crate::bench::program::{Cost, Profile, Program, build, cost_until_end, pinne
 
 /// The crawler's default gap between two requests to one host.
 const GAP: Duration = Duration::from_secs(1);
-/// The time after which a crawl that nothing else bounds is ended.
+/// When to end a crawl that has no other limit.
 const MAX_CRAWL_TIME: Duration = Duration::from_secs(1_800);
-/// The time that a crawl may take to end, beyond the time that it was given.
+/// How long a crawl may take to end, after its time is over.
 const MAX_END_TIME: Duration = Duration::from_secs(60);
-/// Threads of wget2 at most; politely it has one for each host.
+/// Maximum threads of wget2. In polite crawls it has one per host.
 const MAX_WGET2_THREADS: u32 = 256;
-/// Requests in flight of ours where no more are needed.
+/// Our concurrency if more is not needed.
 const CONCURRENCY: u64 = 256;
 
 #[derive(Args)]
@@ -70,17 +70,17 @@ pub(crate) struct GrowthArgs {
     dev: bool,
 }
 
-/// What one crawl cost, and what it asked for.
+/// The cost of one crawl, and its requests.
 struct Crawled {
     name: String,
     plan: WebPlan,
     cost: Cost,
     visits: Visits,
-    /// Bytes on disk: the crawler's state, and all else.
+    /// Bytes on disk: the crawler's state, and everything else.
     disk: [u64; 2],
 }
 
-/// As many pages a second as it goes, of hosts that take their time.
+/// Crawls slow hosts at full speed.
 pub(crate) fn hosts(workspace: &Workspace, args: &HostsArgs) -> Result<()> {
     let bench = Bench::new(workspace, args.dev)?;
     let plan = WebPlan {
@@ -95,7 +95,7 @@ pub(crate) fn hosts(workspace: &Workspace, args: &HostsArgs) -> Result<()> {
     Ok(io::stdout().write_all(hosts_table(&rows).as_bytes())?)
 }
 
-/// Hosts that are asked once a second, for a bounded time.
+/// Crawls hosts with one request per second, for a limited time.
 pub(crate) fn polite(workspace: &Workspace, args: &PoliteArgs) -> Result<()> {
     let bench = Bench::new(workspace, args.dev)?;
     let seconds = Duration::from_secs(args.seconds);
@@ -120,7 +120,7 @@ pub(crate) fn polite(workspace: &Workspace, args: &PoliteArgs) -> Result<()> {
     Ok(io::stdout().write_all(polite_table(&rows).as_bytes())?)
 }
 
-/// The cost of a page when there are ever more of them.
+/// Measures the cost per page for growing numbers of pages.
 pub(crate) fn growth(workspace: &Workspace, args: &GrowthArgs) -> Result<()> {
     let bench = Bench::new(workspace, args.dev)?;
     let mut rows = Vec::new();
@@ -152,7 +152,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Without an archive, as wget2 has none.
+    /// Without an archive, because wget2 has none.
     fn ours(&self, plan: WebPlan, args: &str, limit: Duration) -> Result<Crawled> {
         let web = GeneratedWeb::start(plan)?;
         let dir = self.emptied()?;
@@ -167,7 +167,7 @@ impl Bench<'_> {
         self.run("ours", plan, &web, (&argv, &[]), limit)
     }
 
-    /// None where it can't be installed, which is said.
+    /// Returns `None`, after a message, if wget2 can't be installed.
     fn wget2(
         &self,
         plan: WebPlan,
@@ -247,12 +247,12 @@ impl Crawled {
     }
 }
 
-/// Each host has one request at a time, and a gap after it.
+/// Each host has one request at a time, followed by a gap.
 fn ideal_rate(plan: WebPlan) -> f64 {
     f64::from(plan.hosts) / (GAP + plan.latency).as_secs_f64()
 }
 
-/// Bytes of the files below; 0 where there is no such folder.
+/// Returns the bytes of the files below a folder, or 0 if it does not exist.
 fn disk_bytes(folder: &Path) -> Result<u64> {
     let mut bytes = 0;
     let Ok(listed) = fs::read_dir(folder) else {
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_told_beside_wget2() {
+    fn hosts_are_reported_next_to_wget2() {
         let rows = [
             crawled("ours", 100, 4, 30),
             crawled("wget2, 8 threads", 100, 2, 20),
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn polite_crawls_are_told_beside_the_ideal() {
+    fn polite_crawls_are_reported_relative_to_the_ideal() {
         let rows = [crawled("ours", 100, 12, 30), crawled("ours", 1_124, 12, 31)];
         let table = polite_table(&rows);
         assert_eq!(
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_told_beside_the_first() {
+    fn growth_is_reported_relative_to_the_first() {
         let mut more = crawled("ours", 100, 4, 60);
         more.cost.cpu *= 2;
         let table = growth_table(&[crawled("ours", 100, 4, 30), more]);

@@ -1,7 +1,8 @@
-//! How fast this crawler reads a whole site, beside others and beside the least that can be done.
+//! How fast this crawler reads a whole site, compared with others and with the minimum possible
+//! cost.
 //!
-//! All read the same site from the same nginx, one after the other, on the same processors. What
-//! each fetched is counted by nginx's own log.
+//! All read the same site from the same nginx, one after the other, on the same processors. nginx's
+//! log counts what each one fetched.
 
 mod contender;
 mod floor;
@@ -51,7 +52,7 @@ pub(crate) struct CrawlArgs {
     dev: bool,
 }
 
-/// What a contender did, in one run.
+/// The result of one run of a contender.
 struct Run {
     cost: Cost,
     served: Served,
@@ -99,13 +100,13 @@ struct Bench<'a> {
     workspace: &'a Workspace,
     /// Emptied before each run.
     dir: PathBuf,
-    /// Our own program.
+    /// The crawler.
     crawl: PathBuf,
-    /// This one, in the same profile.
+    /// This program, in the same profile.
     floor: PathBuf,
     limit: Duration,
     root: PathBuf,
-    /// All that any of them found.
+    /// Everything that any contender fetched.
     found: Served,
 }
 
@@ -203,7 +204,7 @@ mod tests {
     use super::{Contender, Cost, Run, Served, table};
 
     #[test]
-    fn rows_are_told_as_ratios_in_the_same_run() {
+    fn rows_are_reported_as_ratios_in_the_same_run() {
         let run = |seconds, pages: u32| Run {
             cost: Cost {
                 wall: Duration::from_secs(seconds),

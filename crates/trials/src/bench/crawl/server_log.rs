@@ -1,14 +1,14 @@
-//! What nginx answered.
+//! The answers in nginx's log.
 
 use std::collections::{BTreeSet, HashSet};
 
-/// A line of its log: the number of the connection, the status, the media type, the target.
+/// The log format: connection number, status, media type, target.
 pub(super) const LINE: &str = "$connection $status $sent_http_content_type $request_uri";
 
-/// What a program was served.
+/// The answers that a program received.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Served {
-    /// Targets of pages of HTML that were answered with 200, each once.
+    /// Targets of HTML pages answered with 200, without duplicates.
     pub(super) pages: BTreeSet<String>,
     pub(super) requests: usize,
     pub(super) connections: usize,
@@ -35,7 +35,7 @@ impl Served {
         served
     }
 
-    /// The URLs of the pages, a line each.
+    /// Returns the URLs of the pages, one per line.
     pub(super) fn list(&self, base: &str) -> String {
         let base = base.trim_end_matches('/');
         self.pages

@@ -1,4 +1,4 @@
-//! The sites that are crawled: documentation that others wrote.
+//! The sites to crawl: third-party documentation.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -19,14 +19,14 @@ pub(super) enum Site {
     Small,
 }
 
-/// Packages of documentation in HTML, many pages each, and the folders that these lie in.
+/// Packages with many pages of HTML documentation, and their folders.
 const MORE: [(&str, &str); 2] = [
     ("libreoffice-dev-doc", "libreoffice"),
     ("postgresql-doc-15", "postgresql-doc-15"),
 ];
 
 impl Site {
-    /// Makes a folder that links to the parts of the site, with a page that names each.
+    /// Creates a folder that links to the parts of the site, with a page that names each.
     pub(super) fn lay_out(self, workspace: &Workspace) -> Result<PathBuf> {
         debian::fetch(workspace)?;
         let root = workspace.target.join("bench-site");
@@ -46,7 +46,7 @@ impl Site {
             .map(|(name, _, first)| format!("{name}/{first}"))
             .collect();
         if self != Site::Small {
-            // Its pages have no index that names them all.
+            // Git's pages have no index that names them all.
             links.extend(pages_below(&root.join("git"), "git")?);
         }
         if self == Site::Large {
@@ -63,9 +63,9 @@ impl Site {
     }
 }
 
-/// Each page of the folder, so that parts without an index of their own are whole.
+/// Returns each page of the folder, so that parts without an index are complete.
 fn pages_below(folder: &Path, name: &str) -> Result<Vec<String>> {
-    let mut found = Vec::new();
+    let mut pages = Vec::new();
     let mut waiting = vec![(folder.to_owned(), name.to_owned())];
     while let Some((folder, name)) = waiting.pop() {
         for entry in fs::read_dir(&folder)? {
@@ -78,12 +78,12 @@ fn pages_below(folder: &Path, name: &str) -> Result<Vec<String>> {
             if kind.is_dir() {
                 waiting.push((entry.path(), path));
             } else if kind.is_file() && path.ends_with(".html") {
-                found.push(path);
+                pages.push(path);
             }
         }
     }
-    found.sort();
-    Ok(found)
+    pages.sort();
+    Ok(pages)
 }
 
 fn index(links: &[String]) -> String {

@@ -1,4 +1,4 @@
-//! The baseline: BM25 over the body, a search without any thought of its own.
+//! The baseline: BM25 over the body, without any further ranking.
 
 use anyhow::Result;
 use frostem::{Algorithm, Stemmer};
@@ -12,19 +12,19 @@ use tantivy::{Index, IndexReader, TantivyDocument, Term};
 
 use super::measure::DEPTH;
 
-/// Memory of the index's writer. Bytes.
+/// Memory of the index writer, in bytes.
 const BUFFER: usize = 64 << 20;
 
-/// Which words are taken for the same.
+/// Which words count as the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Words {
-    /// Those that are written alike, but for case: tantivy's default tokenizer.
+    /// Words with the same spelling, ignoring case: tantivy's default tokenizer.
     AsWritten,
-    /// Those with one English stem.
+    /// Words with the same English stem.
     Stemmed,
 }
 
-/// An index of bodies, in memory.
+/// An in-memory index of bodies.
 pub(super) struct Baseline {
     words: Words,
     analyzer: TextAnalyzer,
@@ -34,10 +34,10 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
-    /// Of pages by their URLs and main texts.
+    /// Indexes pages, given by URL and main text.
     ///
     /// # Errors
-    /// The error of tantivy.
+    /// Fails with tantivy's error.
     pub(super) fn of<'p>(
         words: Words,
         pages: impl Iterator<Item = (&'p str, &'p str)>,
@@ -70,10 +70,10 @@ impl Baseline {
         })
     }
 
-    /// The URLs of the first ten pages that hold any of the query's words.
+    /// Returns the URLs of the first ten pages that contain any of the query's words.
     ///
     /// # Errors
-    /// The error of tantivy.
+    /// Fails with tantivy's error.
     pub(super) fn search(&self, query: &str) -> Result<Vec<String>> {
         let words = tokens(&mut self.analyzer.clone(), self.words, query);
         let term = |token: Token| -> (Occur, Box<dyn Query>) {
@@ -83,9 +83,9 @@ impl Baseline {
         };
         let query = BooleanQuery::new(words.tokens.into_iter().map(term).collect());
         let searcher = self.reader.searcher();
-        let found = searcher.search(&query, &TopDocs::with_limit(DEPTH).order_by_score())?;
-        let mut urls = Vec::with_capacity(found.len());
-        for (_, address) in found {
+        let hits = searcher.search(&query, &TopDocs::with_limit(DEPTH).order_by_score())?;
+        let mut urls = Vec::with_capacity(hits.len());
+        for (_, address) in hits {
             let document: TantivyDocument = searcher.doc(address)?;
             let url = document
                 .get_first(self.url)
@@ -117,7 +117,7 @@ mod tests {
     use super::{Baseline, Words};
 
     #[test]
-    fn any_word_will_do_and_stems_find_inflections() {
+    fn any_word_matches_and_stems_find_inflections() {
         let pages = [("a", "Green tea, brewed"), ("b", "tea"), ("c", "coffee")];
         let urls = |words, query: &str| {
             let baseline = Baseline::of(words, pages.into_iter()).unwrap();

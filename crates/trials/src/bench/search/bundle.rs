@@ -1,4 +1,4 @@
-//! The same queries, asked of a static bundle: its JavaScript runs in Node.
+//! Runs the same queries on a static bundle, whose JavaScript runs in Node.
 
 use std::fs;
 use std::path::Path;
@@ -14,14 +14,14 @@ use super::queries::Judged;
 use super::table::Engine;
 use xtask::workspace::{Workspace, output};
 
-/// The output of the program below.
+/// The program that runs the queries.
 const ASK: &str = include_str!("ask.mjs");
 
-/// A bundle and how it answers.
+/// A bundle, and how it answers.
 pub(super) struct Asked {
     pub(super) report: BundleReport,
     pub(super) engine: Engine,
-    /// Bytes that each query loads in an empty browser, and in how many files.
+    /// Bytes that each query loads in an empty browser, and the number of files.
     pub(super) loaded: Vec<(u64, u64)>,
 }
 
@@ -33,11 +33,11 @@ struct Row {
     files: u64,
 }
 
-/// Exports an index to `dir`, and asks it the queries.
+/// Exports an index to `dir` and runs the queries on it.
 ///
 /// # Errors
-/// The export, or Node.
-pub(super) fn ask(
+/// Fails if the export or Node fails.
+pub(super) fn run_queries(
     workspace: &Workspace,
     index: &SearchIndex,
     dir: &Path,
@@ -47,27 +47,28 @@ pub(super) fn ask(
     index.each_page(|page| -> Result<(), ExportError> { bundle.page(&page) })?;
     let report = bundle.finish()?;
     let texts: Vec<&str> = queries.iter().map(|judged| judged.query.as_str()).collect();
-    let asked = dir.with_extension("queries.json");
-    fs::write(&asked, serde_json::to_vec(&texts)?)?;
+    let query_file = dir.with_extension("queries.json");
+    fs::write(&query_file, serde_json::to_vec(&texts)?)?;
     let program = dir.with_extension("ask.mjs");
     fs::write(&program, ASK)?;
     let mut node = workspace.program("node");
-    let printed = output(node.arg(&program).arg(dir).arg(&asked)).context("Node does not run")?;
+    let printed =
+        output(node.arg(&program).arg(dir).arg(&query_file)).context("Node does not run")?;
     let rows: Vec<Row> = serde_json::from_str(&printed)?;
     if rows.len() != queries.len() {
         bail!("{} answers to {} queries", rows.len(), queries.len());
     }
-    let mut found = Vec::with_capacity(rows.len());
+    let mut answers = Vec::with_capacity(rows.len());
     for (row, judged) in rows.iter().zip(queries) {
         let paths = row.urls.iter().map(|url| path_of(url).to_owned());
         let paths: Vec<String> = paths.collect();
-        found.push((worth(&paths, judged), paths));
+        answers.push((worth(&paths, judged), paths));
     }
     Ok(Asked {
         report,
         engine: Engine {
             name: "bundle",
-            found,
+            answers,
             times: rows.iter().map(|row| row.micros).collect(),
         },
         loaded: rows.iter().map(|row| (row.bytes, row.files)).collect(),

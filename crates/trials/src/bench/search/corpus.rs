@@ -10,26 +10,26 @@ use crawl_index::{FetchedDocument, IndexedPage, judge};
 use crawl_policy::PageDirectives;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-/// The URL at which the pages are said to stand.
+/// The URL of the pages.
 const BASE: &str = "http://docs.example/";
-/// When they are said to have been fetched: 2026-01-01.
+/// The fetch time of the pages: 2026-01-01.
 const FETCHED_AT: i64 = 1_767_225_600;
 
 /// The pages of a documentation.
 pub(super) struct Corpus {
     pub(super) pages: Vec<IndexedPage>,
-    /// Files that the index does not take as pages.
+    /// Files that the index rejects as pages.
     pub(super) left_out: usize,
     /// Bytes of all files.
     pub(super) bytes: u64,
-    /// The time that it took to read them.
+    /// How long it took to read the files.
     pub(super) took: Duration,
 }
 
-/// Reads all HTML files below `folder`, in the order of their paths.
+/// Reads all HTML files below `folder`, sorted by path.
 ///
 /// # Errors
-/// The disk, or a folder without pages.
+/// Fails if a file can't be read, or if there are no pages.
 pub(super) fn read(folder: &Path) -> Result<Corpus> {
     let mut files = Vec::new();
     html_files(folder, &mut files)?;
@@ -60,20 +60,20 @@ pub(super) fn read(folder: &Path) -> Result<Corpus> {
     }
 }
 
-/// The path of a page below the documentation's folder.
+/// Returns the path of a page below the documentation's folder.
 pub(super) fn path_of(url: &str) -> &str {
     url.strip_prefix(BASE).unwrap_or(url)
 }
 
-/// A page as the index takes it; none where it takes it not.
+/// Returns a page as the index takes it, or `None` if the index rejects it.
 pub(in crate::bench) fn page(url: &CanonicalUrl, body: &[u8]) -> Option<IndexedPage> {
-    let given = PageContext {
+    let context = PageContext {
         content_type: Some("text/html"),
         ..PageContext::default()
     };
     let limits = (Limits::default(), ContentLimits::default());
-    let (read, content) = read_page(body, &given, &limits.0, &limits.1);
-    let came = FetchedDocument {
+    let (read, content) = read_page(body, &context, &limits.0, &limits.1);
+    let document = FetchedDocument {
         url,
         at: FETCHED_AT,
         page: &read,
@@ -82,20 +82,20 @@ pub(in crate::bench) fn page(url: &CanonicalUrl, body: &[u8]) -> Option<IndexedP
         search_refused: None,
         linked_canonical: None,
         content_type: Some("text/html"),
-        // Python's manual calls that of the newest version canonical.
+        // Python's manual declares its newest version canonical.
         is_in_crawl: &|other| other.host_key() == url.host_key(),
     };
     let mut resolve = |base: &CanonicalUrl, href: &str| canonicalize(Some(base), href).ok();
-    judge(&came, &mut resolve).ok()
+    judge(&document, &mut resolve).ok()
 }
 
-/// Files of HTML below a folder, without those that links lead to.
+/// Finds HTML files below a folder, without following symbolic links.
 pub(in crate::bench) fn html_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let listed = fs::read_dir(folder).with_context(|| format!("no {}", folder.display()))?;
     for entry in listed {
         let entry = entry?;
         let path = entry.path();
-        // Links lead out of the package, or to what is read anyway.
+        // Links point outside the package, or to files that are read anyway.
         match entry.file_type()? {
             kind if kind.is_dir() => html_files(&path, files)?,
             kind if kind.is_file() && path.extension().is_some_and(|end| end == "html") => {

@@ -1,23 +1,23 @@
-//! The quality of a ranking, by pages that were judged.
+//! The quality of a ranking, measured by judged pages.
 
 use super::queries::{Grade, Judged};
 
-/// As many results are looked at as people look at.
+/// Number of results to consider, as many as people look at.
 pub(super) const DEPTH: usize = 10;
 
-/// The quality of a ranking, between 0 and 1; of several queries the mean.
+/// The quality of a ranking, between 0 and 1. For several queries, the mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Worth {
-    /// One over the rank of the first page that answers, 0 if it is not among the first ten.
+    /// One over the rank of the first page that answers, or 0 if it is not in the first ten.
     pub(super) reciprocal_rank: f64,
-    /// The part of the judged pages that is among the first ten.
+    /// The fraction of the judged pages in the first ten.
     pub(super) recall: f64,
-    /// Discounted cumulative gain of the first ten, by that of the best order there is
-    /// (gains 3 and 1).
+    /// Discounted cumulative gain of the first ten, relative to the best possible order (gains 3
+    /// and 1).
     pub(super) gain: f64,
 }
 
-/// The quality of `ranked`, paths with the best first, as an answer.
+/// Rates `ranked`, paths with the best first, as an answer.
 pub(super) fn worth(ranked: &[String], judged: &Judged) -> Worth {
     let grade = |path: &String| {
         let page = judged.pages.iter().find(|(page, _)| page == path);
@@ -25,18 +25,18 @@ pub(super) fn worth(ranked: &[String], judged: &Judged) -> Worth {
     };
     let grades: Vec<Option<Grade>> = ranked.iter().take(DEPTH).map(grade).collect();
     let first = grades.iter().position(|g| *g == Some(Grade::Answers));
-    let found = grades.iter().flatten().count();
+    let relevant = grades.iter().flatten().count();
     let mut best: Vec<Option<Grade>> = judged.pages.iter().map(|(_, g)| Some(*g)).collect();
     best.sort_unstable_by(|a, b| b.cmp(a));
     best.truncate(DEPTH);
     Worth {
         reciprocal_rank: first.map_or(0.0, |rank| 1.0 / (rank + 1) as f64),
-        recall: found as f64 / judged.pages.len() as f64,
+        recall: relevant as f64 / judged.pages.len() as f64,
         gain: discounted(&grades) / discounted(&best),
     }
 }
 
-/// The mean of each measure.
+/// Returns the mean of each measure.
 pub(super) fn mean(worths: &[Worth]) -> Worth {
     let of = |measure: fn(&Worth) -> f64| {
         let count = worths.len().max(1) as f64;
@@ -49,7 +49,8 @@ pub(super) fn mean(worths: &[Worth]) -> Worth {
     }
 }
 
-/// The value below which `part` (0 to 1) of the values lie; 0 without any.
+/// Returns the value below which a fraction `part` (0 to 1) of the values lies, or 0 without
+/// values.
 pub(super) fn percentile(values: &mut [u64], part: f64) -> u64 {
     values.sort_unstable();
     let last = values.len().saturating_sub(1);
@@ -73,15 +74,15 @@ mod tests {
     use super::super::queries::parse;
     use super::{mean, percentile, worth};
 
-    /// Rank, recall and gain in hundredths.
+    /// `expected` has rank, recall and gain in hundredths.
     #[track_caller]
     fn check(ranked: &str, expected: [u32; 3]) {
         let judged = parse("tune\thowto\ttea\ta=2 b=2 c=1 d=1\n").unwrap();
         let ranked: Vec<String> = ranked.split_whitespace().map(str::to_owned).collect();
         let worth = worth(&ranked, &judged[0]);
         let hundredths = |value: f64| (value * 100.0).round() as u32;
-        let found = [worth.reciprocal_rank, worth.recall, worth.gain].map(hundredths);
-        assert_eq!(found, expected);
+        let actual = [worth.reciprocal_rank, worth.recall, worth.gain].map(hundredths);
+        assert_eq!(actual, expected);
     }
 
     #[test]

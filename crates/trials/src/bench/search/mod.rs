@@ -1,7 +1,7 @@
-//! Quality and speed of the search, beside what plain BM25 finds.
+//! Quality and speed of the search, compared with plain BM25.
 //!
-//! Documentations of Debian are indexed: some that the ranking was tuned with, by half of their
-//! queries, and one that it was not.
+//! Indexes Debian's documentation packages. The ranking was tuned with part of the queries of some
+//! packages, and with none of the others'.
 
 mod baseline;
 mod bundle;
@@ -27,13 +27,12 @@ use table::{Engine, Measured};
 use xtask::debian;
 use xtask::workspace::Workspace;
 
-/// The lead over the stronger baseline that the search has to have, in MRR@10.
+/// Minimum lead over the stronger baseline, in MRR@10.
 const MIN_AHEAD: f64 = 0.15;
-/// The number of times that each query is asked when it is timed, after a first time to judge the
-/// answer.
+/// How often each query is timed, after a first run to judge the answer.
 const ROUNDS: usize = 5;
 
-/// A measured documentation: a name, its queries, and where its pages lie.
+/// A documentation to measure: a name, its queries, and the folder of its pages.
 const DOCUMENTATIONS: [(&str, &str, Locate); 8] = [
     (
         "Python",
@@ -148,9 +147,9 @@ fn documentation(
     let written = Baseline::of(Words::AsWritten, bodies())?;
     let stemmed = Baseline::of(Words::Stemmed, bodies())?;
     let mut engines = vec![
-        ask("ours", &queries, rounds, |query| search(&ours, query))?,
-        ask("BM25", &queries, rounds, |query| written.search(query))?,
-        ask("BM25, stemmed", &queries, rounds, |query| {
+        run_queries("ours", &queries, rounds, |query| search(&ours, query))?,
+        run_queries("BM25", &queries, rounds, |query| written.search(query))?,
+        run_queries("BM25, stemmed", &queries, rounds, |query| {
             stemmed.search(query)
         })?,
     ];
@@ -161,9 +160,9 @@ fn documentation(
             .target
             .join("bench-search")
             .join(format!("{name}-bundle"));
-        let asked = bundle::ask(workspace, &ours, &dir, &queries)?;
-        engines.push(asked.engine);
-        bundled = Some((asked.report, asked.loaded));
+        let outcome = bundle::run_queries(workspace, &ours, &dir, &queries)?;
+        engines.push(outcome.engine);
+        bundled = Some((outcome.report, outcome.loaded));
     }
     fs::remove_dir_all(&dir)?;
     Ok(Measured {
@@ -194,19 +193,19 @@ fn search(index: &SearchIndex, query: &str) -> Result<Vec<String>> {
     Ok(answer.results.into_iter().map(|hit| hit.url).collect())
 }
 
-/// Asks each query, once to judge what comes, then some times to see how long it takes.
-fn ask(
+/// Runs each query once to judge the results, then several times to measure the time.
+fn run_queries(
     name: &'static str,
     queries: &[Judged],
     rounds: usize,
     search: impl Fn(&str) -> Result<Vec<String>>,
 ) -> Result<Engine> {
-    let mut found: Vec<(Worth, Vec<String>)> = Vec::with_capacity(queries.len());
+    let mut answers: Vec<(Worth, Vec<String>)> = Vec::with_capacity(queries.len());
     for judged in queries {
         let urls = search(&judged.query)?;
         let paths = urls.iter().map(|url| corpus::path_of(url).to_owned());
         let paths: Vec<String> = paths.collect();
-        found.push((worth(&paths, judged), paths));
+        answers.push((worth(&paths, judged), paths));
     }
     let mut times = Vec::with_capacity(queries.len() * rounds);
     for _ in 0..rounds {
@@ -216,7 +215,11 @@ fn ask(
             times.push(micros(started.elapsed()));
         }
     }
-    Ok(Engine { name, found, times })
+    Ok(Engine {
+        name,
+        answers,
+        times,
+    })
 }
 
 fn micros(time: Duration) -> u64 {

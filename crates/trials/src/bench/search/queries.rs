@@ -1,38 +1,38 @@
-//! The judged queries: `crates/trials/queries/*.tsv`, whose heads say what stands in a row.
+//! The judged queries in `crates/trials/queries/*.tsv`. Each file's head explains its rows.
 
 use anyhow::{Context, Result, bail};
 
 /// The use of a set of queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Set {
-    /// The ranking may be tuned with it.
+    /// For tuning the ranking.
     Tune,
-    /// It is only measured with.
+    /// Only for measurements.
     HeldOut,
 }
 
-/// A query and the pages that should come up.
+/// A query and its relevant pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Judged {
     pub(super) set: Set,
-    /// The way in which people come to type it.
+    /// How people arrive at the query.
     pub(super) kind: String,
     pub(super) query: String,
     /// Paths below the documentation's folder, each with its grade.
     pub(super) pages: Vec<(String, Grade)>,
 }
 
-/// The grade of a page's fit to a query.
+/// How well a page answers a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Grade {
     Useful = 1,
     Answers = 2,
 }
 
-/// Reads the rows of a file.
+/// Parses the rows of a file.
 ///
 /// # Errors
-/// A row that is none, by its number; a query that stands there twice, or that no page answers.
+/// Fails if a row is invalid, with its number, if a query occurs twice, or if no page answers it.
 pub(super) fn parse(text: &str) -> Result<Vec<Judged>> {
     let mut all: Vec<Judged> = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -98,10 +98,10 @@ mod tests {
     ];
 
     #[test]
-    fn the_committed_sets_are_as_their_heads_say() {
+    fn the_committed_sets_match_their_heads() {
         let python = parse(PYTHON).unwrap();
         assert!(python.len() >= 90, "{}", python.len());
-        let others = OTHERS.map(|text| parse(text).unwrap());
+        let other_sets = OTHERS.map(|text| parse(text).unwrap());
         let git = parse(GIT).unwrap();
         let (measured, halved_git) = git.split_at(50);
         assert!(measured.iter().all(|judged| judged.set == Set::HeldOut));
@@ -109,7 +109,7 @@ mod tests {
         for judged in held_out.iter().flatten() {
             assert_eq!(judged.set, Set::HeldOut, "{}", judged.query);
         }
-        let others_halved = others.iter().map(Vec::as_slice);
+        let others_halved = other_sets.iter().map(Vec::as_slice);
         for halved in [&python[..], halved_git].into_iter().chain(others_halved) {
             assert!(halved.len() >= 60, "{}", halved.len());
             for (n, judged) in halved.iter().enumerate() {
@@ -120,7 +120,7 @@ mod tests {
         for judged in python
             .iter()
             .chain(&git)
-            .chain(others.iter().chain(&held_out).flatten())
+            .chain(other_sets.iter().chain(&held_out).flatten())
         {
             let best = judged.pages.first().map(|(_, grade)| *grade);
             assert_eq!(best, Some(Grade::Answers), "{}", judged.query);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_row_is_named() {
+    fn invalid_rows_are_reported() {
         let named = |text: &str| format!("{:#}", parse(text).unwrap_err());
         let row = "tune\thowto\ttea\ta.html=2\n";
         assert!(named("tune\thowto\ttea\n").contains("line 1"));

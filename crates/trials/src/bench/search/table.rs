@@ -11,13 +11,13 @@ use super::queries::{Grade, Judged, Set};
 /// A search on one documentation.
 pub(super) struct Engine {
     pub(super) name: &'static str,
-    /// For each query: what the answer is worth, and the paths of its pages.
-    pub(super) found: Vec<(Worth, Vec<String>)>,
-    /// The times that queries took, in microseconds.
+    /// For each query, the quality of the answer and the paths of its pages.
+    pub(super) answers: Vec<(Worth, Vec<String>)>,
+    /// Times of queries, in microseconds.
     pub(super) times: Vec<u64>,
 }
 
-/// All that was measured on one documentation. The first engine is ours.
+/// All measurements on one documentation. The first engine is ours.
 pub(super) struct Measured {
     pub(super) name: &'static str,
     pub(super) pages: usize,
@@ -33,14 +33,14 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// By how much MRR@10 over all queries is above that of the stronger baseline.
+    /// Returns the lead in MRR@10 over the stronger baseline, over all queries.
     pub(super) fn ahead(&self) -> f64 {
         let all = self.means(|_| true);
         let ours = all.first().map_or(0.0, |worth| worth.reciprocal_rank);
         ours - stronger(&all)
     }
 
-    /// Quality by set, then costs.
+    /// Returns quality by set, then costs.
     pub(super) fn table(&self) -> String {
         let mut text = format!(
             "## {}: {} pages, {} queries\n\n",
@@ -79,7 +79,7 @@ impl Measured {
         }
     }
 
-    /// MRR by how people come to type a query.
+    /// Appends MRR by the kind of query.
     fn kinds(&self, text: &mut String) {
         let mut kinds: Vec<&str> = Vec::new();
         for judged in &self.queries {
@@ -146,7 +146,7 @@ impl Measured {
         text.push('\n');
     }
 
-    /// The queries that a baseline answers better, and those whose answer is not the first.
+    /// Returns the queries that a baseline answers better, and those whose answer is not first.
     pub(super) fn losses(&self) -> String {
         let mut text = String::new();
         for (n, judged) in self.queries.iter().enumerate() {
@@ -169,8 +169,13 @@ impl Measured {
             let wanted: Vec<_> = wanted.map(|(path, _)| path.as_str()).collect();
             let _ = writeln!(text, "    wanted {}", wanted.join(" "));
             for (engine, rank) in self.engines.iter().zip(&ranks) {
-                let found = engine.found.get(n).map(|(_, paths)| paths.as_slice());
-                let first: Vec<_> = found.unwrap_or_default().iter().take(4).cloned().collect();
+                let paths_found = engine.answers.get(n).map(|(_, paths)| paths.as_slice());
+                let first: Vec<_> = paths_found
+                    .unwrap_or_default()
+                    .iter()
+                    .take(4)
+                    .cloned()
+                    .collect();
                 let _ = writeln!(text, "    {} {rank:.2}: {}", engine.name, first.join(" "));
             }
         }
@@ -179,8 +184,8 @@ impl Measured {
 
     fn means(&self, pick: impl Fn(&Judged) -> bool) -> Vec<Worth> {
         let of = |engine: &Engine| {
-            let found = self.queries.iter().zip(&engine.found);
-            let picked = found.filter(|(judged, _)| pick(judged));
+            let results = self.queries.iter().zip(&engine.answers);
+            let picked = results.filter(|(judged, _)| pick(judged));
             let worths: Vec<Worth> = picked.map(|(_, (worth, _))| *worth).collect();
             mean(&worths)
         };
@@ -210,7 +215,7 @@ fn bundle_costs(report: &BundleReport, loaded: &[(u64, u64)]) -> String {
 
 fn rank(engine: &Engine, query: usize) -> f64 {
     engine
-        .found
+        .answers
         .get(query)
         .map_or(0.0, |(worth, _)| worth.reciprocal_rank)
 }

@@ -1,24 +1,24 @@
-//! The system calls of a program, as `strace` wrote it down.
+//! The system calls of a program, as recorded by `strace`.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The calls that are written down. What changes a file in a way that the recording does not
-/// know is among them, so that it is noticed.
+/// The calls to record. Includes calls that change files in ways the recording does not support, so
+/// that they are noticed.
 const TRACED: &str = "trace=open,openat,creat,close,dup,dup2,dup3,fcntl,lseek,read,readv,write,\
      pwrite64,writev,pwritev,pwritev2,truncate,ftruncate,fallocate,copy_file_range,sendfile,\
      splice,mmap,io_uring_setup,mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat,rmdir,\
      link,linkat,symlink,symlinkat,fsync,fdatasync";
 
-/// Bytes of a write that are written down; a longer one is an error.
+/// Maximum bytes of a write to record; a longer one is an error.
 const MAX_WRITE_BYTES: usize = 1 << 26;
 
-/// Options of `strace` that write all this to a file.
+/// Returns the options with which `strace` writes these calls to a file.
 pub(super) fn options(trace: &Path) -> Vec<String> {
-    // All bytes in hexadecimal; of what is read, the number of bytes alone. The program itself
-    // shall have the machine's own libraries.
+    // Record all bytes in hexadecimal, but only the number of bytes read. The traced program uses
+    // the machine's own libraries.
     let fixed = "-f --seccomp-bpf -qq -e signal=none -xx -e raw=read,readv -E LD_LIBRARY_PATH";
     let mut options: Vec<String> = fixed.split(' ').map(str::to_owned).collect();
     let length = MAX_WRITE_BYTES.to_string();
@@ -27,47 +27,47 @@ pub(super) fn options(trace: &Path) -> Vec<String> {
     options
 }
 
-/// One call that came to its end.
+/// A completed call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Call<'a> {
     pub(super) name: &'a str,
     args: String,
-    /// The value that it returned, 0 or more.
+    /// The return value, 0 or more.
     pub(super) result: u64,
-    /// The line of the trace, from 1 on, at which it began.
+    /// The line of the trace where the call began, from 1.
     pub(super) begun: usize,
-    /// The line at which it was over.
+    /// The line where the call ended.
     pub(super) ended: usize,
 }
 
 impl Call<'_> {
-    /// All arguments as they are written.
+    /// Returns all arguments as written.
     pub(super) fn args(&self) -> impl Iterator<Item = &str> {
         self.args.split(", ")
     }
 
-    /// One of them, or nothing.
+    /// Returns one argument, or an empty string.
     pub(super) fn arg(&self, at: usize) -> &str {
         self.args().nth(at).unwrap_or_default()
     }
 
-    /// A number among the arguments.
+    /// Returns a numeric argument.
     pub(super) fn number(&self, at: usize) -> Result<u64> {
         number(self.arg(at)).with_context(|| format!("no number {at} in {}", self.short()))
     }
 
-    /// The last argument, a number.
+    /// Returns the last argument as a number.
     pub(super) fn last_number(&self) -> Result<u64> {
         let last = self.args().last().unwrap_or_default();
         number(last).with_context(|| format!("no number ends {}", self.short()))
     }
 
-    /// All arguments that are numbers.
+    /// Returns all numeric arguments.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u64> {
         self.args().filter_map(number)
     }
 
-    /// The texts among the arguments.
+    /// Returns the strings among the arguments.
     pub(super) fn texts(&self) -> Result<Vec<Vec<u8>>> {
         let parts = self.args.split('"').skip(1).step_by(2);
         parts
@@ -75,7 +75,7 @@ impl Call<'_> {
             .collect()
     }
 
-    /// As many bytes of its texts as it says to have written.
+    /// Returns as many bytes of its strings as the call has written.
     pub(super) fn written(&self) -> Result<Vec<u8>> {
         let mut bytes = self.texts()?.concat();
         let count = usize::try_from(self.result)?;
@@ -89,17 +89,17 @@ impl Call<'_> {
         self.arg(at).split('|').any(|word| word == flag)
     }
 
-    /// The call for a message.
+    /// Returns a short form for messages.
     pub(super) fn short(&self) -> String {
         let args: String = self.args.chars().take(120).collect();
         format!("line {}: {}({args})", self.ended, self.name)
     }
 }
 
-/// All calls that succeeded, in the order in which they were over. A `close` comes where it
-/// begins, since another thread may be given the same number before it is over.
+/// Returns all successful calls, sorted by when they ended. A `close` counts from its
+/// beginning, because another thread may be given the same descriptor before it ends.
 pub(super) fn calls(trace: &str) -> Result<Vec<Call<'_>>> {
-    let mut found = Vec::new();
+    let mut completed = Vec::new();
     let mut open: HashMap<&str, (usize, &str)> = HashMap::new();
     for (at, line) in (1..).zip(trace.lines()) {
         let Some((thread, rest)) = line.split_once(' ') else {
@@ -109,14 +109,14 @@ pub(super) fn calls(trace: &str) -> Result<Vec<Call<'_>>> {
         if rest.starts_with("+++") || rest.starts_with("---") {
             continue;
         }
-        // The thread ended within the call.
+        // The thread ended during the call.
         if rest.ends_with("<detached ...>") {
             open.remove(thread);
             continue;
         }
         if let Some(head) = rest.strip_suffix(" <unfinished ...>") {
             if head.starts_with("close(") {
-                found.extend(call(head, ") = 0", at, at)?);
+                completed.extend(call(head, ") = 0", at, at)?);
             } else {
                 open.insert(thread, (at, head));
             }
@@ -124,21 +124,21 @@ pub(super) fn calls(trace: &str) -> Result<Vec<Call<'_>>> {
             let tail = resumed.split_once(" resumed>").map(|(_, tail)| tail);
             let tail = tail.with_context(|| format!("line {at} resumes nothing: {line:.80}"))?;
             if let Some((begun, head)) = open.remove(thread) {
-                found.extend(call(head, tail, begun, at)?);
+                completed.extend(call(head, tail, begun, at)?);
             }
         } else {
-            found.extend(call(rest, "", at, at)?);
+            completed.extend(call(rest, "", at, at)?);
         }
     }
-    Ok(found)
+    Ok(completed)
 }
 
-/// A call from both halves of its line; nothing where it failed or never returned.
+/// Builds a call from both halves of its line. Returns `None` if it failed or never returned.
 fn call<'a>(head: &'a str, tail: &str, begun: usize, ended: usize) -> Result<Option<Call<'a>>> {
     let context = || format!("line {ended} is no call: {head:.80}");
     let (name, rest) = head.split_once('(').with_context(context)?;
     let whole = format!("{rest}{tail}");
-    // No text holds this: all are in hexadecimal.
+    // No string contains this, because all are in hexadecimal.
     let (args, result) = whole.rsplit_once(" = ").with_context(context)?;
     let args = args.trim_end().strip_suffix(')').with_context(context)?;
     let result = result.split(' ').next().and_then(number);
@@ -158,7 +158,7 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// The bytes of a text; what is not in hexadecimal stands for itself.
+/// Decodes a string. Bytes not in hexadecimal are literal.
 fn unescaped(text: &str) -> Result<Vec<u8>> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len() / 4);
@@ -183,7 +183,7 @@ mod tests {
     use super::calls;
 
     #[test]
-    fn ours_a_call_that_others_interrupt_is_one_call() {
+    fn an_interrupted_call_is_one_call() {
         let trace = "\
 7  write(3, \"\\x61\\x0a\\xff\", 3 <unfinished ...>
 8  fsync(4)                                = 0
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_number_is_free_as_soon_as_its_close_begins() {
+    fn a_descriptor_is_free_as_soon_as_its_close_begins() {
         let trace = "\
 7  close(3 <unfinished ...>
 8  openat(AT_FDCWD, \"a\", O_RDONLY) = 3
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_write_that_was_cut_short_is_refused() {
+    fn a_truncated_write_is_an_error() {
         let calls = calls("7 write(3, \"abc\"..., 9) = 9\n").unwrap();
         let error = calls[0].written().unwrap_err().to_string();
         assert!(error.starts_with("bytes are left out: line 1"), "{error}");

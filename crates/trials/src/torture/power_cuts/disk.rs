@@ -1,8 +1,9 @@
-//! The states that a power cut may leave a disk in, by the changes that a program made and synced.
+//! The possible states of a disk after a power cut, given the changes that a program made and
+//! synced.
 //!
-//! A change is sure to be there if a sync of its file or folder began after it and was over
-//! before the cut. Any other is there or not: bytes of a file may be lost from some point on, or
-//! sector by sector, and an entry of a folder may be missing though its file was synced.
+//! A change is durable if a sync of its file or folder began after it and ended before the cut. Any
+//! other change may or may not be there: bytes of a file may be lost from some point on, or by
+//! sector, and an entry of a folder may be missing though its file was synced.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
@@ -13,17 +14,17 @@ use anyhow::{Context, Result, ensure};
 
 use super::super::random::SeededRandom;
 
-/// Bytes that a disk writes whole or not at all.
+/// Bytes that a disk writes atomically.
 const SECTOR_BYTES: usize = 512;
 
-/// A file or a folder, whatever its names are.
+/// A file or folder, independent of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Node(pub(super) usize);
 
-/// The folder that holds the recorded one.
+/// The parent of the recorded folder.
 pub(super) const ROOT: Node = Node(0);
 
-/// One change, or one wait until changes are on the disk.
+/// A change, or a wait until changes are durable.
 #[derive(Debug)]
 pub(super) enum Change {
     Write {
@@ -49,15 +50,14 @@ pub(super) enum Change {
         to: (Node, String),
         node: Node,
     },
-    /// Changes of this file, or of this folder's entries, that were over before `begun` are on
-    /// the disk.
+    /// Changes of this file, or of this folder's entries, that ended before `begun` are durable.
     Sync {
         node: Node,
         begun: usize,
     },
 }
 
-/// All changes, each with the moment at which it was over.
+/// All changes, each with the time when it ended.
 #[derive(Default)]
 pub(super) struct Changes {
     list: Vec<(usize, Change)>,
@@ -68,7 +68,7 @@ pub(super) struct Changes {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Image(pub(super) BTreeMap<String, Option<Content>>);
 
-/// The bytes of a file. Those behind `bytes` are zeros: the store's journals are long before
+/// The content of a file. The rest beyond `bytes` is zeros: the store allocates its journals before
 /// they are full.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
@@ -100,17 +100,17 @@ impl Changes {
         &self.list[..cut.min(self.list.len())]
     }
 
-    /// The files of a disk that lost nothing.
+    /// Returns the files of a disk that lost nothing.
     pub(super) fn end(&self) -> Image {
         self.whole(self.list.len())
     }
 
-    /// The files of a disk that lost nothing when the power was cut behind so many changes.
+    /// Returns the files of a disk that lost nothing, if the power was cut after this many changes.
     pub(super) fn whole(&self, cut: usize) -> Image {
         self.held(cut, None)
     }
 
-    /// The files that may be left when the power was cut behind so many changes.
+    /// Returns files that may be left if the power was cut after this many changes.
     pub(super) fn image(&self, cut: usize, dice: &mut SeededRandom) -> Image {
         self.held(cut, Some(dice))
     }
@@ -120,8 +120,8 @@ impl Changes {
         let mut synced: HashMap<Node, usize> = HashMap::new();
         for (_, change) in changes {
             if let Change::Sync { node, begun } = change {
-                let known = synced.entry(*node).or_default();
-                *known = (*known).max(*begun);
+                let last_sync = synced.entry(*node).or_default();
+                *last_sync = (*last_sync).max(*begun);
             }
         }
         let is_synced = |node: &Node, ended: usize| synced.get(node).is_some_and(|at| ended < *at);
@@ -158,18 +158,18 @@ impl Changes {
     }
 }
 
-/// Which of the changes that nobody waited for are on the disk.
+/// Which of the unsynced changes reached the disk.
 enum Fate {
     None,
     All,
-    /// So many, from the first on.
+    /// This many, from the first on.
     First(usize),
-    /// Each with this chance, in percent.
+    /// Each with this probability, in percent.
     Some(u64),
 }
 
 impl Fate {
-    /// Of so many changes.
+    /// Draws the fate of this many changes.
     fn draw(count: usize, dice: Option<&mut SeededRandom>) -> Fate {
         let Some(dice) = dice else { return Fate::All };
         match dice.below(6) {
@@ -192,7 +192,7 @@ impl Fate {
 
 type Entries = HashMap<Node, BTreeMap<String, Node>>;
 
-/// The entries of all folders.
+/// Returns the entries of all folders.
 fn entries(
     changes: &[(usize, Change)],
     is_synced: impl Fn(&Node, usize) -> bool,
@@ -224,8 +224,8 @@ fn entries(
         }
     }
     let mut entries = Entries::new();
-    let kept = changes.iter().enumerate();
-    for (_, (_, change)) in kept.filter(|(at, _)| !lost.contains(at)) {
+    let survivors = changes.iter().enumerate();
+    for (_, (_, change)) in survivors.filter(|(at, _)| !lost.contains(at)) {
         match change {
             Change::Link { folder, name, node } => {
                 entries
@@ -249,7 +249,7 @@ fn entries(
     entries
 }
 
-/// The bytes of a file from its changes; those that are safe are marked so.
+/// Returns the content of a file after its changes, each marked whether it is durable.
 fn content(changes: &[(bool, &Change)], mut dice: Option<&mut SeededRandom>) -> Content {
     let mut content = Content::default();
     let count = changes.iter().filter(|(is_safe, _)| !is_safe).count();
@@ -260,7 +260,7 @@ fn content(changes: &[(bool, &Change)], mut dice: Option<&mut SeededRandom>) -> 
         unsafe_before += usize::from(!is_safe);
         let (begin, bytes) = match change {
             Change::Write { at, bytes, .. } => (*at, bytes),
-            // Whoever keeps some sectors has the length that all of them make.
+            // If some sectors are kept, so is the full length.
             Change::SetLength { length, .. }
                 if *is_safe || matches!(fate, Fate::Some(_)) || fate.keeps(at, None) =>
             {
@@ -279,10 +279,10 @@ fn content(changes: &[(bool, &Change)], mut dice: Option<&mut SeededRandom>) -> 
                 }
             }
             Fate::First(whole) if !is_safe && at == *whole => {
-                // The one at which the power went: its first sectors.
+                // The write during which the power failed: only its first sectors are kept.
                 let count = sectors(begin, bytes).count() as u64;
-                let kept = dice.as_deref_mut().map_or(0, |dice| dice.below(count));
-                for (begin, sector) in sectors(begin, bytes).take(kept as usize) {
+                let sector_count = dice.as_deref_mut().map_or(0, |dice| dice.below(count));
+                for (begin, sector) in sectors(begin, bytes).take(sector_count as usize) {
                     content.write(begin, sector);
                 }
             }
@@ -293,17 +293,17 @@ fn content(changes: &[(bool, &Change)], mut dice: Option<&mut SeededRandom>) -> 
     content.without_zeros()
 }
 
-/// A write in pieces of one sector of its file each.
+/// Splits a write into pieces of one sector each.
 pub(super) fn sectors(begin: u64, bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut begin = begin;
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let room = SECTOR_BYTES - (begin % SECTOR_BYTES as u64) as usize;
         let (sector, after) = rest.split_at(room.min(rest.len()));
-        let found = (!sector.is_empty()).then_some((begin, sector));
+        let sector_at = (!sector.is_empty()).then_some((begin, sector));
         begin += sector.len() as u64;
         rest = after;
-        found
+        sector_at
     })
 }
 
@@ -313,7 +313,7 @@ impl Content {
         Content { bytes, length }.without_zeros()
     }
 
-    /// Its bytes, as far as they are not the zeros at its end.
+    /// Returns the bytes without trailing zeros.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -348,7 +348,8 @@ impl Content {
 }
 
 impl Image {
-    /// The files on this machine's disk at `folder`, under the name that the folder has.
+    /// Reads the files in `folder` on this machine's disk, under the name that the folder has in
+    /// the image.
     pub(super) fn read(folder: &Path, name: &str) -> Result<Image> {
         let mut image = Image(BTreeMap::from([(name.to_owned(), None)]));
         for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
@@ -364,7 +365,7 @@ impl Image {
         Ok(image)
     }
 
-    /// Writes all of it below a folder.
+    /// Writes all files below a folder.
     pub(super) fn write(&self, folder: &Path) -> Result<()> {
         for (name, content) in &self.0 {
             let path = folder.join(name);
@@ -379,7 +380,7 @@ impl Image {
         Ok(())
     }
 
-    /// The first file or folder in which two of them differ.
+    /// Checks that both images are equal, or names the first difference.
     pub(super) fn ensure_same(&self, other: &Image) -> Result<()> {
         for name in self.0.keys().chain(other.0.keys()) {
             ensure!(self.0.get(name) == other.0.get(name), "{name} differs");

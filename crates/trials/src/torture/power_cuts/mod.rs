@@ -1,10 +1,10 @@
-//! Crawls that go on from what a power cut left.
+//! Crawls that resume from what a power cut left.
 //!
-//! The built program crawls a small web once while each change that it makes to its directory
-//! is written down. From that the directory is built anew as a power cut at a drawn moment may
-//! leave it, the same command goes on there, and what it comes to is held against the web and
-//! against the rows that were committed before the cut. Each third time the going on is
-//! recorded too, and cut off once more; each third time the cut tears a commit.
+//! The built program crawls a small web once while every change to its directory is recorded. The
+//! recording is used to rebuild the directory as a power cut at a random moment may leave it. The
+//! same command resumes there, and the result is checked against the web and against the rows
+//! committed before the cut. Every third resumed crawl is recorded too and cut again; in every
+//! third case the cut tears a commit.
 
 mod calls;
 mod disk;
@@ -31,10 +31,10 @@ use super::random::SeededRandom;
 use super::web::Web;
 use crate::simulate::fresh_seed;
 
-/// Cuts of one recorded crawl. The next one has the next seed.
+/// Cuts per recorded crawl. The next crawl has the next seed.
 const CUTS_OF_ONE: u32 = 50;
 
-/// The folder of the crawl, as [`Program`] has it.
+/// The folder of the crawl, as in [`Program`].
 const CRAWL: &str = "crawl";
 
 /// The number of cuts, and of what.
@@ -58,32 +58,32 @@ pub(crate) struct Args {
     dir: Option<PathBuf>,
 }
 
-/// The numbers of what was tried.
+/// Counts of what was tried.
 #[derive(Default)]
 struct Tally {
     cuts: u32,
-    /// Cuts among them while a crawl went on after another cut.
+    /// Cuts during a crawl that had resumed after another cut.
     second: u32,
-    /// Cuts among them right behind a commit that lost one sector.
+    /// Cuts right after a commit that lost one sector.
     torn: u32,
     changes: usize,
     pages: u64,
-    /// Rows that were committed before the cuts.
+    /// Rows committed before the cuts.
     promised: usize,
 }
 
-/// What a cut leaves.
+/// The kind of a cut.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cut {
-    /// Anything that it may leave.
+    /// Any possible state.
     Once,
-    /// The same of a crawl that went on after such a cut.
+    /// Any possible state, of a crawl that had resumed after such a cut.
     Twice,
-    /// All but a sector of the last commit.
+    /// All but one sector of the last commit.
     TornCommit,
 }
 
-/// The program, and what records it.
+/// The program, and the tool that records it.
 struct Lab {
     program: PathBuf,
     strace: PathBuf,
@@ -124,7 +124,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 }
 
 impl Lab {
-    /// Records one crawl, and cuts it so often.
+    /// Records one crawl and cuts it this many times.
     fn cut(&self, seed: u64, dir: &Path, cuts: u32, jobs: u32) -> Result<Tally> {
         if dir.exists() {
             bail!("{} exists already; remove it first", dir.display());
@@ -180,7 +180,7 @@ impl Lab {
         Ok(sum)
     }
 
-    /// Goes on from one cut, or from a second one.
+    /// Resumes after one cut, or after a second one.
     fn go_on(
         &self,
         web: &Web,
@@ -212,7 +212,7 @@ impl Lab {
                 promised = promised_again;
             }
         }
-        // As it was cut, for who looks into a failure.
+        // Keep the state at the cut, to investigate failures.
         image.write(&dir.join("cut"))?;
         let program = self.program(web, dir, &image)?;
         finish(&program, web)?;
@@ -228,7 +228,7 @@ impl Lab {
         })
     }
 
-    /// Lets a crawl begin, or go on, in a new folder, and writes down what it does.
+    /// Starts or resumes a crawl in a new folder, and records it.
     fn record(&self, web: &Web, dir: &Path, before: &Image) -> Result<Recording> {
         let program = self.program(web, dir, before)?;
         let trace = dir.join("trace");
@@ -237,8 +237,8 @@ impl Lab {
         finish(&recorded, web)?;
         let trace = fs::read_to_string(&trace).context("the trace")?;
         let recording = Recording::read(&trace, dir, CRAWL, before)?;
-        let found = Image::read(&program.output(), CRAWL)?;
-        let same = recording.changes.end().ensure_same(&found);
+        let actual = Image::read(&program.output(), CRAWL)?;
+        let same = recording.changes.end().ensure_same(&actual);
         same.context("the recording does not lead to what the crawl left")?;
         Ok(recording)
     }
@@ -250,7 +250,7 @@ impl Lab {
     }
 }
 
-/// Lets a crawl come to its end.
+/// Runs a crawl to its end.
 fn finish(program: &Program, web: &Web) -> Result<()> {
     match program.live(web, None)?.end {
         End::Finished => Ok(()),

@@ -1,4 +1,4 @@
-//! From the calls of a program to the changes of its files.
+//! Converts the calls of a program to the changes of its files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Component, Path, PathBuf};
@@ -9,21 +9,21 @@ use super::super::random::SeededRandom;
 use super::calls::{Call, calls};
 use super::disk::{Change, Changes, Content, Image, Node, ROOT, sectors};
 
-/// The changes of a program in one folder.
+/// The changes that a program made in one folder.
 pub(super) struct Recording {
     pub(super) changes: Changes,
-    /// The first of them, which put there what was there before.
+    /// Number of initial changes that create the existing files.
     before: usize,
-    /// By node: the name that it was made under, without its folder.
+    /// By node: the name it was created under, without its folder.
     names: Vec<String>,
 }
 
 impl Recording {
-    /// Reads a trace of a program that ran in the folder `within`, and takes what it did to the
-    /// folder `name` there, which held `before`.
+    /// Reads the trace of a program that ran in the folder `within`. Returns its changes to the
+    /// subfolder `name`, which contained `before`.
     ///
     /// # Errors
-    /// Where a file was changed in a way that is not known here.
+    /// Fails if a file was changed in an unsupported way.
     pub(super) fn read(
         trace: &str,
         within: &Path,
@@ -51,10 +51,10 @@ impl Recording {
         })
     }
 
-    /// Checks that the last rename to a file of this name is on the disk at the end.
+    /// Checks that the last rename to a file with this name is durable at the end.
     ///
     /// # Errors
-    /// Where a power cut right behind the end may undo it.
+    /// Fails if a power cut right after the end may undo it.
     pub(super) fn ensure_renamed(&self, name: &str) -> Result<()> {
         let all = self.changes.before(self.changes.len());
         let last = all.iter().rev().find_map(|(ended, change)| match change {
@@ -74,8 +74,8 @@ impl Recording {
         Ok(())
     }
 
-    /// A moment for a power cut: behind so many changes. One in three is right behind a commit that
-    /// is not synced yet; the others, which are any moment, seldom meet one.
+    /// Draws the number of changes before a power cut. Every third draw is right after a commit
+    /// that is not synced yet, because a uniform draw seldom hits one.
     pub(super) fn moment(&self, dice: &mut SeededRandom) -> usize {
         let all = self.changes.before(self.changes.len());
         let is_commit = |change: &Change| match change {
@@ -90,9 +90,9 @@ impl Recording {
         }
     }
 
-    /// A cut right behind a commit that is not synced yet, and what it leaves: all but one sector
-    /// inside a value of that commit. To whoever opens the store it looks like damage. None where
-    /// no value is so long.
+    /// Draws a cut right after a commit that is not synced yet. Returns the cut and its image. The
+    /// commit lost one sector inside a value, so the store looks damaged when opened. `None` if no
+    /// value is long enough.
     pub(super) fn torn_commit(&self, dice: &mut SeededRandom) -> Option<(usize, Image)> {
         let all = self.changes.before(self.changes.len());
         let commits = all.iter().enumerate().skip(self.before);
@@ -104,8 +104,8 @@ impl Recording {
             } if self.is_journal(*file) => {
                 let inside: Vec<_> = sectors(*begin, bytes).skip(1).collect();
                 let (_, inside) = inside.split_last()?;
-                // Text is inside a value: where the sector has the begin of an item, the store
-                // takes the zeros for the end of what was written.
+                // Text is inside a value. If the sector contained the beginning of an item, the
+                // store would take the zeros for the end of the log.
                 let lost = inside
                     .iter()
                     .filter(|(_, sector)| sector.iter().all(|byte| (b'\n'..=b'~').contains(byte)));
@@ -132,8 +132,8 @@ impl Recording {
         self.names[file.0].ends_with(".jnl")
     }
 
-    /// The rows that no power cut behind so many changes may take: those that were on the disk
-    /// when a commit was written that was on the disk too before the cut.
+    /// Returns the rows that no power cut after this many changes may lose: those that were durable
+    /// when a commit was written that was itself durable before the cut.
     pub(super) fn promised(&self, cut: usize, rows: &str) -> Vec<u8> {
         let name = |node: &Node| self.names[node.0].as_str();
         let mut content = Content::default();
@@ -153,7 +153,7 @@ impl Recording {
                 Change::SetLength { file, length } if name(file) == rows => {
                     content.set_length(*length);
                     lengths.push((*ended, *length));
-                    // What the program itself takes back was never committed.
+                    // Rows that the program itself truncates were never committed.
                     synced = synced.min(*length);
                     promised = promised.min(*length);
                 }
@@ -174,11 +174,11 @@ impl Recording {
     }
 }
 
-/// A file or folder as the program has it now.
+/// A file or folder in its current state.
 struct Live {
     name: String,
     length: u64,
-    /// Of a folder.
+    /// `None` for a file.
     entries: Option<BTreeMap<String, Node>>,
 }
 
@@ -192,11 +192,11 @@ impl Live {
     }
 }
 
-/// An open file, which several numbers may stand for.
+/// An open file, which several descriptors may share.
 #[derive(Clone)]
 struct OpenFile {
     path: PathBuf,
-    /// None where it lies elsewhere.
+    /// `None` if the file is outside the folder.
     node: Option<Node>,
     position: u64,
     appends: bool,
@@ -207,13 +207,13 @@ struct Reading<'a> {
     name: &'a str,
     changes: Changes,
     nodes: Vec<Live>,
-    /// By the number that the program was given: its place in `files`.
+    /// By descriptor: the index in `files`.
     open: HashMap<u64, usize>,
     files: Vec<OpenFile>,
 }
 
 impl Reading<'_> {
-    /// The files that were there before are on the disk.
+    /// Creates the files that existed before, as durable.
     fn begin(&mut self, before: &Image) -> Result<()> {
         for (path, content) in &before.0 {
             let node = self.make(Path::new(path), content.is_none(), 0)?;
@@ -240,7 +240,8 @@ impl Reading<'_> {
 
     fn take(&mut self, call: &Call<'_>) -> Result<()> {
         match call.name {
-            // An old way to open a file, by which an allocator reads what the system says of memory.
+            // An old way to open files, which an allocator uses to read the system's memory
+            // information.
             "open" | "creat" => {
                 self.unknown(call)?;
                 self.open.remove(&call.result);
@@ -270,7 +271,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A call that may change a file of ours in a way that is not followed.
+    /// Fails if a call may change a tracked file in an unsupported way.
     fn unknown(&self, call: &Call<'_>) -> Result<()> {
         let by_number = call.numbers().any(|number| self.node(number).is_some());
         let mut by_name = false;
@@ -379,7 +380,7 @@ impl Reading<'_> {
         let (Some(from), Some(to)) = (self.path(call, 0)?, self.path(call, 1)?) else {
             return self.unknown(call);
         };
-        // What is no file and no folder (a socket) is not followed.
+        // Sockets and the like are not tracked.
         let Some(node) = self.take_entry(&from)? else {
             return Ok(());
         };
@@ -402,7 +403,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// A new file or folder.
+    /// Creates a file or folder.
     fn make(&mut self, path: &Path, is_folder: bool, ended: usize) -> Result<Node> {
         let (folder, name) = self.place(path)?;
         let node = Node(self.nodes.len());
@@ -421,7 +422,7 @@ impl Reading<'_> {
         Ok(self.entries(folder)?.remove(&name))
     }
 
-    /// The folder of a path, and the name in it.
+    /// Returns the folder of a path, and the name in it.
     fn place(&self, path: &Path) -> Result<(Node, String)> {
         let folder = self.find(path.parent().context("no folder")?);
         let name = path.file_name().context("no name")?;
@@ -434,7 +435,7 @@ impl Reading<'_> {
         entries.context("a file is no folder")
     }
 
-    /// The file or folder that has this path, from `within` on.
+    /// Returns the file or folder with this path, relative to `within`.
     fn find(&self, path: &Path) -> Option<Node> {
         path.components().try_fold(ROOT, |folder, part| {
             let name = part.as_os_str().to_string_lossy();
@@ -443,11 +444,11 @@ impl Reading<'_> {
         })
     }
 
-    /// The n-th path of a call, from `within` on; nothing where it lies elsewhere.
+    /// Returns the n-th path of a call, relative to `within`, or `None` if it is outside.
     fn path(&self, call: &Call<'_>, at: usize) -> Result<Option<PathBuf>> {
         let texts = call.texts()?;
         let text = texts.get(at).context("no path")?;
-        // The number of a folder stands right before its path.
+        // A folder's descriptor directly precedes its path.
         let quoted = call.args().position(|arg| arg.starts_with('"'));
         let folder = match call.name {
             "mkdirat" | "unlinkat" | "renameat" | "renameat2" | "linkat" => {
@@ -458,13 +459,13 @@ impl Reading<'_> {
         Ok(self.inside(&self.full(folder, text)?))
     }
 
-    /// A path from the root of the file system on.
+    /// Returns an absolute path.
     fn full(&self, folder: &str, text: &[u8]) -> Result<PathBuf> {
         let text = PathBuf::from(str::from_utf8(text)?);
         let base = match folder.parse() {
             Ok(number) => {
-                let known = self.open.get(&number);
-                known.map_or(PathBuf::from("/unknown"), |at| self.files[*at].path.clone())
+                let file = self.open.get(&number);
+                file.map_or(PathBuf::from("/unknown"), |at| self.files[*at].path.clone())
             }
             Err(_) => self.within.to_owned(),
         };

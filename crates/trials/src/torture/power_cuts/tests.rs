@@ -1,4 +1,4 @@
-//! The model of a disk, by traces that were written by hand.
+//! Tests of the disk model with handwritten traces.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn image(files: &[(&str, &str)]) -> Image {
     image
 }
 
-/// Its files, each with its bytes; many equal ones are counted, and zeros are `0`.
+/// Shows the files with their bytes. Repeated bytes are counted, and zeros are `0`.
 fn shown(image: &Image) -> String {
     let files = image.0.iter().filter_map(|(name, content)| {
         let content = content.as_ref()?;
@@ -43,19 +43,20 @@ fn recording(before: &[(&str, &str)], trace: &str) -> Recording {
     Recording::read(trace, Path::new("/d"), "c", &image(before)).unwrap()
 }
 
-/// All that a power cut at the end of a trace may leave, in one word or more for each file.
+/// Checks every state that a power cut at the end of a trace may leave, with one or more words per
+/// file.
 fn check(before: &[(&str, &str)], trace: &str, expected: &[&str]) {
     let recording = recording(before, trace);
     let cut = recording.changes.len();
-    let found: BTreeSet<String> = (0..2000)
+    let states: BTreeSet<String> = (0..2000)
         .map(|seed| shown(&recording.changes.image(cut, &mut SeededRandom::of(seed))))
         .collect();
     let expected: BTreeSet<String> = expected.iter().map(|&text| text.to_owned()).collect();
-    assert_eq!(found, expected);
+    assert_eq!(states, expected);
 }
 
 #[test]
-fn ours_a_rename_before_a_sync_may_show_a_file_without_its_bytes() {
+fn a_rename_before_a_sync_may_leave_a_file_without_its_bytes() {
     let trace = "\
 1 openat(AT_FDCWD, \"c/b\", O_WRONLY|O_CREAT, 0666) = 3
 1 write(3, \"new\", 3) = 3
@@ -74,7 +75,7 @@ fn ours_a_rename_before_a_sync_may_show_a_file_without_its_bytes() {
 }
 
 #[test]
-fn ours_a_file_that_is_synced_before_its_rename_is_whole_under_either_name() {
+fn a_file_synced_before_its_rename_is_complete_under_either_name() {
     let trace = "\
 1 openat(AT_FDCWD, \"c/b\", O_WRONLY|O_CREAT, 0666) = 3
 1 write(3, \"new\", 3) = 3
@@ -85,7 +86,7 @@ fn ours_a_file_that_is_synced_before_its_rename_is_whole_under_either_name() {
 }
 
 #[test]
-fn ours_an_entry_is_safe_once_its_folder_is_synced() {
+fn an_entry_is_durable_once_its_folder_is_synced() {
     let trace = "\
 1 openat(AT_FDCWD, \"c/a\", O_WRONLY|O_CREAT, 0666) = 3
 1 write(3, \"new\", 3) = 3
@@ -100,7 +101,7 @@ fn ours_an_entry_is_safe_once_its_folder_is_synced() {
 }
 
 #[test]
-fn ours_a_sync_holds_for_what_was_over_when_it_began() {
+fn a_sync_covers_changes_that_ended_before_it_began() {
     let trace = "\
 1 openat(AT_FDCWD, \"c/a\", O_WRONLY|O_APPEND) = 3
 1 write(3, \"1\", 1) = 1
@@ -112,14 +113,14 @@ fn ours_a_sync_holds_for_what_was_over_when_it_began() {
 }
 
 #[test]
-fn ours_a_write_is_torn_between_sectors_alone() {
+fn a_write_is_torn_only_between_sectors() {
     let (b, a) = ("b".repeat(1600), "a".repeat(1100));
     let trace = format!(
         "1 openat(AT_FDCWD, \"c/a\", O_RDWR) = 3\n\
          1 lseek(3, 300, SEEK_SET) = 300\n\
          1 write(3, \"{a}\", 1100) = 1100\n"
     );
-    // Its sectors begin at 300, 512 and 1024, and it ends at 1400.
+    // The sectors begin at 300, 512 and 1024, and the write ends at 1400.
     let expected = [
         "a=b*1600",
         "a=b*300 a*212 b*1088",
@@ -134,7 +135,7 @@ fn ours_a_write_is_torn_between_sectors_alone() {
 }
 
 #[test]
-fn ours_what_is_cut_off_may_come_back() {
+fn truncated_bytes_may_come_back() {
     let trace = "\
 1 openat(AT_FDCWD, \"c/a\", O_RDWR) = 3
 1 ftruncate(3, 2) = 0
@@ -149,7 +150,7 @@ fn ours_what_is_cut_off_may_come_back() {
 }
 
 #[test]
-fn ours_a_number_stands_for_a_file_until_it_is_closed() {
+fn a_descriptor_refers_to_a_file_until_it_is_closed() {
     let trace = "\
 1 openat(AT_FDCWD, \"c\", O_RDONLY|O_DIRECTORY) = 3
 1 openat(3, \"a\", O_WRONLY) = 4
@@ -168,7 +169,7 @@ fn ours_a_number_stands_for_a_file_until_it_is_closed() {
 }
 
 #[test]
-fn ours_a_call_that_is_not_followed_is_refused() {
+fn an_unsupported_call_is_an_error() {
     let open = "1 openat(AT_FDCWD, \"c/a\", O_RDWR) = 3\n";
     let mapped = "1 mmap(NULL, 4096, PROT_READ, MAP_SHARED, 3, 0) = 0x7f00\n";
     recording(&[("a", "")], &format!("{open}{mapped}"));
@@ -186,7 +187,7 @@ fn ours_a_call_that_is_not_followed_is_refused() {
 }
 
 #[test]
-fn ours_rows_are_promised_when_a_later_commit_is_synced() {
+fn rows_are_promised_when_a_later_commit_is_synced() {
     let trace = "\
 1 openat(AT_FDCWD, \"c/rows\", O_WRONLY|O_APPEND) = 3
 1 openat(AT_FDCWD, \"c/0.jnl\", O_WRONLY|O_APPEND) = 4
@@ -202,12 +203,12 @@ fn ours_rows_are_promised_when_a_later_commit_is_synced() {
     let recording = recording(&[("rows", ""), ("0.jnl", "")], trace);
     let end = recording.changes.len();
     let promised = |left| String::from_utf8(recording.promised(end - left, "rows")).unwrap();
-    // By the syncs that were not over, from the last one on.
+    // For the syncs not yet complete, from the last one on.
     assert_eq!([0, 1, 2, 3].map(promised), ["1\n", "1\n", "", ""]);
 }
 
 #[test]
-fn ours_a_torn_commit_lost_one_sector_inside_and_was_never_synced() {
+fn a_torn_commit_lost_one_sector_inside_and_was_never_synced() {
     let (a, b) = ("a".repeat(1600), "b".repeat(2000));
     let trace = format!(
         "1 openat(AT_FDCWD, \"c/0.jnl\", O_WRONLY|O_APPEND) = 3\n\
@@ -218,7 +219,7 @@ fn ours_a_torn_commit_lost_one_sector_inside_and_was_never_synced() {
     );
     let recording = recording(&[("0.jnl", "")], &trace);
     let torn = (0..200).map(|seed| recording.torn_commit(&mut SeededRandom::of(seed)));
-    let found: BTreeSet<String> = torn.map(|torn| shown(&torn.unwrap().1)).collect();
+    let states: BTreeSet<String> = torn.map(|torn| shown(&torn.unwrap().1)).collect();
     let expected = [
         "0.jnl=a*512 0*512 a*576",
         "0.jnl=a*1024 0*512 a*64",
@@ -226,5 +227,5 @@ fn ours_a_torn_commit_lost_one_sector_inside_and_was_never_synced() {
         "0.jnl=a*1600 b*960 0*512 b*528",
         "0.jnl=a*1600 b*1472 0*512 b*16",
     ];
-    assert_eq!(found, expected.map(str::to_owned).into());
+    assert_eq!(states, expected.map(str::to_owned).into());
 }

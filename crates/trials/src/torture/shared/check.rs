@@ -1,4 +1,4 @@
-//! A finished crawl of several workers, held against what its web says.
+//! Checks a finished crawl of several workers against its web.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use crate::torture::check::{Rows, log_is_allowed, lost, read, rows_are_the_truth
 use crate::torture::pace::Events;
 use crate::torture::{archive, pace};
 
-/// How long an answer may wait for its commit, in microseconds, before a fault that takes it away:
-/// what `--commit-within` is unless it is given, with room for a busy machine.
+/// How long an answer may wait for its commit before a fault that discards it, in microseconds: the
+/// default of `--commit-within`, with room for a busy machine.
 const IN_FLIGHT: u64 = 5_000_000;
 
 impl Rack<'_> {
-    /// Holds rows, archives, engine and log against each other.
+    /// Compares rows, archives, engine and log.
     pub(super) fn check(&mut self) -> Result<Tally> {
         let log = self.crawl.web.web.log();
         let mut breaches = Breaches::default();
@@ -48,8 +48,8 @@ impl Rack<'_> {
         self.engine_agrees(&rows, &mut breaches)?;
         self.gathered_agrees(&rows, tally.late, &mut breaches)?;
         breaches.end().with_context(|| self.all_faults())?;
-        self.nothing_more_is_asked()?;
-        self.moved_it_asks_nothing(&rows)?;
+        self.nothing_more_is_fetched()?;
+        self.moved_it_fetches_nothing(&rows)?;
         tally.given_up = given_up;
         tally.records = records;
         tally.pages = rows.pages.len() as u64;
@@ -63,14 +63,14 @@ impl Rack<'_> {
         Ok(tally)
     }
 
-    /// Moved into a directory, the crawl has all of its rows, and finds nothing left to ask for.
-    fn moved_it_asks_nothing(&self, rows: &Rows) -> Result<()> {
+    /// Checks that, moved into a directory, the crawl has all its rows and nothing left to fetch.
+    fn moved_it_fetches_nothing(&self, rows: &Rows) -> Result<()> {
         const MOVED: &str = "moved";
         let names = self.workers.iter().map(|worker| worker.name.as_str());
         let args = ["export", "--output", MOVED].into_iter().chain(names);
         let args: Vec<&str> = args.collect();
         self.crawl.frontier_command(&self.ports(), &args)?;
-        let asked = self.crawl.web.web.log().len();
+        let requests_before = self.crawl.web.web.log().len();
         let settings = format!("{MOVED}/crawl.toml");
         let ended = self
             .crawl
@@ -80,26 +80,26 @@ impl Rack<'_> {
             "the moved crawl: {}",
             String::from_utf8_lossy(&ended.stderr)
         );
-        let more = self.crawl.web.web.log().len() - asked;
+        let more = self.crawl.web.web.log().len() - requests_before;
         ensure!(
             more == 0,
             "a finished crawl that was moved sent {more} requests"
         );
         let dir = self.crawl.output(MOVED);
-        let kept = [
+        let row_counts = [
             read::<PageRow>(&dir.join("pages.jsonl"))?.len(),
             read::<ExcludedRow>(&dir.join("excluded.jsonl"))?.len(),
         ];
         let all = [rows.pages.len(), rows.excluded.len()];
         ensure!(
-            kept == all,
-            "{kept:?} rows are in the moved crawl, of {all:?}"
+            row_counts == all,
+            "{row_counts:?} rows are in the moved crawl, of {all:?}"
         );
         Ok(())
     }
 
-    /// When workers went on that were frozen for half a lease or longer: a heartbeat that is as old
-    /// when a freeze begins may make up the other half.
+    /// Returns when workers resumed that were frozen for at least half a lease. The last heartbeat
+    /// before the freeze may have been old enough to account for the other half.
     fn thaws(&self) -> Vec<u64> {
         let half = LEASE.as_micros() as u64 / 2;
         let long = self.faults.iter().filter(|fault| {
@@ -108,8 +108,8 @@ impl Rack<'_> {
         long.map(|fault| fault.until).collect()
     }
 
-    /// The directories of all workers, gathered, hold each row once, and their audit finds nothing
-    /// but what a lost disk or a late request explains.
+    /// Checks that the gathered directories of all workers contain each row once, and that their
+    /// audit finds only what a lost disk or a late request explains.
     fn gathered_agrees(&self, rows: &Rows, late: u64, breaches: &mut Breaches) -> Result<()> {
         const GATHERED: &str = "gathered";
         let names = self.workers.iter().map(|worker| worker.name.as_str());
@@ -121,14 +121,14 @@ impl Rack<'_> {
             String::from_utf8_lossy(&gathered.stderr)
         );
         let dir = self.crawl.output(GATHERED);
-        let kept = [
+        let row_counts = [
             read::<PageRow>(&dir.join("pages.jsonl"))?.len(),
             read::<ExcludedRow>(&dir.join("excluded.jsonl"))?.len(),
             read::<RequestRow>(&dir.join("requests.jsonl"))?.len(),
         ];
         let all = [rows.pages.len(), rows.excluded.len(), rows.requests.len()];
-        if kept != all {
-            breaches.add(format!("{kept:?} rows are gathered of {all:?}"));
+        if row_counts != all {
+            breaches.add(format!("{row_counts:?} rows are gathered of {all:?}"));
         }
         let audit = self.crawl.run(&["audit", "--json", GATHERED])?;
         let audit: serde_json::Value = serde_json::from_slice(&audit.stdout)?;
@@ -150,7 +150,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// The faults that were made, a line each, with their time by the web's clock in microseconds.
+    /// Lists the faults, one per line, with times by the web's clock in microseconds.
     fn all_faults(&self) -> String {
         let faults = self.faults.iter().map(|fault| {
             let (name, worker) = (fault.kind.name(), fault.worker.as_deref());
@@ -162,12 +162,12 @@ impl Rack<'_> {
         faults.chain(deaths).collect::<Vec<_>>().join("\n")
     }
 
-    /// A URL that was answered is asked for again only where a fault came before its commit, or its
-    /// row is lost with a disk.
+    /// Checks that an answered URL is fetched again only if a fault preceded its commit, or if its
+    /// row was lost with a disk.
     fn fetched_again_was_in_flight(&self, log: &[LogEntry], breaches: &mut Breaches) {
         let mut last: BTreeMap<_, &LogEntry> = BTreeMap::new();
         for entry in log {
-            // Each worker asks for the robots.txt of its hosts.
+            // Each worker fetches the robots.txt of its hosts.
             if self
                 .crawl
                 .web
@@ -198,13 +198,13 @@ impl Rack<'_> {
         }
     }
 
-    /// The engine has as many URLs in each state as there are rows.
+    /// Checks that the engine has as many URLs in each state as there are rows.
     fn engine_agrees(&self, rows: &Rows, breaches: &mut Breaches) -> Result<()> {
         let text = self
             .crawl
             .frontier_command(&self.ports(), &["status", "--json"])?;
-        let told: serde_json::Value = serde_json::from_str(&text)?;
-        let crawl = &told["crawls"][0];
+        let counts: serde_json::Value = serde_json::from_str(&text)?;
+        let crawl = &counts["crawls"][0];
         let count = |name: &str| crawl[name].as_u64().unwrap_or(u64::MAX);
         let settled = count("fetched").saturating_add(count("failed"));
         let aside = count("excluded").saturating_add(count("deferred"));
@@ -218,14 +218,14 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Started again after their end, the workers ask for nothing.
-    fn nothing_more_is_asked(&mut self) -> Result<()> {
-        let asked = self.crawl.web.web.log().len();
+    /// Checks that the workers, started again after their end, fetch nothing.
+    fn nothing_more_is_fetched(&mut self) -> Result<()> {
+        let requests_before = self.crawl.web.web.log().len();
         for worker in &mut self.workers {
             worker.is_done = false;
         }
         self.end_all(std::time::Instant::now())?;
-        let more = self.crawl.web.web.log().len() - asked;
+        let more = self.crawl.web.web.log().len() - requests_before;
         ensure!(more == 0, "a finished crawl sent {more} requests");
         let killed = |fault: &&Fault| fault.kind == Kind::Killed;
         ensure!(

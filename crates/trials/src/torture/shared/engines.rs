@@ -1,4 +1,4 @@
-//! Two PostgreSQL servers: a primary, and a standby without which no commit is answered.
+//! Two PostgreSQL servers: a primary, and a standby that every commit waits for.
 
 use std::fs;
 use std::net::TcpListener;
@@ -11,17 +11,17 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// How long a server may take to start, to be copied or to be promoted.
+/// Maximum time to start, copy or promote a server.
 const MAX_WAIT: Duration = Duration::from_secs(120);
 
-/// The pause between two looks whether a server is where it is wanted.
+/// Interval between two checks of a server's state.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Where the programs of PostgreSQL lie, and the libraries that they need.
+/// The folder of PostgreSQL's programs, and of the libraries they need.
 pub(super) struct Programs {
     folder: PathBuf,
     libraries: String,
-    /// The server refuses to run as root.
+    /// Whether this process is root. The server refuses to run as root.
     is_root: bool,
 }
 
@@ -48,13 +48,13 @@ impl Programs {
         command
             .env("LD_LIBRARY_PATH", &self.libraries)
             .env("LC_ALL", "C")
-            // The folder of this process may be closed to that user.
+            // The current folder may be closed to that user.
             .current_dir("/")
             .stdin(Stdio::null());
         command
     }
 
-    /// Runs a program to its end; what it printed.
+    /// Runs a program to its end and returns its output.
     fn run(&self, name: &str, args: &[&str]) -> Result<String> {
         let output = self.command(name).args(args).output()?;
         ensure!(
@@ -67,7 +67,7 @@ impl Programs {
     }
 }
 
-/// A server in its place: its port and folder stay the same, whichever part it has.
+/// A server, with the same port and folder in either role.
 struct Server {
     port: u16,
     data: PathBuf,
@@ -79,7 +79,7 @@ struct Server {
 pub(super) struct Engines<'a> {
     programs: &'a Programs,
     servers: [Server; 2],
-    /// The place of the primary.
+    /// Index of the primary.
     primary: usize,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Engines<'a> {
         [self.servers[0].port, self.servers[1].port]
     }
 
-    /// Kills all processes of the primary, and has the standby take its place.
+    /// Kills all processes of the primary and promotes the standby.
     pub(super) fn fail_over(&mut self) -> Result<()> {
         self.kill(self.primary)?;
         let standby = 1 - self.primary;
@@ -136,7 +136,7 @@ impl<'a> Engines<'a> {
         Ok(())
     }
 
-    /// Copies the primary to the other place, and has commits wait for that copy from now on.
+    /// Copies the primary to the other server, and makes commits wait for that copy from now on.
     pub(super) fn add_standby(&mut self) -> Result<()> {
         let (primary, standby) = (self.primary, 1 - self.primary);
         let data = self.servers[standby].data.clone();
@@ -153,14 +153,15 @@ impl<'a> Engines<'a> {
         )?;
         self.serve(standby)?;
         let began = Instant::now();
-        while self.ask("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")? != "1"
+        while self.query("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")?
+            != "1"
         {
             ensure!(began.elapsed() < MAX_WAIT, "the standby does not stream");
             sleep(LOOK_INTERVAL);
         }
-        self.ask("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'")?;
-        self.ask("SELECT pg_reload_conf()")?;
-        while self.ask("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum'")?
+        self.query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'")?;
+        self.query("SELECT pg_reload_conf()")?;
+        while self.query("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum'")?
             != "1"
         {
             ensure!(began.elapsed() < MAX_WAIT, "the standby is of no quorum");
@@ -169,8 +170,8 @@ impl<'a> Engines<'a> {
         Ok(())
     }
 
-    /// Asks the primary; the answer as text.
-    pub(super) fn ask(&self, sql: &str) -> Result<String> {
+    /// Runs a query on the primary and returns the result as text.
+    pub(super) fn query(&self, sql: &str) -> Result<String> {
         let port = self.servers[self.primary].port.to_string();
         let to = ["--host=127.0.0.1", "--username=crawl", "--port", &port];
         let how = [
@@ -185,7 +186,7 @@ impl<'a> Engines<'a> {
             .run("psql", &[&to[..], &how[..], &[sql]].concat())
     }
 
-    /// Starts the server of a place, and waits until it takes connections.
+    /// Starts a server and waits until it accepts connections.
     fn serve(&mut self, at: usize) -> Result<()> {
         let server = &mut self.servers[at];
         let mut command = self.programs.command("postgres");
@@ -194,7 +195,7 @@ impl<'a> Engines<'a> {
         for setting in [
             "listen_addresses=127.0.0.1",
             "unix_socket_directories=",
-            // Processes die here, no machine: what was written stays.
+            // Only processes are killed, never the machine, so written data survives.
             "fsync=off",
             "synchronous_commit=on",
             "max_connections=100",
@@ -224,8 +225,8 @@ impl<'a> Engines<'a> {
             let ended = server.process.as_mut().map(Child::try_wait).transpose()?;
             let is_over = ended.flatten().is_some() || began.elapsed() > MAX_WAIT;
             if is_over {
-                let said = fs::read_to_string(&server.log).unwrap_or_default();
-                let lines: Vec<&str> = said.lines().collect();
+                let log_text = fs::read_to_string(&server.log).unwrap_or_default();
+                let lines: Vec<&str> = log_text.lines().collect();
                 let last = lines[lines.len().saturating_sub(8)..].join("\n");
                 bail!("PostgreSQL does not start at port {port}: {last}");
             }
@@ -233,7 +234,7 @@ impl<'a> Engines<'a> {
         }
     }
 
-    /// Kills the server of a place with all of its processes, as the death of its machine does.
+    /// Kills a server with all its processes, as if its machine died.
     fn kill(&mut self, at: usize) -> Result<()> {
         let Some(mut process) = self.servers[at].process.take() else {
             return Ok(());
@@ -243,7 +244,7 @@ impl<'a> Engines<'a> {
         process.kill()?;
         process.wait()?;
         for child in children {
-            // Some may have ended by themselves.
+            // Some may have ended already.
             let _ = kill(Pid::from_raw(child), Signal::SIGKILL);
         }
         Ok(())
@@ -252,13 +253,13 @@ impl<'a> Engines<'a> {
 
 impl Drop for Engines<'_> {
     fn drop(&mut self) {
-        // What they hold is of no use to anybody.
+        // Their data is not needed any more.
         let _ = self.kill(0);
         let _ = self.kill(1);
     }
 }
 
-/// The processes that another started.
+/// Returns the child processes of a process.
 fn children_of(id: u32) -> Result<Vec<i32>> {
     let mut children = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -266,9 +267,9 @@ fn children_of(id: u32) -> Result<Vec<i32>> {
         let Some(child) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
         };
-        // One that ended meanwhile has none.
+        // A process that has ended since has none.
         let stat = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
-        // Behind the name in parentheses: state, parent.
+        // After the name in parentheses: state, parent.
         let behind = stat.rsplit_once(") ").map_or("", |(_, behind)| behind);
         let parent = behind.split(' ').nth(1).unwrap_or_default();
         if parent.parse() == Ok(id) {
@@ -278,7 +279,7 @@ fn children_of(id: u32) -> Result<Vec<i32>> {
     Ok(children)
 }
 
-/// A port that nobody has at this moment.
+/// Returns a port that is free now.
 pub(super) fn free_port() -> Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").context("no port is free")?;
     Ok(listener.local_addr()?.port())

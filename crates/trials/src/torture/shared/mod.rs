@@ -1,14 +1,13 @@
-//! Crawls of four workers that share a frontier, broken in all the ways that machines and networks
-//! break, and held against the truth.
+//! Crawls of four workers with a shared frontier, under all the failures of machines and networks,
+//! and checked against the truth.
 //!
-//! Each crawl has a drawn web, a PostgreSQL primary whose commits wait for a standby, and four
-//! workers, each with a directory, a home and a network to the engines of its own. From the seed
-//! follow the faults: workers are killed, frozen for longer than their leases, cut off from the
-//! engine, told that their disk is full, or lose it; the primary is killed, and its standby takes its place.
-//! Where a crawl lies in several groups of engines, each has a primary and a standby, and hosts are
-//! moved from one to another meanwhile by commands, some of which are killed and given again.
-//! When the crawl came to its end, the web's own log, the rows, the archives and the engine are held
-//! against what the web says must be found.
+//! Each crawl has a random web, a PostgreSQL primary whose commits wait for a standby, and four
+//! workers, each with its own directory, home, and network to the engines. The seed determines the
+//! faults: workers are killed, frozen beyond their leases, cut off from the engine, run out of disk
+//! space, or lose their disk; the primary is killed and its standby takes over. With several groups
+//! of engines, each has a primary and a standby, and commands move hosts between groups during the
+//! crawl. Commands are sometimes killed and then repeated. When the crawl ends, the web's own log,
+//! the rows, the archives and the engine are compared with what the web requires.
 
 mod check;
 mod engines;
@@ -41,29 +40,29 @@ use crate::simulate::fresh_seed;
 
 const WORKERS: usize = 4;
 
-/// The lease of the workers: the shortest whose heartbeats still come a second apart.
+/// The workers' lease: the shortest whose heartbeats are still a second apart.
 const LEASE: Duration = Duration::from_secs(3);
 
-/// A crawl that takes longer does not end at all.
+/// A crawl that takes longer is considered stuck.
 const MAX_CRAWL: Duration = Duration::from_secs(300);
 
-/// The pause between two looks at the workers.
+/// Interval between two checks of the workers.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The pause between two commands that reopen what a worker settled.
+/// Interval between two attempts to reopen a worker's settled URLs.
 const REOPEN_INTERVAL: Duration = Duration::from_millis(300);
 
-/// The buckets of a crawl, and how many of them are moved at once.
+/// Buckets of a crawl, and how many are moved at once.
 const BUCKETS: u64 = 1024;
 const MOVED: u64 = 300;
 
-/// The program ends so where its disk, or the engine, failed it: the same command goes on.
+/// Exit status after a disk or engine failure. The same command resumes the crawl.
 const DISK: i32 = 3;
 
-/// The program ends so where what it is asked for is refused.
+/// Exit status if a request is rejected.
 const USAGE: i32 = 2;
 
-/// The kinds of faults, and how often each is drawn, of a hundred.
+/// The kinds of faults, with their frequencies in percent.
 const KINDS: [(Kind, u64); 7] = [
     (Kind::Killed, 20),
     (Kind::Frozen, 22),
@@ -81,17 +80,17 @@ pub(super) enum Kind {
     Cut,
     Stalled,
     FullDisk,
-    /// It is killed, and its directory is gone.
+    /// The worker is killed and its directory removed.
     LostDisk,
     Primary,
 }
 
 impl Kind {
     fn draw(dice: &mut SeededRandom) -> Kind {
-        let mut left = dice.below(KINDS.iter().map(|(_, weight)| weight).sum());
+        let mut remaining = dice.below(KINDS.iter().map(|(_, weight)| weight).sum());
         for (kind, weight) in KINDS {
-            match left.checked_sub(weight) {
-                Some(rest) => left = rest,
+            match remaining.checked_sub(weight) {
+                Some(rest) => remaining = rest,
                 None => return kind,
             }
         }
@@ -111,15 +110,15 @@ impl Kind {
     }
 }
 
-/// A fault that was made, by the web's clock, in microseconds.
+/// A fault that occurred, with times by the web's clock in microseconds.
 pub(super) struct Fault {
     pub(super) kind: Kind,
-    /// The worker that it befell; none where it befell the engine.
+    /// The affected worker; `None` if the engine was affected.
     pub(super) worker: Option<String>,
     pub(super) from: u64,
-    /// When it was over; the end of the crawl where it was not.
+    /// When it ended, or the end of the crawl.
     pub(super) until: u64,
-    /// URLs that were asked for by a worker whose disk is lost, by its records.
+    /// URLs requested by a worker whose disk is lost, according to its records.
     pub(super) lost: BTreeSet<String>,
 }
 
@@ -128,19 +127,19 @@ struct Rack<'a> {
     crawl: Crawl<'a>,
     /// The engines of each group.
     engines: Vec<Engines<'a>>,
-    /// The move of hosts that is under way, or is to be given again.
+    /// The current move of hosts, which may have to be repeated.
     moving: Option<(Move, Option<Child>)>,
     moves: Moves,
     workers: Vec<Worker>,
     dice: SeededRandom,
     faults: Vec<Fault>,
-    /// Kills and other ends of workers that were not their own.
+    /// Kills and other involuntary ends of workers.
     deaths: Vec<Death>,
-    /// Ends of workers by which the same command goes on.
+    /// Ends of workers that the same command resumes from.
     ends: u32,
 }
 
-/// Hosts that are moved from one group to another.
+/// Hosts to move from one group to another.
 #[derive(Clone)]
 struct Move {
     /// As the command takes them.
@@ -148,12 +147,12 @@ struct Move {
     to: String,
 }
 
-/// Commands by which hosts were moved.
+/// Counts of commands that move hosts.
 #[derive(Clone, Copy, Default)]
 struct Moves {
     done: u32,
     killed: u32,
-    /// Those that ended since an engine failed them.
+    /// Commands that an engine failure ended.
     failed: u32,
 }
 
@@ -179,14 +178,14 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let dir = dir.unwrap_or_else(|| workspace.target.join("torture-shared"));
     let began = Instant::now();
     let mut sum = Sum::default();
-    let most = args.kills as usize;
+    let max_faults = args.kills as usize;
     for seed in seed.. {
-        if sum.faults.len() >= most && sum.crawls > 0 {
+        if sum.faults.len() >= max_faults && sum.crawls > 0 {
             break;
         }
         let dir = dir.join(seed.to_string());
-        let left = most - sum.faults.len();
-        let amounts = (args.groups.into(), left);
+        let faults_left = max_faults - sum.faults.len();
+        let amounts = (args.groups.into(), faults_left);
         torment(&programs, &program, &dir, (seed, amounts), &mut sum).with_context(|| {
             format!(
                 "a crawl broke; it lies in {}\nsame web again: --shared --seed {seed}",
@@ -199,7 +198,7 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// One crawl from its first start to its checked end.
+/// Runs one crawl from its first start to the final check.
 fn torment(
     programs: &Programs,
     program: &Path,
@@ -259,7 +258,7 @@ fn torment(
 impl Drop for Rack<'_> {
     fn drop(&mut self) {
         if let Some((_, Some(process))) = &mut self.moving {
-            // It is ours, and nobody waits for it any more.
+            // Our own process, which nothing else waits for.
             let _ = process.kill();
             let _ = process.wait();
         }
@@ -267,7 +266,7 @@ impl Drop for Rack<'_> {
 }
 
 impl Rack<'_> {
-    /// Starts the workers again and again until the crawl is over, with so many faults at most.
+    /// Restarts the workers until the crawl is over, with at most `most` faults.
     fn crawl(&mut self, most: usize) -> Result<()> {
         let began = Instant::now();
         let mut next = began + self.dice.millis(1500);
@@ -287,7 +286,7 @@ impl Rack<'_> {
         self.end_all(began)
     }
 
-    /// Has all workers come to their end, with nothing in their way.
+    /// Lets all workers finish without further faults.
     fn end_all(&mut self, began: Instant) -> Result<()> {
         for worker in &mut self.workers {
             worker.relieve()?;
@@ -305,7 +304,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Ends faults whose time is over, hears of ends, and starts workers again.
+    /// Ends expired faults, handles ended workers, and starts workers again.
     fn attend(&mut self) -> Result<()> {
         let now = Instant::now();
         let mut lost = Vec::new();
@@ -316,8 +315,8 @@ impl Rack<'_> {
                 let after = self.crawl.web.web.now_us();
                 match status.code() {
                     Some(0) => worker.is_done = true,
-                    // Its last life has its name until the lease ends, where its directory was not
-                    // told of it.
+                    // The worker's previous life keeps its name until the lease ends, if that was
+                    // not recorded in its directory.
                     Some(DISK | USAGE) => {
                         self.ends += 1;
                         self.deaths.push(Death { before, after });
@@ -345,7 +344,7 @@ impl Rack<'_> {
         lost.iter().try_for_each(|name| self.reopen(name))
     }
 
-    /// Starts to move hosts where nobody does, or kills the command that does, one time of three.
+    /// Starts to move hosts if no move is running. Otherwise kills the command one time in three.
     fn move_hosts(&mut self) -> Result<()> {
         if self.engines.len() == 1 {
             return Ok(());
@@ -371,7 +370,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Has a move go on until it is done: the same command again, wherever it was cut.
+    /// Repeats a move until it is done.
     fn attend_to_move(&mut self) -> Result<()> {
         let ports = self.ports();
         let Some((hosts, process)) = &mut self.moving else {
@@ -391,7 +390,7 @@ impl Rack<'_> {
                 self.moving = None;
             }
             Some(DISK) => self.moves.failed += 1,
-            // Nobody was there before to begin the crawl in all groups.
+            // No worker had started the crawl in all groups yet.
             Some(USAGE) if self.crawl.last_words().contains("has no crawl") => {
                 self.moves.failed += 1;
             }
@@ -404,12 +403,12 @@ impl Rack<'_> {
         self.engines.iter().map(Engines::ports).collect()
     }
 
-    /// Has all fetched again that a worker settled whose disk is lost, once its lease has ended.
+    /// Reopens the URLs settled by a worker whose disk is lost, once its lease has ended.
     fn reopen(&mut self, name: &str) -> Result<()> {
         let is_reopened = self.crawl.reopen(&self.ports(), name)?;
         for worker in &mut self.workers {
             if is_reopened {
-                // The crawl goes on, so each of them lists anew what it puts aside.
+                // The crawl resumes, so each worker must finish again.
                 worker.is_done = false;
                 worker.is_lost &= worker.name != name;
             } else if worker.name == name {
@@ -419,7 +418,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Makes a fault, of a worker that is under none.
+    /// Makes a fault, for a worker without one.
     fn make_fault(&mut self) -> Result<()> {
         let kind = Kind::draw(&mut self.dice);
         if kind == Kind::Primary {
@@ -433,7 +432,7 @@ impl Rack<'_> {
             return Ok(());
         };
         let lease = LEASE.as_millis() as u64;
-        // Half of them outlast the lease.
+        // Half of the faults outlast the lease.
         let lasts = Duration::from_millis(100) + self.dice.millis(2 * lease);
         let until = Instant::now() + lasts;
         let from = self.crawl.web.web.now_us();
@@ -450,7 +449,7 @@ impl Rack<'_> {
                     before: from,
                     after: over,
                 });
-                // Some are back at once, others when their hosts are others' already.
+                // Some workers restart at once, others after their hosts were taken over.
                 worker.starts_at = match self.dice.below(2) {
                     0 => Instant::now(),
                     _ => until,
@@ -486,7 +485,7 @@ impl Rack<'_> {
         Ok(())
     }
 
-    /// Kills the primary, has the standby promoted, and gives it a standby of its own.
+    /// Kills the primary, promotes the standby, and adds a new standby.
     fn kill_primary(&mut self) -> Result<()> {
         let from = self.now();
         let Some(group) = self.dice.take(&mut self.engines.iter_mut().collect()) else {
@@ -520,7 +519,7 @@ fn table(sum: &Sum, took: Duration) -> String {
     let mut table = String::new();
     let tally = &sum.tally;
     let mut row = |name: &str, value: u64| {
-        // Writing to a string does not fail.
+        // Writing to a string can't fail.
         let _ = writeln!(table, "{name:<32}{value:>12}");
     };
     row("faults", sum.faults.len() as u64);

@@ -1,4 +1,4 @@
-//! The network between a worker and the engines: a proxy that can be cut, or hold everything up.
+//! The network between a worker and the engines: a proxy that can be cut or stalled.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -11,25 +11,25 @@ use anyhow::Result;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Network {
     Whole,
-    /// Connections are closed, and new ones too.
+    /// Existing connections are closed, and new ones too.
     Cut,
-    /// Nothing arrives, and nobody is told.
+    /// Nothing arrives, but connections stay open.
     Stalled,
 }
 
-/// The ports of the two engines of a group.
+/// The ports of a group's two engines.
 pub(super) type Ports = [u16; 2];
 
-/// The network of one worker. It lasts until the program ends.
+/// The network of one worker. Lasts until the program ends.
 pub(super) struct Link {
-    /// The ports at which the worker finds the engines of each group.
+    /// The ports of each group's engines, as the worker sees them.
     pub(super) ports: Vec<Ports>,
     shared: Arc<Shared>,
 }
 
 struct Shared {
     state: Mutex<State>,
-    /// Told whenever `state` changes.
+    /// Notified whenever `state` changes.
     changed: Condvar,
 }
 
@@ -40,7 +40,7 @@ struct State {
 }
 
 impl Link {
-    /// A network before groups of engines at these ports.
+    /// Creates a network in front of groups of engines at these ports.
     pub(super) fn to(groups: &[Ports]) -> Result<Link> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
@@ -70,7 +70,7 @@ impl Link {
         state.network = network;
         if network == Network::Cut {
             for stream in state.open.drain(..) {
-                // It may be closed already.
+                // The stream may be closed already.
                 let _ = stream.shutdown(Shutdown::Both);
             }
         }
@@ -83,7 +83,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until something arrives; false where everything is cut.
+    /// Waits while the network is stalled. Returns false if it is cut.
     fn passes(&self) -> bool {
         let mut state = self.state();
         while state.network == Network::Stalled {
@@ -93,7 +93,7 @@ impl Shared {
         state.network == Network::Whole
     }
 
-    /// Notes a connection, so that a cut closes it; false where everything is cut already.
+    /// Records a connection, so that a cut closes it. Returns false if the network is already cut.
     fn note(&self, streams: [&TcpStream; 2]) -> bool {
         let mut state = self.state();
         if state.network == Network::Cut {
@@ -107,12 +107,12 @@ impl Shared {
     }
 }
 
-/// Carries a connection on to an engine.
+/// Forwards a connection to an engine.
 fn join(client: &TcpStream, engine: u16, shared: &Arc<Shared>) {
     if !shared.passes() {
         return;
     }
-    // Where no engine listens the client's connection is closed.
+    // If no engine listens, the client's connection is closed.
     let Ok(engine) = TcpStream::connect(("127.0.0.1", engine)) else {
         return;
     };
@@ -123,7 +123,7 @@ fn join(client: &TcpStream, engine: u16, shared: &Arc<Shared>) {
     }
 }
 
-/// Copies bytes on a thread of its own.
+/// Copies bytes on a separate thread.
 fn carry(from: &TcpStream, to: &TcpStream, shared: &Arc<Shared>) {
     let (Ok(mut from), Ok(mut to)) = (from.try_clone(), to.try_clone()) else {
         return;

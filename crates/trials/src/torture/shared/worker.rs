@@ -1,4 +1,4 @@
-//! A worker: a process, a directory, and a network of its own.
+//! A worker: a process with its own directory and network.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -15,38 +15,38 @@ use super::network::{Link, Network, Ports};
 use super::{DISK, Move, USAGE};
 use crate::torture::web::Web;
 
-/// The settings that all workers of a crawl have alike.
+/// Settings shared by all workers of a crawl.
 pub(super) struct Crawl<'a> {
     pub(super) program: &'a Path,
     pub(super) dir: &'a Path,
     pub(super) web: &'a Web,
-    /// As `--frontier-lease` takes it.
+    /// The value of `--frontier-lease`.
     pub(super) lease: String,
 }
 
-/// The name of the crawl among those of its engine.
+/// The crawl's name in its engine.
 const CRAWL: &str = "torture";
 
 pub(super) struct Worker {
     pub(super) name: String,
     pub(super) process: Option<Child>,
     pub(super) link: Link,
-    /// The fault that it is under, and when that ends.
+    /// The current fault, and when it ends.
     pub(super) under: Option<Under>,
-    /// It is started again from this moment on, unless it runs.
+    /// When to start it again, unless it runs.
     pub(super) starts_at: Instant,
-    /// It came to the end of the crawl.
+    /// Whether it reached the end of the crawl.
     pub(super) is_done: bool,
-    /// Its disk is lost, and what it settled is not reopened yet.
+    /// Whether its disk is lost and its settled URLs are not reopened yet.
     pub(super) is_lost: bool,
 }
 
-/// A fault that lasts.
+/// A fault with a duration.
 #[derive(Clone, Copy)]
 pub(super) enum Under {
     Frozen(Instant),
     Apart(Instant),
-    /// No file grows beyond what it is.
+    /// The worker's files can't grow.
     FullDisk(Instant),
 }
 
@@ -59,7 +59,7 @@ impl Under {
 }
 
 impl Crawl<'_> {
-    /// Flags by which the program finds whichever engine of each group is the primary.
+    /// Returns flags that let the program find the primary of each group.
     fn frontier(groups: &[Ports]) -> Vec<String> {
         let urls = groups.iter().map(|[a, b]| {
             format!(
@@ -74,10 +74,10 @@ impl Crawl<'_> {
         self.dir.join(worker)
     }
 
-    /// The program, with what it prints in a file beside the crawl. A file that must not grow is an
-    /// error to it, not its end.
+    /// Returns the program, with its output in a file next to the crawl. A full disk is an error
+    /// for it instead of a signal that kills it.
     fn command(&self) -> Result<Command> {
-        let said = File::options()
+        let log_file = File::options()
             .create(true)
             .append(true)
             .open(self.dir.join("said.txt"))?;
@@ -89,14 +89,15 @@ impl Crawl<'_> {
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .stdin(Stdio::null())
-            .stdout(said.try_clone()?)
-            .stderr(said);
+            .stdout(log_file.try_clone()?)
+            .stderr(log_file);
         Ok(command)
     }
 
     pub(super) fn start(&self, worker: &mut Worker) -> Result<()> {
         let mut command = self.command()?;
-        // As on a machine of its own: on one machine a host waits for who asks it, frozen or not.
+        // A separate home per worker, as on separate machines. On one machine, a worker waits for
+        // the hosts of another one, even if that is frozen.
         command.env("HOME", self.dir.join(format!("home of {}", worker.name)));
         let delay = format!("{}ms", self.web.delay.as_millis());
         command.args(["--seed", &self.web.web.url(0, "/"), "--delay", &delay]);
@@ -111,7 +112,7 @@ impl Crawl<'_> {
         Ok(())
     }
 
-    /// Runs a command of the program that asks no host.
+    /// Runs a command of the program that sends no requests to hosts.
     pub(super) fn run(&self, args: &[&str]) -> Result<Output> {
         let mut command = Command::new(self.program);
         command
@@ -137,7 +138,7 @@ impl Crawl<'_> {
         command.spawn().context("the program does not start")
     }
 
-    /// Runs `crawl frontier` with what is given; what it prints.
+    /// Runs `crawl frontier` with the given arguments and returns its output.
     pub(super) fn frontier_command(&self, engines: &[Ports], args: &[&str]) -> Result<String> {
         let output = self.run_frontier(engines, args)?;
         ensure!(
@@ -150,13 +151,13 @@ impl Crawl<'_> {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Removes the directory of a worker that was killed. Gives the URLs that it had asked for.
+    /// Removes the directory of a killed worker. Returns the URLs that it had requested.
     pub(super) fn lose(&self, worker: &mut Worker) -> Result<BTreeSet<String>> {
         let output = self.output(&worker.name);
         worker.is_lost = true;
-        // It may have been killed before it made any.
+        // The worker may have been killed before it created any rows.
         let rows = fs::read_to_string(output.join("requests.jsonl")).unwrap_or_default();
-        // The last may be torn.
+        // The last row may be torn.
         let rows = rows
             .lines()
             .filter_map(|row| serde_json::from_str(row).ok());
@@ -167,27 +168,28 @@ impl Crawl<'_> {
         Ok(urls)
     }
 
-    /// Has all fetched again that a worker settled whose disk is lost. False where that is to be
-    /// tried again: its lease holds, hosts are being moved, or the engine does not answer.
+    /// Reopens the URLs settled by a worker whose disk is lost. Returns false if it must be
+    /// retried: the worker's lease has not ended, hosts are being moved, or the engine does not
+    /// answer.
     pub(super) fn reopen(&self, engines: &[Ports], worker: &str) -> Result<bool> {
         let output = self.run_frontier(engines, &["reopen", worker])?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        let is_alive = said.contains("is at work on crawl");
-        let hosts_move = said.contains("are being moved to another group");
-        // It may have been killed before the engine heard of it.
-        let is_unknown = said.contains("has no worker");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let is_alive = stderr.contains("is at work on crawl");
+        let hosts_move = stderr.contains("are being moved to another group");
+        // The worker may have been killed before it reached the engine.
+        let is_unknown = stderr.contains("has no worker");
         match output.status.code() {
             Some(0) => Ok(true),
             Some(USAGE) if is_unknown => Ok(true),
             Some(USAGE) if is_alive || hosts_move => Ok(false),
             Some(DISK) => Ok(false),
-            _ => bail!("`crawl frontier reopen {worker}`: {said}"),
+            _ => bail!("`crawl frontier reopen {worker}`: {stderr}"),
         }
     }
 
     pub(super) fn last_words(&self) -> String {
-        let said = fs::read_to_string(self.dir.join("said.txt")).unwrap_or_default();
-        let lines: Vec<_> = said.lines().collect();
+        let log_text = fs::read_to_string(self.dir.join("said.txt")).unwrap_or_default();
+        let lines: Vec<_> = log_text.lines().collect();
         lines[lines.len().saturating_sub(12)..].join("\n")
     }
 }
@@ -212,7 +214,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Its process, where that has ended.
+    /// Returns the exit status if the process has ended.
     pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
         let Some(process) = &mut self.process else {
             return Ok(None);
@@ -224,7 +226,7 @@ impl Worker {
         Ok(status)
     }
 
-    /// Kills it, frozen or not.
+    /// Kills the process, frozen or not.
     pub(super) fn kill(&mut self) -> Result<()> {
         if let Some(mut process) = self.process.take() {
             process.kill()?;
@@ -233,17 +235,17 @@ impl Worker {
         Ok(())
     }
 
-    /// Sets the size beyond which none of its files grows; none for no limit.
+    /// Limits the size of its files. `None` removes the limit.
     pub(super) fn limit_files(&self, bytes: Option<u64>) -> Result<()> {
         let Some(process) = &self.process else {
             return Ok(());
         };
-        let most = bytes.map_or("unlimited".to_owned(), |bytes| bytes.to_string());
+        let limit = bytes.map_or("unlimited".to_owned(), |bytes| bytes.to_string());
         let set = Command::new("prlimit")
             .args(["--pid", &process.id().to_string()])
-            .arg(format!("--fsize={most}:"))
+            .arg(format!("--fsize={limit}:"))
             .output()?;
-        // It may have ended meanwhile.
+        // The process may have ended since.
         let is_gone = String::from_utf8_lossy(&set.stderr).contains("No such process");
         ensure!(
             set.status.success() || is_gone,
@@ -253,7 +255,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Ends the fault that it is under.
+    /// Ends the current fault.
     pub(super) fn relieve(&mut self) -> Result<()> {
         match self.under.take() {
             Some(Under::Frozen(_)) => self.signal(Signal::SIGCONT)?,
@@ -267,7 +269,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It is ours, and nobody waits for it any more.
+        // Our own process, which nothing else waits for.
         let _ = self.kill();
     }
 }

@@ -1,4 +1,4 @@
-// The files of a bundle, as `shards.rs` and `texts.rs` write them.
+// The files of a bundle, as written by `shards.rs` and `texts.rs`.
 
 const MAX_BEGINNINGS = 48;
 const TEXTS_KEPT = 120;
@@ -6,13 +6,13 @@ const TEXTS_KEPT = 120;
 const LINKS = ['', 's', 'es', 'n', 'en', 'er'];
 
 async function unpacked(bytes) {
-  // A server may have undone the compression already.
+  // A server may have decompressed the file already.
   if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return bytes;
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-// A file of words, as `shards.rs` writes it.
+// Decodes a file of words, as written by `shards.rs`.
 function decode(bytes) {
   let at = 0;
   const number = () => {
@@ -78,7 +78,7 @@ class Files {
     this.texts = new Map();
   }
 
-  // Which file knows a word.
+  // Returns the number of the file that contains a word.
   shardOf(word) {
     const begins = this.manifest.words;
     let [low, high] = [0, begins.length];
@@ -109,7 +109,7 @@ class Files {
     if (!value) {
       value = make();
       cache.set(key, value);
-      // What failed is tried again the next time.
+      // Retry after a failure.
       value.catch(() => cache.delete(key));
     }
     return value;
@@ -119,7 +119,7 @@ class Files {
     return (await this.shard(this.shardOf(word))).get(word);
   }
 
-  // The words that begin so, those of most pages first.
+  // Returns the words with this prefix, those with the most pages first.
   async beginning(start) {
     const first = this.shardOf(start);
     const last = Math.min(this.shardOf(start + '\uFFFF'), first + 3);
@@ -133,7 +133,7 @@ class Files {
     return found.slice(0, MAX_BEGINNINGS);
   }
 
-  // The words a few letters away that begin with the same letter, likeliest first.
+  // Returns similar words with the same first letter, likeliest first.
   async near(word) {
     const letters = Array.from(word);
     const most = letters.length < 4 ? 0 : letters.length < 8 ? 1 : 2;
@@ -157,7 +157,7 @@ class Files {
     return unlike.filter((form, n) => unlike.findIndex((other) => other.text === form.text) === n).slice(0, 3);
   }
 
-  // Two words that someone wrote as one, or the two of a compound.
+  // Splits a word into two: it may lack a space, or be a compound.
   async halves(word) {
     let best = null;
     const links = this.manifest.compounds ? LINKS : [''];
@@ -178,7 +178,7 @@ class Files {
   }
 }
 
-// Letters more, fewer, other or swapped; gives up beyond `most`.
+// Counts letters added, removed, replaced or swapped; stops beyond `most`.
 function distance(a, text, most) {
   const b = Array.from(text);
   if (Math.abs(a.length - b.length) > most) return most + 1;

@@ -1,11 +1,11 @@
-// The search of the files as what a box asks, and where the box stands.
+// Connects the search of the files to the box, and places the box.
 //
-// <script src="/search/search.js" defer></script> puts it where the tag stands; the attributes of
-// the tag are those of a server's snippet, and data-autofocus and data-address.
+// <script src="/search/search.js" defer></script> places it after the tag. The attributes of the
+// tag are those of a server's snippet, plus data-autofocus and data-address.
 
 function loader(base) {
   return async (name) => {
-    // Data is named by its hash and never changes; what names it may.
+    // Data files are named by their hash and never change, but search.json may.
     const isNamed = name !== 'search.json';
     const answer = await fetch(new URL(name, base), { cache: isNamed ? 'default' : 'no-cache', credentials: 'same-origin' });
     if (!answer.ok) throw new Error(`${name}: ${answer.status}`);
@@ -13,13 +13,13 @@ function loader(base) {
   };
 }
 
-// The files of a folder as a source of results.
+// Returns the files of a folder as a source of results.
 function filesAt(base) {
   let search = null;
   const opened = () => {
     if (!search) {
       search = Search.open(loader(base));
-      // What failed is tried again the next time.
+      // Retry after a failure.
       search.catch(() => (search = null));
     }
     return search;

@@ -1,31 +1,31 @@
-// From a query to ranked pages with excerpts. The numbers were chosen with the queries marked
-// `tune` of `cargo xtask bench search --bundle`, and checked with the others.
+// Ranks the pages that match a query and makes their excerpts. The numbers were tuned on the
+// queries marked `tune` of `cargo xtask bench search --bundle`, and validated on the others.
 
-// How much a find weighs, against the word itself.
+// The weight of a match, relative to the word itself.
 const STEM = 0.4;
 const BEGINNING = 0.5;
-// A word that begins like the last one of the query, which pages have too.
+// A longer word with the last query word as prefix, if pages also have that word itself.
 const LONGER = 0.25;
 const MIN_OPEN_LETTERS = 3;
 const MEANT = 0.8;
-// What its owner says stands for a word, and a longer word that ends in it.
+// A synonym from the site owner's rules, and a longer word that ends in the word.
 const SYNONYM = 0.9;
 const COMPOUND = 0.4;
-// BM25's saturation: late, as a word of the title counts for many of the text.
+// BM25's saturation. It is high, because a word in the title counts as many in the text.
 const K1 = 8;
-// What standing together in one piece of a long page, and beside each other, is worth.
+// The gain for words in one piece of a long page, and for adjacent words.
 const TOGETHER = 0.45;
 const BESIDE = { text: 0.2, title: 0.35 };
-// Of so many pages and more, a word that more than this part of them has tells little.
+// With at least this many pages, a word on more than this share of them is common.
 const COMMON = { pages: 20, part: 0.4 };
-// Where fewer pages than this have both words of a query, pages with one of them follow.
+// If fewer pages than this have both words of a query, pages with one of them follow.
 const MIN_OF_PAIR = 5;
 const MAX_CHECKED_FOR_PHRASES = 60;
 const MAX_CHECKED_FOR_MINUS = 5;
 const EXCERPT = 240;
 
 class Search {
-  // `load(name)` gives the bytes of a file of the bundle.
+  // Opens a bundle. `load(name)` returns the bytes of one of its files.
   static async open(load) {
     const manifest = JSON.parse(new TextDecoder().decode(await load('search.json')));
     if (manifest.format !== 2) throw new Error(`search.json is of format ${manifest.format}`);
@@ -38,14 +38,14 @@ class Search {
     this.until = new Map(manifest.until);
   }
 
-  // The last word may not be typed to its end. `now`: seconds since 1970.
+  // Runs a query whose last word may be incomplete. `now` is in seconds since 1970.
   async search(text, { limit = 10, offset = 0, now = Date.now() / 1000 } = {}) {
     const query = await this.asMeant(parse(text));
     let plan = await this.plan(query);
     let found = await this.find(plan, now);
     const isPhrase = (term) => term.isPhrase && !term.isNot && !term.inTitle;
     if (!found.length && query.terms.some(isPhrase)) {
-      // Where no page has a phrase, its words are looked for.
+      // If no page has a phrase, look up its words.
       const named = query.terms.filter(isPhrase).map((term) => `"${term.text}"`);
       const apart = query.terms.map((term) => (isPhrase(term) ? { ...term, isPhrase: false } : term));
       plan = await this.plan({ ...query, terms: apart });
@@ -55,8 +55,7 @@ class Search {
     const shown = found.slice(offset, offset + limit);
     const texts = await Promise.all(shown.map((hit) => this.files.text(hit.page, bestPiece(hit))));
     const results = shown.map((hit, n) => result(hit, texts[n], plan));
-    // Those of the first screen are read anyway: neighbours in the query that stand beside
-    // each other put a page before its like.
+    // The pieces of the first screen are loaded anyway, so adjacent query words can be ranked up.
     if (offset === 0) results.sort((a, b) => b.score - a.score);
     const total = await this.pin(text, found, results, plan, { limit, offset, now });
     const answer = { query: text, total, results, did_you_mean: plan.meant && asWritten(plan.meant, results) };
@@ -65,7 +64,7 @@ class Search {
     return answer;
   }
 
-  // Puts the page first that is pinned to the query; how many pages fit.
+  // Puts the page pinned to the query first. Returns the number of matching pages.
   async pin(query, found, results, plan, { limit, offset, now }) {
     const pins = this.manifest.pins;
     const key = words(query).filter((word) => word.kind !== 'part').map((word) => word.text).join(' ');
@@ -89,7 +88,7 @@ class Search {
     return plan.phrases.length ? this.withPhrases(found, plan) : found;
   }
 
-  // A minus is part of a word where the query asks for nothing else, or pages write it so.
+  // A minus is part of a word if the query has only excluded terms, or pages write the word so.
   async asMeant(query) {
     const asksNothing = query.terms.every((term) => term.isNot) && !query.sites.length;
     for (const term of query.terms) {
@@ -99,7 +98,7 @@ class Search {
     return query;
   }
 
-  // Whether one of the first pages that have a word writes it behind a minus.
+  // Returns whether one of the first pages with a word writes it after a minus.
   async isWritten(word) {
     const first = words(word)[0];
     const form = first && (await this.files.find(first.text));
@@ -114,7 +113,7 @@ class Search {
     return false;
   }
 
-  // What is looked up: units of words that stand for each other.
+  // Returns what to look up: units of equivalent words.
   async plan(query) {
     const plan = { units: [], must: [], not: [], phrases: [], notPhrases: [], sites: [], notSites: [], meant: undefined, unknown: [] };
     const written = [];
@@ -141,7 +140,7 @@ class Search {
     const isUnknown = (unit) => !unit.forms.size;
     plan.unknown = plan.units.filter(isUnknown).map((unit) => unit.written);
     const isEmpty = !plan.units.length && !plan.phrases.length && !plan.must.length;
-    // Symbols that are no words.
+    // Symbols that aren't words.
     if (isEmpty && !query.sites.length) plan.unknown = query.terms.map((term) => term.text);
     if (!plan.units.every(isUnknown) || plan.phrases.length || plan.must.length) {
       plan.units = plan.units.filter((unit) => !isUnknown(unit));
@@ -155,14 +154,14 @@ class Search {
     return plan;
   }
 
-  // Words of one term: what stands alone, what may be meant by what no page has, and pairs of
-  // characters where words have no spaces.
+  // Returns the units of one term: independent words, corrections of unknown words, and pairs of
+  // characters in scripts without spaces.
   async units(found, ending) {
     const units = [];
     const whole = found.filter((word) => word.kind !== 'part');
     const pairs = new Set(found.filter((word) => word.kind === 'pair').flatMap((word) => [word.position, word.position + 1]));
     for (const [n, word] of whole.entries()) {
-      // A character that a pair has says nothing more.
+      // A character in a pair adds nothing.
       if (word.kind === 'character' && pairs.has(word.position)) continue;
       const isLast = n === whole.length - 1;
       const parts = found.filter((part) => part.kind === 'part' && part.start >= word.start && part.end <= word.end);
@@ -211,7 +210,7 @@ class Search {
     });
   }
 
-  // Two words that the pages write as one stand for each other.
+  // Makes two adjacent words match the joined word, if any page has it.
   async joinNeighbours(units) {
     for (let n = 1; n < units.length; n++) {
       const form = await this.files.find(units[n - 1].written + units[n].written);
@@ -235,7 +234,7 @@ class Search {
     return { units, inTitle: term.inTitle, words: picked.map((word) => [word.text, word.position - first]) };
   }
 
-  // Pages with half of the telling words, best first; where none has them, those with any.
+  // Returns the pages with half of the distinctive words, best first, or else those with any.
   rank(plan, now) {
     const pages = this.manifest.pages;
     const phrased = plan.phrases.flatMap((phrase) => phrase.units.map((unit) => Object.assign(unit, { inTitle: phrase.inTitle })));
@@ -278,7 +277,7 @@ class Search {
     return chosen.sort((a, b) => both(b) - both(a) || b.score - a.score || a.page - b.page);
   }
 
-  // Of the best pages those whose text has the phrases, and none that must not be there.
+  // Keeps those of the best pages that have the phrases and no excluded phrase.
   async withPhrases(found, plan) {
     const holds = async (hit, phrase) => {
       const pieces = piecesOf(hit, phrase.units, plan);
@@ -299,7 +298,7 @@ class Search {
   }
 }
 
-// Words that stand for each other, each with its weight.
+// Equivalent words, each with its weight.
 class Unit {
   constructor(written) {
     this.written = written;
@@ -307,7 +306,7 @@ class Unit {
     this.isGuess = false;
   }
 
-  // A word and the others of its stem.
+  // Adds a word and the others with its stem.
   add(form, weight) {
     this.put(form, weight);
     for (const other of form.group.forms) this.put(other, weight * STEM);
@@ -318,7 +317,7 @@ class Unit {
     if (!known || known.weight < weight) this.forms.set(form.text, { form, weight });
   }
 
-  // How telling it is among so many pages.
+  // Sets how distinctive the unit is among this many pages.
   weigh(pages) {
     let most = 0;
     for (const { form } of this.forms.values()) most = Math.max(most, form.group.pages);
@@ -335,7 +334,7 @@ class Unit {
   }
 }
 
-// A suggestion with its words as the results write them: the index knows words without accents.
+// Returns a suggestion with its words spelled as in the results, because the index lacks accents.
 function asWritten(meant, results) {
   const written = new Map();
   for (const text of results.flatMap((hit) => [hit.title, hit.excerpt])) {
@@ -353,7 +352,7 @@ function asWritten(meant, results) {
   return suggestion + meant.slice(end);
 }
 
-// BM25 over the words, more where they stand in one piece of the page.
+// Computes BM25 over the words, with a gain for words in one piece of the page.
 function score(hit, units) {
   let [sum, all, some] = [0, 0, 0];
   units.forEach((unit, n) => {
@@ -380,7 +379,7 @@ function bestPiece(hit) {
   return hit.piece !== undefined ? hit.piece : hit.best || 0;
 }
 
-// The pieces in which all words of a phrase stand; of a page with one piece that one.
+// Returns the pieces with all words of a phrase; for a page with one piece, that piece.
 function piecesOf(hit, units) {
   let pieces = -1;
   for (const unit of units) {
@@ -399,7 +398,7 @@ function wordsOf(text) {
   return text.words;
 }
 
-// Whether the words stand at these distances from each other.
+// Returns whether the words occur at these distances from each other.
 function stands(phrase, found) {
   if (!phrase.length) return false;
   const at = new Map();
@@ -450,7 +449,7 @@ function result(hit, text, plan) {
   };
 }
 
-// The part of the query's neighbours that stand beside each other here.
+// Returns the share of adjacent query words that are adjacent here.
 function neighbours(found, wanted, units) {
   if (units < 2) return 0;
   const seen = new Set();
@@ -466,7 +465,8 @@ function neighbours(found, wanted, units) {
   return seen.size / (units - 1);
 }
 
-// Where wanted words stand: begin, end, unit. A part counts where the whole is not wanted.
+// Returns the places of wanted words: start, end, unit. A part counts only if the whole word is not
+// wanted.
 function marks(found, wanted) {
   const hits = [];
   for (const word of found) {
@@ -482,7 +482,7 @@ function marks(found, wanted) {
   return hits;
 }
 
-// The stretch with most different units; of several the one with most words, then the first.
+// Returns the stretch with the most distinct units, then the most words, then the earliest start.
 function best(hits) {
   let found = null;
   let last = 0;
@@ -497,7 +497,7 @@ function best(hits) {
   return found && found.range;
 }
 
-// The text around a place, from the beginning of a sentence or line where one is near.
+// Returns the text around a place, starting at a sentence or line if one starts nearby.
 function stretch(text, around, hits) {
   const [first, last] = around || [0, 0];
   const room = Math.max(0, EXCERPT - (last - first));
@@ -537,7 +537,7 @@ function plainParts(text) {
   return tidy([{ text: shown, match: false }]);
 }
 
-// One line: white space is one space, and what moves a cursor or turns the text is gone.
+// Collapses white space, and removes characters that move the cursor or change the text direction.
 function tidy(parts) {
   let afterSpace = true;
   const found = [];

@@ -1,5 +1,5 @@
-// Where on its page a result leads: `result_sections.rs` and `passage.rs` in JavaScript, for the
-// piece of a page's text that was loaded.
+// Decides where on a page its result leads: `result_sections.rs` and `passage.rs` in JavaScript,
+// for the loaded piece of the page's text.
 
 const MAX_SECTIONS = 3;
 const MAX_PARENTS = 3;
@@ -7,14 +7,15 @@ const MAX_FRAGMENT_LETTERS = 120;
 const MAX_PASSAGE_LETTERS = 160;
 const MAX_WORD_LETTERS = 60;
 
-// The best sections for a query, best first, and whether the page is best entered by the first:
-// by its heading it tells more than the title. `hits`: begin, end and unit of what is marked.
+// Returns the best sections for a query, best first, and whether results should link to the first
+// one, because its heading matches terms that the title lacks. `hits` are start, end and unit of
+// marked words.
 function sections(text, hits, wanted, inTitle) {
   const headings = text.h || [];
   const found = [];
   const distinct = (units) => new Set(units).size;
   headings.forEach(([place, , heading], n) => {
-    // Of those that the piece begins under only the last has text in it.
+    // Only the last heading under which the piece starts has text in it.
     if (place < 0 && headings[n + 1] && headings[n + 1][0] < 0) return;
     const end = headings[n + 1] ? headings[n + 1][0] : text.x.length;
     const within = hits.filter(([start]) => start >= place && start < end);
@@ -31,7 +32,7 @@ function sections(text, hits, wanted, inTitle) {
     });
   });
   found.sort((a, b) => b.units - a.units || b.named - a.named || b.hits - a.hits || a.n - b.n);
-  // What comes before the second heading is the page itself.
+  // The text before the second heading belongs to the page itself.
   const first = headings.length ? Math.max(0, headings[0][0]) : text.x.length;
   const before = distinct(hits.filter(([start]) => start < first).map((hit) => hit[2]));
   const best = found.filter((section) => section.units * 2 > found[0].units).slice(0, MAX_SECTIONS);
@@ -39,7 +40,7 @@ function sections(text, hits, wanted, inTitle) {
   return { best: best.map(({ n }) => section(text, n)), enters };
 }
 
-// The section that a place in the text belongs to; none for the page itself.
+// Returns the section at a place in the text; none for the page itself.
 function sectionAt(text, at) {
   const headings = text.h || [];
   let under = -1;
@@ -60,37 +61,37 @@ function section(text, n) {
   return { heading: line(heading), ...(parents.length ? { parents } : {}), url: `${text.u}#${fragment}` };
 }
 
-// One line, without what moves a cursor.
+// Replaces control characters, such as line breaks.
 function line(text) {
   return text.replace(/\p{Cc}/gu, '\uFFFD');
 }
 
-// The fragment percent-encode set, and all that is not ASCII.
+// The fragment percent-encode set, plus all non-ASCII characters.
 function encodedId(id) {
   return encodeURI(id).replace(/%(?:25|5B|5C|5D|5E|7B|7C|7D)/g, decodeURIComponent);
 }
 
-// All but letters and digits of ASCII.
+// Encodes everything except ASCII letters and digits.
 function encoded(text) {
   return encodeURIComponent(text).replace(/[-_.!~*'()]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
-// A fragment that leads to a text (WICG URL Fragment Text Directives, section 3.3).
+// Returns a text fragment (WICG URL Fragment Text Directives, section 3.3).
 function textFragment(text) {
   const letters = Array.from(text);
   if (letters.length <= MAX_FRAGMENT_LETTERS) return `:~:text=${encoded(text)}`;
-  // A word that is cut is not found.
+  // Browsers don't find partial words.
   const start = letters.slice(0, MAX_FRAGMENT_LETTERS).join('');
   return `:~:text=${encoded(start.slice(0, Math.max(0, start.lastIndexOf(' '))))}`;
 }
 
-// The address with a fragment that leads to the marked words of an excerpt, where it has any.
+// Returns the URL with a text fragment for the marked words of an excerpt, if it has any.
 function passageUrl(address, text, hits, excerpt) {
   if (address.includes(':~:')) return undefined;
   const shown = hits.filter(([start, end]) => start >= excerpt.start && end <= excerpt.end);
   if (!shown.length) return undefined;
   const [first] = shown;
-  // A browser looks for the beginning of a passage within one block.
+  // A browser searches for the start of a passage within one block.
   const begin = text.lastIndexOf('\n', first[0] - 1) + 1;
   const newline = text.indexOf('\n', first[1]);
   const end = newline < 0 ? excerpt.end : Math.min(newline, excerpt.end);
@@ -99,7 +100,7 @@ function passageUrl(address, text, hits, excerpt) {
   const [from, to] = wholeWords(text, first[0], last[1], begin, end);
   const passage = text.slice(from, to);
   let directive = encoded(passage);
-  // One word may stand in many places: those beside it tell which one is meant.
+  // A single word may occur many times, so add context words to identify the occurrence.
   if (!/\s/.test(passage)) {
     const before = text.slice(Math.max(begin, excerpt.start), from).trim().split(/\s+/).pop();
     if (before && before.length <= MAX_WORD_LETTERS) directive = `${encoded(before)}-,${directive}`;
@@ -109,7 +110,7 @@ function passageUrl(address, text, hits, excerpt) {
   return `${address}${address.includes('#') ? '' : '#'}:~:text=${directive}`;
 }
 
-// The stretch, and what is left of the words that it begins and ends in: a browser finds whole ones.
+// Extends a stretch to whole words, because browsers only find whole words.
 function wholeWords(text, start, end, from, to) {
   const before = /[\p{L}\p{N}_]*$/u.exec(text.slice(from, start))[0].length;
   const after = /^[\p{L}\p{N}_]*/u.exec(text.slice(end, to))[0].length;

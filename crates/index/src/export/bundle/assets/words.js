@@ -1,12 +1,12 @@
-// The words of a text, as the index has them: `words.rs` in JavaScript. A word that is cut
-// otherwise here is not found, so the two are held against each other by a test.
+// Splits text into words like the index: `words.rs` in JavaScript. A word that is split differently
+// here can't be found, so a test compares the two.
 
 const MAX_WORD_BYTES = 96;
-// Words that the end of each line puts between two words, so that no phrase crosses it.
+// Positions to skip at the end of each line, so that no phrase crosses it.
 const BLOCK_GAP = 4;
 
-// Letters joined by what stands between letters, digits by what stands between digits
-// (UAX 29, WB5 to WB13b). Raised and circled numbers stand alone.
+// Letters with the characters that join letters, and digits with those that join digits (UAX 29,
+// WB5 to WB13b). Superscript and circled numbers are separate.
 const WORD = new RegExp(
   '[\\p{L}\\p{Nd}\\p{Nl}\\p{Pc}\\u066B](?:[\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\u066B\\u200C-\\u200F\\u061C\\u00AD\\u2060\\uFEFF]' +
     "|(?<=[\\p{L}\\p{M}])[.:'\\u2018\\u2019\\u00B7\\u2024\\u2027\\uFE13\\uFE52\\uFE55\\uFF07\\uFF0E\\uFF1A](?=\\p{L})" +
@@ -15,8 +15,8 @@ const WORD = new RegExp(
 const PAIRED = /[\u2E80-\u2FDF\u3005-\u3007\u3041-\u30FF\u31F0-\u31FF\u3400-\u4DBF\u4E00-\u9FFF\uF900-\uFAFF\uFF66-\uFF9F\u{20000}-\u{3FFFF}]+/gu;
 const WITHOUT_SPACES = /[\u0E00-\u0EFF\u1000-\u109F\u1780-\u17FF\uA9E0-\uA9FF\uAA60-\uAA7F]/;
 const JOINT = /[._'\u2019:,\u00B7\u066B\u066C\uFF0E]/;
-// What writers may leave out: accents, the points of Hebrew, Arabic and Syriac, the tatweel, and
-// invisible characters.
+// Optional marks: accents, the points of Hebrew, Arabic and Syriac, the tatweel, and invisible
+// characters.
 const OPTIONAL =
   /[\u0300-\u036F\u0591-\u05BD\u05BF\u05C1\u05C2\u05C4\u05C5\u05C7\u0610-\u061A\u0640\u064B-\u065F\u0670\u06D6-\u06DC\u06DF-\u06E4\u06E7\u06E8\u06EA-\u06ED\u0711\u0730-\u074A\u0897-\u089F\u08CA-\u08E1\u08E3-\u08FF\u00AD\u061C\u200B-\u200F\u2060\uFEFF]/g;
 const segmenter =
@@ -27,15 +27,16 @@ const SPELT = {
   '\u066B': '.', '\u066C': ',',
 };
 
-// The ASCII form of a decimal digit: Unicode has those of a script in runs of ten, in order.
+// Returns the ASCII form of a decimal digit: Unicode has the digits of a script in order, in runs
+// of ten.
 function asciiDigit(c) {
   let before = 0;
   while (/\p{Nd}/u.test(String.fromCodePoint(c.codePointAt(0) - before - 1))) before += 1;
   return String(before % 10);
 }
 
-// The form that pages and queries share: lower case, no optional marks, ASCII digits, compatible
-// forms.
+// Returns the form that pages and queries share: lower case, no optional marks, ASCII digits,
+// compatible forms.
 function fold(written) {
   const lower = written.toLowerCase();
   if (/^[\x00-\x7F]*$/.test(lower)) return lower;
@@ -48,7 +49,7 @@ function fold(written) {
     .normalize('NFC');
 }
 
-// Where a word is cut into parts: at joints, and where a capital begins anew.
+// Splits a word into parts: at joints, and at capitals that start a new part.
 function parts(word) {
   const found = [];
   const chars = Array.from(word);
@@ -77,8 +78,8 @@ function bytes(text) {
   return /^[\x00-\x7F]*$/.test(text) ? text.length : new TextEncoder().encode(text).length;
 }
 
-// The words of a text, in order, each before its parts: where they begin and end, and which
-// word of the text they are. `kind`: plain, part, character, pair.
+// Returns the words of a text in order, each followed by its parts: where they start and end, and
+// their number in the text. `kind` is plain, part, character or pair.
 function words(text) {
   const found = [];
   let position = 0;
@@ -111,7 +112,7 @@ function words(text) {
       position += 1;
     }
   };
-  // A run of letters may hold scripts that are cut in other ways.
+  // A run of letters may include scripts that are split in other ways.
   const run = (start, end) => {
     const written = text.slice(start, end);
     if (segmenter && WITHOUT_SPACES.test(written)) {
@@ -122,7 +123,7 @@ function words(text) {
       plain(start, end);
     }
   };
-  // Operators have the position of the word that follows, so that they part no phrase.
+  // Operators have the position of the following word, so that they don't separate a phrase.
   const gap = (start, end) => {
     for (const match of text.slice(start, end).matchAll(/\n|[!#$%&*+\-./:<=>?@\\^|~]+/g)) {
       const at = start + match.index;
@@ -149,15 +150,15 @@ function words(text) {
   return found;
 }
 
-// Two to four symbols in a row that touch no letter or digit, such as `!=` and `|>`; no dashes or
-// dots.
+// Returns whether a match is an operator: two to four symbols in a row that touch no letter or
+// digit, such as `!=` and `|>`, but not dashes or dots.
 function isOperator(text, start, end) {
   return end - start >= 2 && end - start <= 4 && !/^(?:-+|\.+)$/.test(text.slice(start, end))
     && !/[\p{Alphabetic}\p{N}_]$/u.test(text.slice(Math.max(0, start - 2), start))
     && !/^[\p{Alphabetic}\p{N}_]/u.test(text.slice(end, end + 2));
 }
 
-// `C++`, `C#`.
+// Includes the signs of names such as `C++` and `C#`.
 function withSigns(text, start, end) {
   if (end - start > 2 || !/^[A-Za-z]+$/.test(text.slice(start, end))) return end;
   const signs = /^(?:\+\+|#)(?![\p{L}\p{N}+#])/u.exec(text.slice(end, end + 4));
