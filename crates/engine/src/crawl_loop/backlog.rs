@@ -10,15 +10,15 @@ use super::disk_floor::DiskFloor;
 use super::waiting_documents::WaitingDocuments;
 use crate::config::Config;
 
-/// The minimum limit of unsettled items. Bounds the bodies in memory behind the fetcher, and is large
-/// enough for a group commit to pay while the next group gathers.
+/// The lowest limit of unsettled items. It bounds the bodies in memory, and is large enough for
+/// group commits to pay off.
 const MAX_UNSETTLED: u64 = 512;
 
-/// Maximum bytes of bodies on their way to the disk. Bodies of requests in flight are not counted.
+/// Maximum bytes of bodies not yet committed, apart from requests in flight.
 const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
 
-/// Maximum bytes of pages that wait for a reader, per reader thread. In a debug build a thread reads
-/// that many per second of the slowest pages: Chinese ones that are indexed.
+/// Maximum bytes of pages that wait for a reader, per reader thread. In a debug build, a thread
+/// reads this much per second of the slowest pages: indexed Chinese ones.
 const MAX_UNREAD_BYTES: u64 = 4 << 20;
 
 /// Maximum rows that a consumer of pages has not taken.
@@ -26,17 +26,18 @@ const MAX_UNDELIVERED_ROWS: usize = 1_024;
 
 /// Counts the work between a permit and its commit, and limits it.
 ///
-/// A page is reported in this order: [`leased`](Self::leased), [`page_ended`](Self::page_ended), then
-/// [`handed_to_readers`](Self::handed_to_readers) and [`reading_began`](Self::reading_began) if there
-/// is a body, and [`committed`](Self::committed) at the end. A page whose URL becomes pending again is
-/// reported with [`released`](Self::released) instead of a commit, and with
+/// A page is reported in this order: [`leased`](Self::leased), [`page_ended`](Self::page_ended),
+/// then [`handed_to_readers`](Self::handed_to_readers) and [`reading_began`](Self::reading_began)
+/// if there is a body, and [`committed`](Self::committed) at the end. A page whose URL becomes
+/// pending again is reported with [`released`](Self::released) instead of a commit, and with
 /// [`dropped_unread`](Self::dropped_unread) if readers had it. Other messages to the writer are
 /// reported with [`written`](Self::written), and committed as well.
 ///
 /// A document that waits for a reading process is reported with `document_waits` and
 /// `document_ended`. Waiting documents do not count as unsettled, so they hold up only their host.
 ///
-/// Emits nothing but origins to wake. The caller asks [`has_room`](Self::has_room) before each permit.
+/// Emits nothing but origins to wake. The caller asks [`has_room`](Self::has_room) before each
+/// permit.
 #[derive(Debug)]
 pub(super) struct Backlog {
     max_unsettled: u64,
@@ -46,7 +47,8 @@ pub(super) struct Backlog {
     unsettled: u64,
     /// Page requests in flight, a part of `unsettled`.
     pages_in_flight: u64,
-    /// Leased URLs not yet committed, a part of `unsettled`. Each may become a row of `pages.jsonl`.
+    /// Leased URLs not yet committed, a part of `unsettled`. Each may become a row of
+    /// `pages.jsonl`.
     leases: u64,
     /// Bytes of bodies not yet committed.
     bytes: u64,
@@ -64,7 +66,7 @@ pub(super) struct Backlog {
 impl Backlog {
     pub(super) fn new(config: &Config, now: Tick) -> Backlog {
         Backlog {
-            // Room for every request that may be in flight, and a group behind it.
+            // Room for all requests in flight, and a group of finished ones.
             max_unsettled: MAX_UNSETTLED.max(2 * u64::from(config.politeness.concurrency)),
             commit_within: config.commit_within,
             unsettled: 0,
@@ -80,13 +82,12 @@ impl Backlog {
         }
     }
 
-    /// Takes the number of threads that read pages.
     pub(super) fn read_by(&mut self, threads: usize) {
         self.max_unread_bytes = MAX_UNREAD_BYTES.saturating_mul(threads.max(1) as u64);
     }
 
-    /// Returns whether another request may be added. False, too, if what ended waits so long for its
-    /// commit that a crash would cost too many requests.
+    /// Returns whether another request may be sent. False also if finished items have waited for a
+    /// commit for so long that a crash would lose too many requests.
     pub(super) fn has_room(&self, now: Tick) -> bool {
         self.has_room_behind(0)
             && self.documents.have_room()
@@ -97,13 +98,13 @@ impl Backlog {
             && !self.disk.is_low()
     }
 
-    /// Returns whether another item may be unsettled behind `more` that are about to be.
+    /// Returns whether another item may be unsettled after `more` that are about to be.
     pub(super) fn has_room_behind(&self, more: usize) -> bool {
         self.unsettled_but_documents() + (more as u64) < self.max_unsettled
     }
 
-    /// A commit that waits while another is under way holds what came within that one, so each may
-    /// take half of the time.
+    /// Items may have to wait for the current commit and the next one, so each gets half of the
+    /// time.
     fn is_behind(&self, now: Tick) -> bool {
         self.is_commit_due() && now.since(self.committed_at) > self.commit_within / 2
     }
@@ -116,7 +117,7 @@ impl Backlog {
         self.unsettled.saturating_sub(self.documents.count())
     }
 
-    /// Takes in the time. Waiting for a commit begins now if nothing waits for one yet.
+    /// Notes the time. If nothing waits for a commit, the wait for the next one starts now.
     pub(super) fn note_time(&mut self, now: Tick) {
         if !self.is_commit_due() {
             self.committed_at = now;
@@ -133,52 +134,53 @@ impl Backlog {
         self.leases
     }
 
-    /// The request for a leased URL is sent.
+    /// Counts a page request that is sent.
     pub(super) fn leased(&mut self) {
         self.unsettled += 1;
         self.pages_in_flight += 1;
         self.leases += 1;
     }
 
-    /// A leased URL is settled without a request; its message counts as [`written`](Self::written).
+    /// Counts a leased URL that is settled without a request. Its message counts as
+    /// [`written`](Self::written).
     pub(super) fn given_up(&mut self) {
         self.leases += 1;
     }
 
-    /// The request for a page ended; it is unsettled until it is committed or released.
+    /// Counts the end of a page request. The page is unsettled until it is committed or released.
     pub(super) fn page_ended(&mut self) {
         self.pages_in_flight -= 1;
     }
 
-    /// A leased URL is pending again.
+    /// Counts a leased URL that is pending again.
     pub(super) fn released(&mut self) {
         self.unsettled -= 1;
         self.leases -= 1;
     }
 
-    /// A page with a body of this size went to the readers.
+    /// Counts a page with a body of this size that went to the readers.
     pub(super) fn handed_to_readers(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.unread_bytes += bytes;
     }
 
-    /// A reader began to read a body of this size, or several.
+    /// Counts body bytes that readers began to read.
     pub(super) fn reading_began(&mut self, bytes: u64) {
         self.unread_bytes = self.unread_bytes.saturating_sub(bytes);
     }
 
-    /// A page that readers had is dropped with its body.
+    /// Counts a page that readers gave back, with its body.
     pub(super) fn dropped_unread(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Messages of this weight went to the writer, with bodies of this total size.
+    /// Counts messages of this weight to the writer, with bodies of this total size.
     pub(super) fn written(&mut self, weight: u64, bytes: u64) {
         self.unsettled += weight;
         self.bytes += bytes;
     }
 
-    /// The writer committed this number of items, with the leases and body bytes in them.
+    /// Counts a commit of this number of items, with the leases and body bytes in it.
     pub(super) fn committed(&mut self, now: Tick, items: u64, leases: u64, bytes: u64) {
         self.unsettled -= items;
         self.committed_at = now;
@@ -186,40 +188,40 @@ impl Backlog {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Takes the number of rows that the consumer of pages has not taken.
+    /// Sets the number of rows that the consumer has not taken.
     pub(super) fn note_undelivered(&mut self, rows: usize) {
         self.undelivered = rows;
     }
 
-    /// A page turned out to be a document, and waits for a reading process.
+    /// Counts a document that waits for a reading process.
     pub(super) fn document_waits(&mut self, host: HostKey, bytes: u64) {
         self.documents.add(host, bytes);
     }
 
-    /// A document was read, or is about to be given back. Returns the origins to wake.
+    /// Counts a document that no longer waits. Returns the origins to wake.
     pub(super) fn document_ended(
         &mut self,
         now: Tick,
         host: &HostKey,
         bytes: u64,
     ) -> BTreeSet<Origin> {
-        // The commit is waited for from now on, not since the page was fetched.
+        // The wait for a commit starts now, not when the page was fetched.
         self.note_time(now);
         self.documents.remove(host, bytes)
     }
 
-    /// Returns whether the waiting documents of a host leave no room for another page of it. The
-    /// origin is then woken by [`document_ended`](Self::document_ended).
+    /// Returns whether the waiting documents of a host leave no room for another page. If so,
+    /// [`document_ended`](Self::document_ended) returns the origin once there is room.
     pub(super) fn turns_away(&mut self, host: &HostKey, origin: &Origin) -> bool {
         self.documents.turns_away(host, origin)
     }
 
-    /// The documents that wait, to give them up after a stop.
+    /// Returns the waiting documents, to give them up after a stop.
     pub(super) fn documents_mut(&mut self) -> &mut WaitingDocuments {
         &mut self.documents
     }
 
-    /// Takes the number of bytes free on the disk of the crawl's directory.
+    /// Sets the number of free bytes on the disk of the crawl's directory.
     pub(super) fn note_free_space(&mut self, free: u64) {
         self.disk.note_free_space(free);
     }
@@ -231,7 +233,7 @@ impl Backlog {
     /// Checks the counters against each other and against those of other parts of the loop.
     ///
     /// # Panics
-    /// If they do not.
+    /// If they do not agree.
     #[cfg(test)]
     pub(super) fn check_invariants(&self, all_in_flight: u32, pages_in_flight: u64, leases: u64) {
         assert!(u64::from(all_in_flight) >= self.pages_in_flight);
@@ -250,7 +252,7 @@ impl Backlog {
         self.unsettled
     }
 
-    /// Returns the bytes of bodies not yet committed, and those that no reader has begun.
+    /// Returns the uncommitted bytes of bodies, and the unread ones.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> (u64, u64) {
         (self.bytes, self.unread_bytes)
@@ -275,18 +277,24 @@ mod tests {
     }
 
     #[test]
-    fn ours_each_limit_leaves_no_room() {
+    fn each_limit_is_respected() {
         type Fill = fn(&mut Backlog);
         let fills: [(Fill, bool); 9] = [
             (|_| {}, true),
-            (|it| it.written(MAX_UNSETTLED - 1, 0), true),
-            (|it| it.written(MAX_UNSETTLED, 0), false),
-            (|it| it.written(1, MAX_UNSETTLED_BYTES - 1), true),
-            (|it| it.written(1, MAX_UNSETTLED_BYTES), false),
-            (|it| it.note_undelivered(MAX_UNDELIVERED_ROWS - 1), true),
-            (|it| it.note_undelivered(MAX_UNDELIVERED_ROWS), false),
-            (|it| it.note_free_space(10), true),
-            (|it| it.note_free_space(9), false),
+            (|backlog| backlog.written(MAX_UNSETTLED - 1, 0), true),
+            (|backlog| backlog.written(MAX_UNSETTLED, 0), false),
+            (|backlog| backlog.written(1, MAX_UNSETTLED_BYTES - 1), true),
+            (|backlog| backlog.written(1, MAX_UNSETTLED_BYTES), false),
+            (
+                |backlog| backlog.note_undelivered(MAX_UNDELIVERED_ROWS - 1),
+                true,
+            ),
+            (
+                |backlog| backlog.note_undelivered(MAX_UNDELIVERED_ROWS),
+                false,
+            ),
+            (|backlog| backlog.note_free_space(10), true),
+            (|backlog| backlog.note_free_space(9), false),
         ];
         for (number, (fill, has_room)) in fills.into_iter().enumerate() {
             let mut backlog = backlog();
@@ -296,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_limit_of_items_has_room_for_all_requests_and_a_group() {
+    fn the_item_limit_has_room_for_all_requests_and_a_group() {
         let mut config = config();
         config.politeness.concurrency = 300;
         let mut backlog = Backlog::new(&config, at(20));
@@ -305,10 +313,10 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_commit_may_take_half_of_its_time() {
+    fn a_commit_may_take_half_of_its_time() {
         let mut backlog = backlog();
         backlog.leased();
-        // A request in flight waits for no commit.
+        // Requests in flight do not wait for a commit.
         backlog.note_time(at(40));
         backlog.page_ended();
         assert!(backlog.has_room(at(45)) && !backlog.has_room(at(46)));
@@ -321,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_each_reader_has_four_mebibytes_of_pages_waiting() {
+    fn each_reader_may_have_four_mebibytes_waiting() {
         for (readers, most) in [
             (0, MAX_UNREAD_BYTES),
             (1, MAX_UNREAD_BYTES),
@@ -339,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_page_that_is_released_leaves_nothing_behind() {
+    fn a_released_page_is_not_counted() {
         let mut backlog = backlog();
         backlog.leased();
         backlog.check_invariants(1, 1, 1);
@@ -351,7 +359,7 @@ mod tests {
         backlog.released();
         assert_eq!((backlog.leases(), backlog.bytes()), (0, (0, 0)));
         assert!(backlog.is_empty());
-        // A URL that is given up is a lease without a request.
+        // A URL that is given up has a lease, but no request.
         backlog.given_up();
         backlog.written(1, 0);
         backlog.check_invariants(0, 0, 1);

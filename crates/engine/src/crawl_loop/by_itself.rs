@@ -1,5 +1,6 @@
-//! A crawl loop without a driver, for tests of single rules.
+//! Helpers for unit tests of the crawl loop, without a driver.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +14,9 @@ use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{Origin, canonicalize};
 
 use super::Coordinator;
-use super::run_totals::RunTotals;
+use super::run_report::RunReport;
 use crate::config::Config;
+use crate::counters::Commit;
 use crate::messages::page::FetchContext;
 use crate::revisit::visit::{RevisitSchedule, Round};
 use crate::totals::Totals;
@@ -34,7 +36,7 @@ pub(super) fn config() -> Config {
     config
 }
 
-/// A crawl that begins at second 10, of which nothing is known.
+/// A new crawl that begins at second 10.
 pub(super) fn coordinator(change: impl FnOnce(&mut Config)) -> Coordinator {
     let mut config = config();
     change(&mut config);
@@ -52,14 +54,14 @@ pub(super) fn pages(pages: u64) -> Totals {
     }
 }
 
-/// The totals of a run; `before` are those at the start of its round.
-pub(super) fn run_totals(
+/// The report of a run with these totals. `before` are the totals when its round began.
+pub(super) fn run_report(
     round: u32,
     before: Totals,
     at_start: Totals,
     totals: Totals,
-) -> RunTotals {
-    let mut run = RunTotals::new(at_start, at(10));
+) -> RunReport {
+    let mut run = RunReport::new(at_start, at(10));
     run.enter_round(&RevisitSchedule {
         round: Round {
             number: round,
@@ -68,11 +70,11 @@ pub(super) fn run_totals(
         },
         revisits: config().revisits,
     });
-    run.committed(totals);
+    run.committed(totals, &Commit::default(), HashMap::new(), Vec::new());
     run
 }
 
-/// Admits a URL that is pending then, and leases it.
+/// Admits a URL and leases it.
 pub(super) fn leased(frontier: &dyn Frontier, admission: Admission) -> Lease {
     let origin = admission.url.origin();
     let mut transaction = frontier.begin().unwrap();
@@ -81,7 +83,7 @@ pub(super) fn leased(frontier: &dyn Frontier, admission: Admission) -> Lease {
     frontier.lease(&origin).unwrap().unwrap()
 }
 
-/// Rules that ask for nothing and hold for long.
+/// A robots.txt state without restrictions that does not expire.
 pub(super) fn open_to_all() -> RobotsState {
     RobotsState::InForce {
         pace: RobotsPace::default(),
@@ -106,7 +108,7 @@ pub(super) fn copy(origin: &Origin, body: &'static str) -> RobotsCopy {
     }
 }
 
-/// The context of a URL that may be asked for by such a robots.txt.
+/// The context of a URL that this robots.txt allows.
 pub(super) fn context(lease: &Lease, body: &'static str) -> FetchContext {
     let agent = ProductToken::new("crawl").unwrap();
     let copy = copy(&lease.origin, body);

@@ -1,5 +1,5 @@
-//! Locks of single bytes that belong to an open file, so that a process that dies frees its own:
-//! `fcntl` with `F_OFD_SETLK` and `F_OFD_GETLK`, which Linux alone has.
+//! Locks on single bytes of a file, held by an open file description: the system releases them if
+//! the process dies. Uses `fcntl` with `F_OFD_SETLK` and `F_OFD_GETLK`, which only Linux has.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
-/// Returns whether the byte is ours now. Never waits.
+/// Locks a byte. Returns false if another open file holds it. Never blocks.
 pub(crate) fn lock(file: &File, at: u64) -> io::Result<bool> {
     match set(file, at, libc::F_WRLCK) {
         Ok(()) => Ok(true),
@@ -17,30 +17,30 @@ pub(crate) fn lock(file: &File, at: u64) -> io::Result<bool> {
     }
 }
 
-/// Others may lock the byte.
+/// Unlocks a byte.
 pub(crate) fn unlock(file: &File, at: u64) -> io::Result<()> {
     Ok(set(file, at, libc::F_UNLCK)?)
 }
 
 /// Returns whether another open file holds the byte.
 pub(crate) fn is_locked(file: &File, at: u64) -> bool {
-    let mut lock = one(at, libc::F_WRLCK);
-    let asked = fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock));
-    asked.is_ok() && i32::from(lock.l_type) != libc::F_UNLCK
+    let mut lock = byte_range(at, libc::F_WRLCK);
+    let result = fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock));
+    result.is_ok() && i32::from(lock.l_type) != libc::F_UNLCK
 }
 
 fn set(file: &File, at: u64, kind: i32) -> nix::Result<()> {
-    fcntl(file, FcntlArg::F_OFD_SETLK(&one(at, kind))).map(drop)
+    fcntl(file, FcntlArg::F_OFD_SETLK(&byte_range(at, kind))).map(drop)
 }
 
-fn one(at: u64, kind: i32) -> libc::flock {
+fn byte_range(at: u64, kind: i32) -> libc::flock {
     let narrow = |number: i32| libc::c_short::try_from(number).unwrap_or_default();
     libc::flock {
         l_type: narrow(kind),
         l_whence: narrow(libc::SEEK_SET),
         l_start: libc::off_t::try_from(at).unwrap_or_default(),
         l_len: 1,
-        // The system asks for 0 here.
+        // Must be 0 for these commands.
         l_pid: 0,
     }
 }

@@ -1,14 +1,14 @@
-//! The room on the disk below which nothing more is asked for.
+//! The limit on free disk space below which fetching pauses.
 //!
-//! Answers under way end and are kept. It goes on once there is a tenth more than
-//! the least: at the least itself it would ask for a page, and rest again.
+//! Requests in flight end and are kept. Fetching resumes once a tenth more than the limit is free;
+//! at the limit itself, one page would pause it again.
 
-/// The room on the disk, against the least that is to be left.
+/// The free disk space and its limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DiskFloor {
-    /// Bytes that are to stay free; 0: no limit.
+    /// Bytes that must stay free; 0 means no limit.
     least: u64,
-    /// Bytes that were free when it was last looked; none before that.
+    /// Bytes that were free at the last measurement; `None` before the first.
     free: Option<u64>,
     is_low: bool,
 }
@@ -21,7 +21,7 @@ impl DiskFloor {
         }
     }
 
-    /// Returns whether too little is free to ask for more.
+    /// Returns whether too little space is free to send requests.
     pub(crate) fn is_low(&self) -> bool {
         self.is_low
     }
@@ -34,7 +34,7 @@ impl DiskFloor {
         self.least
     }
 
-    /// So many bytes are free now. Returns whether that changed what may be asked for.
+    /// Sets the number of free bytes. Returns whether [`is_low`](Self::is_low) changed.
     fn look(&mut self, free: u64) -> bool {
         self.free = Some(free);
         let was_low = self.is_low;
@@ -45,7 +45,8 @@ impl DiskFloor {
         self.is_low = free < enough;
         was_low != self.is_low
     }
-    /// Takes the number of free bytes, and logs a change of state.
+
+    /// Sets the number of free bytes, and logs a change of state.
     pub(super) fn note_free_space(&mut self, free: u64) {
         if !self.look(free) {
             return;
@@ -75,7 +76,7 @@ mod tests {
     use crate::summary::Ended;
 
     #[test]
-    fn ours_a_low_disk_has_room_again_once_a_tenth_more_is_free() {
+    fn a_low_disk_has_room_again_once_a_tenth_more_is_free() {
         let mut disk = DiskFloor::new(1_000);
         let steps = [1_000, 999, 1_000, 1_099, 1_100, 1_000, 5, 1_099];
         let low: Vec<_> = steps
@@ -93,34 +94,32 @@ mod tests {
             (false, true),
         ];
         assert_eq!(low, expected);
-        // Without a least nothing is low, nor beyond what can be counted.
+        // Without a limit the disk is never low; huge limits do not overflow.
         assert!(!DiskFloor::new(0).look(0));
         let mut endless = DiskFloor::new(u64::MAX);
         assert!(endless.look(7) && !endless.look(u64::MAX - 1));
     }
 
     #[test]
-    fn ours_a_low_disk_holds_requests_back_and_ends_nothing() {
+    fn a_low_disk_holds_requests_back_and_ends_nothing() {
         let mut coordinator = coordinator(|config| config.min_free = 1_000);
         let url = canonicalize(None, "http://a.example/").unwrap();
         let origin = url.origin();
         let mut transaction = coordinator.frontier.begin().unwrap();
         transaction.admit(Admission::seed(url)).unwrap();
         transaction.commit().unwrap();
-        coordinator
-            .scheduler
-            .set_robots(at(20), &origin, open_to_all());
-        coordinator.scheduler.set_pending(at(20), &origin, 1);
+        coordinator.hosts.set_robots(at(20), &origin, open_to_all());
+        coordinator.hosts.set_pending(at(20), &origin, 1);
         let mut out = Vec::new();
-        let told = |bytes| Event::FreeSpace { bytes };
-        coordinator.handle(at(20), told(999), &mut out);
+        let free_space = |bytes| Event::FreeSpace { bytes };
+        coordinator.handle(at(20), free_space(999), &mut out);
         assert!(matches!(
             coordinator.advance(at(21), &mut out),
             Next::Wait(_)
         ));
         assert_eq!(coordinator.progress(at(21)).phase, Phase::DiskLow);
         assert!(out.is_empty(), "{out:?}");
-        coordinator.handle(at(22), told(1_100), &mut out);
+        coordinator.handle(at(22), free_space(1_100), &mut out);
         assert!(matches!(
             coordinator.advance(at(23), &mut out),
             Next::Wait(_)
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_crawl_that_is_done_ends_on_a_low_disk_too() {
+    fn a_crawl_that_is_done_ends_on_a_low_disk_too() {
         let mut coordinator = coordinator(|config| config.min_free = 1_000);
         let mut out = Vec::new();
         coordinator.handle(at(20), Event::FreeSpace { bytes: 0 }, &mut out);

@@ -1,5 +1,5 @@
-//! The crawl loop as a replay leads it: the records say whose turn it is, and the loop decides what
-//! comes of it.
+//! Turns of the crawl loop that a replay repeats: the log names the host, and the loop decides what
+//! its turn does.
 
 use crawl_archive::rows::HostTurn;
 use crawl_scheduler::{Poll, Purpose, Tick};
@@ -11,23 +11,23 @@ use crate::messages::Effect;
 /// The outcome of an attempt at a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnAttempt {
-    /// The host had a permit.
+    /// The host had a permit, which was used.
     Used,
-    /// It had one for another purpose, which was given back.
+    /// The host had a permit for another purpose, which was given back.
     OtherPurpose,
-    /// It may not be asked before this moment.
+    /// The host gets no request before this tick.
     NotBefore(Tick),
-    /// It has nothing to ask for.
+    /// The host has nothing to fetch.
     Nothing,
 }
 
 impl Coordinator {
-    /// Lets the scheduler choose whose turn it is from now on.
+    /// Lets the scheduler choose hosts again, after the last repeated turn.
     pub(crate) fn lead_no_more(&mut self) {
         self.turns.repeat_no_more();
     }
 
-    /// Gives a host the turn that the records say.
+    /// Gives a host the turn that was recorded.
     pub(crate) fn take_turn(
         &mut self,
         now: Tick,
@@ -35,19 +35,19 @@ impl Coordinator {
         origin: &Origin,
         out: &mut Vec<Effect>,
     ) -> TurnAttempt {
-        self.let_hosts_go(now);
-        let permit = match self.scheduler.poll_host(now, &origin.host_key()) {
+        self.evict_idle(now);
+        let permit = match self.hosts.poll_host(now, &origin.host_key()) {
             Poll::Issue(permit) => permit,
             Poll::SleepUntil(tick) => return TurnAttempt::NotBefore(tick),
             Poll::Idle => return TurnAttempt::Nothing,
         };
-        let is_it = match permit.purpose() {
+        let is_recorded = match permit.purpose() {
             Purpose::Page { origin: of } => turn.purpose == "page" && of == origin,
             Purpose::Robots { origin: of } => turn.purpose == "robots" && of == origin,
             Purpose::Hop { of } => turn.purpose == "hop" && of == origin,
         };
-        if !is_it {
-            self.scheduler.give_back(now, permit);
+        if !is_recorded {
+            self.hosts.give_back(now, permit);
             return TurnAttempt::OtherPurpose;
         }
         self.turns.repeat(turn);

@@ -1,4 +1,4 @@
-//! The budgets of groups of hosts, and the part of each that is spent.
+//! Budgets of groups of hosts, and how much of each is spent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,31 +8,31 @@ use crawl_weburl::{HostKey, HostTable, Origin};
 
 use crate::config::HostGroup;
 
-/// The budgets of all groups. A host is in one group at most.
+/// The budgets of all groups. A host is in at most one group.
 #[derive(Debug, Default)]
 pub(super) struct GroupBudgets {
     groups: HostTable<Arc<HostGroup>>,
-    /// The spending of each group, by its name.
+    /// Spending of each group, by group name.
     spent: BTreeMap<String, GroupSpending>,
 }
 
-/// The sum over the hosts of a group, over the runs of this round.
+/// Spending of all hosts of a group, over all runs of this round.
 #[derive(Debug, Default)]
 struct GroupSpending {
     pages: u64,
     bytes: u64,
     served: Duration,
-    /// Leases that may still become pages.
+    /// Leased URLs that may become pages.
     leases: u64,
-    /// Origins that found the group full while leases were out.
+    /// Origins that were turned away while leases filled the budget.
     turned_away: BTreeSet<Origin>,
 }
 
-/// The part of a budget that a group has left.
+/// How much of its budget a group has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GroupState {
     HasRoom,
-    /// Leases that are out may take the rest, or give it back.
+    /// Leased URLs may use up the rest, or give it back.
     Leased,
     /// This budget is spent.
     Spent(&'static str),
@@ -50,7 +50,6 @@ impl GroupBudgets {
         self.groups.is_empty()
     }
 
-    /// Adds what a host of a group spent.
     pub(super) fn add(&mut self, host: &HostKey, pages: u64, bytes: u64, served: Duration) {
         if let Some(spent) = self.spending(host) {
             spent.pages += pages;
@@ -59,7 +58,7 @@ impl GroupBudgets {
         }
     }
 
-    /// A page that was counted is pending again.
+    /// Takes back a page that was counted: its URL is pending again.
     pub(super) fn unsettled(&mut self, host: &HostKey) {
         if let Some(spent) = self.spending(host) {
             spent.pages = spent.pages.saturating_sub(1);
@@ -78,7 +77,7 @@ impl GroupBudgets {
         }
     }
 
-    /// An origin has URLs for which its full group has no room.
+    /// Notes an origin that was turned away because its group is full.
     pub(super) fn turn_away(&mut self, origin: &Origin) {
         let host = origin.host_key();
         if self.state(&host) == GroupState::Leased
@@ -88,7 +87,8 @@ impl GroupBudgets {
         }
     }
 
-    /// The origins of a host's group that were turned away, if there is room for one of them now.
+    /// Returns the origins of a host's group that were turned away, if there is room for another
+    /// page now.
     pub(super) fn with_room_again(&mut self, host: &HostKey) -> BTreeSet<Origin> {
         match self.state(host) {
             GroupState::HasRoom => self.spending(host).map(|spent| &mut spent.turned_away),
@@ -98,7 +98,7 @@ impl GroupBudgets {
         .unwrap_or_default()
     }
 
-    /// The state of a host's group. What is in flight may still go beyond budgets of bytes and
+    /// Returns the state of a host's group. Requests in flight may exceed budgets of bytes and
     /// time.
     pub(super) fn state(&self, host: &HostKey) -> GroupState {
         match self.group(host) {
@@ -125,7 +125,7 @@ impl GroupBudgets {
         }
     }
 
-    /// The budget that a host's group has spent, in words.
+    /// Names the budget that a host's group has spent.
     pub(super) fn spent_by(&self, host: &HostKey) -> Option<String> {
         let group = self.group(host)?;
         match self.state_of(group) {
@@ -134,7 +134,7 @@ impl GroupBudgets {
         }
     }
 
-    /// A budget that some group has spent, in words.
+    /// Names a budget that some group has spent.
     pub(super) fn spent(&self) -> Option<String> {
         let spent = self.groups.iter().filter_map(|(_, group)| {
             let state = self.state_of(group);
@@ -146,7 +146,7 @@ impl GroupBudgets {
         spent.min()
     }
 
-    /// Pages that a host's group may still be asked for, and the group's name. None where pages
+    /// Returns the name of a host's group and how many pages it may still fetch. `None` if pages
     /// are not limited.
     pub(super) fn room(&self, host: &HostKey) -> Option<(&str, u64)> {
         let group = self.group(host)?;
@@ -176,7 +176,7 @@ impl GroupBudgets {
     }
 }
 
-/// A budget of a group, as records have it.
+/// Names a budget of a group, as records do.
 fn in_words(budget: &str, group: &str) -> String {
     format!("{budget} of group {group}")
 }
@@ -202,7 +202,7 @@ mod tests {
         HostKey::parse(name).unwrap()
     }
 
-    /// Group `g` of two domains, and group `other` of one.
+    /// Group `g` with two domains, and group `other` with one.
     fn budgets(change: fn(&mut HostGroup)) -> GroupBudgets {
         let mut group = HostGroup {
             name: "g".to_owned(),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_hosts_of_a_group_share_each_of_its_budgets() {
+    fn hosts_of_a_group_share_each_of_its_budgets() {
         type Change = fn(&mut HostGroup);
         let changes: [(&str, Change); 3] = [
             ("max-pages", |group| group.max_pages = Some(3)),
@@ -238,16 +238,16 @@ mod tests {
                 assert_eq!(budgets.state(&host(page)), GroupState::HasRoom, "{name}");
                 assert_eq!(budgets.spent(), None);
                 budgets.add(&host(page), 1, 100, SECOND);
-                // No host of this group.
+                // Not in this group.
                 budgets.add(&host("c.example"), 1, 100, SECOND);
                 budgets.add(&host("d.example"), 1, 100, SECOND);
             }
-            let said = Some(format!("{name} of group g"));
+            let expected = Some(format!("{name} of group g"));
             for page in ["b.example", "x.a.example"] {
                 assert_eq!(budgets.state(&host(page)), GroupState::Spent(name));
-                assert_eq!(budgets.spent_by(&host(page)), said);
+                assert_eq!(budgets.spent_by(&host(page)), expected);
             }
-            assert_eq!(budgets.spent(), said);
+            assert_eq!(budgets.spent(), expected);
             for page in ["c.example", "d.example"] {
                 assert_eq!(budgets.state(&host(page)), GroupState::HasRoom);
                 assert_eq!(budgets.spent_by(&host(page)), None);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_leases_of_any_of_its_hosts_fill_a_group_until_they_end() {
+    fn leases_of_any_of_its_hosts_fill_a_group_until_they_end() {
         let mut budgets = budgets(|group| group.max_pages = Some(2));
         let (a, b) = (host("a.example"), host("b.example"));
         budgets.leased(&a);
@@ -268,7 +268,7 @@ mod tests {
         budgets.turn_away(&origin("b.example"));
         budgets.turn_away(&origin("x.a.example"));
         assert!(budgets.with_room_again(&a).is_empty());
-        // One that becomes a page makes no room.
+        // A lease that becomes a page makes no room.
         budgets.lease_ended(&a);
         budgets.add(&a, 1, 0, SECOND);
         assert_eq!(budgets.state(&b), GroupState::Leased);

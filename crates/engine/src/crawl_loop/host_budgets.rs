@@ -1,4 +1,4 @@
-//! The budget of each host, and the part of it that is spent.
+//! Budgets of hosts, and how much of each is spent.
 
 use std::collections::BTreeSet;
 use std::mem::size_of;
@@ -13,39 +13,46 @@ use crate::config::{Budgets, HostBudget};
 use crate::messages::StoredBudget;
 use crate::summary::Ended;
 
-/// The budgets of all hosts that this crawl knows.
+/// The budgets and spending of all hosts that this crawl knows.
+///
+/// Receives what a host spends: [`request_ended`](Self::request_ended) for each request, [`leased`](Self::leased)
+/// and [`lease_ended`](Self::lease_ended) for each page request, and [`settled`](Self::settled) or
+/// [`unsettled`](Self::unsettled) for each page. [`is_full`](Self::is_full) decides about permits;
+/// origins that were turned away are reported with [`turn_away`](Self::turn_away), and returned by
+/// `lease_ended` and [`with_room_again`](Self::with_room_again). What was spent is stored with the
+/// state of a host ([`stored`](Self::stored), [`restore`](Self::restore)). Emits nothing.
 pub(crate) struct HostBudgets {
     budgets: Budgets,
     by_host: HashMap<HostKey, HostSpending>,
     groups: GroupBudgets,
-    /// Hosts whose budget is spent, and the name of the budget.
+    /// Hosts whose budget is spent, with the name of the budget.
     full: HashMap<HostKey, &'static str>,
-    /// Origins that found their host full while leases were out.
+    /// Origins that were turned away while leases filled the budget.
     turned_away: HashMap<HostKey, Vec<Origin>>,
-    /// Time that servers spent on our requests, over all hosts and the runs of this round.
+    /// Server response time, over all hosts and all runs of this round.
     served: Duration,
-    /// The part of it that was spent before this run.
+    /// The part of `served` from before this run.
     served_before: Duration,
-    /// The round in which it was spent: in another one it counts no more.
+    /// The number of this round. Stored spending of another round does not count.
     round: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct HostSpending {
-    /// Settled, over the runs of this round.
+    /// Settled pages, over all runs of this round.
     pages: u64,
-    /// Bytes of bodies, over the runs of this round.
+    /// Bytes of bodies, over all runs of this round.
     bytes: u64,
-    /// Sum of response times, over the runs of this round.
+    /// Server response time, over all runs of this round.
     served: Duration,
-    /// Leases that may still become pages.
+    /// Leased URLs that may become pages.
     leases: u64,
     /// The start of this run's first request.
     since: Option<Tick>,
 }
 
 impl HostSpending {
-    /// The same with what was stored, where that is more: what is known may be newer.
+    /// Takes the maximum of each amount: either side may be the newer one.
     fn at_least(self, stored: HostSpending) -> HostSpending {
         HostSpending {
             pages: self.pages.max(stored.pages),
@@ -74,23 +81,23 @@ impl HostBudgets {
         self.round = round;
     }
 
-    /// Takes up what was spent before; gives back what follows in the host's bytes.
+    /// Restores a host's spending from its stored state. Returns the remaining bytes.
     pub(crate) fn restore<'a>(&mut self, host: &HostKey, stored: &'a [u8]) -> &'a [u8] {
         let Some((account, rest)) = self.read(stored) else {
             return &[];
         };
-        let known = self.by_host.entry(host.clone()).or_default();
-        *known = known.at_least(account);
+        let spending = self.by_host.entry(host.clone()).or_default();
+        *spending = spending.at_least(account);
         rest
     }
 
-    /// The bytes behind the budget in a host's stored state, without taking anything up.
+    /// Returns the bytes behind the budget in a host's stored state, and restores nothing.
     pub(crate) fn politeness<'a>(&self, stored: &'a [u8]) -> &'a [u8] {
         self.read(stored).map_or(&[], |(_, rest)| rest)
     }
 
-    /// Other budgets hold from now on: what was spent counts against them. Those that several hosts
-    /// share know it after [`HostBudgets::share`].
+    /// Replaces the budgets. Past spending counts against them. Call [`share`](Self::share) next if
+    /// hosts share a budget.
     pub(crate) fn set_budgets(&mut self, budgets: &Budgets) {
         self.budgets = budgets.clone();
         self.groups = GroupBudgets::new(&budgets.groups);
@@ -98,14 +105,14 @@ impl HostBudgets {
         self.turned_away.clear();
     }
 
-    /// Counts what all hosts spent, in earlier runs too, against the budgets that they share.
-    /// `stored` are states of hosts, each of which may be older than what is known.
+    /// Counts the spending of all hosts, earlier runs included, against the budgets that they
+    /// share. `stored` are states of hosts, which may be older than those in memory.
     pub(crate) fn share(&mut self, stored: impl Iterator<Item = (HostKey, Vec<u8>)>) {
         let mut accounts = self.by_host.clone();
         for (host, bytes) in stored {
             if let Some((account, _)) = self.read(&bytes) {
-                let known = accounts.entry(host).or_default();
-                *known = known.at_least(account);
+                let spending = accounts.entry(host).or_default();
+                *spending = spending.at_least(account);
             }
         }
         let of_run = self.served.saturating_sub(self.served_before);
@@ -126,27 +133,26 @@ impl HostBudgets {
         self.served_before = self.served.saturating_sub(of_run);
     }
 
-    /// Returns whether there is a budget that several hosts share, so that what earlier runs spent
-    /// on each counts from the start.
+    /// Returns whether hosts share a budget, so that stored spending counts from the start.
     pub(crate) fn are_shared(&self) -> bool {
         self.budgets.max_server_time.is_some() || !self.groups.is_empty()
     }
 
-    /// A host left memory. Where hosts have budgets its account stays.
+    /// Forgets a host that left memory, unless hosts have budgets.
     pub(crate) fn forget(&mut self, host: &HostKey) {
         if !self.limit_hosts() {
             self.by_host.remove(host);
         }
     }
 
-    /// Returns whether any host has a budget, by itself or with others.
+    /// Returns whether hosts or groups of hosts have budgets.
     pub(crate) fn limit_hosts(&self) -> bool {
         !self.budgets.per_host.is_unlimited()
             || !self.budgets.per_site.is_empty()
             || !self.groups.is_empty()
     }
 
-    /// The number of URLs that wait and that their hosts have room for.
+    /// Returns how many of the pending URLs the budgets of their hosts leave room for.
     pub(crate) fn with_room(&self, waiting: Vec<(Origin, u64)>) -> u64 {
         let mut by_host: HashMap<HostKey, u64> = HashMap::new();
         for (origin, count) in waiting {
@@ -165,8 +171,8 @@ impl HostBudgets {
         alone + in_groups.sum::<u64>()
     }
 
-    /// Pages that a host may still be asked for. What budgets of bytes and time leave is known only
-    /// once they are spent.
+    /// Returns how many pages a host may still fetch. Budgets of bytes and time count only once
+    /// they are spent.
     fn room(&self, host: &HostKey) -> u64 {
         let HostSpending { pages, leases, .. } = self.account(host);
         match (self.full.contains_key(host), self.budget(host).max_pages) {
@@ -176,7 +182,7 @@ impl HostBudgets {
         }
     }
 
-    /// The durable form of a host's account.
+    /// Returns the durable form of a host's spending.
     pub(crate) fn stored(&self, host: &HostKey) -> StoredBudget {
         let account = self.account(host);
         let served = u64::try_from(account.served.as_micros()).unwrap_or(u64::MAX);
@@ -188,8 +194,13 @@ impl HostBudgets {
         stored
     }
 
-    /// A request was answered, or failed, after so long.
-    pub(crate) fn asked(&mut self, host: &HostKey, started: Tick, took: Duration, bytes: u64) {
+    pub(crate) fn request_ended(
+        &mut self,
+        host: &HostKey,
+        started: Tick,
+        took: Duration,
+        bytes: u64,
+    ) {
         let account = self.by_host.entry(host.clone()).or_default();
         account.since.get_or_insert(started);
         account.bytes += bytes;
@@ -203,7 +214,7 @@ impl HostBudgets {
         self.groups.leased(host);
     }
 
-    /// A lease became a page, or none. Returns the host's origins that were turned away and may have
+    /// Counts the end of a lease. Returns origins of the host that were turned away and may have
     /// room now.
     pub(crate) fn lease_ended(&mut self, host: &HostKey) -> Vec<Origin> {
         if let Some(account) = self.by_host.get_mut(host) {
@@ -213,17 +224,17 @@ impl HostBudgets {
         self.turned_away.remove(host).unwrap_or_default()
     }
 
-    /// The origins of a host's group that were turned away and for which there is room again, once
-    /// it is known whether a lease of that host became a page.
+    /// Returns origins that were turned away because the host's group was full, if there is room
+    /// now. Call it once it is known whether a lease of the host became a page.
     pub(crate) fn with_room_again(&mut self, host: &HostKey) -> BTreeSet<Origin> {
         self.groups.with_room_again(host)
     }
 
-    /// An origin has URLs for which its full host has no room.
+    /// Notes an origin that was turned away because its host is full.
     pub(crate) fn turn_away(&mut self, origin: &Origin) {
         self.groups.turn_away(origin);
         let host = origin.host_key();
-        // Only what leases fill can have room again.
+        // Only if leases fill the budget can there be room again.
         if self.account(&host).leases > 0 {
             let origins = self.turned_away.entry(host).or_default();
             if !origins.contains(origin) {
@@ -232,13 +243,13 @@ impl HostBudgets {
         }
     }
 
-    /// Leases of all hosts that may still become pages.
+    /// Returns the leased URLs of all hosts that may become pages.
     #[cfg(test)]
     pub(super) fn all_leases(&self) -> u64 {
         self.by_host.values().map(|account| account.leases).sum()
     }
 
-    /// Leases of a host that may still become pages.
+    /// Returns the leased URLs of a host that may become pages.
     pub(crate) fn leases(&self, host: &HostKey) -> u64 {
         self.account(host).leases
     }
@@ -248,21 +259,21 @@ impl HostBudgets {
         self.groups.add(host, 1, 0, Duration::ZERO);
     }
 
-    /// A URL that counted as settled is pending again.
+    /// Takes back a page that was counted: its URL is pending again.
     pub(crate) fn unsettled(&mut self, host: &HostKey) {
         let account = self.by_host.entry(host.clone()).or_default();
         account.pages = account.pages.saturating_sub(1);
         self.groups.unsettled(host);
     }
 
-    /// Returns whether a host's budget, or that of its group, leaves room for no further lease. What is in flight may
-    /// still go beyond budgets of bytes and time.
+    /// Returns whether the budget of a host or of its group leaves no room for another lease.
+    /// Requests in flight may exceed budgets of bytes and time.
     pub(crate) fn is_full(&mut self, now: Tick, host: &HostKey) -> bool {
         let budget = self.budget(host);
         let account = self.account(host);
         let reached = |spent: u64, max: Option<u64>| max.is_some_and(|max| spent >= max);
         let over = |spent: Duration, max: Option<Duration>| max.is_some_and(|max| spent >= max);
-        let known = account
+        let active = account
             .since
             .map_or(Duration::ZERO, |since| now.since(since));
         let spent = if reached(account.pages, budget.max_pages) {
@@ -271,10 +282,10 @@ impl HostBudgets {
             "max-bytes-per-host"
         } else if over(account.served, budget.max_server_time) {
             "max-server-time-per-host"
-        } else if over(known, budget.max_time) {
+        } else if over(active, budget.max_time) {
             "max-time-per-host"
         } else {
-            // Leases come back, so this is no end; and a group knows its own.
+            // Full for now, but not spent: leases end. A group keeps track of its own budget.
             return reached(account.pages + account.leases, budget.max_pages)
                 || self.groups.state(host) != GroupState::HasRoom;
         };
@@ -282,13 +293,13 @@ impl HostBudgets {
         true
     }
 
-    /// The name of the budget that a host has spent, by itself or with its group.
+    /// Names the budget that a host or its group has spent.
     pub(crate) fn spent_by(&self, host: &HostKey) -> Option<String> {
         let own = self.full.get(host).map(|budget| (*budget).to_owned());
         own.or_else(|| self.groups.spent_by(host))
     }
 
-    /// The end of a crawl in which some host or group has spent its budget.
+    /// Returns the end of a crawl in which a host or group has spent its budget.
     pub(crate) fn spent(&self) -> Option<Ended> {
         let of_hosts = self.full.values().min().copied();
         of_hosts
@@ -296,12 +307,12 @@ impl HostBudgets {
             .or_else(|| self.groups.spent().map(Ended::GroupBudget))
     }
 
-    /// Time that servers spent on our requests, over all hosts and the runs of this round.
+    /// Server response time, over all hosts and all runs of this round.
     pub(crate) fn served(&self) -> Duration {
         self.served
     }
 
-    /// The same in microseconds, and what of it this run spent.
+    /// Returns `served` in microseconds, and the part of it from this run.
     pub(crate) fn served_micros(&self) -> (u64, u64) {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let of_run = self.served.saturating_sub(self.served_before);

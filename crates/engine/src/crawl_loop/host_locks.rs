@@ -1,9 +1,9 @@
-//! One crawl at a time asks a host, of all that a user runs on a machine.
+//! Host locks: of all crawls that a user runs on a machine, only one at a time fetches from a host.
 //!
-//! Each crawl lists the hosts that it holds in a file of its own, in the folder `running`. One
-//! takes a host by looking that no other crawl that lives lists it. Only one looks at a time: it holds
-//! the lock of a file that all share. A lock for each host would make each one
-//! slower than the one before, as the system keeps the locks of a file in a list.
+//! Each crawl lists the hosts that it holds in its own file in the folder `running`. A crawl takes
+//! a host after checking that no live crawl lists it. Only one crawl checks at a time, by locking a
+//! file that all share. A lock for each host would make each lock slower than the last, as the
+//! system keeps the locks of a file in a list.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -19,25 +19,28 @@ use super::byte_lock;
 use super::running_crawls::{Holder, Running, RunningCrawl};
 use crate::config::Config;
 
-/// The folder beside the file of locks that names the crawls that run.
+/// The folder with the files of running crawls, next to the shared lock file.
 const RUNNING: &str = "running";
-/// Hosts of which it is told that another crawl asks them; the rest waits without a word.
-const MAX_TOLD: usize = 10;
-/// The byte of the shared file that is locked while a crawl takes a host.
+/// Maximum hosts to log as held by another crawl; others wait silently.
+const MAX_LOGGED: usize = 10;
+/// The byte of the shared file to lock while taking a host.
 const LOCKED_BYTE: u64 = 0;
-/// Maximum tries to get the lock; then a crawl treats the host as taken. The lock is held for
+/// Maximum tries to get the lock. After that the host counts as taken. The lock is held for
 /// microseconds, unless the process that holds it was suspended.
 const MAX_LOCK_TRIES: u32 = 10_000;
 
-/// The locks that this crawl holds.
+/// The host locks of this crawl.
+///
+/// [`hold`](Self::hold) locks a host and [`free`](Self::free) unlocks it. Without a file to share,
+/// every host can be held.
 #[derive(Debug, Default)]
 pub struct HostLocks {
     shared: Option<Shared>,
-    /// Hosts of which it was told that another crawl asks them.
-    told: HashSet<HostKey>,
+    /// Hosts that were logged as held by another crawl.
+    logged: HashSet<HostKey>,
 }
 
-/// The files by which crawls know of each other.
+/// The files that crawls share.
 #[derive(Debug)]
 struct Shared {
     lock: File,
@@ -45,13 +48,14 @@ struct Shared {
 }
 
 impl HostLocks {
-    /// No lock is needed: nobody else is there.
+    /// Locks nothing, as no other crawl shares these locks.
     #[must_use]
     pub fn none() -> HostLocks {
         HostLocks::default()
     }
 
-    /// The locks that this crawl shares with the user's others, where they can be had.
+    /// Opens the locks that this crawl shares with the user's other crawls. `None` if there is no
+    /// file to share, or it can't be opened.
     pub(crate) fn shared(config: &Config, now: Tick) -> Option<HostLocks> {
         let path = config.host_locks.as_ref()?;
         let directory = std::path::absolute(&config.output);
@@ -70,8 +74,8 @@ impl HostLocks {
             .ok()
     }
 
-    /// Locks in this file, for the crawl that is named to others; the file and its folder are
-    /// made where they are missing.
+    /// Opens the locks in this file, which is created if missing, with its folder. `crawl` is how
+    /// other crawls see this one.
     ///
     /// # Errors
     /// The file can't be opened for writing.
@@ -90,12 +94,12 @@ impl HostLocks {
                 lock: file,
                 running,
             }),
-            told: HashSet::new(),
+            logged: HashSet::new(),
         })
     }
 
-    /// Returns whether this crawl may ask the host: it holds it now. Never waits for another crawl
-    /// to be done with the host. A system that can't lock lets everybody ask.
+    /// Locks a host. Returns whether this crawl holds it now. Never waits for another crawl. If the
+    /// system can't lock, every crawl may fetch from the host.
     pub fn hold(&mut self, host: &HostKey) -> bool {
         let Some(shared) = &mut self.shared else {
             return true;
@@ -104,14 +108,14 @@ impl HostLocks {
             tracing::warn!(%host, %why, "hosts can't be locked against other crawls");
             true
         });
-        if is_ours && !self.told.is_empty() {
-            self.told.remove(host);
+        if is_ours && !self.logged.is_empty() {
+            self.logged.remove(host);
         }
         is_ours
     }
 
-    /// The words for a host that another crawl asks: which crawl that is, where it can be told.
-    pub(crate) fn who_asks(&self, host: &HostKey) -> String {
+    /// Describes the other crawl that holds a host, if known.
+    pub(crate) fn describe_holder(&self, host: &HostKey) -> String {
         let holder = self
             .shared
             .as_ref()
@@ -124,14 +128,14 @@ impl HostLocks {
         }
     }
 
-    /// Says once of each of the first such hosts that it is left to another crawl.
-    pub(crate) fn tell_who_asks(&mut self, host: &HostKey) {
-        if self.told.len() < MAX_TOLD && self.told.insert(host.clone()) {
-            tracing::warn!("{host} is waited for: {}", self.who_asks(host));
+    /// Logs once that a host is held by another crawl, for the first such hosts.
+    pub(crate) fn log_holder(&mut self, host: &HostKey) {
+        if self.logged.len() < MAX_LOGGED && self.logged.insert(host.clone()) {
+            tracing::warn!("{host} is waited for: {}", self.describe_holder(host));
         }
     }
 
-    /// Another crawl may ask the host.
+    /// Unlocks a host.
     pub fn free(&mut self, host: &HostKey) {
         if let Some(shared) = &mut self.shared {
             shared.running.free(place(host));
@@ -162,8 +166,8 @@ impl Shared {
     }
 }
 
-/// The number by which crawls list a host: 62 bits of FNV-1a, the same in each program. Two hosts
-/// of one number would wait for each other, no more.
+/// Returns the number under which crawls list a host: 62 bits of FNV-1a, the same in each program.
+/// Two hosts with the same number would only wait for each other.
 fn place(host: &HostKey) -> u64 {
     let bytes = host.as_str().bytes();
     let hash = bytes.fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
@@ -181,15 +185,15 @@ mod tests {
         HostKey::parse(name).unwrap()
     }
 
-    /// Programs of other versions run beside this one.
+    /// Programs of different versions run at the same time.
     #[test]
-    fn ours_a_host_is_locked_at_the_same_place_for_ever() {
+    fn a_host_is_locked_at_the_same_place_for_ever() {
         assert_eq!(place(&host("a.example")), 712_529_663_959_018_250);
     }
 
-    /// The system goes through all locks of a file to set one more.
+    /// The system walks through all locks of a file to set another.
     #[test]
-    fn ours_locks_of_the_system_do_not_grow_with_the_hosts() {
+    fn locks_of_the_system_do_not_grow_with_the_hosts() {
         use std::os::unix::fs::MetadataExt as _;
 
         let dir = tempfile::tempdir().unwrap();
@@ -220,59 +224,59 @@ mod tests {
             since: "2026-11-21T23:00:00Z".to_owned(),
         };
         let mut one = HostLocks::open(&path, &crawl("/one")).unwrap();
-        let mut other = HostLocks::open(&path, &crawl("/other")).unwrap();
+        let mut second = HostLocks::open(&path, &crawl("/other")).unwrap();
         assert!(one.hold(&host("a.example")) && one.hold(&host("a.example")));
-        assert!(!other.hold(&host("a.example")));
+        assert!(!second.hold(&host("a.example")));
         assert_eq!(
-            other.who_asks(&host("a.example")),
+            second.describe_holder(&host("a.example")),
             "another crawl is asking it, since 2026-11-21T23:00:00Z: /one"
         );
-        assert!(other.hold(&host("b.example")), "another host is free");
+        assert!(second.hold(&host("b.example")), "another host is free");
         one.free(&host("a.example"));
-        assert!(other.hold(&host("a.example")));
+        assert!(second.hold(&host("a.example")));
         assert!(!one.hold(&host("a.example")) && !one.hold(&host("b.example")));
-        drop(other);
+        drop(second);
         assert!(one.hold(&host("b.example")), "who is gone holds nothing");
         assert!(HostLocks::none().hold(&host("a.example")));
     }
 
     #[test]
-    fn ours_crawls_that_name_the_same_file_share_its_locks() {
+    fn crawls_that_name_the_same_file_share_its_locks() {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config();
         let shared = |config: &Config| HostLocks::shared(config, at(10));
         assert!(shared(&config).is_none(), "no file is named");
         config.host_locks = Some(dir.path().join("hosts.lock"));
-        let (mut one, mut other) = (shared(&config).unwrap(), shared(&config).unwrap());
+        let (mut one, mut second) = (shared(&config).unwrap(), shared(&config).unwrap());
         let host = host("a.example");
-        assert!(one.hold(&host) && !other.hold(&host));
-        let words = other.who_asks(&host);
+        assert!(one.hold(&host) && !second.hold(&host));
+        let words = second.describe_holder(&host);
         let directory = std::path::absolute(&config.output).unwrap();
         let end = format!("since 1970-01-01T00:00:10.000Z: {}", directory.display());
         assert!(words.ends_with(&end), "{words}");
-        // Below a file there is none, and the crawl goes on without.
+        // A file has no folder below it, so the crawl does without locks.
         config.host_locks = Some(dir.path().join("hosts.lock").join("hosts.lock"));
         assert!(shared(&config).is_none());
     }
 
     #[test]
-    fn ours_ten_hosts_that_another_crawl_asks_are_told_of_until_they_are_ours() {
+    fn ten_hosts_that_another_crawl_holds_are_logged_until_they_are_held() {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config();
         config.host_locks = Some(dir.path().join("hosts.lock"));
         let mut locks = HostLocks::shared(&config, at(10)).unwrap();
-        for number in 0..MAX_TOLD + 1 {
+        for number in 0..MAX_LOGGED + 1 {
             let host = host(&format!("{number}.example"));
-            locks.tell_who_asks(&host);
-            locks.tell_who_asks(&host);
-            assert_eq!(locks.told.len(), MAX_TOLD.min(number + 1));
+            locks.log_holder(&host);
+            locks.log_holder(&host);
+            assert_eq!(locks.logged.len(), MAX_LOGGED.min(number + 1));
         }
         assert!(locks.hold(&host("0.example")));
-        assert_eq!(locks.told.len(), MAX_TOLD - 1);
+        assert_eq!(locks.logged.len(), MAX_LOGGED - 1);
     }
 
     #[test]
-    fn ours_a_crawl_that_was_stopped_while_it_held_the_lock_is_not_waited_for() {
+    fn a_crawl_that_was_stopped_while_it_held_the_lock_is_not_waited_for() {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config();
         let path = dir.path().join("hosts.lock");

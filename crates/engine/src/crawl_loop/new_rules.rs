@@ -1,4 +1,4 @@
-//! Politeness, exclusions and budgets that take the place of others while a crawl runs.
+//! New politeness, exclusions and budgets for a running crawl.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,19 +6,20 @@ use std::sync::Arc;
 use crawl_archive::rows::{DelayRow, RereadSettings, RereadSite};
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_frontier::FrontierError;
-use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
-use crawl_weburl::Origin;
+use crawl_scheduler::{Politeness, RobotsState, Tick};
 
 use super::Coordinator;
+use super::commands::reply;
 use crate::config::{Config, ScopeRules};
 use crate::control::{AnswerSender, Refused, Rules};
 use crate::messages::{Effect, NewRules};
 use crate::time::millis;
 
 impl Coordinator {
-    /// Takes other rules over; answered once they stand on the disk.
+    /// Replaces the rules, and answers once they are on disk.
     ///
-    /// What waits is judged again by them as it is leased, and what is in flight ends as ever.
+    /// Pending URLs are judged by the new rules when they are leased. Requests in flight end as
+    /// usual.
     pub(super) fn take_rules(
         &mut self,
         now: Tick,
@@ -28,9 +29,7 @@ impl Coordinator {
     ) {
         let hosts = rules.exclude_hosts.clone();
         if let Err(why) = (self.scope).set_exclusions(&rules.include, &rules.exclude, hosts) {
-            // Who asked may be gone.
-            let _ = answer.send(Err(Refused::BadPattern(why)));
-            return;
+            return reply(answer, Err(Refused::BadPattern(why)));
         }
         let before = Arc::clone(&self.config);
         let after = Arc::make_mut(&mut self.config);
@@ -43,13 +42,13 @@ impl Coordinator {
         };
         after.budgets = rules.budgets;
         after.politeness = Politeness {
-            // As many as there are descriptors for.
+            // Depends on the number of file descriptors, so it stays.
             concurrency: before.politeness.concurrency,
             look_ups: before.politeness.look_ups,
             ..rules.politeness
         };
-        let (after, politeness) = (Arc::clone(&self.config), self.config.politeness.clone());
-        self.scheduler.set_politeness(now, politeness);
+        let after = Arc::clone(&self.config);
+        self.hosts.set_politeness(now, &after);
         let has_other_budgets = before.budgets != after.budgets;
         let held = self.hold_to_rules(now);
         if let Err(error) = held.and_then(|()| match has_other_budgets {
@@ -69,53 +68,36 @@ impl Coordinator {
         }));
     }
 
-    /// Slows origins down that are met already, where hosts of others may be asked no more quickly
-    /// than before; and has those asked for their robots.txt that may be asked again.
+    /// Slows down hosts of others that the new politeness would fetch from too quickly, and has
+    /// robots.txt of hosts fetched that are no longer excluded.
     fn hold_to_rules(&mut self, now: Tick) -> Result<(), FrontierError> {
-        let paces = self
-            .origins
-            .take_politeness(now, &self.config, &*self.frontier)?;
+        let paces = self.robots.take_politeness(now, &self.config)?;
         for (origin, pace) in paces {
-            self.scheduler.set_robots_pace(now, &origin, &pace);
+            self.hosts.set_robots_pace(now, &origin, &pace);
         }
         for origin in self.scope.take_left_out() {
-            if self.scheduler.knows(&origin.host_key()) {
-                self.scheduler
-                    .set_robots(now, &origin, RobotsState::Unknown);
+            if self.hosts.knows(&origin.host_key()) {
+                self.hosts.set_robots(now, &origin, RobotsState::Unknown);
             }
         }
         Ok(())
     }
 
-    /// Counts what was spent against the budgets that hold now, and has those origins asked again
-    /// for which there is room.
+    /// Replaces the budgets, and wakes origins that may have room now.
     fn hold_to_budgets(&mut self, now: Tick) -> Result<(), FrontierError> {
-        self.host_budgets.set_budgets(&self.config.budgets);
-        if self.host_budgets.are_shared() {
-            self.share_budgets()?;
-        }
+        self.end.set_budgets(&self.config.budgets);
+        self.hosts.set_budgets()?;
         for (origin, urls) in self.frontier.origins() {
             self.wake(now, &origin, urls);
         }
         Ok(())
     }
-
-    /// Leaves an origin's robots.txt out, as its host is excluded: what waits there is settled
-    /// without a request.
-    pub(super) fn leave_out(&mut self, now: Tick, origin: &Origin) {
-        let state = RobotsState::InForce {
-            pace: RobotsPace::default(),
-            until: Tick::from_micros(u64::MAX),
-        };
-        self.scheduler.set_robots(now, origin, state);
-        self.scope.leave_out(origin);
-    }
 }
 
-/// The rules that held before, and the exclusions that come and go.
+/// Returns the previous rules, and the added and removed exclusions.
 fn reread(before: &Config, after: &Config) -> RereadSettings {
     let politeness = &before.politeness;
-    // Those without a gap of their own too: the longest name of a host decides.
+    // Also sites without a gap of their own: the longest name that matches a host wins.
     let sites = politeness.sites.iter().map(|(name, terms)| {
         let site = RereadSite {
             delay: terms.delay.map(millis),
@@ -133,7 +115,7 @@ fn reread(before: &Config, after: &Config) -> RereadSettings {
     }
 }
 
-/// Exclusions as rows name them.
+/// Returns the exclusions as rows name them.
 fn exclusions(scope: &ScopeRules) -> BTreeSet<String> {
     let hosts = scope.exclude_hosts.iter();
     let hosts = hosts.map(|(name, ())| format!("exclude-host {name}"));

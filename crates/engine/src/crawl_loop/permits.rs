@@ -1,59 +1,41 @@
-//! The use of a permit: from the scheduler's leave to a request.
+//! The use of a permit: from the scheduler to a request.
 
-use std::time::Duration;
-
-use crawl_scheduler::{Admission, Permit, Purpose, Tick};
+use crawl_scheduler::{Permit, Purpose, Tick};
 use crawl_weburl::CanonicalUrl;
 
+use super::robots::never_fetched;
 use super::{Coordinator, request_rows};
 use crate::messages::Effect;
 
-/// The time for which a host is left alone that another crawl is asking.
-const OTHER_CRAWL_WAIT: Duration = Duration::from_secs(10);
-
 impl Coordinator {
-    /// Uses a permit, or finds out first where its request would go.
+    /// Uses a permit, or first looks up the address that its request would go to.
     pub(super) fn issue(&mut self, now: Tick, permit: Permit, out: &mut Vec<Effect>) {
-        if !self.hosts.hold(permit.host()) {
-            let host = permit.host().clone();
-            self.scheduler.give_back(now, permit);
-            let later = now + OTHER_CRAWL_WAIT;
-            return self.scheduler.wait_for_other_crawl(now, &host, later);
-        }
+        let Some(permit) = self.hosts.hold(now, permit) else {
+            return;
+        };
         match self.url_to_find(&permit) {
             Some(url) => {
-                let permit = self.scheduler.set_aside(now, permit);
-                self.requests.look_up_began();
+                let permit = self.hosts.set_aside(now, permit);
                 out.push(Effect::FindAddress { permit, url });
             }
             // No request follows, for example to an excluded host.
-            None if permit.is_set_aside() => self.requests.skip_look_up(permit),
+            None if permit.is_set_aside() => self.hosts.skip_look_up(permit),
             None => self.use_permit(now, permit, out),
         }
     }
 
-    /// The URL whose address is to be found before it is asked for: an origin's robots.txt, since
-    /// its name may lead elsewhere by now, and else where the host's address is not known. What
-    /// goes through a proxy counts at no address.
+    /// Returns the URL whose address to look up before the request: always for robots.txt, since
+    /// the name may have a new address, otherwise if the host's address is unknown. Requests
+    /// through a proxy count at no address.
     fn url_to_find(&self, permit: &Permit) -> Option<CanonicalUrl> {
-        if self.config.fetch.proxy.is_some() {
+        if self.config.fetch.proxy.is_some() || self.scope.is_left_out(permit.host()) {
             return None;
         }
         match permit.purpose() {
-            Purpose::Robots { .. } | Purpose::Page { .. }
-                if self.scope.is_left_out(permit.host()) =>
-            {
-                None
-            }
-            Purpose::Hop { of }
-                if self.scope.is_left_out(permit.host())
-                    || self.scope.is_left_out(&of.host_key()) =>
-            {
-                None
-            }
+            Purpose::Hop { of } if self.scope.is_left_out(&of.host_key()) => None,
             Purpose::Robots { origin } => Some(origin.robots_url()),
-            Purpose::Hop { of } => self.origins.pending_hop(of).cloned(),
-            Purpose::Page { .. } if self.scheduler.has_address(permit.host()) => None,
+            Purpose::Hop { of } => self.robots.pending_hop(of).cloned(),
+            Purpose::Page { .. } if self.hosts.has_address(permit.host()) => None,
             Purpose::Page { origin } => Some(origin.url("/")),
         }
     }
@@ -61,29 +43,16 @@ impl Coordinator {
     /// Uses the oldest permit whose look-up ended.
     ///
     /// # Errors
-    /// No such permit, or no room for its request before the given tick.
+    /// There is no such permit, or no room for its request before the given tick.
     pub(super) fn use_found(
         &mut self,
         now: Tick,
         out: &mut Vec<Effect>,
     ) -> Result<(), Option<Tick>> {
-        let (permit, address) = self.requests.next_found().ok_or(None)?;
-        match self.scheduler.admit(now, permit, address) {
-            Admission::Send(permit) => self.use_permit(now, permit, out),
-            Admission::GivenBack => {}
-            Admission::Wait(permit, until) => {
-                self.requests.put_back(permit, address);
-                return Err(until);
-            }
+        if let Some(permit) = self.hosts.next_found(now)? {
+            self.use_permit(now, permit, out);
         }
         Ok(())
-    }
-
-    /// Gives back all permits whose look-up ended, because the run sends no more requests.
-    pub(super) fn give_found_back(&mut self, now: Tick) {
-        while let Some((permit, _)) = self.requests.next_found() {
-            self.scheduler.give_back(now, permit);
-        }
     }
 
     fn use_permit(&mut self, now: Tick, permit: Permit, out: &mut Vec<Effect>) {
@@ -92,43 +61,45 @@ impl Coordinator {
         let job = match permit.purpose().clone() {
             Purpose::Page { origin } => self.next_page(now, permit.host(), &origin, out),
             Purpose::Robots { origin } if self.scope.is_left_out(permit.host()) => {
-                self.leave_out(now, &origin);
+                self.hosts.set_robots(now, &origin, never_fetched());
+                self.scope.leave_out(&origin);
                 Ok(None)
             }
             Purpose::Robots { origin } => {
                 let url = origin.robots_url();
-                self.robots_job(origin, url, 0).map(Some)
+                let job = self.robots.job(origin, url, 0);
+                job.map(Some)
             }
-            Purpose::Hop { of } => self.pending_fetch_job(now, of),
+            Purpose::Hop { of } => {
+                let scope = &self.scope;
+                let job = self.robots.pending_job(of.clone(), scope);
+                if matches!(job, Ok(None)) {
+                    self.hosts.begin_rules_again(now, &of);
+                }
+                job
+            }
         };
         let is_sent = matches!(job, Ok(Some(_)));
         let progress = (
-            self.requests.ended_in_run(),
-            self.totals.of_all_runs().messages,
+            self.hosts.requests().ended_in_run(),
+            self.report.of_all_runs().messages,
         );
         if let Some(turn) = (self.turns).record(now, permit.purpose(), is_sent, progress) {
-            // It is noted before its request is sent.
+            // The turn is recorded before its request is sent.
             out.insert(before, Effect::NoteTurn(turn));
         }
         match job {
             Ok(Some(job)) => {
-                self.requests.sent();
+                self.hosts.sent();
                 let purpose = request_rows::purpose(&job);
                 let (spans, url) = (self.hosts.spans(), job.url());
                 let span = self.events.exchange(spans, &permit, url, purpose);
                 out.push(Effect::Fetch { permit, job, span });
             }
-            Ok(None) => {
-                let (host, purpose) = (permit.host().clone(), permit.purpose().clone());
-                self.scheduler.give_back(now, permit);
-                if let Purpose::Hop { .. } = purpose {
-                    self.scheduler.cancel_request(now, &host, &purpose);
-                }
-                self.free_if_idle(&host);
-            }
+            Ok(None) => self.hosts.give_back_unneeded(now, permit),
             Err(error) => {
                 self.fail(error);
-                self.scheduler.give_back(now, permit);
+                self.hosts.give_back(now, permit);
             }
         }
     }
@@ -144,9 +115,9 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::super::Coordinator;
-    use super::super::by_itself::{at, config, coordinator, open_to_all, pages};
+    use super::super::by_itself::{at, config, coordinator, open_to_all, pages, run_report};
     use super::super::host_locks::HostLocks;
-    use super::super::robots_state::PendingRobotsFetch;
+    use super::super::robots::PendingRobotsFetch;
     use crate::config::Config;
     use crate::control::{Command, PostedCommand, Stop};
     use crate::messages::{Effect, Event};
@@ -160,36 +131,35 @@ mod tests {
         canonicalize(None, &format!("http://a.example{path}")).unwrap()
     }
 
-    /// A permit of the one host that has something to ask.
+    /// The permit of the only host with work.
     fn permit(coordinator: &mut Coordinator) -> Permit {
-        match coordinator.scheduler.poll(at(20)) {
+        match coordinator.hosts.poll(at(20)) {
             Poll::Issue(permit) => permit,
             other => panic!("no permit: {other:?}"),
         }
     }
 
-    fn asks_at(coordinator: &mut Coordinator, now: u64) -> Option<Tick> {
-        match coordinator.scheduler.poll(at(now)) {
+    fn next_request(coordinator: &mut Coordinator, now: u64) -> Option<Tick> {
+        match coordinator.hosts.poll(at(now)) {
             Poll::Issue(_) => Some(at(now)),
             Poll::SleepUntil(tick) => Some(tick),
             Poll::Idle => None,
         }
     }
 
-    fn tell(coordinator: &mut Coordinator, command: Command) {
+    fn send(coordinator: &mut Coordinator, command: Command) {
         let (answer, _) = oneshot::channel();
-        coordinator.told(at(20), PostedCommand { command, answer }, &mut Vec::new());
+        coordinator.command(at(20), PostedCommand { command, answer }, &mut Vec::new());
     }
 
-    /// Handles the end of a permit's look-up, and advances.
+    /// Handles the end of a permit's look-up, and takes a step.
     fn address_found(
         coordinator: &mut Coordinator,
         permit: Permit,
         address: Option<IpAddr>,
     ) -> Vec<Effect> {
         let mut out = Vec::new();
-        let permit = coordinator.scheduler.set_aside(at(20), permit);
-        coordinator.requests.look_up_began();
+        let permit = coordinator.hosts.set_aside(at(20), permit);
         let event = Event::AddressFound { permit, address };
         coordinator.handle(at(20), event, &mut out);
         let _ = coordinator.advance(at(20), &mut out);
@@ -202,57 +172,71 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_permit_whose_address_was_found_is_used_unless_the_run_is_held() {
+    fn a_permit_is_used_after_its_look_up_unless_the_run_is_held() {
         type Hold = fn(&mut Coordinator);
         let holds: [(Hold, bool); 7] = [
             (|_| {}, false),
-            (|it| it.end.end(Ended::Finished), true),
-            (|it| it.end.stop(Stop::Drain), true),
-            (|it| it.backlog.written(u64::from(u32::MAX), 0), true),
-            (|it| it.totals.committed(pages(7)), true),
-            (|it| tell(it, Command::Pause), true),
-            (|it| it.scheduler.park(at(20), &origin().host_key()), true),
+            (|coordinator| coordinator.end.end(Ended::Finished), true),
+            (|coordinator| coordinator.end.stop(Stop::Drain), true),
+            (
+                |coordinator| coordinator.backlog.written(u64::from(u32::MAX), 0),
+                true,
+            ),
+            (
+                |coordinator| coordinator.report = run_report(1, pages(0), pages(0), pages(7)),
+                true,
+            ),
+            (|coordinator| send(coordinator, Command::Pause), true),
+            (
+                |coordinator| {
+                    coordinator
+                        .hosts
+                        .scheduler()
+                        .park(at(20), &origin().host_key());
+                },
+                true,
+            ),
         ];
         for (number, (hold, is_held)) in holds.into_iter().enumerate() {
             let mut coordinator = coordinator(|config| config.budgets.max_pages = Some(7));
-            coordinator.scheduler.set_pending(at(20), &origin(), 1);
+            coordinator.hosts.set_pending(at(20), &origin(), 1);
             let permit = permit(&mut coordinator);
             hold(&mut coordinator);
             let out = address_found(&mut coordinator, permit, None);
             assert_eq!(sent(&out), usize::from(!is_held), "{number}");
-            let in_flight = coordinator.scheduler.in_flight();
+            let in_flight = coordinator.hosts.in_flight();
             assert_eq!(in_flight, u32::from(!is_held), "{number}");
         }
     }
 
     #[test]
-    fn ours_a_request_counts_at_the_address_that_was_found_for_it() {
+    fn a_request_counts_at_the_address_found_for_it() {
         let address = "192.0.2.7".parse().unwrap();
         for (per_address, is_sent) in [(1, false), (2, true)] {
             let mut coordinator = coordinator(|config| config.politeness.per_address = per_address);
-            let other = Origin::parse("http://b.example").unwrap();
-            coordinator.scheduler.set_pending(at(20), &other, 1);
+            let second_origin = Origin::parse("http://b.example").unwrap();
+            coordinator.hosts.set_pending(at(20), &second_origin, 1);
             let first = permit(&mut coordinator);
             let first = address_found(&mut coordinator, first, Some(address));
             assert_eq!(sent(&first), 1);
-            coordinator.scheduler.set_pending(at(20), &origin(), 1);
+            coordinator.hosts.set_pending(at(20), &origin(), 1);
             let second = permit(&mut coordinator);
             let second = address_found(&mut coordinator, second, Some(address));
-            assert!(coordinator.scheduler.has_address(&origin().host_key()));
+            assert!(coordinator.hosts.has_address(&origin().host_key()));
             assert_eq!(sent(&second), usize::from(is_sent));
-            assert_eq!(coordinator.requests.count(), 1 + u32::from(is_sent));
+            assert_eq!(coordinator.hosts.requests().count(), 1 + u32::from(is_sent));
         }
     }
 
     #[test]
-    fn names_are_looked_up_beside_the_requests_in_flight() {
+    fn look_ups_do_not_count_as_requests() {
         let mut coordinator = coordinator(|config| {
             config.politeness.concurrency = 1;
             config.politeness.look_ups = 3;
         });
         for host in 0..5 {
             let origin = Origin::parse(&format!("http://h{host}.example")).unwrap();
-            coordinator.scheduler.set_pending(at(20), &origin, 1);
+            coordinator.hosts.set_pending(at(20), &origin, 1);
         }
         let mut out = Vec::new();
         let _ = coordinator.advance(at(20), &mut out);
@@ -271,28 +255,36 @@ mod tests {
             let _ = coordinator.advance(at(20), &mut out);
             requests = sent(&out);
         }
-        // The concurrency is 1, so two wait, without another look-up.
-        assert_eq!((requests, coordinator.requests.found()), (1, 2));
+        // The concurrency is 1, so two permits wait. They are not looked up again.
+        assert_eq!((requests, coordinator.hosts.requests().found()), (1, 2));
         coordinator.end.stop(Stop::Drain);
         let _ = coordinator.advance(at(20), &mut out);
-        assert_eq!(coordinator.requests.found(), 0);
+        assert_eq!(coordinator.hosts.requests().found(), 0);
     }
 
     #[test]
-    fn ours_the_address_is_looked_for_where_it_may_have_changed_or_is_not_known() {
+    fn an_address_is_looked_up_if_it_is_unknown_or_may_have_changed() {
         type Change = fn(&mut Coordinator);
         let nothing: Change = |_| {};
-        let page: Change = |it| it.scheduler.set_robots(at(20), &origin(), open_to_all());
-        let found: Change = |it| {
+        let page: Change = |coordinator| {
+            coordinator
+                .hosts
+                .set_robots(at(20), &origin(), open_to_all());
+        };
+        let address_known: Change = |coordinator| {
             let address = "192.0.2.7".parse().unwrap();
-            it.scheduler.set_robots(at(20), &origin(), open_to_all());
-            it.scheduler
+            coordinator
+                .hosts
+                .set_robots(at(20), &origin(), open_to_all());
+            coordinator
+                .hosts
+                .scheduler()
                 .set_address(at(20), &origin().host_key(), address);
         };
         for (number, (change, proxy, expected)) in [
             (nothing, None, Some("/robots.txt")),
             (page, None, Some("/")),
-            (found, None, None),
+            (address_known, None, None),
             (nothing, Some("http://proxy.example:3128"), None),
             (page, Some("http://proxy.example:3128"), None),
         ]
@@ -301,32 +293,32 @@ mod tests {
         {
             let mut coordinator =
                 coordinator(|config| config.fetch.proxy = proxy.map(str::to_owned));
-            coordinator.scheduler.set_pending(at(20), &origin(), 1);
+            coordinator.hosts.set_pending(at(20), &origin(), 1);
             change(&mut coordinator);
             let permit = permit(&mut coordinator);
             let expected = expected.map(url);
             assert_eq!(coordinator.url_to_find(&permit), expected, "{number}");
             let mut out = Vec::new();
             coordinator.issue(at(20), permit, &mut out);
-            let asked = out.iter().find_map(|effect| match effect {
+            let looked_up = out.iter().find_map(|effect| match effect {
                 Effect::FindAddress { url, .. } => Some(url.clone()),
                 _ => None,
             });
-            assert_eq!(asked, expected, "{number}");
+            assert_eq!(looked_up, expected, "{number}");
         }
     }
 
     #[test]
-    fn ours_a_hop_goes_to_where_the_redirect_leads_and_without_one_robots_txt_is_asked_anew() {
+    fn a_hop_follows_the_redirect_or_starts_again() {
         let hop = PendingRobotsFetch::Hop(url("/rules"), 1);
         for (pending, expected) in [(Some(hop), Some("/rules")), (None, None)] {
             let mut coordinator = coordinator(|_| {});
             let of = origin();
             if let Some(pending) = pending {
-                coordinator.origins.set_pending_fetch(&of, pending);
+                coordinator.robots.set_pending_fetch(&of, pending);
             }
             let purpose = Purpose::Hop { of: of.clone() };
-            let scheduler = &mut coordinator.scheduler;
+            let scheduler = coordinator.hosts.scheduler();
             scheduler.set_pending(at(20), &of, 1);
             scheduler.set_robots(at(20), &of, open_to_all());
             scheduler.queue_request(at(20), &of.host_key(), purpose);
@@ -349,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_host_that_another_crawl_asks_is_left_alone_for_ten_seconds() {
+    fn a_host_of_another_crawl_waits_for_ten_seconds() {
         let dir = tempfile::tempdir().unwrap();
         let shared = |config: &mut Config| {
             config.host_locks = Some(dir.path().join("hosts.lock"));
@@ -360,18 +352,20 @@ mod tests {
             shared(&mut config);
             HostLocks::shared(&config, at(10)).unwrap()
         };
-        let mut other = locks();
-        assert!(other.hold(&origin().host_key()));
+        let mut second = locks();
+        assert!(second.hold(&origin().host_key()));
         let mut coordinator = coordinator(shared);
         coordinator.share_hosts(locks());
-        coordinator.scheduler.set_pending(at(20), &origin(), 1);
+        coordinator.hosts.set_pending(at(20), &origin(), 1);
         let permit = permit(&mut coordinator);
         let mut out = Vec::new();
         coordinator.issue(at(20), permit, &mut out);
         assert!(out.is_empty());
-        assert_eq!(coordinator.scheduler.in_flight(), 0);
-        assert_eq!(asks_at(&mut coordinator, 20), Some(at(30)));
-        let Some(Ended::Unreachable(hosts)) = coordinator.natural_end(at(20)) else {
+        assert_eq!(coordinator.hosts.in_flight(), 0);
+        assert_eq!(next_request(&mut coordinator, 20), Some(at(30)));
+        let Some(Ended::Unreachable(hosts)) =
+            coordinator.hosts.natural_end(at(20), &coordinator.robots)
+        else {
             panic!("it is waited for");
         };
         assert!(
@@ -380,8 +374,8 @@ mod tests {
                 .starts_with("another crawl is asking it, since"),
             "{hosts:?}"
         );
-        other.free(&origin().host_key());
-        let permit = match coordinator.scheduler.poll(at(30)) {
+        second.free(&origin().host_key());
+        let permit = match coordinator.hosts.poll(at(30)) {
             Poll::Issue(permit) => permit,
             other => panic!("no permit: {other:?}"),
         };
@@ -390,21 +384,21 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_permit_for_which_no_url_is_left_is_given_back() {
+    fn a_permit_without_a_url_is_given_back() {
         let mut coordinator = coordinator(|_| {});
-        let scheduler = &mut coordinator.scheduler;
+        let scheduler = coordinator.hosts.scheduler();
         scheduler.set_pending(at(20), &origin(), 3);
         scheduler.set_robots(at(20), &origin(), open_to_all());
         let permit = permit(&mut coordinator);
-        // Its robots.txt is not at hand any more, so that comes first; no URL waits either.
+        // Its robots.txt is no longer in the cache, so that comes first; no URL is pending either.
         address_found(&mut coordinator, permit, None);
         assert_eq!(
             (
-                coordinator.requests.count(),
-                coordinator.scheduler.in_flight()
+                coordinator.hosts.requests().count(),
+                coordinator.hosts.in_flight()
             ),
             (0, 0)
         );
-        assert_eq!(asks_at(&mut coordinator, 20), None);
+        assert_eq!(next_request(&mut coordinator, 20), None);
     }
 }

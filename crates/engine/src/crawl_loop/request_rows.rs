@@ -1,4 +1,4 @@
-//! Rows of `requests.jsonl`, and the robots.txt verdict of `pages.jsonl`.
+//! Rows of `requests.jsonl`, and robots.txt verdicts in rows of `pages.jsonl`.
 
 use crawl_archive::RequestLine;
 use crawl_archive::rows::{RequestRow, RobotsVerdict};
@@ -14,7 +14,7 @@ use crate::time::millis;
 use crate::totals::CommitPoint;
 use crate::usage::rule_text;
 
-/// The event of an exchange that ended.
+/// Creates the event of an exchange that ended.
 pub(crate) fn ended(
     job: Job,
     spent: Spent,
@@ -37,7 +37,7 @@ pub(crate) fn ended(
     }))
 }
 
-/// The row of a request that ended.
+/// Creates the row of a request that ended.
 fn row(
     job: &Job,
     spent: &Spent,
@@ -98,7 +98,7 @@ pub(crate) fn purpose(job: &Job) -> &'static str {
     }
 }
 
-/// The verdict of robots.txt, as a page's row holds it.
+/// Returns a robots.txt verdict for a page's row.
 pub(crate) fn robots_verdict(verdict: &Verdict<'_>) -> RobotsVerdict {
     RobotsVerdict {
         verdict: if verdict.is_allowed() {
@@ -112,7 +112,7 @@ pub(crate) fn robots_verdict(verdict: &Verdict<'_>) -> RobotsVerdict {
     }
 }
 
-/// The exclusion of a URL by robots.txt.
+/// Returns the exclusion of a URL that robots.txt disallows.
 pub(crate) fn robots_exclusion(verdict: &Verdict<'_>) -> Exclusion {
     Exclusion {
         reason: Reason::Robots,
@@ -139,7 +139,7 @@ mod tests {
     use crate::priority::Priority;
 
     #[test]
-    fn ours_each_request_is_named_by_its_purpose() {
+    fn each_request_has_a_purpose() {
         let url = canonicalize(None, "http://a.example/").unwrap();
         let (link, action) = (Priority::LINK, Priority::ACTION);
         for (kind, priority, expected) in [
@@ -169,11 +169,11 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_row_says_what_was_sent_what_came_and_the_wait_that_follows() {
+    fn a_row_has_the_request_its_result_and_the_wait_after_it() {
         let mut coordinator = coordinator(|_| {});
         let origin = canonicalize(None, "http://a.example/").unwrap().origin();
-        coordinator.scheduler.set_pending(at(20), &origin, 1);
-        let Poll::Issue(permit) = coordinator.scheduler.poll(at(20)) else {
+        coordinator.hosts.set_pending(at(20), &origin, 1);
+        let Poll::Issue(permit) = coordinator.hosts.poll(at(20)) else {
             panic!("no permit");
         };
         let spent = permit.spend();

@@ -1,4 +1,4 @@
-//! Requests between their permit and their end, with the address look-ups before them.
+//! Requests in flight, and the address look-ups before them.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -8,27 +8,26 @@ use crawl_scheduler::Permit;
 /// Counts the requests in flight, and queues the permits whose address look-up ended.
 ///
 /// A permit that needs a look-up goes through [`look_up_began`](Self::look_up_began),
-/// [`look_up_ended`](Self::look_up_ended) and [`next_found`](Self::next_found); one that was set aside
-/// without a look-up through [`skip_look_up`](Self::skip_look_up) and `next_found`. If its request
-/// must wait for room, the caller returns it with [`put_back`](Self::put_back). Each request sent is
-/// reported with [`sent`](Self::sent), and its end with [`ended`](Self::ended).
+/// [`look_up_ended`](Self::look_up_ended) and [`next_found`](Self::next_found); one that was set
+/// aside without a look-up through [`skip_look_up`](Self::skip_look_up) and `next_found`. If its
+/// request must wait for room, the caller returns it with [`put_back`](Self::put_back). Each
+/// request sent is reported with [`sent`](Self::sent), and its end with [`ended`](Self::ended).
 #[derive(Debug, Default)]
 pub(super) struct RequestsInFlight {
-    /// Requests, look-ups, and permits in `found`.
+    /// Requests, look-ups, and the permits in `found`.
     count: u32,
-    /// Permits whose look-up ended, with the address found. The oldest is first.
+    /// Permits whose look-up ended, oldest first, with the address if it was found.
     found: VecDeque<(Permit, Option<IpAddr>)>,
     sent: u64,
     ended: u64,
 }
 
 impl RequestsInFlight {
-    /// A look-up began for a permit that was set aside.
+    /// Counts a look-up for a permit that was set aside.
     pub(super) fn look_up_began(&mut self) {
         self.count += 1;
     }
 
-    /// The look-up for a permit ended.
     pub(super) fn look_up_ended(&mut self, permit: Permit, address: Option<IpAddr>) {
         self.found.push_back((permit, address));
     }
@@ -46,30 +45,28 @@ impl RequestsInFlight {
         Some(oldest)
     }
 
-    /// Puts a permit back that [`next_found`](Self::next_found) returned: it is the next one again.
+    /// Puts back a permit that [`next_found`](Self::next_found) returned, as the next one.
     pub(super) fn put_back(&mut self, permit: Permit, address: Option<IpAddr>) {
         self.count += 1;
         self.found.push_front((permit, address));
     }
 
-    /// A request was sent.
     pub(super) fn sent(&mut self) {
         self.count += 1;
         self.sent += 1;
     }
 
-    /// A request ended.
     pub(super) fn ended(&mut self) {
         self.count -= 1;
         self.ended += 1;
     }
 
-    /// Returns whether there is neither a request nor a look-up.
+    /// Returns whether no request and no look-up is in flight.
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Returns whether all that is in flight is permits whose look-up ended.
+    /// Returns whether only permits whose look-up ended are in flight.
     pub(super) fn are_all_found(&self) -> bool {
         self.count as usize == self.found.len()
     }
@@ -106,7 +103,7 @@ mod tests {
     use super::RequestsInFlight;
 
     #[test]
-    fn ours_permits_are_used_in_the_order_in_which_their_look_ups_ended() {
+    fn permits_are_used_in_the_order_of_their_look_ups() {
         let mut scheduler = Scheduler::new(config().politeness, 1);
         let mut permits = ["a", "b", "c"].map(|host| {
             let origin = Origin::parse(&format!("http://{host}.example")).unwrap();
@@ -139,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_request_is_in_flight_until_it_ends() {
+    fn a_request_is_in_flight_until_it_ends() {
         let mut requests = RequestsInFlight::default();
         requests.sent();
         requests.sent();

@@ -1,20 +1,20 @@
-//! Which URLs are tried again after an answer or a failure.
+//! Which URLs are retried after an answer or a failure.
 
 use crawl_fetcher::{Exchange, Failure};
 use crawl_scheduler::OutcomeKind;
 use crawl_weburl::HostKey;
 use foldhash::{HashSet, HashSetExt as _};
 
-/// Decides whether a URL is tried again, behind the others of its origin.
+/// Decides whether a URL is retried, behind the other URLs of its origin.
 ///
 /// Receives the end of each page request that reached its host, in
 /// [`is_tried_again`](Self::is_tried_again), and hosts that left memory, in
-/// [`forget`](Self::forget).
+/// [`forget`](Self::forget). Emits nothing.
 #[derive(Debug)]
 pub(super) struct Retries {
     /// Maximum retries of a URL.
     max_retries: u32,
-    /// Hosts that answered 429 or 503 and nothing else since.
+    /// Hosts whose latest answers were all 429 or 503.
     silent_hosts: HashSet<HostKey>,
 }
 
@@ -26,12 +26,11 @@ impl Retries {
         }
     }
 
-    /// Returns whether to try a URL again after its attempt with this number, from 1.
+    /// Returns whether to retry a URL after its attempt with this number, from 1.
     ///
-    /// A 429 or a 503 concerns the host, so it settles none of the host's URLs while the host answers
-    /// nothing else. A URL that is answered so while others are answered otherwise is settled like one
-    /// that fails, and so is one whose answers name the time to come back: after the maximum of
-    /// retries.
+    /// A 429 or 503 is about the host, so it settles no URL while the host gives no other answer.
+    /// If other URLs of the host are answered, or the answers have a Retry-After, the URL is
+    /// settled after the maximum number of retries.
     pub(super) fn is_tried_again(
         &mut self,
         attempt: u32,
@@ -55,13 +54,13 @@ impl Retries {
         }
     }
 
-    /// A host left memory.
+    /// Forgets a host that left memory.
     pub(super) fn forget(&mut self, host: &HostKey) {
         self.silent_hosts.remove(host);
     }
 }
 
-/// Returns whether the same request may well succeed another time.
+/// Returns whether a retry may succeed.
 fn is_worth_a_retry(result: &Result<Box<Exchange>, Failure>) -> bool {
     match result {
         Ok(exchange) => matches!(exchange.status, 500 | 502 | 504),
@@ -81,7 +80,7 @@ mod tests {
     use super::Retries;
 
     #[test]
-    fn ours_429_settles_no_url_while_its_host_answers_nothing_else() {
+    fn a_429_settles_no_url_of_a_silent_host() {
         let mut retries = Retries::new(3);
         let host = HostKey::parse("a.example").unwrap();
         let failure = Failure {
@@ -98,7 +97,7 @@ mod tests {
         let result = Err(failure);
         let wait = |retry_after| OutcomeKind::AskedToWait { retry_after };
         let (silent, named) = (wait(None), wait(Some(Duration::from_secs(1))));
-        // After the maximum of retries only a host that stays silent has its URL tried again.
+        // After the maximum number of retries, only URLs of silent hosts are retried.
         for (attempt, kind, is_tried_again) in [
             (3, named, true),
             (4, named, false),

@@ -1,53 +1,157 @@
-//! The end of a run: why it ends, and when requests that would hold it up are given up.
+//! The end of a run: its budgets, its pauses, and when requests that hold it up are given up.
 
 use std::time::Duration;
 
 use crawl_scheduler::Tick;
 
 use super::waiting_documents::GiveUp;
+use crate::config::Budgets;
 use crate::control::Stop;
 use crate::error::EngineError;
 use crate::summary::Ended;
 
-/// The time that requests in flight have once the time of a run is over: each page that is given up
-/// costs its server a second request.
+/// How long requests in flight may still take after the deadline: each page that is given up costs
+/// its server a second request.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Holds why a run ends.
+/// Decides when a run ends, and why.
 ///
-/// Events, at any time and in any order: [`stop`](Self::stop), [`end`](Self::end) and
-/// [`fail`](Self::fail). Of several ends and of several failures the first one counts; a failure
-/// outweighs each end.
+/// Events, at any time and in any order: [`stop`](Self::stop), [`end`](Self::end),
+/// [`fail`](Self::fail), [`pause`](Self::pause), [`resume`](Self::resume) and
+/// [`set_budgets`](Self::set_budgets). The first end and the first failure win; a failure outweighs
+/// every end.
 ///
-/// Each step of the loop begins with [`begin_step`](Self::begin_step). While the run
-/// [`is_ending`](Self::is_ending), no request is sent, and [`give_up`](Self::give_up)
-/// limits the time of those in flight. After the last step, [`outcome`](Self::outcome) returns the end.
-#[derive(Debug, Default)]
+/// Each step of the loop begins with [`begin_step`](Self::begin_step) and
+/// [`end_by_time`](Self::end_by_time), and sends requests only if
+/// [`spent_budget`](Self::spent_budget) returns `None`. Once the run
+/// [`is_ending`](Self::is_ending), no request is sent, and [`give_up`](Self::give_up) limits the
+/// time of the requests in flight. After the last step, [`outcome`](Self::outcome) returns the end.
+/// Emits nothing.
+#[derive(Debug)]
 pub(super) struct RunEnd {
+    budgets: Budgets,
+    started: Tick,
+    paused_since: Option<Tick>,
+    /// Total length of the pauses that are over.
+    paused: Duration,
     stop: Stop,
     ended: Option<Ended>,
     failure: Option<EngineError>,
-    /// True once requests in flight and unread pages were given up.
+    /// Whether requests in flight and unread pages were given up.
     is_given_up: bool,
 }
 
+/// The amounts that budgets limit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    /// Pages of this round, and leased URLs that may become pages.
+    pub(super) pages: u64,
+    /// Whether all workers together have spent the page budget; `None` if there is only this one.
+    pub(super) are_shared_pages_spent: Option<bool>,
+    /// Bytes of bodies, over all runs of the round and all workers.
+    pub(super) bytes: u64,
+    /// Server response time, over all runs of the round.
+    pub(super) server_time: Duration,
+}
+
 impl RunEnd {
-    /// The run is to stop. A later request can only make it stop sooner.
+    pub(super) fn new(budgets: &Budgets, now: Tick) -> RunEnd {
+        RunEnd {
+            budgets: budgets.clone(),
+            started: now,
+            paused_since: None,
+            paused: Duration::ZERO,
+            stop: Stop::No,
+            ended: None,
+            failure: None,
+            is_given_up: false,
+        }
+    }
+
+    pub(super) fn set_budgets(&mut self, budgets: &Budgets) {
+        self.budgets = budgets.clone();
+    }
+
+    /// Pauses the run. No effect if it is paused.
+    pub(super) fn pause(&mut self, now: Tick) {
+        self.paused_since.get_or_insert(now);
+    }
+
+    /// Resumes the run. No effect if it is not paused.
+    pub(super) fn resume(&mut self, now: Tick) {
+        let since = self.paused_since.take();
+        self.paused += since.map_or(Duration::ZERO, |since| now.since(since));
+    }
+
+    /// Returns whether the run is paused. A paused run sends no requests and does not end on its
+    /// own.
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused_since.is_some()
+    }
+
+    /// Returns the length of this run so far, pauses included.
+    pub(super) fn elapsed(&self, now: Tick) -> Duration {
+        now.since(self.started)
+    }
+
+    /// Returns how much of `--max-time` this run has used. Finished pauses don't count.
+    pub(super) fn active(&self, now: Tick) -> Duration {
+        self.elapsed(now).saturating_sub(self.paused)
+    }
+
+    /// Returns when `--max-time` ends this run. Finished pauses don't count.
+    pub(super) fn deadline(&self) -> Option<Tick> {
+        Some(self.started + self.budgets.max_time? + self.paused)
+    }
+
+    /// Ends the run if its time is over. Returns the deadline, or `None` for a paused run, which
+    /// has none until it is resumed.
+    pub(super) fn end_by_time(&mut self, now: Tick) -> Option<Tick> {
+        let deadline = self.deadline().filter(|_| !self.is_paused())?;
+        if deadline <= now {
+            self.end(Ended::Budget("max-time"));
+        }
+        Some(deadline)
+    }
+
+    /// Returns the name of a budget that leaves no room for another page.
+    pub(super) fn spent_budget(&self, spent: &Spent) -> Option<&'static str> {
+        let budgets = &self.budgets;
+        // A worker of a shared crawl has only a part of the pages.
+        let are_pages_spent = spent
+            .are_shared_pages_spent
+            .unwrap_or_else(|| budgets.max_pages.is_some_and(|max| spent.pages >= max));
+        if are_pages_spent {
+            Some("max-pages")
+        } else if budgets.max_bytes.is_some_and(|max| spent.bytes >= max) {
+            Some("max-bytes")
+        } else if budgets
+            .max_server_time
+            .is_some_and(|max| spent.server_time >= max)
+        {
+            Some("max-server-time")
+        } else {
+            None
+        }
+    }
+
+    /// Stops the run. A later call can only make it stop sooner.
     pub(super) fn stop(&mut self, stop: Stop) {
         self.stop = self.stop.max(stop);
     }
 
-    /// The run has a reason to end.
+    /// Ends the run for a reason, unless it has one already.
     pub(super) fn end(&mut self, ended: Ended) {
         self.ended.get_or_insert(ended);
     }
 
-    /// The disk, the state or a thread failed.
+    /// Records a failure of the disk, the state or a thread.
     pub(super) fn fail(&mut self, error: EngineError) {
         self.failure.get_or_insert(error);
     }
 
-    /// Begins a step of the loop. Returns true if there must be none: the run is over at once.
+    /// Begins a step of the loop. Returns true if the run is over at once and the step must not
+    /// happen.
     pub(super) fn begin_step(&mut self) -> bool {
         let is_over = self.failure.is_some() || self.stop == Stop::Now;
         if is_over || self.stop == Stop::Drain {
@@ -61,12 +165,12 @@ impl RunEnd {
         self.ended.is_some()
     }
 
-    /// Returns whether the run is ending, or was asked to stop since its last step.
+    /// Returns whether the run is ending, or was stopped since its last step.
     pub(super) fn is_stopping(&self) -> bool {
         self.is_ending() || self.stop != Stop::No
     }
 
-    /// Returns whether the run was asked to end without saving.
+    /// Returns whether the run must end without saving.
     pub(super) fn is_stopped_at_once(&self) -> bool {
         self.stop == Stop::Now
     }
@@ -76,10 +180,10 @@ impl RunEnd {
         self.failure.is_some()
     }
 
-    /// Returns whether to give up requests in flight and unread pages of a run that is ending: some
-    /// time after its `deadline`, once.
-    pub(super) fn give_up(&mut self, now: Tick, deadline: Option<Tick>) -> GiveUp {
-        let Some(deadline) = deadline.filter(|_| !self.is_given_up) else {
+    /// Returns whether to give up requests in flight and unread pages of a run that is ending.
+    /// Returns [`GiveUp::Now`] at most once, some time after the deadline.
+    pub(super) fn give_up(&mut self, now: Tick) -> GiveUp {
+        let Some(deadline) = self.deadline().filter(|_| !self.is_given_up) else {
             return GiveUp::No;
         };
         let until = deadline + GRACE;
@@ -90,7 +194,7 @@ impl RunEnd {
         GiveUp::Now
     }
 
-    /// Returns the end of the run, which may be asked once.
+    /// Returns the end of the run. Call it once: it takes the failure out.
     ///
     /// # Errors
     /// The first failure.
@@ -110,21 +214,36 @@ impl RunEnd {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::by_itself::at;
     use super::super::waiting_documents::GiveUp;
-    use super::{GRACE, RunEnd};
+    use super::{GRACE, RunEnd, Spent};
+    use crate::config::Budgets;
     use crate::control::Stop;
     use crate::error::EngineError;
     use crate::summary::Ended;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A run that starts at second 10.
+    fn run(max_time: Option<Duration>) -> RunEnd {
+        let budgets = Budgets {
+            max_time,
+            ..Budgets::default()
+        };
+        RunEnd::new(&budgets, at(10))
+    }
+
     fn thread(what: &str) -> EngineError {
-        let what = what.to_owned();
-        EngineError::Thread { what }
+        EngineError::Thread {
+            what: what.to_owned(),
+        }
     }
 
     #[test]
-    fn ours_the_first_end_counts_and_a_failure_more() {
-        let mut end = RunEnd::default();
+    fn the_first_end_wins_and_a_failure_outweighs_it() {
+        let mut end = run(None);
         assert_eq!(end.outcome().unwrap(), Ended::Finished);
         end.end(Ended::Budget("max-time"));
         end.end(Ended::HandedOver);
@@ -139,14 +258,14 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_stop_drains_the_run_or_ends_it_at_once() {
+    fn a_stop_drains_the_run_or_ends_it_at_once() {
         for (stops, is_over, ended) in [
             (vec![], false, None),
             (vec![Stop::Drain], false, Some(Ended::Interrupted)),
             (vec![Stop::Now], true, Some(Ended::Interrupted)),
             (vec![Stop::Now, Stop::Drain], true, Some(Ended::Interrupted)),
         ] {
-            let mut end = RunEnd::default();
+            let mut end = run(None);
             stops.iter().for_each(|stop| end.stop(*stop));
             assert_eq!(end.is_stopping(), !stops.is_empty(), "{stops:?}");
             assert!(!end.is_ending());
@@ -157,14 +276,96 @@ mod tests {
     }
 
     #[test]
-    fn ours_requests_are_given_up_once_and_not_before_their_grace_is_over() {
-        let mut end = RunEnd::default();
-        assert_eq!(end.give_up(at(20), None), GiveUp::No);
+    fn requests_are_given_up_once_after_their_grace() {
+        let mut end = run(None);
+        assert_eq!(end.give_up(at(20)), GiveUp::No);
+        let mut end = run(Some(100 * SECOND));
         let until = at(110) + GRACE;
         for now in [at(20), at(110)] {
-            assert_eq!(end.give_up(now, Some(at(110))), GiveUp::At(until));
+            assert_eq!(end.give_up(now), GiveUp::At(until));
         }
-        assert_eq!(end.give_up(until, Some(at(110))), GiveUp::Now);
-        assert_eq!(end.give_up(until + GRACE, Some(at(110))), GiveUp::No);
+        assert_eq!(end.give_up(until), GiveUp::Now);
+        assert_eq!(end.give_up(until + GRACE), GiveUp::No);
+    }
+
+    #[test]
+    fn a_pause_moves_the_deadline_and_repeated_commands_do_not_count() {
+        let mut end = run(Some(100 * SECOND));
+        let mut paused = Vec::new();
+        for (second, pauses) in [
+            (20, false),
+            (30, true),
+            (40, true),
+            (50, false),
+            (60, false),
+            (70, true),
+            (75, false),
+        ] {
+            match pauses {
+                true => end.pause(at(second)),
+                false => end.resume(at(second)),
+            }
+            assert_eq!(end.is_paused(), pauses, "{second}");
+            let elapsed = end.elapsed(at(second));
+            paused.push((elapsed - end.active(at(second))).as_secs());
+            let deadline = at(110) + (elapsed - end.active(at(second)));
+            assert_eq!(end.deadline(), Some(deadline), "{second}");
+        }
+        assert_eq!(paused, [0, 0, 0, 20, 20, 20, 25]);
+    }
+
+    #[test]
+    fn the_time_is_over_at_the_deadline_unless_the_run_is_paused() {
+        for (now, is_paused, deadline, is_over) in [
+            (109, false, Some(at(110)), false),
+            (110, false, Some(at(110)), true),
+            (110, true, None, false),
+        ] {
+            let mut end = run(Some(100 * SECOND));
+            if is_paused {
+                end.pause(at(20));
+            }
+            assert_eq!(end.end_by_time(at(now)), deadline, "{now}");
+            assert_eq!(end.is_ending(), is_over, "{now} {is_paused}");
+        }
+    }
+
+    #[test]
+    fn a_budget_is_spent_once_it_is_reached_and_pages_come_first() {
+        let spent = Spent {
+            pages: 7,
+            are_shared_pages_spent: None,
+            bytes: 6_000,
+            server_time: 6 * SECOND,
+        };
+        let (all_spent, some_left) = (
+            Spent {
+                are_shared_pages_spent: Some(true),
+                ..spent
+            },
+            Spent {
+                are_shared_pages_spent: Some(false),
+                ..spent
+            },
+        );
+        for (spent, pages, bytes, seconds, expected) in [
+            (spent, None, None, None, None),
+            (spent, Some(7), Some(1), None, Some("max-pages")),
+            (spent, Some(8), Some(6_000), Some(1), Some("max-bytes")),
+            (spent, None, Some(6_001), Some(6), Some("max-server-time")),
+            (spent, None, None, Some(7), None),
+            (all_spent, Some(99), None, None, Some("max-pages")),
+            (some_left, Some(1), None, None, None),
+        ] {
+            let budgets = Budgets {
+                max_pages: pages,
+                max_bytes: bytes,
+                max_server_time: seconds.map(|seconds| seconds * SECOND),
+                ..Budgets::default()
+            };
+            let mut end = run(None);
+            end.set_budgets(&budgets);
+            assert_eq!(end.spent_budget(&spent), expected, "{budgets:?}");
+        }
     }
 }

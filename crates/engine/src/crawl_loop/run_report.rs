@@ -1,32 +1,65 @@
-//! The counts of a run for its summary and for those who watch it.
+//! The committed totals and the counts of a run, for its summary and for progress reports.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use crawl_scheduler::Tick;
+use crawl_weburl::CanonicalUrl;
+
+use crate::control::LatestPage;
 use crate::counters::{Commit, Counters, EndedRequest};
+use crate::revisit::visit::{RevisitSchedule, Round};
 use crate::summary::SeedFailure;
+use crate::totals::Totals;
 
-/// Collects what a run reports besides its totals.
+/// Maximum pages in [`RunReport::latest`].
+const MAX_LATEST_PAGES: usize = 10;
+
+/// Collects what a run reports: the totals of all runs, of the round and of this run, and counts of
+/// this run.
 ///
-/// Receives each request that [`ended`](Self::request_ended), each answer for a robots.txt, and each
-/// commit, in any order; emits nothing. At the end of the run
-/// [`take_unusable`](Self::take_unusable) and [`take_seeds_failed`](Self::take_seeds_failed) hand the
-/// collections over.
-#[derive(Debug, Default)]
+/// [`enter_round`](Self::enter_round) comes before the first commit. Then, in any order, it
+/// receives ended requests ([`request_ended`](Self::request_ended)), answers for robots.txt,
+/// settled pages ([`settled`](Self::settled)) and commits. Emits nothing. At the end of the run,
+/// [`take_unusable`](Self::take_unusable) and [`take_seeds_failed`](Self::take_seeds_failed) hand
+/// the collections over.
+#[derive(Debug)]
 pub(super) struct RunReport {
+    totals: Totals,
+    at_start: Totals,
+    round: Round,
     counters: Counters,
     robots_requests: u64,
     /// Links that name nothing to fetch, by reason.
     unusable: BTreeMap<&'static str, u64>,
     seeds_failed: Vec<SeedFailure>,
+    latest: VecDeque<LatestPage>,
 }
 
 impl RunReport {
-    /// A request ended.
+    /// Begins a run of the first round; `at_start` are the totals of the runs before.
+    pub(super) fn new(at_start: Totals, now: Tick) -> RunReport {
+        RunReport {
+            totals: at_start,
+            at_start,
+            round: Round::first(crate::time::seconds(now)),
+            counters: Counters::default(),
+            robots_requests: 0,
+            unusable: BTreeMap::new(),
+            seeds_failed: Vec::new(),
+            latest: VecDeque::new(),
+        }
+    }
+
+    /// Makes this a run of the given round.
+    pub(super) fn enter_round(&mut self, visits: &RevisitSchedule) {
+        self.round = visits.round;
+    }
+
     pub(super) fn request_ended(&mut self, request: EndedRequest) {
         self.counters.request(request);
     }
 
-    /// A request for a robots.txt, or a hop of it, was answered or failed.
+    /// Counts a request for a robots.txt, or a hop of it, that was answered or failed.
     pub(super) fn robots_answered(&mut self) {
         self.robots_requests += 1;
     }
@@ -36,18 +69,45 @@ impl RunReport {
         *self.unusable.entry(why).or_default() += count;
     }
 
-    /// The writer committed something.
+    /// Records a page that was fetched or failed; `status` is `None` if it failed.
+    pub(super) fn settled(&mut self, url: &CanonicalUrl, status: Option<u16>, at: Tick) {
+        self.latest.truncate(MAX_LATEST_PAGES - 1);
+        let url = url.clone();
+        self.latest.push_front(LatestPage { url, status, at });
+    }
+
+    /// Records a commit, with the new totals of all runs.
     pub(super) fn committed(
         &mut self,
+        totals: Totals,
         counts: &Commit,
         unusable: HashMap<&'static str, u64>,
         seeds_failed: Vec<SeedFailure>,
     ) {
+        self.totals = totals;
         self.counters.commit(counts);
         for (why, count) in unusable {
             self.add_unusable(why, count);
         }
         self.seeds_failed.extend(seeds_failed);
+    }
+
+    /// Returns the sums over all runs, as committed.
+    pub(super) fn of_all_runs(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Returns the sums since the round began.
+    pub(super) fn of_round(&self) -> Totals {
+        self.totals.since(&self.round.before)
+    }
+
+    pub(super) fn of_run(&self) -> Totals {
+        self.totals.since(&self.at_start)
+    }
+
+    pub(super) fn round(&self) -> &Round {
+        &self.round
     }
 
     pub(super) fn counters(&self) -> &Counters {
@@ -56,6 +116,11 @@ impl RunReport {
 
     pub(super) fn robots_requests(&self) -> u64 {
         self.robots_requests
+    }
+
+    /// Returns the latest settled pages, the last one first.
+    pub(super) fn latest(&self) -> Vec<LatestPage> {
+        self.latest.iter().cloned().collect()
     }
 
     /// Takes the number of links that name nothing to fetch, by reason.
@@ -73,28 +138,69 @@ impl RunReport {
 mod tests {
     use std::collections::{BTreeMap, HashMap};
 
-    use crawl_weburl::canonicalize;
+    use crawl_weburl::{CanonicalUrl, canonicalize};
 
-    use super::RunReport;
+    use super::super::by_itself::{at, config, pages};
+    use super::{MAX_LATEST_PAGES, RunReport};
     use crate::counters::Commit;
+    use crate::revisit::visit::{RevisitSchedule, Round};
     use crate::summary::SeedFailure;
 
+    fn url(path: u16) -> CanonicalUrl {
+        canonicalize(None, &format!("http://a.example/{path}")).unwrap()
+    }
+
     #[test]
-    fn ours_commits_add_up_and_are_handed_over_once() {
-        let seed = |host: &str| SeedFailure {
-            url: canonicalize(None, &format!("http://{host}.example/")).unwrap(),
-            why: "timeout".to_owned(),
-        };
-        let mut report = RunReport::default();
+    fn commits_add_up_and_are_handed_over_once() {
+        let mut report = RunReport::new(pages(0), at(10));
         report.add_unusable("mailto", 1);
-        for host in ["a", "b"] {
+        for path in [1, 2] {
+            let failed = vec![SeedFailure {
+                url: url(path),
+                why: "timeout".to_owned(),
+            }];
             let unusable = HashMap::from([("mailto", 2)]);
-            report.committed(&Commit::default(), unusable, vec![seed(host)]);
+            report.committed(pages(path.into()), &Commit::default(), unusable, failed);
         }
         report.robots_answered();
         assert_eq!(report.robots_requests(), 1);
         assert_eq!(report.take_unusable(), BTreeMap::from([("mailto", 5)]));
         assert_eq!(report.take_seeds_failed().len(), 2);
         assert!(report.take_unusable().is_empty() && report.take_seeds_failed().is_empty());
+    }
+
+    #[test]
+    fn totals_are_summed_by_run_and_by_round() {
+        let mut report = RunReport::new(pages(110), at(10));
+        assert_eq!(report.round().number, 1);
+        report.enter_round(&RevisitSchedule {
+            round: Round {
+                number: 2,
+                before: pages(100),
+                ..Round::first(5)
+            },
+            revisits: config().revisits,
+        });
+        assert_eq!((report.of_round().pages, report.of_run().pages), (10, 0));
+        report.committed(pages(150), &Commit::default(), HashMap::new(), Vec::new());
+        assert_eq!(report.of_all_runs().pages, 150);
+        assert_eq!((report.of_round().pages, report.of_run().pages), (50, 40));
+        assert_eq!(report.round().number, 2);
+    }
+
+    #[test]
+    fn only_the_latest_pages_are_kept_the_last_one_first() {
+        let mut report = RunReport::new(pages(0), at(10));
+        for page in 0..12_u16 {
+            report.settled(&url(page), Some(200 + page), at(page.into()));
+        }
+        let latest = report.latest().into_iter();
+        let latest: Vec<_> = latest.map(|page| (page.status, page.at)).collect();
+        let expected: Vec<_> = (2..12)
+            .rev()
+            .map(|n| (Some(200 + n), at(n.into())))
+            .collect();
+        assert_eq!(latest, expected);
+        assert_eq!(latest.len(), MAX_LATEST_PAGES);
     }
 }

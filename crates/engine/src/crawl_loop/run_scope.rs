@@ -1,26 +1,38 @@
-//! The scope of a run: what it fetches now, which may be less than when a URL was admitted.
+//! The scope of a run. Pending URLs are judged again, as an earlier scope may have been wider.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crawl_frontier::{Exclusion, Lease, Reason, UrlKind};
+use crawl_fetcher::Secrets;
+use crawl_frontier::{
+    Admission, Exclusion, Frontier, KnownState, Lease, NewState, Reason, UrlKind,
+};
+use crawl_policy::AgentRules;
 use crawl_scope::{BadScopePattern, OutReason, Scope, ScopeVerdict};
-use crawl_weburl::{CanonicalUrl, HostKey, HostTable, Origin};
+use crawl_weburl::{CanonicalUrl, HostKey, HostTable, Origin, canonicalize};
 
+use crate::admissions::{seed_admission, sitemap_admission, sitemap_guess};
 use crate::config::Resources;
+use crate::control::Refused;
+use crate::messages::Order;
+use crate::secrets::SECRET_IN_URL;
+
+/// Counter of sitemaps on out-of-scope hosts.
+const SITEMAP_ELSEWHERE: &str = "sitemap_elsewhere";
 
 /// Judges URLs and hosts by the scope in force.
 ///
 /// Events that change the scope: [`resume`](Self::resume) before the first lease,
 /// [`set_exclusions`](Self::set_exclusions), [`add_target`](Self::add_target) and
-/// [`replace`](Self::replace) at any time. An origin whose robots.txt is not fetched because its host
-/// [`is_left_out`](Self::is_left_out) is reported with [`leave_out`](Self::leave_out); after a change of
-/// the exclusions the caller fetches those of [`take_left_out`](Self::take_left_out).
+/// [`add_seed`](Self::add_seed) at any time. If the host of an origin
+/// [`is_left_out`](Self::is_left_out), the caller does not fetch robots.txt, and reports the origin
+/// with [`leave_out`](Self::leave_out). After a change of the exclusions the caller fetches
+/// robots.txt of the origins of [`take_left_out`](Self::take_left_out). Emits nothing.
 #[derive(Debug)]
 pub(super) struct RunScope {
     current: Arc<Scope>,
     resources: Resources,
-    /// Whether pending URLs may be out of scope, as they were admitted by another one.
+    /// Whether pending URLs may be out of scope, because another scope admitted them.
     judges_again: bool,
     /// Origins of excluded hosts whose robots.txt is not fetched.
     left_out: BTreeSet<Origin>,
@@ -41,7 +53,7 @@ impl RunScope {
         &self.current
     }
 
-    /// URLs that earlier runs left pending may be out of scope.
+    /// Continues an earlier run, whose pending URLs may be out of scope.
     pub(super) fn resume(&mut self) {
         self.judges_again = true;
     }
@@ -61,14 +73,9 @@ impl RunScope {
         Ok(())
     }
 
-    /// A seed redirects to a target, whose host joins the scope.
+    /// Adds the host of the target of a redirect from a seed.
     pub(super) fn add_target(&mut self, seed: &CanonicalUrl, target: &CanonicalUrl) {
         Arc::make_mut(&mut self.current).add_target(seed, target);
-    }
-
-    /// Replaces the scope by one with another seed.
-    pub(super) fn replace(&mut self, scope: Scope) {
-        self.current = Arc::new(scope);
     }
 
     /// Returns whether pending URLs may be out of scope.
@@ -77,7 +84,6 @@ impl RunScope {
         self.judges_again
     }
 
-    /// Returns whether a host with pending URLs is excluded.
     pub(super) fn is_left_out(&self, host: &HostKey) -> bool {
         self.judges_again && self.current.excluded_host(host).is_some()
     }
@@ -87,7 +93,7 @@ impl RunScope {
         self.left_out.insert(origin.clone());
     }
 
-    /// Takes the origins whose robots.txt was not fetched.
+    /// Takes the origins that [`leave_out`](Self::leave_out) noted.
     pub(super) fn take_left_out(&mut self) -> BTreeSet<Origin> {
         std::mem::take(&mut self.left_out)
     }
@@ -97,8 +103,7 @@ impl RunScope {
         self.current.terms(url)?.label.clone()
     }
 
-    /// Judges a lease by the scope in force: an earlier one may have been wider. `None` if the URL may
-    /// be fetched.
+    /// Judges a leased URL by the scope in force. `None` if the URL may be fetched.
     pub(super) fn out_of_scope(&self, lease: &Lease) -> Option<Exclusion> {
         if !self.judges_again {
             return None;
@@ -126,17 +131,101 @@ impl RunScope {
                 rule: Some(rule),
                 ..Exclusion::of(Reason::Scope)
             }),
-            // A later run may go deeper, but would not reconsider a settled URL.
+            // Only too deep. A later run may go deeper, but would not reconsider a settled URL.
             _ => None,
         }
     }
 
-    /// Returns whether a sitemap that a host names is read: on the same host anywhere unless excluded,
-    /// elsewhere in scope.
+    /// Returns the sitemaps that an origin's robots.txt names, or `/sitemap.xml` if it names none.
+    /// Also counts, by reason, sitemaps on other hosts that are out of scope and sitemaps that
+    /// contain a secret.
+    pub(super) fn sitemaps_of(
+        &self,
+        of: &Origin,
+        robots: &AgentRules,
+        secrets: &Secrets,
+    ) -> (Vec<Admission>, Vec<(&'static str, u64)>) {
+        let robots_url = of.robots_url();
+        let named = robots.sitemaps();
+        let (mut sitemaps, mut with_secret) = (Vec::new(), 0);
+        for sitemap in named {
+            match canonicalize(Some(&robots_url), sitemap.url.as_ref()) {
+                Ok(url) if secrets.are_in_url(&url) => with_secret += 1,
+                Ok(url) => sitemaps.push(sitemap_admission(url, &robots_url)),
+                Err(_) => {}
+            }
+        }
+        let is_guess = named.is_empty();
+        if is_guess {
+            sitemaps.push(sitemap_guess(of.url("/sitemap.xml"), &robots_url));
+        }
+        let host = of.host_key();
+        let scope = &self.current;
+        let is_off = scope.hops_off() > 0 && !scope.holds_some_of_host(&robots_url);
+        let mut elsewhere = 0;
+        for sitemap in &mut sitemaps {
+            if self.may_read_sitemap(&sitemap.url, &host) {
+                continue;
+            }
+            // The pages of this sitemap will be missing, so record why.
+            elsewhere += u64::from(sitemap.url.host_key() != host);
+            let rule = match scope.judge(&sitemap.url, 0) {
+                ScopeVerdict::Out { rule, .. } => rule,
+                ScopeVerdict::In => "hops-off-scope".to_owned(),
+            };
+            sitemap.state = NewState::Excluded(Exclusion {
+                rule: Some(rule),
+                ..Exclusion::of(Reason::Scope)
+            });
+        }
+        // An excluded guess is not recorded, since no robots.txt names it.
+        let are_recorded = !is_guess && !is_off;
+        sitemaps.retain(|sitemap| sitemap.state == NewState::Pending || are_recorded);
+        let elsewhere = if is_off { 0 } else { elsewhere };
+        let mut unusable = vec![(SECRET_IN_URL, with_secret), (SITEMAP_ELSEWHERE, elsewhere)];
+        unusable.retain(|(_, count)| *count > 0);
+        (sitemaps, unusable)
+    }
+
+    /// Adds a seed to the scope, unless its URL was settled before. Returns the order to write.
+    ///
+    /// # Errors
+    /// The exclusions rule the seed out.
+    pub(super) fn add_seed(
+        &mut self,
+        url: &CanonicalUrl,
+        frontier: &dyn Frontier,
+    ) -> Result<Order, Refused> {
+        let url = url.clone();
+        let mut scope = self.current.as_ref().clone();
+        scope.add_seed(&url);
+        if let ScopeVerdict::Out { rule, .. } = scope.judge(&url, 0) {
+            return Err(Refused::OutOfScope { url, rule });
+        }
+        let seed = Box::new(seed_admission(&url, &scope));
+        let record = frontier.known(&url).ok().flatten();
+        let refused = record.and_then(|record| match record.state {
+            KnownState::Fetched { .. } | KnownState::Failed { .. } => {
+                Some(Refused::Visited { url })
+            }
+            KnownState::Excluded(exclusion) => Some(Refused::Barred {
+                url,
+                why: exclusion.to_string(),
+            }),
+            _ => None,
+        });
+        if refused.is_none() {
+            self.current = Arc::new(scope);
+        }
+        Ok(Order::Add { seed, refused })
+    }
+
+    /// Returns whether a sitemap that a host names is read: on the same host unless excluded, on
+    /// another host if in scope.
     pub(super) fn may_read_sitemap(&self, url: &CanonicalUrl, host: &HostKey) -> bool {
         let scope = &self.current;
         match url.host_key() == *host {
-            // The sitemaps of a host off the scope would lead to all of it.
+            // The sitemaps of an out-of-scope host would lead to all of it.
             true => {
                 let is_off = scope.hops_off() > 0 && !scope.holds_some_of_host(url);
                 !is_off && scope.excluded(url).is_none()
@@ -161,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_waits_is_judged_by_the_scope_of_a_run_that_goes_on() {
+    fn pending_urls_are_judged_by_the_scope_in_force() {
         let seed = canonicalize(None, "http://a.example/").unwrap();
         let mut scope = Scope::new(ScopeMode::Host, &[], &["/x".to_owned()], Some(1)).unwrap();
         scope.add_seed(&seed);
@@ -180,7 +269,7 @@ mod tests {
             let shown = format!("{host} {path} {kind:?} {resources:?}");
             let mut run = RunScope::new(scope.clone(), resources);
             let url = canonicalize(None, &format!("http://{host}.example{path}")).unwrap();
-            // All are too deep, which settles nothing.
+            // All URLs are too deep, which settles nothing.
             let admission = Admission {
                 kind,
                 ..Admission::link(url, 5, seed.clone())
@@ -188,11 +277,11 @@ mod tests {
             let lease = leased(&MemoryFrontier::new(), admission);
             assert_eq!(run.out_of_scope(&lease), None, "{shown}");
             run.resume();
-            let found = run.out_of_scope(&lease);
-            let found = found.map(|exclusion| exclusion.reason);
-            assert_eq!(found, is_out.then_some(Reason::Scope), "{shown}");
+            let exclusion = run.out_of_scope(&lease);
+            let reason = exclusion.map(|exclusion| exclusion.reason);
+            assert_eq!(reason, is_out.then_some(Reason::Scope), "{shown}");
         }
-        // A seed is out where it is excluded, and not where it is of another host.
+        // A seed is out of scope if excluded, but not for its host.
         for (url, is_out) in [("http://b.example/", false), ("http://b.example/x", true)] {
             let mut run = RunScope::new(scope.clone(), all);
             run.resume();
@@ -203,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_sitemap_of_the_own_host_is_read_unless_excluded_and_of_another_in_scope() {
+    fn a_sitemap_is_read_if_its_host_names_it_or_it_is_in_scope() {
         let mut scope = Scope::new(ScopeMode::Host, &[], &["/x".to_owned()], None).unwrap();
         scope.add_seed(&url("http://a.example/"));
         let run = RunScope::new(scope, Resources::Off);
@@ -217,13 +306,13 @@ mod tests {
             ("http://a.example/x", "b.example", false),
         ] {
             let host = HostKey::parse(host).unwrap();
-            let found = run.may_read_sitemap(&url(sitemap), &host);
-            assert_eq!(found, is_read, "{sitemap} {host}");
+            let may_read = run.may_read_sitemap(&url(sitemap), &host);
+            assert_eq!(may_read, is_read, "{sitemap} {host}");
         }
     }
 
     #[test]
-    fn ours_a_bad_pattern_leaves_the_exclusions_as_they_were() {
+    fn a_bad_pattern_changes_no_exclusions() {
         let mut run = RunScope::new(
             Scope::new(ScopeMode::Any, &[], &[], None).unwrap(),
             Resources::Off,
@@ -239,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_origins_that_are_left_out_are_returned_once() {
+    fn origins_that_are_left_out_are_returned_once() {
         let mut run = RunScope::new(
             Scope::new(ScopeMode::Any, &[], &[], None).unwrap(),
             Resources::Off,

@@ -1,4 +1,4 @@
-//! The summary of a run that is over.
+//! The summary of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::meta_keys::META_SHARED_SEED;
 use crate::summary::{Ended, Indexed, SeedFailure, Summary};
 
 impl Coordinator {
-    /// The summary of a run that is over.
+    /// Returns the summary of a run that is over.
     pub(crate) fn into_summary(
         mut self,
         ended: Ended,
@@ -22,14 +22,14 @@ impl Coordinator {
         indexed: Option<Indexed>,
     ) -> Summary {
         let totals = self.totals();
-        let of_round = self.totals.of_round();
-        let round = *self.totals.round();
+        let of_round = self.report.of_round();
+        let round = *self.report.round();
         let mut seeds_failed = self.report.take_seeds_failed();
-        // Another worker of a shared crawl may have fetched the seeds. If the database can't be read,
-        // assume so rather than report a failure.
+        // Another worker of a shared crawl may have fetched the seeds. If the database can't be
+        // read, assume so rather than report a failure.
         let seed_mark = self
             .shared
-            .is_some()
+            .is_shared()
             .then(|| self.frontier.meta(META_SHARED_SEED));
         let by_others = u64::from(seed_mark.is_some_and(|mark| !matches!(mark, Ok(None))));
         if totals.seeds_fetched + by_others == 0 && seeds_failed.is_empty() {
@@ -38,41 +38,41 @@ impl Coordinator {
         Summary {
             ended,
             pages: of_round.pages,
-            pages_of_run: self.totals.of_run().pages,
+            pages_of_run: self.report.of_run().pages,
             failed: of_round.failed,
             pending: self.frontier.counts().pending,
             round: round.number,
             changes: totals.changes,
             next_due: self.frontier.next_due(round.began).ok().flatten(),
-            requests: self.requests.sent_in_run(),
+            requests: self.hosts.requests().sent_in_run(),
             robots_requests: self.report.robots_requests(),
             bytes: of_round.bytes,
             excluded,
             indexed,
             unusable: self.report.take_unusable(),
             seeds_fetched: match of_round.seeds_fetched.max(by_others) {
-                // In a later round a seed may not have been due.
+                // In a later round, perhaps no seed was due.
                 0 if round.number > 1 && of_round.pages > of_round.failed => 1,
                 0 if of_round.pages == 0 => totals.seeds_fetched,
-                // Those that were due failed, and no seed was among them.
+                // No seed was due, and all due pages failed.
                 0 if round.number > 1 && seeds_failed.is_empty() => totals.seeds_fetched,
                 fetched => fetched,
             },
             seeds_failed,
-            strange_robots: self.origins.take_strange(),
+            strange_robots: self.robots.take_strange(),
             rules: match self.config.extent {
-                Extent::Plan => self.origins.rules(&*self.frontier),
+                Extent::Plan => self.robots.rules(),
                 Extent::Crawl | Extent::Rules => Vec::new(),
             },
             elapsed,
-            parked: self.scheduler.parked().cloned().collect(),
+            parked: self.hosts.parked().cloned().collect(),
             output: self.config.output.clone(),
             resumed,
         }
     }
 }
 
-/// The outcome of each seed, for a crawl of which none led to a page.
+/// Returns why each seed led to no page.
 fn unfetched_seeds(config: &Config, frontier: &dyn Frontier) -> Vec<SeedFailure> {
     let failure = |seed: &CanonicalUrl| {
         let why = match frontier.known(seed).ok()??.state {
@@ -100,7 +100,7 @@ mod tests {
 
     use crawl_frontier::{Admission, Outcome};
 
-    use super::super::by_itself::{coordinator, leased, pages, run_totals};
+    use super::super::by_itself::{coordinator, leased, pages, run_report};
     use crate::counters::Commit;
     use crate::summary::{Ended, SeedFailure, Summary};
     use crate::totals::Totals;
@@ -114,8 +114,8 @@ mod tests {
         }
     }
 
-    /// The summary of a run whose one seed came out so, in a round that began with `before`.
-    fn summary(seed: Option<Outcome>, round: u32, before: Totals, totals: Totals) -> Summary {
+    /// The summary of a run with one seed and its outcome, in a round that began with `before`.
+    fn summary_of(seed: Option<Outcome>, round: u32, before: Totals, totals: Totals) -> Summary {
         let mut coordinator = coordinator(|_| {});
         let frontier = Arc::clone(&coordinator.frontier);
         let admission = Admission::seed(coordinator.config.seeds[0].clone());
@@ -129,21 +129,24 @@ mod tests {
             None => frontier.release(lease),
         }
         let at_start = pages(totals.pages.min(before.pages + 1));
-        coordinator.totals = run_totals(round, before, at_start, totals);
+        coordinator.report = run_report(round, before, at_start, totals);
         let elapsed = Duration::from_secs(1);
         coordinator.into_summary(Ended::Finished, elapsed, true, BTreeMap::new(), None)
     }
 
     #[test]
-    fn ours_a_summary_counts_this_round_and_this_run() {
-        let found = summary(None, 1, totals(2, 1, 0), totals(7, 3, 1));
-        assert_eq!((found.pages, found.failed, found.pages_of_run), (5, 2, 4));
-        assert_eq!((found.seeds_fetched, found.pending), (1, 1));
-        assert!(found.seeds_failed.is_empty());
+    fn a_summary_counts_this_round_and_this_run() {
+        let summary = summary_of(None, 1, totals(2, 1, 0), totals(7, 3, 1));
+        assert_eq!(
+            (summary.pages, summary.failed, summary.pages_of_run),
+            (5, 2, 4)
+        );
+        assert_eq!((summary.seeds_fetched, summary.pending), (1, 1));
+        assert!(summary.seeds_failed.is_empty());
     }
 
     #[test]
-    fn ours_where_no_seed_led_to_a_page_each_says_why() {
+    fn a_crawl_without_pages_has_a_reason_for_each_seed() {
         let redirected = Outcome::Fetched { status: 301 };
         let missing = Outcome::Fetched { status: 404 };
         let failed = Outcome::Failed {
@@ -156,15 +159,15 @@ mod tests {
             (None, 0, None),
             (Some(missing), 1, None),
         ] {
-            let found = summary(outcome, 1, Totals::default(), totals(1, 0, fetched));
-            let said: Vec<_> = found.seeds_failed.iter().map(|seed| &*seed.why).collect();
-            assert_eq!(said, Vec::from_iter(words));
+            let summary = summary_of(outcome, 1, Totals::default(), totals(1, 0, fetched));
+            let reasons: Vec<_> = summary.seeds_failed.iter().map(|seed| &*seed.why).collect();
+            assert_eq!(reasons, Vec::from_iter(words));
         }
     }
 
     #[test]
-    fn ours_in_a_later_round_seeds_may_not_have_been_due() {
-        // Pages, failed ones among them and seeds: of the rounds before, and with this one.
+    fn in_a_later_round_seeds_may_not_be_due() {
+        // Pages, failed pages and fetched seeds: before the round, and with it.
         for (round, before, now, fetched) in [
             (1, (0, 0, 0), (3, 1, 0), 0),
             (2, (5, 0, 3), (5, 0, 3), 3),
@@ -173,36 +176,38 @@ mod tests {
             (2, (5, 0, 1), (8, 3, 3), 2),
         ] {
             let of = |(pages, failed, seeds)| totals(pages, failed, seeds);
-            let found = summary(None, round, of(before), of(now));
-            assert_eq!(found.seeds_fetched, fetched, "{round} {before:?} {now:?}");
+            let summary = summary_of(None, round, of(before), of(now));
+            assert_eq!(summary.seeds_fetched, fetched, "{round} {before:?} {now:?}");
         }
     }
 
     #[test]
-    fn ours_seeds_of_earlier_rounds_count_unless_those_that_were_due_failed() {
-        // Pages of this round, and failed ones among them.
+    fn seeds_of_earlier_rounds_count_unless_due_pages_failed() {
+        // Pages and failed pages of this round.
         for (pages, failed, fetched) in [(0, 0, 3), (2, 2, 0), (2, 1, 1)] {
             let mut coordinator = coordinator(|_| {});
             let (before, now) = (totals(5, 0, 3), totals(5 + pages, failed, 3));
-            coordinator.totals = run_totals(2, before, now, now);
+            coordinator.report = run_report(2, before, now, now);
             let url = coordinator.config.seeds[0].clone();
-            let why = "excluded".to_owned();
-            let seeds_failed = vec![SeedFailure { url, why }];
+            let seeds_failed = vec![SeedFailure {
+                url,
+                why: "excluded".to_owned(),
+            }];
             let unusable = HashMap::from([("mailto", 4)]);
             let counts = Commit::default();
             coordinator
                 .report
-                .committed(&counts, unusable, seeds_failed);
-            (0..7).for_each(|_| coordinator.requests.sent());
+                .committed(now, &counts, unusable, seeds_failed);
+            (0..7).for_each(|_| coordinator.hosts.sent());
             (0..2).for_each(|_| coordinator.report.robots_answered());
             let (elapsed, excluded) = (Duration::from_secs(1), BTreeMap::new());
-            let found = coordinator.into_summary(Ended::Finished, elapsed, true, excluded, None);
+            let summary = coordinator.into_summary(Ended::Finished, elapsed, true, excluded, None);
             assert_eq!(
-                (found.seeds_fetched, found.seeds_failed.len()),
+                (summary.seeds_fetched, summary.seeds_failed.len()),
                 (fetched, 1)
             );
-            assert_eq!((found.requests, found.robots_requests), (7, 2));
-            assert_eq!(found.unusable, BTreeMap::from([("mailto", 4)]));
+            assert_eq!((summary.requests, summary.robots_requests), (7, 2));
+            assert_eq!(summary.unusable, BTreeMap::from([("mailto", 4)]));
         }
     }
 }

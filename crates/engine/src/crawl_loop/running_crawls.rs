@@ -1,8 +1,9 @@
-//! The crawls of one user that run just now, so that one can say which other one asks a host.
+//! The running crawls of one user, to find out which one holds a host.
 //!
-//! Each is a file in a folder: its directory, and since when it runs, and behind that the hosts that
-//! it holds, by number. A crawl locks one byte of its file as long as it lives. A file whose crawl
-//! has died is locked no more, and is removed by the next crawl that starts.
+//! Each has a file in a folder. The file contains the directory of the crawl and its start time,
+//! followed by a list of the hosts that the crawl holds, by number. A crawl keeps one byte of its
+//! file locked as long as it lives. The file of a dead crawl is no longer locked, and the next
+//! crawl that starts removes it.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -14,42 +15,43 @@ use serde::{Deserialize, Serialize};
 
 use super::byte_lock;
 
-/// The byte of its file that a crawl locks as long as it lives: behind all that is written.
+/// The byte of its file that a crawl keeps locked while it lives: behind everything that is
+/// written.
 const ALIVE: u64 = 1 << 62;
-/// The place in the file where the list of hosts begins, and so the most bytes of what stands
-/// before it. Paths have at most 4,096.
+/// The offset of the list of hosts, and so the maximum size of the part before it. Paths have at
+/// most 4,096 bytes.
 const HOSTS_AT: u64 = 64 << 10;
-/// The bytes of a host in the list: its number and one, or zeros where it was taken off.
+/// Bytes per host in the list: its number plus one, or zeros if the entry is free.
 const HOST_BYTES: u64 = 8;
-/// The most hosts in the list of another crawl that are looked at.
+/// Maximum hosts to read of another crawl's list.
 const MAX_HOSTS: u64 = 16 << 20;
-/// Files that are looked at for the one that holds a host.
+/// Maximum files to search for the crawl that holds a host.
 const MAX_FILES: usize = 1000;
-/// A new file may be taken for one that a dead crawl left, and removed: then another is made.
+/// Maximum files to create: another crawl may take a new file for a dead crawl's and remove it.
 const MAX_TRIES: u32 = 10;
 
-/// A crawl's entry for others to read.
+/// A crawl's entry for other crawls to read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningCrawl {
-    /// Its directory.
+    /// The directory of the crawl.
     pub directory: String,
-    /// When it was started, RFC 3339.
+    /// The start time, RFC 3339.
     pub since: String,
 }
 
-/// This crawl's file among those of the others.
+/// This crawl's own file.
 #[derive(Debug)]
 pub(crate) struct Running {
     folder: PathBuf,
     path: PathBuf,
     file: File,
-    /// The hosts that this crawl holds, each with its place in the list.
+    /// The hosts that this crawl holds, each with its index in the list.
     held: HashMap<u64, u64>,
-    /// Places in the list that were given up.
+    /// Free indexes in the list.
     free: Vec<u64>,
 }
 
-/// The other crawl that holds a host; none where its file does not tell who it is.
+/// The other crawl that holds a host; `None` inside if its file can't be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Holder(Option<RunningCrawl>);
 
@@ -60,14 +62,14 @@ impl Holder {
 }
 
 impl Running {
-    /// Enters a crawl in the folder, which is made where it is missing, and removes what dead
-    /// ones left there.
+    /// Creates the file of a crawl in the folder, which is created if missing, and removes the
+    /// files of dead crawls.
     pub(crate) fn enter(folder: &Path, crawl: &RunningCrawl) -> io::Result<Running> {
         fs::create_dir_all(folder)?;
         for (path, file) in files(folder, None) {
-            // Whoever has locked this byte lives.
+            // A live crawl has this byte locked.
             if byte_lock::lock(&file, ALIVE).unwrap_or(false) {
-                // Another crawl may have removed it just now.
+                // Another crawl may have removed the file just now.
                 let _ = fs::remove_file(path);
             }
         }
@@ -96,9 +98,9 @@ impl Running {
         self.held.contains_key(&host)
     }
 
-    /// Tells others that this crawl holds a host.
+    /// Adds a host to the list of this crawl.
     pub(crate) fn hold(&mut self, host: u64) -> io::Result<()> {
-        // The places in use and those given up are all there are.
+        // Each index is either in use or free.
         let end = (self.held.len() + self.free.len()) as u64;
         let place = self.free.pop().unwrap_or(end);
         if let Err(why) = self.write(place, host + 1) {
@@ -109,10 +111,10 @@ impl Running {
         Ok(())
     }
 
-    /// Tells others that it does no more.
+    /// Removes a host from the list of this crawl.
     pub(crate) fn free(&mut self, host: u64) {
         if let Some(place) = self.held.remove(&host) {
-            // At worst it is held until the end.
+            // At worst the host is held until the end.
             let _ = self.write(place, 0);
             self.free.push(place);
         }
@@ -123,16 +125,16 @@ impl Running {
         self.file.write_all_at(&number.to_le_bytes(), at)
     }
 
-    /// The other crawl that holds a host.
+    /// Returns the other crawl that holds a host.
     pub(crate) fn holder(&self, host: u64) -> Option<Holder> {
-        let mut others = files(&self.folder, Some(&self.path));
+        let mut files = files(&self.folder, Some(&self.path));
         let (_, file) =
-            others.find(|(_, file)| byte_lock::is_locked(file, ALIVE) && lists(file, host + 1))?;
+            files.find(|(_, file)| byte_lock::is_locked(file, ALIVE) && lists(file, host + 1))?;
         Some(Holder(described(&file)))
     }
 }
 
-/// Returns whether a number stands in the list of a file.
+/// Returns whether the list in a file contains a number.
 fn lists(mut file: &File, number: u64) -> bool {
     if file.seek(SeekFrom::Start(HOSTS_AT)).is_err() {
         return false;
@@ -147,28 +149,28 @@ fn lists(mut file: &File, number: u64) -> bool {
     false
 }
 
-/// The crawl that a file names.
+/// Reads the entry in a file.
 fn described(mut file: &File) -> Option<RunningCrawl> {
     file.rewind().ok()?;
     let mut text = String::new();
     file.take(HOSTS_AT).read_to_string(&mut text).ok()?;
-    // Nothing was written between it and the list.
+    // The space between the entry and the list is all zeros.
     serde_json::from_str(text.trim_end_matches('\0')).ok()
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // At worst the next crawl that starts removes it.
+        // At worst the next crawl removes it.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// The files of all crawls, or of the others, opened.
+/// Opens the files of all crawls, except `own`.
 fn files(folder: &Path, own: Option<&Path>) -> impl Iterator<Item = (PathBuf, File)> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     entries.take(MAX_FILES).flatten().filter_map(move |entry| {
         let path = entry.path();
-        // A link or a pipe is no file of ours.
+        // Links and pipes are not ours.
         let is_wanted = Some(&*path) != own && entry.file_type().is_ok_and(|kind| kind.is_file());
         let file = is_wanted.then(|| options().open(&path))?.ok()?;
         Some((path, file))
@@ -205,10 +207,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("running");
         let mut one = Running::enter(&folder, &crawl("/a")).unwrap();
-        let mut other = Running::enter(&folder, &crawl("/b")).unwrap();
+        let mut second = Running::enter(&folder, &crawl("/b")).unwrap();
         let third = Running::enter(&folder, &crawl("/c")).unwrap();
         one.hold(7).unwrap();
-        other.hold(8).unwrap();
+        second.hold(8).unwrap();
         assert_eq!(third.holder(7), by(crawl("/a")));
         assert_eq!(third.holder(8), by(crawl("/b")));
         assert_eq!(third.holder(9), None);
@@ -220,40 +222,40 @@ mod tests {
         let holders = [0, 5, 7].map(|host| third.holder(host).is_some());
         assert_eq!(holders, [true, true, false], "0 took the place of 7");
         assert_eq!(names(&folder), 3);
-        drop(other);
+        drop(second);
         assert_eq!((third.holder(8), names(&folder)), (None, 2));
     }
 
     #[test]
-    fn what_a_dead_crawl_left_is_removed() {
+    fn the_file_of_a_dead_crawl_is_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let left = dir.path().join("1-0.json");
-        fs::write(&left, serde_json::to_vec(&crawl("/dead")).unwrap()).unwrap();
+        let path = dir.path().join("1-0.json");
+        fs::write(&path, serde_json::to_vec(&crawl("/dead")).unwrap()).unwrap();
         fs::create_dir(dir.path().join("folder")).unwrap();
         let mut one = Running::enter(dir.path(), &crawl("/a")).unwrap();
-        assert!(!left.exists());
-        let other = Running::enter(dir.path(), &crawl("/b")).unwrap();
+        assert!(!path.exists());
+        let second = Running::enter(dir.path(), &crawl("/b")).unwrap();
         one.hold(1).unwrap();
-        assert_eq!(other.holder(1), by(crawl("/a")), "who lives stays");
+        assert_eq!(second.holder(1), by(crawl("/a")), "who lives stays");
         one.file.write_all_at(b"[", 0).unwrap();
         assert_eq!(
-            other.holder(1),
+            second.holder(1),
             Some(Holder(None)),
             "who that is can't be told"
         );
     }
 
     #[test]
-    fn ours_a_file_whose_crawl_died_holds_no_host() {
+    fn the_file_of_a_dead_crawl_holds_no_host() {
         let dir = tempfile::tempdir().unwrap();
         let mut one = Running::enter(dir.path(), &crawl("/a")).unwrap();
-        let other = Running::enter(dir.path(), &crawl("/b")).unwrap();
+        let second = Running::enter(dir.path(), &crawl("/b")).unwrap();
         one.hold(1).unwrap();
-        // What a process that is killed leaves: its file, unlocked.
+        // A killed process leaves its file unlocked.
         fs::copy(&one.path, dir.path().join("1-0.json")).unwrap();
-        assert_eq!(other.holder(1), by(crawl("/a")));
+        assert_eq!(second.holder(1), by(crawl("/a")));
         drop(one);
         assert_eq!(names(dir.path()), 2);
-        assert_eq!(other.holder(1), None);
+        assert_eq!(second.holder(1), None);
     }
 }

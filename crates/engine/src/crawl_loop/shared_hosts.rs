@@ -1,4 +1,4 @@
-//! A crawl that several workers share: hosts that come and go, and the end of all.
+//! Shared crawls: hosts that move between workers, and the end of all workers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,58 +7,60 @@ use std::time::Duration;
 use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, Origin};
 
-use super::Coordinator;
+use crate::messages::Effect;
 use crate::messages::sharing::{HostOwnership, SharedNews, SharedRequest};
-use crate::messages::{Effect, WriterMessage};
 use crate::summary::Ended;
 
 /// A worker with fewer granted pages left than this requests more.
 const FEW_PAGES: u64 = 16;
 
-/// The interval between two looks for hosts that can be handed over.
+/// How often to look for hosts that can be handed over.
 const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A worker's part in a shared crawl: which hosts are its own, how many pages it may fetch, and
-/// when there is nothing left for any worker.
+/// This worker's part in a shared crawl: which hosts it owns, how many pages it may fetch, and when
+/// no worker has anything left to do. A process that crawls alone owns all hosts.
 ///
-/// - News of the other workers come in with [`take_in`](Self::take_in), which returns what the loop
-///   does about them.
-/// - Each step of the loop calls [`step`](Self::step). If it returns true, the loop evicts the hosts
-///   that leave (see [`is_leaving`](Self::is_leaving)) and reports the buckets that are busy still to
-///   [`hand_over`](Self::hand_over).
-/// - A run that would end if it were alone asks [`end_with_others`](Self::end_with_others).
+/// - [`take_in`](Self::take_in) handles news of the other workers, and returns how the loop reacts.
+/// - Each step of the loop calls [`step`](Self::step). If it returns true, the loop evicts the
+///   hosts that leave (see [`is_leaving`](Self::is_leaving)) and passes the buckets that are still
+///   busy to [`hand_over`](Self::hand_over).
+/// - [`end_with_others`](Self::end_with_others) ends a run that would end if it were alone, once
+///   the other workers have nothing to do either.
 ///
-/// Emits [`Effect::Share`]: requests for pages, rests, and buckets to hand over. A *rest* begins when
-/// this worker reports that it has nothing to do. Rests are numbered, as news may answer an earlier
-/// one.
+/// Emits [`Effect::Share`]: requests for pages, rests, and buckets to hand over. A *rest* begins
+/// when this worker reports that it has nothing to do. Rests are numbered, as news may be about an
+/// earlier one.
+#[derive(Default)]
 pub(crate) struct SharedHosts {
-    owners: Arc<dyn HostOwnership>,
-    /// Buckets to hand over, with whether that was requested. No page is fetched from their hosts.
+    /// `None` if this process crawls alone.
+    owners: Option<Arc<dyn HostOwnership>>,
+    /// Buckets to hand over, and whether their hand-over was requested. No pages of their hosts are
+    /// fetched.
     leaving: BTreeMap<i32, bool>,
     looked_at: Tick,
     /// The number of the rest that this worker is in.
     rest: Option<u64>,
-    /// Rests that were begun.
+    /// The number of rests so far.
     rests: u64,
-    /// No other worker has anything to do either.
+    /// Whether no other worker has anything to do either.
     is_over: bool,
-    /// Links of others are being admitted.
+    /// Whether links of other workers are being admitted.
     takes_links: bool,
     /// Pages that this worker may have; `None` if there is no limit.
     allowed: Option<u64>,
-    /// More pages were requested.
+    /// Whether more pages were requested.
     asks_for_pages: bool,
-    /// No worker may have any more pages.
+    /// Whether no worker may fetch any more pages.
     are_pages_spent: bool,
-    /// Bytes of bodies of all other workers.
+    /// Bytes of bodies that all other workers fetched.
     others_bytes: u64,
 }
 
-/// The loop's reaction to news of the other workers.
+/// How the loop reacts to news of the other workers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NewsReaction {
     Nothing,
-    /// Wake these origins, with their numbers of URLs: they are this worker's now.
+    /// Wake these origins, with their numbers of pending URLs: this worker owns them now.
     Wake(Vec<(Origin, u64)>),
     /// Have the writer admit links of other workers.
     TakeLinks,
@@ -66,76 +68,81 @@ pub(super) enum NewsReaction {
     End,
 }
 
-/// The state of the loop at one of its steps.
+/// The state of the loop at a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WorkerState {
     /// Committed pages of this worker.
     pub(super) pages: u64,
     /// Leased URLs that may become pages.
     pub(super) leases: u64,
-    /// Something is in flight or not committed.
+    /// Whether anything is in flight or not committed.
     pub(super) is_busy: bool,
     pub(super) is_ending: bool,
 }
 
 impl SharedHosts {
-    fn new(owners: Arc<dyn HostOwnership>, allowed: Option<u64>) -> SharedHosts {
-        SharedHosts {
-            owners,
-            leaving: BTreeMap::new(),
-            looked_at: Tick::ZERO,
-            rest: None,
-            rests: 0,
-            is_over: false,
-            takes_links: false,
-            allowed,
-            asks_for_pages: false,
-            are_pages_spent: false,
-            others_bytes: 0,
-        }
+    /// Shares the crawl with other workers. `allowed` is the number of pages that this worker may
+    /// have; `None` if there is no limit.
+    pub(super) fn share(&mut self, owners: Arc<dyn HostOwnership>, allowed: Option<u64>) {
+        self.owners = Some(owners);
+        self.allowed = allowed;
     }
 
-    /// Returns whether this worker has nothing to do, and waits for others.
+    /// Returns whether other workers may take part in the crawl.
+    pub(super) fn is_shared(&self) -> bool {
+        self.owners.is_some()
+    }
+
+    /// Returns whether this worker has nothing to do and waits for others.
     pub(super) fn rests(&self) -> bool {
         self.rest.is_some()
     }
 
-    /// Returns the bytes of bodies of all other workers.
+    /// Returns the bytes of bodies that all other workers fetched.
     pub(super) fn others_bytes(&self) -> u64 {
         self.others_bytes
     }
 
-    /// Returns whether no worker may have any more pages.
-    fn are_pages_spent(&self) -> bool {
-        self.are_pages_spent
+    /// Returns whether no worker may fetch any more pages; `None` if this process crawls alone.
+    pub(super) fn are_pages_spent(&self) -> Option<bool> {
+        self.is_shared().then_some(self.are_pages_spent)
     }
 
-    /// Returns whether a host is this worker's, and is to stay so.
-    fn keeps(&self, host: &HostKey) -> bool {
-        self.owners.owns(host) && !self.is_leaving(host)
+    /// Returns whether this worker owns a host and keeps it.
+    pub(super) fn keeps(&self, host: &HostKey) -> bool {
+        let owners = self.owners.as_ref();
+        owners.is_none_or(|owners| owners.owns(host)) && !self.is_leaving(host)
     }
 
-    /// Returns the time for which a host has been this worker's, if it was taken over from another.
-    fn taken_over_for(&self, host: &HostKey) -> Option<Duration> {
-        self.owners.taken_over_for(host)
+    /// Returns for how long this worker has owned a host, if it took it over from another.
+    pub(super) fn taken_over_for(&self, host: &HostKey) -> Option<Duration> {
+        self.owners.as_ref()?.taken_over_for(host)
     }
 
-    fn bucket_of(&self, host: &HostKey) -> i32 {
-        self.owners.bucket_of(host)
+    /// Returns the bucket of a host; `None` if this process crawls alone.
+    pub(super) fn bucket_of(&self, host: &HostKey) -> Option<i32> {
+        Some(self.owners.as_ref()?.bucket_of(host))
     }
 
-    /// Returns whether a host is about to be handed over.
-    fn is_leaving(&self, host: &HostKey) -> bool {
-        self.leaving.contains_key(&self.owners.bucket_of(host))
+    pub(super) fn is_leaving(&self, host: &HostKey) -> bool {
+        let bucket = self.bucket_of(host);
+        bucket.is_some_and(|bucket| self.leaving.contains_key(&bucket))
     }
 
-    /// Returns whether another page may be fetched by a worker that has this number of pages.
-    fn may_fetch(&self, pages: u64) -> bool {
-        self.allowed.is_none_or(|allowed| pages < allowed) && self.owners.may_send()
+    /// Returns whether this worker may fetch another page, given its number of pages.
+    pub(super) fn may_fetch(&self, pages: u64) -> bool {
+        let owners = self.owners.as_ref();
+        self.allowed.is_none_or(|allowed| pages < allowed)
+            && owners.is_none_or(|owners| owners.may_send())
     }
 
-    /// Takes in news of the other workers. `pages` are the committed pages of this one.
-    fn take_in(&mut self, news: SharedNews, pages: u64, out: &mut Vec<Effect>) -> NewsReaction {
+    /// Handles news of the other workers. `pages` are the committed pages of this one.
+    pub(super) fn take_in(
+        &mut self,
+        news: SharedNews,
+        pages: u64,
+        out: &mut Vec<Effect>,
+    ) -> NewsReaction {
         match news {
             SharedNews::Taken(origins) => {
                 self.end_rest(pages, out);
@@ -157,7 +164,7 @@ impl SharedHosts {
                     return NewsReaction::TakeLinks;
                 }
             }
-            // A rest that began since the request gave the pages back.
+            // A rest began since the request, and gave the pages back.
             SharedNews::Allowed { rests, .. } if rests != self.rests => {}
             SharedNews::Allowed { pages, .. } => {
                 self.asks_for_pages = false;
@@ -171,15 +178,15 @@ impl SharedHosts {
         NewsReaction::Nothing
     }
 
-    /// The writer admitted links of others, and some may be left. Returns whether to admit those now.
-    fn links_taken(&mut self, are_left: bool) -> bool {
+    /// Records that links of others were admitted. Returns whether to admit more, as some are left.
+    pub(super) fn links_taken(&mut self, are_left: bool) -> bool {
         self.takes_links = are_left;
         are_left
     }
 
-    /// Ends a rest of a busy worker, and requests more pages before it has none. Returns whether to
-    /// look for hosts to hand over now.
-    fn step(&mut self, now: Tick, state: WorkerState, out: &mut Vec<Effect>) -> bool {
+    /// Ends the rest of a busy worker, and requests more pages before it runs out. Returns whether
+    /// to look for hosts to hand over now.
+    pub(super) fn step(&mut self, now: Tick, state: WorkerState, out: &mut Vec<Effect>) -> bool {
         if state.is_busy {
             self.end_rest(state.pages, out);
         }
@@ -200,32 +207,33 @@ impl SharedHosts {
         looks
     }
 
-    /// Ends the rest of this worker, if it is in one, and reports that to the others: the thread that
-    /// shares may have noted the rest after it sent the news that ends it.
+    /// Ends the rest of this worker, if it is in one, and reports that. The sharing thread may have
+    /// noted the rest after it sent the news that ends it.
     fn end_rest(&mut self, pages: u64, out: &mut Vec<Effect>) {
         self.is_over = false;
         if self.rest.take().is_some() {
-            // A request from before the rest is forgotten with it.
+            // The end of the rest cancels earlier requests.
             self.asks_for_pages = false;
             let rest = None;
             out.push(Effect::Share(SharedRequest::Rest { rest, pages }));
         }
     }
 
-    /// Returns the end of a worker with nothing in flight that would end so if it were alone; `None`
-    /// while other workers may still find something for it. The worker then rests.
-    fn end_with_others(
+    /// Returns the end of a worker that would end like this if it were alone; `None` while other
+    /// workers may still find something for it. The worker then rests. Call it when nothing is in
+    /// flight.
+    pub(super) fn end_with_others(
         &mut self,
         alone: Ended,
         pages: u64,
         out: &mut Vec<Effect>,
     ) -> Option<Ended> {
-        if self.is_over {
+        if self.is_over || !self.is_shared() {
             return Some(alone);
         }
-        // URLs of hosts that leave are this worker's until they are handed over.
+        // This worker has the URLs of hosts that leave until they are handed over.
         if self.leaving.is_empty() && !self.rests() {
-            // Pages that it does not need are for others.
+            // Unused pages are for others.
             self.allowed = self.allowed.map(|_| pages);
             self.asks_for_pages = false;
             self.rests += 1;
@@ -237,14 +245,18 @@ impl SharedHosts {
     }
 
     /// Returns the buckets with leases and the buckets of `hosts`.
-    fn busy_buckets<'a>(&self, hosts: impl IntoIterator<Item = &'a HostKey>) -> BTreeSet<i32> {
-        let mut busy = self.owners.leased_buckets();
-        busy.extend(hosts.into_iter().map(|host| self.owners.bucket_of(host)));
+    pub(super) fn busy_buckets<'a>(
+        &self,
+        hosts: impl IntoIterator<Item = &'a HostKey>,
+    ) -> BTreeSet<i32> {
+        let owners = self.owners.as_ref();
+        let mut busy = owners.map_or_else(BTreeSet::new, |owners| owners.leased_buckets());
+        busy.extend(hosts.into_iter().filter_map(|host| self.bucket_of(host)));
         busy
     }
 
-    /// Requests the hand-over of the leaving buckets that are not `busy`, and returns them.
-    fn hand_over(&mut self, busy: &BTreeSet<i32>, out: &mut Vec<Effect>) -> Vec<i32> {
+    /// Requests the hand-over of leaving buckets that are not `busy`. Returns those buckets.
+    pub(super) fn hand_over(&mut self, busy: &BTreeSet<i32>, out: &mut Vec<Effect>) -> Vec<i32> {
         let leaving = self.leaving.iter_mut();
         let free = leaving.filter(|(bucket, is_asked)| !**is_asked && !busy.contains(bucket));
         let free: Vec<i32> = free
@@ -257,134 +269,6 @@ impl SharedHosts {
             out.push(Effect::Share(SharedRequest::HandOver(free.clone())));
         }
         free
-    }
-}
-
-impl Coordinator {
-    /// Shares the crawl with other workers from now on.
-    pub(crate) fn share_crawl(&mut self, owners: Arc<dyn HostOwnership>) {
-        let pages = self.totals.of_all_runs().pages;
-        let allowed = self.config.budgets.max_pages.map(|_| pages);
-        self.shared = Some(SharedHosts::new(owners, allowed));
-    }
-
-    /// Returns whether this worker may fetch from a host: from any if it is alone.
-    pub(super) fn keeps_host(&self, host: &HostKey) -> bool {
-        self.shared.as_ref().is_none_or(|shared| shared.keeps(host))
-    }
-
-    /// A host that was taken over waits for a gap: its last owner may have sent a request until then.
-    pub(super) fn note_taken_over(&mut self, now: Tick, host: &HostKey) {
-        let shared = self.shared.as_ref();
-        let ago = shared.and_then(|shared| shared.taken_over_for(host));
-        let Some(ago) = ago else { return };
-        let ago = u64::try_from(ago.as_micros()).unwrap_or(u64::MAX);
-        let taken = Tick::from_micros(now.as_micros().saturating_sub(ago));
-        let gap = self.own_delay(host);
-        // Each of its slots may have been in use.
-        for _ in 0..self.config.politeness.per_host.max(1) {
-            self.scheduler
-                .note_past_request(now, host, taken, gap, None);
-        }
-    }
-
-    /// Takes in news of the other workers.
-    pub(super) fn told_of_workers(&mut self, now: Tick, news: SharedNews, out: &mut Vec<Effect>) {
-        let pages = self.totals.of_all_runs().pages;
-        let Some(shared) = &mut self.shared else {
-            return;
-        };
-        match shared.take_in(news, pages, out) {
-            NewsReaction::Nothing => {}
-            NewsReaction::Wake(origins) => {
-                for (origin, urls) in origins {
-                    self.wake(now, &origin, urls);
-                }
-            }
-            NewsReaction::TakeLinks => self.write(WriterMessage::TakeLinks, out),
-            NewsReaction::End => self.end.end(Ended::HandedOver),
-        }
-    }
-
-    /// The writer admitted links of others, and some may be left. Returns whether to admit those now.
-    pub(super) fn links_taken(&mut self, are_left: bool) -> bool {
-        let shared = self.shared.as_mut();
-        shared.is_some_and(|shared| shared.links_taken(are_left))
-    }
-
-    /// Requests pages from the other workers and hands buckets over to them, in each step of the loop.
-    pub(super) fn attend_to_workers(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        let state = WorkerState {
-            pages: self.totals.of_all_runs().pages,
-            leases: self.backlog.leases(),
-            is_busy: !self.is_drained(),
-            is_ending: self.end.is_ending(),
-        };
-        let shared = self.shared.as_mut();
-        if shared.is_some_and(|shared| shared.step(now, state, out)) {
-            self.hand_over(now, out);
-        }
-    }
-
-    /// Returns whether the other workers leave room for another page.
-    pub(super) fn may_ask(&self) -> bool {
-        let pages = self.totals.of_all_runs().pages + self.backlog.leases();
-        let shared = self.shared.as_ref();
-        shared.is_none_or(|shared| shared.may_fetch(pages))
-    }
-
-    /// Returns whether no worker may have any more pages; `None` if this one is alone.
-    pub(super) fn are_pages_spent(&self) -> Option<bool> {
-        self.shared.as_ref().map(SharedHosts::are_pages_spent)
-    }
-
-    /// Returns the end of this worker where it would end so if it were alone; `None` while other
-    /// workers may still find something for it.
-    pub(super) fn end_with_others(&mut self, alone: Ended, out: &mut Vec<Effect>) -> Option<Ended> {
-        let pages = self.totals.of_all_runs().pages;
-        match &mut self.shared {
-            Some(shared) => shared.end_with_others(alone, pages, out),
-            None => Some(alone),
-        }
-    }
-
-    /// Evicts hosts that are about to be handed over, and requests the hand-over of buckets with nothing
-    /// in flight.
-    fn hand_over(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        let Some(shared) = &self.shared else { return };
-        let mut busy = shared.busy_buckets(self.hosts.hosts_on_their_way());
-        let hosts = self.scheduler.known_hosts();
-        let leaving = hosts.filter(|host| shared.is_leaving(host));
-        let leaving: Vec<HostKey> = leaving.cloned().collect();
-        let mut evicted = Vec::new();
-        for host in leaving {
-            match self.scheduler.hand_over(now, &host) {
-                Some(origins) => evicted.push((host, origins)),
-                None => {
-                    busy.insert(shared.bucket_of(&host));
-                }
-            }
-        }
-        if let Some(shared) = &mut self.shared {
-            let free = shared.hand_over(&busy, out);
-            if !free.is_empty() {
-                self.hosts
-                    .leave(|host| free.contains(&shared.bucket_of(host)));
-            }
-        }
-        for (host, origins) in evicted {
-            self.forget_host(&host, &origins);
-        }
-    }
-
-    /// Nothing is known any more of a host that left memory.
-    pub(super) fn forget_host(&mut self, host: &HostKey, origins: &[Origin]) {
-        for origin in origins {
-            self.origins.forget(origin);
-        }
-        self.host_budgets.forget(host);
-        self.retries.forget(host);
-        self.hosts.forget(host);
     }
 }
 

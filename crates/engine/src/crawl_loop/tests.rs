@@ -1,9 +1,10 @@
-//! What the crawl loop counts, and what it says to the world outside.
+//! The crawl loop as a whole: what it counts, and what it reports.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crawl_fetcher::robots::TDMREP_PATH;
 use crawl_fetcher::{FailureKind, FetchRequest, Validators};
 use crawl_frontier::{Admission, NewState, Reason};
 use crawl_scheduler::{Poll, RobotsState};
@@ -11,10 +12,10 @@ use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
 use tokio::sync::oneshot;
 
-use super::by_itself::{at, coordinator, leased, open_to_all, pages, run_totals};
+use super::by_itself::{at, config, coordinator, leased, open_to_all, pages, run_report};
 use super::estimate::MAX_URLS_BY_HOST;
+use super::hosts::MAX_DELAYS;
 use super::run_scope::RunScope;
-use super::steering::MAX_DELAYS;
 use super::{Coordinator, Next, request_rows};
 use crate::config::{HostBudget, Resources};
 use crate::control::{Command, CommandAnswer, MAX_PARKED, Phase, PostedCommand, Refused, Stop};
@@ -41,8 +42,8 @@ fn admit(coordinator: &Coordinator, admission: Admission) {
     transaction.commit().unwrap();
 }
 
-/// The answer to a command where it comes at once, and what follows from it.
-fn tell(
+/// Returns the answer to a command, if it comes at once, and the effects.
+fn send(
     coordinator: &mut Coordinator,
     command: Command,
 ) -> (Option<Result<CommandAnswer, Refused>>, Vec<Effect>) {
@@ -54,12 +55,12 @@ fn tell(
 }
 
 #[test]
-fn ours_a_commit_ends_what_is_in_it() {
+fn a_commit_ends_its_items() {
     let mut coordinator = coordinator(|_| {});
     let host = origin("a.example");
-    coordinator.traps.leased(&host);
-    coordinator.traps.leased(&host);
-    coordinator.hosts.state_sent(&host.host_key());
+    coordinator.gate.leased(&host);
+    coordinator.gate.leased(&host);
+    let _ = coordinator.hosts.state(&host.host_key());
     for _ in 0..2 {
         coordinator.backlog.leased();
         coordinator.backlog.page_ended();
@@ -92,12 +93,12 @@ fn ours_a_commit_ends_what_is_in_it() {
     }
     let backlog = &coordinator.backlog;
     assert_eq!((backlog.unsettled(), backlog.leases()), (3, 0));
-    assert_eq!(coordinator.traps.all_leases(), 0);
+    assert_eq!(coordinator.gate.all_leases(), 0);
     assert_eq!(coordinator.totals(), totals);
     assert_eq!(coordinator.report.take_unusable()["mailto"], 4);
     assert_eq!(coordinator.report.take_seeds_failed().len(), 2);
     coordinator.hosts.check_invariants(0);
-    // What was put aside is judged again.
+    // Deferred URLs are judged again.
     let committed = Committed {
         has_turned: true,
         ..Committed::default()
@@ -114,13 +115,13 @@ fn ours_a_commit_ends_what_is_in_it() {
 }
 
 #[test]
-fn ours_origins_whose_queues_changed_have_what_waits_in_them_now() {
+fn changed_origins_have_their_current_number_of_urls() {
     let mut coordinator = coordinator(|_| {});
     let origin = origin("a.example");
     admit(&coordinator, Admission::seed(url("http://a.example/1")));
     admit(&coordinator, Admission::seed(url("http://a.example/2")));
     let committed = Committed {
-        // The commit saw one only.
+        // The commit counted only one.
         origins: vec![(origin.clone(), 1)],
         ..Committed::default()
     };
@@ -129,11 +130,11 @@ fn ours_origins_whose_queues_changed_have_what_waits_in_them_now() {
         Event::Committed(Box::new(committed)),
         &mut Vec::new(),
     );
-    assert_eq!(coordinator.scheduler.busiest(at(30), 1)[0].waiting, 2);
+    assert_eq!(coordinator.hosts.busiest(at(30), 1)[0].waiting, 2);
 }
 
 #[test]
-fn ours_the_first_failure_and_the_more_urgent_stop_hold() {
+fn the_first_failure_and_the_most_urgent_stop_win() {
     let mut coordinator = coordinator(|_| {});
     let mut out = Vec::new();
     for (stop, at_once) in [(Stop::Drain, false), (Stop::Now, true), (Stop::Drain, true)] {
@@ -141,8 +142,9 @@ fn ours_the_first_failure_and_the_more_urgent_stop_hold() {
         assert_eq!(coordinator.stopped_at_once(), at_once, "{stop:?}");
     }
     for what in ["first", "second"] {
-        let what = what.to_owned();
-        let broken = Event::Broken(EngineError::Thread { what });
+        let broken = Event::Broken(EngineError::Thread {
+            what: what.to_owned(),
+        });
         coordinator.handle(at(20), broken, &mut out);
     }
     let error = coordinator.outcome().unwrap_err();
@@ -150,49 +152,63 @@ fn ours_the_first_failure_and_the_more_urgent_stop_hold() {
 }
 
 #[test]
-fn ours_a_run_goes_on_as_long_as_something_is_under_way() {
+fn a_run_continues_while_anything_is_in_flight() {
     type Change = fn(&mut Coordinator);
     let waits = |tick: u64| Next::Wait(Some(at(tick)));
     let forever = Next::Wait(None);
     let changes: [(Change, Next, Option<Ended>); 9] = [
         (|_| {}, Next::Done, Some(Ended::Finished)),
-        (|it| it.requests.sent(), forever, None),
-        (|it| it.backlog.written(1, 0), forever, None),
+        (|coordinator| coordinator.hosts.sent(), forever, None),
         (
-            |it| it.end.stop(Stop::Now),
+            |coordinator| coordinator.backlog.written(1, 0),
+            forever,
+            None,
+        ),
+        (
+            |coordinator| coordinator.end.stop(Stop::Now),
             Next::Done,
             Some(Ended::Interrupted),
         ),
         (
-            |it| it.end.stop(Stop::Drain),
+            |coordinator| coordinator.end.stop(Stop::Drain),
             Next::Done,
             Some(Ended::Interrupted),
         ),
         (
-            |it| {
-                it.requests.sent();
-                it.end.stop(Stop::Drain);
+            |coordinator| {
+                coordinator.hosts.sent();
+                coordinator.end.stop(Stop::Drain);
             },
             forever,
             Some(Ended::Interrupted),
         ),
-        (|it| drop(tell(it, Command::Pause)), forever, None),
-        // A host that rests for less than a run waits.
         (
-            |it| {
+            |coordinator| drop(send(coordinator, Command::Pause)),
+            forever,
+            None,
+        ),
+        // The pause of a host that a run waits for.
+        (
+            |coordinator| {
                 let retry_at = at(50);
                 let state = RobotsState::Unreachable { retry_at };
-                it.scheduler.set_robots(at(20), &origin("a.example"), state);
-                it.scheduler.set_pending(at(20), &origin("a.example"), 1);
+                coordinator
+                    .hosts
+                    .set_robots(at(20), &origin("a.example"), state);
+                coordinator
+                    .hosts
+                    .set_pending(at(20), &origin("a.example"), 1);
             },
             waits(50),
             None,
         ),
         (
-            |it| {
-                it.requests.sent();
-                (0..7).for_each(|_| it.backlog.leased());
-                it.scheduler.set_pending(at(20), &origin("a.example"), 1);
+            |coordinator| {
+                coordinator.hosts.sent();
+                (0..7).for_each(|_| coordinator.backlog.leased());
+                coordinator
+                    .hosts
+                    .set_pending(at(20), &origin("a.example"), 1);
             },
             forever,
             None,
@@ -209,7 +225,7 @@ fn ours_a_run_goes_on_as_long_as_something_is_under_way() {
 }
 
 #[test]
-fn ours_a_run_wakes_at_its_deadline_or_when_a_host_may_be_asked() {
+fn a_run_wakes_at_its_deadline_or_for_a_host() {
     for (max_time, retry, paused, expected) in [
         (None, 40, false, Some(40)),
         (Some(90), 40, false, Some(40)),
@@ -221,11 +237,11 @@ fn ours_a_run_wakes_at_its_deadline_or_when_a_host_may_be_asked() {
         });
         let retry_at = at(retry);
         let state = RobotsState::Unreachable { retry_at };
-        let scheduler = &mut coordinator.scheduler;
+        let scheduler = coordinator.hosts.scheduler();
         scheduler.set_robots(at(20), &origin("a.example"), state);
         scheduler.set_pending(at(20), &origin("a.example"), 1);
         if paused {
-            drop(tell(&mut coordinator, Command::Pause));
+            drop(send(&mut coordinator, Command::Pause));
         }
         let next = coordinator.advance(at(20), &mut Vec::new());
         let shown = format!("{max_time:?} {paused}");
@@ -234,28 +250,31 @@ fn ours_a_run_wakes_at_its_deadline_or_when_a_host_may_be_asked() {
 }
 
 #[test]
-fn ours_the_time_is_over_at_its_deadline() {
+fn the_time_is_over_at_its_deadline() {
     for (now, expected) in [(29, None), (30, Some(Ended::Budget("max-time")))] {
         let mut coordinator = coordinator(|config| config.budgets.max_time = Some(20 * SECOND));
-        coordinator.requests.sent();
+        coordinator.hosts.sent();
         coordinator.advance(at(now), &mut Vec::new());
         assert_eq!(coordinator.end.ended(), expected.as_ref(), "{now}");
     }
 }
 
 #[test]
-fn ours_a_host_that_was_dated_anew_is_written() {
+fn a_corrected_host_state_is_written() {
     let mut coordinator = coordinator(|_| {});
     let host = HostKey::parse("a.example").unwrap();
     let mut before = super::by_itself::coordinator(|_| {});
-    let asked = at(5_000);
-    let scheduler = &mut before.scheduler;
-    scheduler.note_past_request(asked, &host, asked, SECOND, None);
-    let state = before.host_state(&host);
+    let future = at(5_000);
+    let scheduler = before.hosts.scheduler();
+    scheduler.note_past_request(future, &host, future, SECOND, None);
+    let state = before.hosts.state(&host);
     let mut transaction = coordinator.frontier.begin().unwrap();
     transaction.keep_host(&host, state.wake, &state.bytes());
     transaction.commit().unwrap();
-    coordinator.recall(at(20), &host).unwrap();
+    coordinator
+        .hosts
+        .recall(at(20), &host, &coordinator.shared)
+        .unwrap();
     let mut out = Vec::new();
     coordinator.advance(at(20), &mut out);
     let [Effect::Write(WriterMessage::Host(written))] = &*out else {
@@ -266,17 +285,17 @@ fn ours_a_host_that_was_dated_anew_is_written() {
 }
 
 #[test]
-fn ours_states_of_a_host_are_numbered_and_one_that_is_not_known_may_be_asked() {
+fn states_of_a_host_are_numbered() {
     let mut coordinator = coordinator(|_| {});
     let host = HostKey::parse("a.example").unwrap();
     for sequence in 1..4 {
-        let state = coordinator.host_state(&host);
+        let state = coordinator.hosts.state(&host);
         assert_eq!((state.sequence, state.wake), (sequence, 0));
     }
 }
 
 #[test]
-fn ours_progress_counts_what_waits_and_what_never_will_be_asked() {
+fn progress_counts_pending_and_excluded_urls() {
     let mut coordinator = coordinator(|_| {});
     let reason = |reason| put_aside(reason, "a".to_owned());
     for (path, state) in [
@@ -295,24 +314,22 @@ fn ours_progress_counts_what_waits_and_what_never_will_be_asked() {
     let retry_at = at(500);
     for name in ["r.example", "s.example"] {
         let state = RobotsState::Unreachable { retry_at };
-        coordinator
-            .scheduler
-            .set_robots(at(20), &origin(name), state);
-        coordinator.scheduler.set_pending(at(20), &origin(name), 1);
+        coordinator.hosts.set_robots(at(20), &origin(name), state);
+        coordinator.hosts.set_pending(at(20), &origin(name), 1);
     }
     let waits = origin("w.example");
-    let scheduler = &mut coordinator.scheduler;
+    let scheduler = coordinator.hosts.scheduler();
     scheduler.note_past_request(at(20), &waits.host_key(), at(20), 9 * SECOND, None);
     scheduler.set_robots(at(20), &waits, open_to_all());
     scheduler.set_pending(at(20), &waits, 1);
     let none = Totals::default();
-    coordinator.totals = run_totals(3, none, none, none);
+    coordinator.report = run_report(3, none, none, none);
     let progress = coordinator.progress(at(21));
     assert_eq!((progress.pending, progress.excluded), (2, 3));
     assert_eq!((progress.hosts_waiting, progress.hosts_resting), (1, 2));
     assert_eq!((progress.in_flight, progress.round), (0, 3));
     assert!(!progress.is_paused);
-    drop(tell(&mut coordinator, Command::Pause));
+    drop(send(&mut coordinator, Command::Pause));
     let progress = coordinator.progress(at(21));
     assert_eq!((progress.phase, progress.is_paused), (Phase::Paused, true));
     coordinator.end.end(Ended::Finished);
@@ -320,7 +337,7 @@ fn ours_progress_counts_what_waits_and_what_never_will_be_asked() {
 }
 
 #[test]
-fn ours_the_estimate_counts_urls_for_which_their_hosts_have_room() {
+fn the_estimate_counts_urls_within_the_budgets_of_their_hosts() {
     for (most, leases, share) in [(None, 0, 0.25), (Some(2), 0, 0.5), (None, 4, 0.125)] {
         let mut coordinator = coordinator(|config| {
             config.budgets.per_host = HostBudget {
@@ -334,10 +351,10 @@ fn ours_the_estimate_counts_urls_for_which_their_hosts_have_room() {
                 Admission::seed(url(&format!("http://a.example/{path}"))),
             );
         }
-        coordinator.totals.committed(pages(2));
+        coordinator.report = run_report(1, pages(0), pages(0), pages(2));
         if leases == 4 {
-            // Two URLs wait, of eight in all.
-            coordinator.totals.committed(pages(1));
+            // One page, one lease and six pending URLs make eight.
+            coordinator.report = run_report(1, pages(0), pages(0), pages(1));
             coordinator.backlog.leased();
         }
         let progress = coordinator.progress(at(30));
@@ -345,15 +362,15 @@ fn ours_the_estimate_counts_urls_for_which_their_hosts_have_room() {
     }
 }
 
-/// A request for robots.txt that began at second 20 and failed at second 22, with so much of an
-/// answer.
+/// Handles a request for robots.txt from second 20 that failed at second 22 with this part of a
+/// body.
 fn robots_failed(coordinator: &mut Coordinator, kind: FailureKind, body: &str) -> Vec<Effect> {
     let origin = origin("a.example");
-    coordinator.scheduler.set_pending(at(20), &origin, 1);
-    let Poll::Issue(permit) = coordinator.scheduler.poll(at(20)) else {
+    coordinator.hosts.set_pending(at(20), &origin, 1);
+    let Poll::Issue(permit) = coordinator.hosts.poll(at(20)) else {
         panic!("no permit");
     };
-    coordinator.requests.sent();
+    coordinator.hosts.sent();
     let request = FetchRequest::robots(origin.robots_url(), Validators::default());
     let part = answer(200, body).result(&request.url, at(20)).unwrap();
     let mut failed = failure(kind, at(20), at(22));
@@ -371,20 +388,21 @@ fn robots_failed(coordinator: &mut Coordinator, kind: FailureKind, body: &str) -
 }
 
 #[test]
-fn ours_what_came_of_an_answer_that_broke_off_counts_as_bytes_of_its_host() {
+fn a_partial_body_counts_as_bytes_of_its_host() {
     let mut coordinator = coordinator(|_| {});
     let out = robots_failed(&mut coordinator, FailureKind::ShortBody, "twelve bytes");
     assert_eq!(
         (
-            coordinator.requests.count(),
+            coordinator.hosts.requests().count(),
             coordinator.report.robots_requests()
         ),
         (0, 1)
     );
     let stored = coordinator
-        .host_budgets
+        .hosts
+        .budgets_mut()
         .stored(&origin("a.example").host_key());
-    // The round, pages, bytes, microseconds.
+    // The round, pages, bytes and microseconds.
     let number = |at: usize| u64::from_le_bytes(stored[8 * at..8 * at + 8].try_into().unwrap());
     assert_eq!([0, 1, 2, 3].map(number), [1, 0, 12, 2_000_000]);
     assert!(
@@ -394,12 +412,12 @@ fn ours_what_came_of_an_answer_that_broke_off_counts_as_bytes_of_its_host() {
 }
 
 #[test]
-fn ours_a_request_that_was_given_up_tells_nothing_of_the_rules() {
+fn a_request_that_was_given_up_changes_no_rules() {
     let mut coordinator = coordinator(|_| {});
     let out = robots_failed(&mut coordinator, FailureKind::GivenUp, "");
     assert_eq!(
         (
-            coordinator.requests.count(),
+            coordinator.hosts.requests().count(),
             coordinator.report.robots_requests()
         ),
         (0, 0)
@@ -414,51 +432,40 @@ fn ours_a_request_that_was_given_up_tells_nothing_of_the_rules() {
 }
 
 #[test]
-fn ours_a_pause_counts_from_its_first_command_to_the_next_resume() {
-    let mut coordinator = coordinator(|config| config.budgets.max_time = Some(100 * SECOND));
-    for (second, command, paused) in [
-        (20, Command::Resume, 0),
-        (30, Command::Pause, 0),
-        (40, Command::Pause, 0),
-        (50, Command::Resume, 20),
-        (60, Command::Resume, 20),
-        (70, Command::Pause, 20),
-        (75, Command::Resume, 25),
-    ] {
-        let (answer, _) = oneshot::channel();
-        let posted = PostedCommand { command, answer };
-        coordinator.told(at(second), posted, &mut Vec::new());
-        assert_eq!(coordinator.steering.paused(), paused * SECOND, "{second}");
-        assert_eq!(coordinator.deadline(), Some(at(110 + u64::from(paused))));
-    }
-}
-
-#[test]
-fn ours_a_command_is_for_a_host_that_the_crawl_knows_of() {
+fn a_command_requires_a_known_host() {
     type Change = fn(&mut Coordinator);
     let changes: [(Change, bool); 5] = [
         (|_| {}, false),
         (
-            |it| it.scheduler.set_pending(at(20), &origin("b.example"), 1),
+            |coordinator| {
+                coordinator
+                    .hosts
+                    .set_pending(at(20), &origin("b.example"), 1);
+            },
             true,
         ),
         (
-            |it| it.scheduler.park(at(20), &origin("b.example").host_key()),
+            |coordinator| {
+                coordinator
+                    .hosts
+                    .scheduler()
+                    .park(at(20), &origin("b.example").host_key());
+            },
             true,
         ),
         (
-            |it| {
-                let mut transaction = it.frontier.begin().unwrap();
+            |coordinator| {
+                let mut transaction = coordinator.frontier.begin().unwrap();
                 transaction.keep_host(&origin("b.example").host_key(), 0, b"");
                 transaction.commit().unwrap();
             },
             true,
         ),
         (
-            |it| {
-                let mut config = (*it.config).clone();
+            |coordinator| {
+                let mut config = (*coordinator.config).clone();
                 config.seeds.push(url("http://b.example/"));
-                it.config = Arc::new(config);
+                coordinator.hosts.set_politeness(at(20), &Arc::new(config));
             },
             true,
         ),
@@ -473,22 +480,22 @@ fn ours_a_command_is_for_a_host_that_the_crawl_knows_of() {
             host: Some(host.clone()),
             delay: SECOND,
         };
-        let (answer, _) = tell(&mut coordinator, delay);
+        let (answer, _) = send(&mut coordinator, delay);
         assert_eq!(answer.unwrap().err(), expected, "{number}");
     }
 }
 
 #[test]
-fn ours_so_many_hosts_have_a_delay_of_their_own_and_no_more() {
+fn delays_of_hosts_are_limited() {
     let mut coordinator = coordinator(|_| {});
     for number in 0..=MAX_DELAYS {
         let origin = origin(&format!("{number}.example"));
-        coordinator.scheduler.set_pending(at(20), &origin, 1);
+        coordinator.hosts.set_pending(at(20), &origin, 1);
         let delay = Command::Delay {
             host: Some(origin.host_key()),
             delay: 2 * SECOND,
         };
-        let (answer, out) = tell(&mut coordinator, delay);
+        let (answer, out) = send(&mut coordinator, delay);
         match number < MAX_DELAYS {
             true => assert!(
                 matches!(answer, Some(Ok(CommandAnswer::Done))),
@@ -499,12 +506,12 @@ fn ours_so_many_hosts_have_a_delay_of_their_own_and_no_more() {
                 "{answer:?}"
             ),
         }
-        // One effect for the log of delays, and one for replays.
+        // One effect is for the log of delays, and one for replays.
         assert_eq!(out.len(), if number < MAX_DELAYS { 2 } else { 0 });
     }
-    // That of every host is none of them.
+    // A delay for every host does not count.
     let delay = 3 * SECOND;
-    let (answer, out) = tell(&mut coordinator, Command::Delay { host: None, delay });
+    let (answer, out) = send(&mut coordinator, Command::Delay { host: None, delay });
     assert!(matches!(answer, Some(Ok(CommandAnswer::Done))));
     let [Effect::NoteDelay(row), Effect::NoteCommand(_)] = &*out else {
         panic!("{out:?}");
@@ -513,7 +520,7 @@ fn ours_so_many_hosts_have_a_delay_of_their_own_and_no_more() {
 }
 
 #[test]
-fn ours_hosts_of_others_are_asked_more_quickly_on_the_own_site_alone() {
+fn short_delays_require_own_hosts() {
     let least = Duration::from_millis(200);
     for (host, delay, own_site, is_done, is_quick) in [
         (Some("b.example"), least, false, true, false),
@@ -526,17 +533,17 @@ fn ours_hosts_of_others_are_asked_more_quickly_on_the_own_site_alone() {
         let shown = format!("{host:?} {delay:?} {own_site}");
         let mut coordinator = coordinator(|config| config.own_site = own_site);
         for name in ["b.example", "127.0.0.1:80"] {
-            coordinator.scheduler.set_pending(at(20), &origin(name), 1);
+            coordinator.hosts.set_pending(at(20), &origin(name), 1);
         }
         let host = host.map(|host| HostKey::parse(host).unwrap());
-        let (answer, _) = tell(&mut coordinator, Command::Delay { host, delay });
+        let (answer, _) = send(&mut coordinator, Command::Delay { host, delay });
         let answer = answer.unwrap();
         assert_eq!(answer.is_ok(), is_done, "{shown}");
-        // Where some host is asked quickly, those of others get a gap of their own.
+        // If some host is fetched from quickly, hosts of others get a gap.
         let origin = origin("b.example");
         let copy = super::by_itself::copy(&origin, "");
-        let compiled = coordinator.origins.keep(copy);
-        let state = coordinator.origins.state(at(20), &compiled, None);
+        let compiled = coordinator.robots.keep(copy);
+        let state = coordinator.robots.state(at(20), &compiled, None);
         let has_gap =
             matches!(state, RobotsState::InForce { pace, .. } if pace.crawl_delay.is_some());
         assert_eq!(has_gap, is_quick, "{shown}");
@@ -544,30 +551,30 @@ fn ours_hosts_of_others_are_asked_more_quickly_on_the_own_site_alone() {
 }
 
 #[test]
-fn ours_so_many_hosts_are_parked_and_no_more() {
+fn parked_hosts_are_limited() {
     let mut coordinator = coordinator(|_| {});
     for number in 0..MAX_PARKED {
         let host = HostKey::parse(&format!("{number}.example")).unwrap();
-        coordinator.scheduler.park(at(20), &host);
+        coordinator.hosts.scheduler().park(at(20), &host);
     }
     let again = HostKey::parse("0.example").unwrap();
     coordinator
-        .scheduler
+        .hosts
         .set_pending(at(20), &origin("b.example"), 1);
     let one_more = origin("b.example").host_key();
-    let (answer, out) = tell(&mut coordinator, Command::Park(one_more.clone()));
+    let (answer, out) = send(&mut coordinator, Command::Park(one_more.clone()));
     assert!(matches!(
         answer,
         Some(Err(Refused::TooManyParked(MAX_PARKED)))
     ));
     assert!(out.is_empty());
-    // One that is parked already may be parked again, and each list is numbered.
+    // A parked host may be parked again, and each list is numbered.
     for (command, number, parked) in [
         (Command::Park(again.clone()), 1, MAX_PARKED),
         (Command::Unpark(again.clone()), 2, MAX_PARKED - 1),
         (Command::Park(one_more), 3, MAX_PARKED),
     ] {
-        let (answer, out) = tell(&mut coordinator, command);
+        let (answer, out) = send(&mut coordinator, command);
         assert!(answer.is_none(), "it is answered when it is durable");
         let [
             Effect::NoteCommand(_),
@@ -585,12 +592,12 @@ fn ours_so_many_hosts_are_parked_and_no_more() {
         };
         assert_eq!((*found, hosts.len()), (number, parked));
     }
-    let (answer, _) = tell(&mut coordinator, Command::Unpark(again.clone()));
+    let (answer, _) = send(&mut coordinator, Command::Unpark(again.clone()));
     assert!(matches!(answer, Some(Err(Refused::NotParked(host))) if host == again));
 }
 
 #[test]
-fn ours_a_private_address_is_added_where_the_operator_lets_it_be() {
+fn a_private_address_is_added_if_the_operator_allows_it() {
     let home = "http://127.0.0.1:9/";
     for (allow_private, typed, is_added) in [
         (false, false, false),
@@ -603,21 +610,21 @@ fn ours_a_private_address_is_added_where_the_operator_lets_it_be() {
                 config.fetch.typed.push(url(home));
             }
         });
-        let (answer, out) = tell(&mut coordinator, Command::Add(home.to_owned()));
+        let (answer, out) = send(&mut coordinator, Command::Add(home.to_owned()));
         assert_eq!(answer.is_none(), is_added, "{answer:?}");
         assert_eq!(out.len(), if is_added { 2 } else { 0 });
     }
 }
 
 #[test]
-fn ours_a_url_that_waits_already_may_be_added_and_its_host_joins_the_scope() {
+fn a_pending_url_may_be_added_and_its_host_joins_the_scope() {
     let mut coordinator = coordinator(|_| {});
     let mut scope = Scope::new(ScopeMode::Host, &[], &[], None).unwrap();
     scope.add_seed(&url("http://a.example/"));
     coordinator.scope = RunScope::new(scope, Resources::Off);
     let added = url("http://b.example/1");
     let _lease = leased(&*coordinator.frontier, Admission::seed(added.clone()));
-    let (_, out) = tell(&mut coordinator, Command::Add(added.to_string()));
+    let (_, out) = send(&mut coordinator, Command::Add(added.to_string()));
     let [
         Effect::NoteCommand(_),
         Effect::Write(WriterMessage::Order(ordered)),
@@ -639,7 +646,7 @@ fn ours_a_url_that_waits_already_may_be_added_and_its_host_joins_the_scope() {
 }
 
 #[test]
-fn ours_beyond_so_many_urls_the_budgets_of_hosts_do_not_count_in_the_estimate() {
+fn the_estimate_of_many_urls_ignores_the_budgets_of_hosts() {
     for (urls, pages_left) in [
         (MAX_URLS_BY_HOST, 9),
         (MAX_URLS_BY_HOST + 1, MAX_URLS_BY_HOST + 1),
@@ -653,7 +660,7 @@ fn ours_beyond_so_many_urls_the_budgets_of_hosts_do_not_count_in_the_estimate() 
             transaction.admit(seed).unwrap();
         }
         transaction.commit().unwrap();
-        coordinator.totals.committed(pages(9));
+        coordinator.report = run_report(1, pages(0), pages(0), pages(9));
         let share = 9.0 / (9 + pages_left) as f64;
         let progress = coordinator.progress(at(30));
         assert!((progress.share_done - share).abs() < 1e-9, "{progress:?}");
@@ -661,15 +668,27 @@ fn ours_beyond_so_many_urls_the_budgets_of_hosts_do_not_count_in_the_estimate() 
 }
 
 #[test]
-fn ours_an_exchange_for_rules_is_archived_by_its_purpose() {
+fn an_exchange_for_rules_is_archived_by_its_purpose() {
     let mut coordinator = coordinator(|_| {});
     let of = origin("a.example");
     let request = FetchRequest::robots(of.robots_url(), Validators::default());
     let exchange = answer(200, "twelve bytes").result(&request.url, at(20));
     let mut out = Vec::new();
-    let of_tdmrep = coordinator.tdmrep_fetched(at(20), &of, 0, exchange.clone(), &mut out);
-    let of_robots = coordinator.robots_fetched(at(20), &of, &request, 0, exchange, &mut out);
-    assert!(of_tdmrep.is_ok() && of_robots.is_ok());
+    for job in [
+        Job::TdmRep {
+            of: of.clone(),
+            request: FetchRequest::robots(of.url(TDMREP_PATH), Validators::default()),
+            tries: 0,
+        },
+        Job::Robots {
+            of: of.clone(),
+            request,
+            hop: 0,
+        },
+    ] {
+        let fetched = coordinator.rules_fetched(at(20), &job, exchange.clone(), &mut out);
+        assert!(fetched.is_ok());
+    }
     let shown = out.iter().map(|effect| match effect {
         Effect::Write(WriterMessage::Robots(item)) => (
             item.purpose,
@@ -683,4 +702,104 @@ fn ours_an_exchange_for_rules_is_archived_by_its_purpose() {
     assert!(shown.eq(expected));
     let backlog = &coordinator.backlog;
     assert_eq!((backlog.unsettled(), backlog.bytes().0), (2, 24));
+}
+
+fn totals(pages: u64, failed: u64, bytes: u64) -> Totals {
+    Totals {
+        pages,
+        failed,
+        bytes,
+        ..Totals::default()
+    }
+}
+
+#[test]
+fn spent_amounts_are_those_of_the_round_and_its_leases() {
+    let mut coordinator = coordinator(|_| {});
+    let (before, totals) = (totals(100, 0, 100_000), totals(106, 0, 106_000));
+    coordinator.report = run_report(2, before, before, totals);
+    coordinator.backlog.leased();
+    let host = origin("a.example").host_key();
+    let budgets = coordinator.hosts.budgets_mut();
+    budgets.request_ended(&host, at(10), 6 * SECOND, 0);
+    let spent = coordinator.spent();
+    assert_eq!((spent.pages, spent.are_shared_pages_spent), (7, None));
+    assert_eq!((spent.bytes, spent.server_time), (6_000, 6 * SECOND));
+}
+
+#[test]
+fn progress_has_the_counts_and_the_rate_of_this_run() {
+    let mut coordinator = coordinator(|_| {});
+    let (before, now) = (totals(100, 2, 1_000), totals(150, 7, 9_000));
+    coordinator.report = run_report(2, before, totals(110, 0, 0), now);
+    let progress = coordinator.progress(at(30));
+    assert_eq!(progress.phase, Phase::Crawling);
+    assert_eq!((progress.pages, progress.failed), (50, 5));
+    assert_eq!(progress.bytes, 8_000);
+    assert_eq!(progress.elapsed, 20 * SECOND);
+    assert!((progress.pages_per_second - 2.0).abs() < 1e-9);
+    coordinator.end.stop(Stop::Drain);
+    assert_eq!(coordinator.progress(at(30)).phase, Phase::Draining);
+}
+
+#[test]
+fn a_held_suspect_is_pending_after_the_run() {
+    let mut coordinator = coordinator(|_| {});
+    let frontier = Arc::clone(&coordinator.frontier);
+    let url = canonicalize(None, "http://a.example/").unwrap();
+    let lease = leased(&*frontier, Admission::seed(url.clone()));
+    coordinator.gate.hold(lease);
+    assert_eq!(frontier.pending(&url.origin()), 0);
+    coordinator.end.stop(Stop::Drain);
+    assert_eq!(coordinator.advance(at(20), &mut Vec::new()), Next::Done);
+    assert_eq!(frontier.pending(&url.origin()), 1);
+}
+
+#[test]
+fn nothing_is_fetched_while_a_page_is_read_alone() {
+    for (reads_alone, unsettled, has_room) in [
+        (true, 0, true),
+        (true, 1, false),
+        (true, 2, false),
+        (false, 1, true),
+    ] {
+        let mut coordinator = coordinator(|_| {});
+        coordinator.backlog.note_time(at(20));
+        coordinator.backlog.written(unsettled, 0);
+        if reads_alone {
+            let seed = Admission::seed(coordinator.config.seeds[0].clone());
+            let lease = leased(&*coordinator.frontier, seed);
+            coordinator.gate.hold(lease);
+            coordinator.gate.begin_reading();
+        }
+        assert_eq!(
+            coordinator.has_room(at(20)),
+            has_room,
+            "{reads_alone} {unsettled}"
+        );
+    }
+}
+
+#[test]
+fn a_run_begins_with_its_seeds_and_deferred_urls() {
+    for (seeds, messages) in [(config().seeds, 2), (Vec::new(), 1)] {
+        let mut coordinator = coordinator(|config| config.seeds = seeds);
+        let frontier = Arc::clone(&coordinator.frontier);
+        let mut transaction = frontier.begin().unwrap();
+        let pending = url("http://b.example/");
+        transaction.admit(Admission::seed(pending.clone())).unwrap();
+        transaction.commit().unwrap();
+        let mut out = Vec::new();
+        coordinator.begin(at(20), &mut out);
+        assert!(coordinator.hosts.knows(&pending.host_key()));
+        assert_eq!(
+            (out.len(), coordinator.backlog.unsettled()),
+            (messages, messages as u64)
+        );
+        let last = out.pop().unwrap();
+        assert!(matches!(
+            last,
+            Effect::Write(WriterMessage::TakeBack { scope: Some(_) })
+        ));
+    }
 }

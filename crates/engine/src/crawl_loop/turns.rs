@@ -1,7 +1,7 @@
-//! Turns of hosts, as `state/order.jsonl` has them: a replay repeats them in their order.
+//! Turns of hosts, as recorded in `state/order.jsonl`. A replay repeats them in order.
 //!
-//! A turn is the use of one permit: the URLs of a host that are judged and settled by it, and the
-//! request that is sent at its end, if any.
+//! A turn is the use of one permit: it judges and settles URLs of a host, and may end with a
+//! request.
 
 use crawl_archive::rows::HostTurn;
 use crawl_frontier::Lease;
@@ -9,35 +9,35 @@ use crawl_scheduler::{Purpose, Tick};
 
 use crate::totals::{CommitPoint, Totals};
 
-/// Maximum URLs that one turn settles or puts behind others, and maximum URLs that are judged
-/// before the loop takes in events again: commits, commands and signals wait no longer than that,
-/// whatever a URL costs to judge.
+/// Maximum URLs that one turn settles or puts behind others, and maximum URLs to judge before the
+/// loop handles events again. It bounds how long commits, commands and signals wait.
 pub(super) const MAX_JUDGED: u64 = 64;
 
-/// Bounds the turn under way, and records it.
+/// Bounds the current turn, and records it.
 ///
-/// A turn starts with [`begin`](Self::begin). While it [`goes_on`](Self::goes_on), each leased URL is
-/// reported with [`admit`](Self::admit), and with [`passed`](Self::passed) if it was settled or put
-/// behind others. At the end [`record`](Self::record) returns the row to write.
+/// A turn starts with [`begin`](Self::begin). While it [`goes_on`](Self::goes_on), each leased URL
+/// is reported with [`admit`](Self::admit), and with [`passed`](Self::passed) if it was settled or
+/// put behind others. At the end [`record`](Self::record) returns the row to write. Emits nothing
+/// else.
 ///
 /// A replay calls [`repeat`](Self::repeat) before each turn that it repeats, and
 /// [`repeat_no_more`](Self::repeat_no_more) after the last.
 #[derive(Debug)]
 pub(super) struct HostTurns {
     current: CurrentTurn,
-    /// Overrides the maximum of `passed` while turns are repeated from a record.
+    /// Overrides the maximum of `passed` while recorded turns are repeated.
     max_passed: Option<u64>,
-    /// URLs judged since the loop took in events.
+    /// URLs judged since the loop handled events.
     judged: u64,
     /// Totals when this run began.
     at_start: Totals,
-    /// The number of the last commit of the runs before.
+    /// The number of the last commit before this run.
     before_this_run: u64,
 }
 
 #[derive(Debug, Default)]
 struct CurrentTurn {
-    /// The number of the last commit that its URLs were leased after.
+    /// The number of the last commit before its URLs were leased.
     after: Option<u64>,
     /// URLs that were settled or put behind others.
     passed: u64,
@@ -59,8 +59,8 @@ impl HostTurns {
         }
     }
 
-    /// The next turn repeats a recorded one that passed so many URLs. Older versions let a turn that
-    /// sent a request pass more.
+    /// Makes the next turn repeat a recorded one, with the same number of passed URLs. Older
+    /// versions let a turn that sent a request pass more.
     pub(super) fn repeat(&mut self, recorded: &HostTurn) {
         self.max_passed = Some(match recorded.is_sent {
             true => u64::MAX,
@@ -68,34 +68,32 @@ impl HostTurns {
         });
     }
 
-    /// The next turns are not recorded yet.
+    /// Ends the repetition of recorded turns.
     pub(super) fn repeat_no_more(&mut self) {
         self.max_passed = None;
     }
 
-    /// Returns whether turns are repeated from a record.
+    /// Returns whether recorded turns are repeated.
     pub(super) fn are_repeated(&self) -> bool {
         self.max_passed.is_some()
     }
 
-    /// The loop took in events.
-    pub(super) fn took_in_events(&mut self) {
+    pub(super) fn handled_events(&mut self) {
         self.judged = 0;
     }
 
-    /// Returns whether events are to be taken in before the next permit is used.
+    /// Returns whether to handle events before the next permit is used.
     pub(super) fn are_events_due(&self) -> bool {
         self.judged >= MAX_JUDGED
     }
 
-    /// A permit is used.
     pub(super) fn begin(&mut self) {
         self.current = CurrentTurn::default();
     }
 
-    /// Dates a lease, and returns whether it belongs to the turn: all leases of a turn come after the
-    /// same commit, so that they follow from one state. Otherwise the turn is over, and the caller
-    /// releases the lease.
+    /// Dates a lease, and returns whether it belongs to the turn: all leases of a turn come after
+    /// the same commit, so that they are judged by one state. Otherwise the turn is over, and the
+    /// caller releases the lease.
     pub(super) fn admit(&mut self, lease: &mut Lease) -> bool {
         lease.after = lease.after.max(self.before_this_run);
         let is_admitted = *self.current.after.get_or_insert(lease.after) == lease.after;
@@ -103,7 +101,7 @@ impl HostTurns {
         is_admitted
     }
 
-    /// Begins the turn again if nothing came of it yet. Returns whether it did.
+    /// Begins the turn again if it has passed no URL. Returns whether it did.
     pub(super) fn begin_again(&mut self) -> bool {
         let is_fresh = self.current.passed == 0;
         if is_fresh {
@@ -112,7 +110,7 @@ impl HostTurns {
         is_fresh
     }
 
-    /// A URL of this turn was settled or put behind others.
+    /// Counts a URL that was settled or put behind others.
     pub(super) fn passed(&mut self) {
         self.current.passed += 1;
     }
@@ -122,13 +120,15 @@ impl HostTurns {
         self.current.passed < self.max_passed.unwrap_or(MAX_JUDGED)
     }
 
-    /// Returns whether the turn ended early so that others are served. A repeated turn never does.
+    /// Returns whether the turn ended early to let other hosts have theirs. A repeated turn never
+    /// does.
     pub(super) fn is_cut_short(&self) -> bool {
         !self.are_repeated() && !self.goes_on()
     }
 
-    /// Returns the row of the turn that is over; `None` if nothing came of it. `ended` is the number
-    /// of requests of this run that ended, `settled` that of messages committed.
+    /// Returns the row of a turn that is over; `None` if it passed no URL and sent no request.
+    /// `ended` is the number of ended requests of this run, `settled` the number of committed
+    /// messages.
     pub(super) fn record(
         &self,
         now: Tick,
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_turn_leases_after_one_commit_and_is_recorded_where_something_came_of_it() {
+    fn a_turn_leases_after_one_commit_and_is_recorded_if_it_has_a_result() {
         let purpose = Purpose::Page {
             origin: Origin::parse("http://a.example").unwrap(),
         };
@@ -188,7 +188,7 @@ mod tests {
         turns.begin();
         assert!(turns.admit(&mut lease(5)) && !turns.admit(&mut lease(6)));
         assert_eq!(record(&turns, false), None);
-        // Nothing came of it, so it may begin after another commit.
+        // The turn has no result yet, so it may begin after another commit.
         assert!(turns.begin_again() && turns.admit(&mut lease(6)));
         turns.passed();
         assert!(!turns.begin_again());
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_turn_passes_so_many_urls_or_as_many_as_its_record() {
+    fn a_turn_passes_at_most_a_maximum_of_urls_or_as_recorded() {
         let recorded = |passed, is_sent| HostTurn {
             passed,
             is_sent,
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_events_are_due_after_so_many_judged_urls() {
+    fn events_are_due_after_a_maximum_of_judged_urls() {
         let mut turns = HostTurns::new(Totals::default());
         for _ in 0..MAX_JUDGED {
             assert!(!turns.are_events_due());
@@ -240,12 +240,12 @@ mod tests {
             assert!(turns.admit(&mut lease(0)));
         }
         assert!(turns.are_events_due());
-        turns.took_in_events();
+        turns.handled_events();
         assert!(!turns.are_events_due());
     }
 
     #[test]
-    fn ours_a_host_of_refused_urls_holds_up_neither_events_nor_other_hosts() {
+    fn a_host_of_refused_urls_holds_up_neither_events_nor_other_hosts() {
         let mut coordinator = coordinator(|_| {});
         let mut transaction = coordinator.frontier.begin().unwrap();
         for (host, pages) in [("a", 3 * MAX_JUDGED), ("b", 1)] {
@@ -255,8 +255,8 @@ mod tests {
                 transaction.admit(Admission::seed(url)).unwrap();
             }
             let rules = copy(&origin, "User-agent: *\nDisallow: /a/\n");
-            coordinator.origins.keep(rules);
-            let scheduler = &mut coordinator.scheduler;
+            coordinator.robots.keep(rules);
+            let scheduler = coordinator.hosts.scheduler();
             scheduler.set_pending(at(20), &origin, pages);
             scheduler.set_robots(at(20), &origin, open_to_all());
             let address = "192.0.2.7".parse().unwrap();
@@ -278,7 +278,8 @@ mod tests {
             if next == Next::Wait(Some(at(21))) {
                 continue;
             }
-            // The first host waits until its refusals are committed, and the other one has its turn.
+            // The first host waits until its refusals are committed, while the other host is
+            // served.
             assert!(is_b_fetched, "{refused}");
             let committed = Committed {
                 items: MAX_JUDGED,

@@ -1,8 +1,7 @@
-//! Documents that wait for a reading process, by host: how many may wait, and what holds their
-//! hosts back.
+//! Documents that wait for a reading process: how many may wait, per host and in all.
 //!
-//! They count neither as unsettled nor as unread, so a host whose documents take long holds up itself
-//! alone. A replay reads each document where it is fetched, so none wait there.
+//! Waiting documents count neither as unsettled nor as unread, so slow documents hold up only their
+//! host. A replay reads each document when it is fetched, so none wait.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -10,38 +9,39 @@ use std::time::Duration;
 use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, Origin};
 
-/// Documents of one host that may wait before it gets no further permit.
+/// Maximum waiting documents of a host; at this number it gets no permit.
 const MAX_HOST_DOCUMENTS: u64 = 16;
-/// Bytes of documents of one host that may wait before it gets no further permit.
+/// Maximum bytes of waiting documents of a host; at this number it gets no permit.
 const MAX_HOST_BYTES: u64 = 16 << 20;
-/// Documents of all hosts beyond which each may have a single one waiting.
+/// From this number of waiting documents on, each host may have only one.
 const MANY_DOCUMENTS: u64 = 128;
-/// Documents of all hosts at which no host gets a permit.
+/// Maximum waiting documents; at this number no host gets a permit.
 const MAX_DOCUMENTS: u64 = 512;
 
-/// The time that documents have once a stop was asked for. Then their URLs are pending again.
+/// How long documents may still be read after a stop. Then their URLs are pending again.
 const STOP_GRACE: Duration = Duration::from_millis(250);
 
 /// Whether to give up work that would hold up the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GiveUp {
-    /// There is nothing to give up, or it was given up before.
+    /// There is nothing to give up, or it was given up already.
     No,
     At(Tick),
     Now,
 }
 
-/// Counts the documents that wait for a reading process, and holds their hosts back.
+/// Counts the documents that wait for a reading process, and turns their hosts away.
 ///
 /// [`add`](Self::add) and [`remove`](Self::remove) come in pairs. A permit of a host that
-/// [`turns_away`](Self::turns_away) reports as full is not used. After [`stop`](Self::stop), each step of the loop asks
-/// [`give_up`](Self::give_up).
+/// [`turns_away`](Self::turns_away) reports as full is not used; `remove` returns the origins to
+/// wake. After [`stop`](Self::stop), each step of the loop calls [`give_up`](Self::give_up). Emits
+/// nothing else.
 #[derive(Debug, Default)]
 pub(super) struct WaitingDocuments {
-    /// Count and bytes.
+    /// Number and bytes of waiting documents.
     hosts: HashMap<HostKey, (u64, u64)>,
     count: u64,
-    /// Origins whose permits were not used, as their hosts were full.
+    /// Origins whose permits were not used because their hosts were full.
     turned_away: BTreeSet<Origin>,
     stopped_at: Option<Tick>,
     are_given_up: bool,
@@ -53,12 +53,11 @@ impl WaitingDocuments {
         self.count < MAX_DOCUMENTS
     }
 
-    /// Returns the number of documents that wait.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns whether a host has to wait until one of its documents was read.
+    /// Returns whether a host must wait until one of its documents is read.
     fn is_full(&self, host: &HostKey) -> bool {
         let max = match self.count < MANY_DOCUMENTS {
             true => MAX_HOST_DOCUMENTS,
@@ -68,8 +67,8 @@ impl WaitingDocuments {
         of_host.is_some_and(|(count, bytes)| *count >= max || *bytes >= MAX_HOST_BYTES)
     }
 
-    /// Returns whether a host is full. If so, [`remove`](Self::remove) returns the origin once there is
-    /// room.
+    /// Returns whether a host is full. If so, [`remove`](Self::remove) returns the origin once
+    /// there is room.
     pub(super) fn turns_away(&mut self, host: &HostKey, origin: &Origin) -> bool {
         let is_full = self.is_full(host);
         if is_full {
@@ -78,7 +77,6 @@ impl WaitingDocuments {
         is_full
     }
 
-    /// Adds a document of a host.
     pub(super) fn add(&mut self, host: HostKey, bytes: u64) {
         let of_host = self.hosts.entry(host).or_default();
         *of_host = (of_host.0 + 1, of_host.1 + bytes);
@@ -102,12 +100,12 @@ impl WaitingDocuments {
         woken
     }
 
-    /// The run is to stop: documents have a grace from now on.
+    /// Starts the grace period of documents.
     pub(super) fn stop(&mut self, now: Tick) {
         self.stopped_at.get_or_insert(now);
     }
 
-    /// Returns what to do with the documents that still wait some time after a stop.
+    /// Returns whether to give up the waiting documents, some time after a stop.
     pub(super) fn give_up(&mut self, now: Tick) -> GiveUp {
         let Some(stopped_at) = self.stopped_at else {
             return GiveUp::No;
@@ -150,8 +148,8 @@ mod tests {
         }
     }
 
-    /// The hosts that get a permit now.
-    fn asked(coordinator: &mut Coordinator, now: u64) -> Vec<String> {
+    /// Returns the hosts that get a permit now.
+    fn hosts_with_permits(coordinator: &mut Coordinator, now: u64) -> Vec<String> {
         let mut out = Vec::new();
         coordinator.advance(at(now), &mut out);
         let host = |effect: &Effect| match effect {
@@ -163,7 +161,7 @@ mod tests {
         out.iter().filter_map(host).collect()
     }
 
-    /// A crawl with two hosts that each have URLs waiting.
+    /// A crawl with two hosts with pending URLs.
     fn two_hosts() -> Coordinator {
         let mut coordinator = coordinator(|_| {});
         let frontier = std::sync::Arc::clone(&coordinator.frontier);
@@ -174,8 +172,8 @@ mod tests {
                 transaction.admit(Admission::seed(url)).unwrap();
             }
             coordinator.wake(at(20), &origin(host), 3);
-            coordinator.origins.keep(copy(&origin(host), ""));
-            let scheduler = &mut coordinator.scheduler;
+            coordinator.robots.keep(copy(&origin(host), ""));
+            let scheduler = coordinator.hosts.scheduler();
             scheduler.set_robots(at(20), &origin(host), open_to_all());
             let address = std::net::Ipv4Addr::new(192, 0, 2, number).into();
             scheduler.set_address(at(20), &origin(host).host_key(), address);
@@ -185,31 +183,31 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_host_whose_documents_wait_gets_no_permit_while_others_do() {
+    fn a_host_with_waiting_documents_gets_no_permit() {
         let mut coordinator = two_hosts();
         wait(&mut coordinator, "a", MAX_HOST_DOCUMENTS);
-        assert_eq!(asked(&mut coordinator, 21), ["b.example"]);
+        assert_eq!(hosts_with_permits(&mut coordinator, 21), ["b.example"]);
         let event = Event::DocumentEnded {
             host: origin("a").host_key(),
             bytes: 1,
         };
         coordinator.handle(at(22), event, &mut Vec::new());
-        assert_eq!(asked(&mut coordinator, 22), ["a.example"]);
+        assert_eq!(hosts_with_permits(&mut coordinator, 22), ["a.example"]);
     }
 
     #[test]
-    fn ours_documents_that_wait_use_up_no_room_of_other_pages() {
+    fn waiting_documents_leave_room_for_other_pages() {
         let mut coordinator = two_hosts();
-        // As many items as may be unsettled, and the last commit is long ago.
+        // As many items as may be unsettled, with the last commit long ago.
         wait(&mut coordinator, "c", MAX_DOCUMENTS - 1);
-        assert_eq!(asked(&mut coordinator, 60).len(), 2);
+        assert_eq!(hosts_with_permits(&mut coordinator, 60).len(), 2);
         let mut coordinator = two_hosts();
         wait(&mut coordinator, "c", MAX_DOCUMENTS);
-        assert_eq!(asked(&mut coordinator, 21).len(), 0);
+        assert_eq!(hosts_with_permits(&mut coordinator, 21).len(), 0);
     }
 
     #[test]
-    fn ours_a_stop_gives_documents_up_that_are_not_read_soon() {
+    fn a_stop_gives_up_documents_that_are_not_read_soon() {
         let mut coordinator = two_hosts();
         wait(&mut coordinator, "a", 3);
         let mut out = Vec::new();

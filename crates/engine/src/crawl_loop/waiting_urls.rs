@@ -1,4 +1,4 @@
-//! The URLs that wait for the next run, and why.
+//! Pending URLs at the end of a run, and why they wait.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use super::Coordinator;
 use crate::summary::Ended;
 
 impl Coordinator {
-    /// The lines of `waiting.jsonl` of a run that ended so.
+    /// Returns the rows of `waiting.jsonl` for a run that ended like this.
     pub(crate) fn waiting_urls(
         &self,
         now: Tick,
@@ -24,7 +24,7 @@ impl Coordinator {
             }
             _ => HashMap::new(),
         };
-        let parked: HashSet<&HostKey> = self.scheduler.parked().collect();
+        let parked: HashSet<&HostKey> = self.hosts.parked().collect();
         let (reason, detail) = of_end(ended);
         let mut rows = vec![WaitingRow {
             origin: None,
@@ -41,7 +41,7 @@ impl Coordinator {
                 ("parked", None)
             } else if let Some(why) = unreachable.get(&host) {
                 ("unreachable", Some((*why).to_owned()))
-            } else if let Some(budget) = self.host_budgets.spent_by(&host) {
+            } else if let Some(budget) = self.hosts.budgets().spent_by(&host) {
                 ("budget", Some(budget))
             } else {
                 (reason, detail.map(str::to_owned))
@@ -57,22 +57,23 @@ impl Coordinator {
         Ok(rows)
     }
 
-    /// Why an origin's robots.txt can't be had, where no page may be asked for since then.
+    /// Returns why an origin's robots.txt is unreachable, if that keeps its pages from being
+    /// fetched.
     fn why_without_robots(
         &self,
         now: Tick,
         origin: &Origin,
     ) -> Result<Option<String>, FrontierError> {
-        // Few hosts are so, and each other origin's copy would be read from the disk.
-        let Some(why) = self.origins.why_unreachable(origin).map(str::to_owned) else {
+        // Only few origins get past this. For every other one, its copy would be read from disk.
+        let Some(why) = self.robots.why_unreachable(origin).map(str::to_owned) else {
             return Ok(None);
         };
-        let is_unreachable = self.origins.is_unreachable(now, origin, &*self.frontier)?;
+        let is_unreachable = self.robots.is_unreachable(now, origin)?;
         Ok(is_unreachable.then_some(why))
     }
 }
 
-/// The word for the end of a run, and the budget that ended it.
+/// Names the end of a run, and the budget that ended it.
 fn of_end(ended: &Ended) -> (&'static str, Option<&str>) {
     match ended {
         Ended::Finished => ("finished", None),
@@ -96,7 +97,7 @@ mod tests {
     use crate::summary::{Ended, UnreachableHost};
 
     #[test]
-    fn ours_what_waits_says_why() {
+    fn each_origin_with_pending_urls_has_a_reason() {
         let mut coordinator = coordinator(|config| config.budgets.per_host.max_pages = Some(1));
         let urls = ["full", "parked", "resting", "waiting"]
             .map(|name| canonicalize(None, &format!("http://{name}.example/")).unwrap());
@@ -107,22 +108,22 @@ mod tests {
         }
         transaction.commit().unwrap();
         let [full, parked, resting, _] = urls.map(|url| url.host_key());
-        coordinator.host_budgets.settled(&full);
-        assert!(coordinator.host_budgets.is_full(at(20), &full));
-        coordinator.scheduler.park(at(20), &parked);
+        coordinator.hosts.budgets_mut().settled(&full);
+        assert!(coordinator.hosts.budgets_mut().is_full(at(20), &full));
+        coordinator.hosts.scheduler().park(at(20), &parked);
         let unreachable = Ended::Unreachable(vec![UnreachableHost {
             host: resting,
             why: "it sent a Retry-After".to_owned(),
             next_try: Some(at(500)),
         }]);
-        let told = |ended: &Ended| {
+        let rows_of = |ended: &Ended| {
             let rows = coordinator.waiting_urls(at(20), ended).unwrap();
-            let told = |row: WaitingRow| {
+            let show = |row: WaitingRow| {
                 let origin = row.origin.unwrap_or_else(|| "crawl".to_owned());
                 let detail = row.detail.unwrap_or_default();
                 format!("{origin}: {} {} {detail}", row.urls, row.reason)
             };
-            rows.into_iter().map(told).collect::<Vec<_>>()
+            rows.into_iter().map(show).collect::<Vec<_>>()
         };
         let expected = |crawl: &str, resting: &str, waiting: &str| {
             [
@@ -134,7 +135,7 @@ mod tests {
             ]
         };
         assert_eq!(
-            told(&unreachable),
+            rows_of(&unreachable),
             expected(
                 "unreachable ",
                 "unreachable it sent a Retry-After",
@@ -145,7 +146,7 @@ mod tests {
             (Ended::Interrupted, "interrupted "),
             (Ended::Budget("max-time"), "budget max-time"),
         ] {
-            assert_eq!(told(&ended), expected(word, word, word));
+            assert_eq!(rows_of(&ended), expected(word, word, word));
         }
     }
 }

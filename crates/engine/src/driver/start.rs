@@ -294,7 +294,7 @@ fn coordinator(
         coordinator.share_hosts(locks);
     }
     coordinator.suspect(directory.journal.deaths());
-    coordinator.take_up_parked(now, &parked(&**frontier)?);
+    coordinator.park_again(now, &parked(&**frontier)?);
     Ok(coordinator)
 }
 

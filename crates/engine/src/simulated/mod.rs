@@ -384,7 +384,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
     let (mut effects, mut requests) = (Vec::new(), Vec::new());
     let (mut flights, mut asked, mut rereads) = (BinaryHeap::new(), Vec::new(), Vec::new());
     coordinator.enter_round(visits);
-    coordinator.take_up_parked(now, &parked(&*parked_frontier).unwrap());
+    coordinator.park_again(now, &parked(&*parked_frontier).unwrap());
     (run.earlier)(&mut coordinator);
     coordinator.begin(now, &mut effects);
     loop {

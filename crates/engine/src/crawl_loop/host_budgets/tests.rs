@@ -35,7 +35,7 @@ fn two_pages() -> HostBudget {
 }
 
 #[test]
-fn ours_each_budget_of_a_host_is_spent_when_it_is_reached() {
+fn each_budget_of_a_host_is_spent_when_it_is_reached() {
     let host = origin("http://a.example/").host_key();
     let none = HostBudget::default();
     for (budget, name) in [
@@ -64,11 +64,11 @@ fn ours_each_budget_of_a_host_is_spent_when_it_is_reached() {
     ] {
         let mut budgets = budgets(budget);
         assert!(budgets.limit_hosts(), "{name}");
-        // A page each second, of a thousand bytes, that takes the server a second.
+        // One page of 1,000 bytes each second, with a second of server time.
         for page in 0..2 {
             assert!(!budgets.is_full(at(10 + page), &host), "{name}");
             assert_eq!(budgets.spent(), None, "{name}");
-            budgets.asked(&host, at(10 + page), SECOND, 1_000);
+            budgets.request_ended(&host, at(10 + page), SECOND, 1_000);
             budgets.settled(&host);
         }
         assert!(budgets.is_full(at(12), &host), "{name}");
@@ -80,11 +80,11 @@ fn ours_each_budget_of_a_host_is_spent_when_it_is_reached() {
 }
 
 #[test]
-fn ours_leases_fill_a_host_until_they_end() {
+fn leases_fill_a_host_until_they_end() {
     let mut budgets = budgets(two_pages());
     let [http, https] = ["http://a.example/", "https://a.example/"].map(origin);
     let host = http.host_key();
-    // Nothing that is out could make room again.
+    // No lease is left that could make room.
     budgets.turn_away(&http);
     assert_eq!(budgets.lease_ended(&host), Vec::new());
     budgets.leased(&host);
@@ -102,7 +102,7 @@ fn ours_leases_fill_a_host_until_they_end() {
 }
 
 #[test]
-fn ours_an_account_outlives_its_run_but_not_its_round() {
+fn an_account_outlives_its_run_but_not_its_round() {
     let host = origin("http://a.example/").host_key();
     let in_round = |round: u32| {
         let mut budgets = budgets(two_pages());
@@ -110,7 +110,7 @@ fn ours_an_account_outlives_its_run_but_not_its_round() {
         budgets
     };
     let mut before = in_round(2);
-    before.asked(&host, at(1), 3 * SECOND, 500);
+    before.request_ended(&host, at(1), 3 * SECOND, 500);
     before.settled(&host);
     let mut stored = before.stored(&host).to_vec();
     stored.extend(b"politeness");
@@ -120,9 +120,9 @@ fn ours_an_account_outlives_its_run_but_not_its_round() {
     assert_eq!(after.restore(&host, &stored), b"politeness");
     assert_eq!(after.stored(&host), before.stored(&host));
     after.share(once((host.clone(), stored.clone())));
-    after.asked(&host, at(9), SECOND, 1);
+    after.request_ended(&host, at(9), SECOND, 1);
     assert_eq!(after.served_micros(), (4_000_000, 1_000_000));
-    // What this run knows already is not taken back.
+    // Stored spending never lowers that of this run.
     after.settled(&host);
     assert_eq!(after.restore(&host, &stored), b"politeness");
     assert!(after.is_full(at(9), &host));
@@ -136,7 +136,7 @@ fn ours_an_account_outlives_its_run_but_not_its_round() {
 }
 
 #[test]
-fn ours_only_urls_count_for_which_their_hosts_have_room() {
+fn only_urls_within_the_budgets_of_their_hosts_count() {
     let budgets = Budgets {
         per_host: HostBudget {
             max_pages: Some(10),
@@ -147,7 +147,7 @@ fn ours_only_urls_count_for_which_their_hosts_have_room() {
     let mut host_budgets = HostBudgets::new(&budgets);
     let [http, https] = ["http://a.example/", "https://a.example/"].map(origin);
     let [fresh, full] = ["http://b.example/", "http://c.example/"].map(origin);
-    // Four pages and one on its way: room for five more, whatever the scheme.
+    // Four pages and one lease: room for five more, whatever the scheme.
     for _ in 0..4 {
         host_budgets.settled(&http.host_key());
     }
@@ -160,7 +160,7 @@ fn ours_only_urls_count_for_which_their_hosts_have_room() {
     assert_eq!(host_budgets.with_room(waiting), 5 + 2);
 }
 
-/// Group `g` of `a.example` and `b.example`: three pages, and two of each host.
+/// Group `g` of `a.example` and `b.example`: three pages in all, two per host.
 fn grouped() -> HostBudgets {
     let group = Arc::new(HostGroup {
         name: "g".to_owned(),
@@ -180,7 +180,7 @@ fn grouped() -> HostBudgets {
 }
 
 #[test]
-fn ours_a_group_counts_what_earlier_runs_spent_on_each_of_its_hosts() {
+fn a_group_counts_spending_of_earlier_runs() {
     let [a, b] = ["http://a.example/", "http://b.example/"].map(origin);
     let mut before = grouped();
     assert!(before.are_shared() && before.limit_hosts());
@@ -191,7 +191,7 @@ fn ours_a_group_counts_what_earlier_runs_spent_on_each_of_its_hosts() {
     for host in [&a, &b] {
         let host = host.host_key();
         after.share(once((host.clone(), before.stored(&host).to_vec())));
-        // That a host is taken up again later counts nothing twice.
+        // Restoring a host again counts nothing twice.
         after.restore(&host, &before.stored(&host));
     }
     for mut budgets in [before, after] {
@@ -200,14 +200,14 @@ fn ours_a_group_counts_what_earlier_runs_spent_on_each_of_its_hosts() {
             assert!(budgets.is_full(at(9), &host));
             assert_eq!(budgets.spent_by(&host).as_deref(), Some(spent));
         }
-        // One more page of one host, and there is room for one of the other.
+        // One more page of one host leaves room for one of the other.
         budgets.unsettled(&a.host_key());
         assert!(!budgets.is_full(at(9), &b.host_key()));
     }
 }
 
 #[test]
-fn ours_a_group_ends_the_crawl_by_its_name_and_bounds_what_is_left() {
+fn a_spent_group_ends_the_crawl() {
     let [a, b, c] = [
         "http://a.example/",
         "http://b.example/",
@@ -236,7 +236,7 @@ fn ours_a_group_ends_the_crawl_by_its_name_and_bounds_what_is_left() {
 }
 
 #[test]
-fn ours_the_budget_of_a_site_goes_before_that_of_every_host() {
+fn the_budget_of_a_site_goes_before_that_of_every_host() {
     let only_b = |budget| {
         let mut table = HostTable::default();
         table.insert("b.example", budget).unwrap();
@@ -258,7 +258,7 @@ fn ours_the_budget_of_a_site_goes_before_that_of_every_host() {
         max_time: Some(90 * SECOND),
         ..HostBudget::default()
     };
-    // Pages of a hundred bytes and a second each.
+    // Pages of 100 bytes and one second each.
     for (of_site, host, most) in [
         (own, "b.example", 1),
         (own, "a.example", 3),
@@ -282,7 +282,7 @@ fn ours_the_budget_of_a_site_goes_before_that_of_every_host() {
         let mut pages = 0;
         while !budgets.is_full(at(10), &host) {
             pages += 1;
-            budgets.asked(&host, at(10), SECOND, 100);
+            budgets.request_ended(&host, at(10), SECOND, 100);
             budgets.settled(&host);
         }
         assert_eq!(pages, most, "{host} {of_site:?}");
@@ -295,7 +295,7 @@ fn ours_the_budget_of_a_site_goes_before_that_of_every_host() {
 }
 
 #[test]
-fn ours_what_a_host_spent_is_forgotten_where_no_host_has_a_budget() {
+fn spending_is_forgotten_if_no_host_has_a_budget() {
     let host = origin("http://a.example/").host_key();
     for (budget, is_kept) in [(two_pages(), true), (HostBudget::default(), false)] {
         let mut budgets = budgets(budget);

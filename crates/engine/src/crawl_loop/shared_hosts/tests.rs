@@ -1,4 +1,4 @@
-//! One worker of a shared crawl, whose hosts all lie in one bucket.
+//! One worker of a shared crawl, with all hosts in one bucket.
 
 use crawl_fetcher::{FetchRequest, Validators};
 use crawl_scheduler::Poll;
@@ -7,10 +7,10 @@ use super::super::request_rows;
 use super::*;
 use crate::crawl_loop::Next;
 use crate::crawl_loop::by_itself::{at, coordinator};
-use crate::messages::{Committed, Event, Job};
+use crate::messages::{Committed, Event, Job, WriterMessage};
 use crate::simulated::script::moved;
 
-/// Every host is this worker's, in one bucket.
+/// This worker owns every host, in one bucket.
 struct OneBucket;
 
 impl HostOwnership for OneBucket {
@@ -36,7 +36,9 @@ impl HostOwnership for OneBucket {
 }
 
 fn shared(allowed: Option<u64>) -> SharedHosts {
-    SharedHosts::new(Arc::new(OneBucket), allowed)
+    let mut shared = SharedHosts::default();
+    shared.share(Arc::new(OneBucket), allowed);
+    shared
 }
 
 fn idle(pages: u64) -> WorkerState {
@@ -49,7 +51,7 @@ fn idle(pages: u64) -> WorkerState {
 }
 
 #[test]
-fn ours_news_of_other_workers_have_the_loop_act() {
+fn the_loop_reacts_to_news_of_other_workers() {
     let origin = Origin::parse("http://a.example").unwrap();
     let origins = vec![(origin, 3)];
     for (news, expected) in [
@@ -58,7 +60,7 @@ fn ours_news_of_other_workers_have_the_loop_act() {
             NewsReaction::Wake(origins),
         ),
         (SharedNews::LinksWait, NewsReaction::TakeLinks),
-        // Links are being admitted already.
+        // Links are already being admitted.
         (SharedNews::LinksWait, NewsReaction::Nothing),
         (SharedNews::OthersBytes(7), NewsReaction::Nothing),
         (SharedNews::PagesSpent, NewsReaction::Nothing),
@@ -72,7 +74,7 @@ fn ours_news_of_other_workers_have_the_loop_act() {
 }
 
 #[test]
-fn ours_more_pages_are_requested_once_before_there_are_none() {
+fn more_pages_are_requested_once_before_there_are_none() {
     for (allowed, pages, is_asked) in [
         (None, 1_000, false),
         (Some(100), 100 - FEW_PAGES, false),
@@ -102,7 +104,7 @@ fn ours_more_pages_are_requested_once_before_there_are_none() {
 }
 
 #[test]
-fn ours_a_bucket_is_handed_over_once_and_when_nothing_of_it_is_busy() {
+fn a_bucket_is_handed_over_once_and_when_nothing_of_it_is_busy() {
     let mut worker = shared(None);
     let host = HostKey::parse("a.example").unwrap();
     assert!(worker.keeps(&host) && !worker.step(at(20), idle(0), &mut Vec::new()));
@@ -124,10 +126,9 @@ fn ours_a_bucket_is_handed_over_once_and_when_nothing_of_it_is_busy() {
     assert!(worker.keeps(&host));
 }
 
-/// Its thread may see that all is over after it sent what brings this worker more to do, and
-/// before it hears of that.
+/// The sharing thread may report the end before it learns that this worker has more to do.
 #[test]
-fn ours_what_was_seen_in_one_rest_ends_no_later_one() {
+fn the_end_seen_in_one_rest_does_not_end_a_later_one() {
     let mut coordinator = coordinator(|_| {});
     coordinator.share_crawl(Arc::new(OneBucket));
     let mut step = |event: Option<Event>| {
@@ -143,9 +144,9 @@ fn ours_what_was_seen_in_one_rest_ends_no_later_one() {
         (is_done, rests.collect::<Vec<_>>())
     };
     let over = |rest| Some(Event::Shared(SharedNews::Over { rest }));
-    let taken = || Some(Event::Shared(SharedNews::Taken(Vec::new())));
+    let taken_over = || Some(Event::Shared(SharedNews::Taken(Vec::new())));
     assert_eq!(step(None), (false, vec![Some(1)]));
-    assert_eq!(step(taken()), (false, vec![None, Some(2)]));
+    assert_eq!(step(taken_over()), (false, vec![None, Some(2)]));
     assert_eq!(step(over(1)), (false, Vec::new()));
     assert_eq!(
         step(Some(Event::Shared(SharedNews::LinksWait))),
@@ -164,9 +165,9 @@ fn ours_what_was_seen_in_one_rest_ends_no_later_one() {
     assert_eq!(step(over(3)), (true, Vec::new()));
 }
 
-/// Else it would have pages that the store takes for free, and gives to another.
+/// Otherwise the worker would use pages that the store counts as free and gives to another.
 #[test]
-fn ours_leave_that_was_asked_for_before_a_rest_counts_no_longer() {
+fn pages_requested_before_a_rest_are_not_used() {
     let mut coordinator = coordinator(|config| config.budgets.max_pages = Some(57));
     coordinator.share_crawl(Arc::new(OneBucket));
     let mut step = |news: Option<SharedNews>| {
@@ -175,13 +176,13 @@ fn ours_leave_that_was_asked_for_before_a_rest_counts_no_longer() {
             coordinator.handle(at(20), Event::Shared(news), &mut out);
         }
         coordinator.attend_to_workers(at(20), &mut out);
-        let asked = out.iter().find_map(|effect| match effect {
+        let requested = out.iter().find_map(|effect| match effect {
             Effect::Share(SharedRequest::MorePages { rests, .. }) => Some(*rests),
             _ => None,
         });
-        let may_ask = coordinator.may_ask();
+        let may_fetch = coordinator.shared.may_fetch(0);
         let _ = coordinator.advance(at(20), &mut out);
-        (asked, may_ask)
+        (requested, may_fetch)
     };
     let allowed = |rests| Some(SharedNews::Allowed { pages: 7, rests });
     assert_eq!(step(None), (Some(0), false));
@@ -189,27 +190,27 @@ fn ours_leave_that_was_asked_for_before_a_rest_counts_no_longer() {
     assert_eq!(step(Some(SharedNews::Taken(Vec::new()))), (Some(1), false));
     assert_eq!(step(allowed(1)), (None, false), "and once more");
     let mut out = Vec::new();
-    let shared = coordinator.shared.as_mut().unwrap();
+    let shared = &mut coordinator.shared;
     shared.end_rest(0, &mut out);
     let rests = shared.rests;
     let news = SharedNews::Allowed { pages: 7, rests };
     coordinator.handle(at(20), Event::Shared(news), &mut out);
-    assert!(coordinator.may_ask());
+    assert!(coordinator.shared.may_fetch(0));
 }
 
-/// Learning that the redirect leads to a host of another worker, the next owner would take the
-/// rules for unreachable, and end with pages that nobody asked for.
+/// If the worker learned that the redirect leads to a host of another worker, the next owner would
+/// take the rules for unreachable, and would leave pages unfetched.
 #[test]
-fn ours_a_robots_txt_of_a_host_that_is_handed_over_is_left_to_its_next_owner() {
+fn the_next_owner_fetches_robots_txt_of_a_host_that_is_handed_over() {
     for leaves in [false, true] {
         let mut coordinator = coordinator(|_| {});
         coordinator.share_crawl(Arc::new(OneBucket));
         let origin = Origin::parse("http://a.example").unwrap();
-        coordinator.scheduler.set_pending(at(20), &origin, 1);
-        let Poll::Issue(permit) = coordinator.scheduler.poll(at(20)) else {
+        coordinator.hosts.set_pending(at(20), &origin, 1);
+        let Poll::Issue(permit) = coordinator.hosts.poll(at(20)) else {
             panic!("no permit");
         };
-        coordinator.requests.sent();
+        coordinator.hosts.sent();
         let mut out = Vec::new();
         if leaves {
             let news = Event::Shared(SharedNews::Leave(vec![7]));
@@ -232,9 +233,9 @@ fn ours_a_robots_txt_of_a_host_that_is_handed_over_is_left_to_its_next_owner() {
             _ => false,
         });
         assert_eq!(copies.count(), 0, "{leaves}: {out:?}");
-        let follows = coordinator.origins.take_pending_fetch(&origin).is_some();
+        let follows = coordinator.robots.take_pending_fetch(&origin).is_some();
         assert_eq!(follows, !leaves);
-        let next = coordinator.scheduler.poll(at(40));
+        let next = coordinator.hosts.poll(at(40));
         assert_eq!(matches!(next, Poll::Issue(_)), !leaves, "{next:?}");
     }
 }

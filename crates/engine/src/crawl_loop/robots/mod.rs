@@ -1,4 +1,6 @@
-//! The rules of each origin, as far as this run knows them.
+//! Robots exclusion: the rules of each origin, and the requests that fetch them.
+
+mod exchange;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,87 +10,121 @@ use crawl_fetcher::robots::{
     CompiledRobots, EXCLUDED_HOST, RobotsAnswer, RobotsCache, RobotsCopy, RobotsCopyState,
     RobotsTimes, TDMREP_PATH, TdmFile,
 };
-use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest};
-use crawl_frontier::{Exclusion, Frontier, FrontierError};
+use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest, Secrets};
+use crawl_frontier::{Exclusion, Frontier, FrontierError, Lease, Reason, UrlKind};
 use crawl_policy::usage::UsagePurpose;
 use crawl_policy::{ProductToken, Profile, RequestPath, RobotsOddity, RobotsOddityKind};
 use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, class_of_host, classify};
 use foldhash::{HashMap, HashMapExt as _};
 
+pub(super) use self::exchange::{RobotsReaction, RobotsStep, never_fetched};
+use super::request_rows;
 use crate::config::{Config, Extent, Forbidden, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
+use crate::messages::page::FetchContext;
 use crate::summary::OriginRules;
 use crate::trace_events::TraceEvents;
 use crate::usage;
 
-/// Bytes that compiled copies of robots.txt may take in memory. Others are compiled
-/// anew from the state when a permit of their origin is used.
+/// Maximum bytes of compiled copies of robots.txt in memory. Others are compiled from the state
+/// again when a permit of their origin is used.
 const MAX_CACHE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Files that are no robots.txt and are named at the end, at most.
+/// Maximum files to report at the end that are not a robots.txt.
 const MAX_STRANGE_FILES: usize = 20;
 
-/// May pages of an origin be judged now?
+/// Whether pages of an origin may be judged now.
 pub(crate) enum RobotsStanding {
-    /// Yes, by these rules.
+    /// These rules are in force.
     InForce(Arc<CompiledRobots>),
-    /// No page of the origin may be asked for, since we may not connect to it, or since a replay
-    /// does not know its rules.
+    /// No page of the origin may be fetched: its address must not be connected to, or a replay
+    /// doesn't know its rules.
     Refused(Exclusion),
-    /// No page of the origin may be asked for: its robots.txt answered this, and the
-    /// operator reads that as a closed site.
+    /// No page of the origin may be fetched: robots.txt answered this status, and the operator
+    /// treats that as a closed site.
     Forbidden(u16),
-    /// Its robots.txt comes first.
+    /// robots.txt must be fetched first.
     Unknown,
 }
 
-/// The rules of all origins.
+/// Whether a leased URL may be fetched.
+pub(crate) enum RobotsJudgement {
+    /// The URL may be fetched. The label and the previous visit of the context are not filled in.
+    Allowed(FetchContext),
+    Refused(Exclusion),
+    /// The origin's robots.txt must be fetched first.
+    RobotsFirst,
+}
+
+/// The rules of all origins, and the next step towards those that are not known.
+///
+/// - An origin that is not met ([`is_met`](Self::is_met)) is reported with [`meet`](Self::meet),
+///   which returns its state from earlier runs, and [`paces_of_siblings`](Self::paces_of_siblings).
+///   It is forgotten with [`forget`](Self::forget).
+/// - For a permit for its rules, [`job`](Self::job) or [`pending_job`](Self::pending_job) returns
+///   the request. The result goes to [`robots_fetched`](Self::robots_fetched) or
+///   [`tdmrep_fetched`](Self::tdmrep_fetched), which return a [`RobotsReaction`]: the next step for
+///   the scheduler, and what to write.
+/// - For a permit for a page, [`standing`](Self::standing) returns the rules, and
+///   [`judge`](Self::judge) applies them to each leased URL.
 pub(crate) struct RobotsStates {
+    frontier: Arc<dyn Frontier>,
     agent: ProductToken,
     profile: Profile,
     times: RobotsTimes,
     forbidden: Forbidden,
-    /// True if the crawl's purpose is one that a `tdmrep.json` can speak of.
+    purpose: Option<UsagePurpose>,
+    extent: Extent,
+    /// Whether `tdmrep.json` can restrict the crawl's purpose.
     needs_tdmrep: bool,
     own_site: bool,
-    /// True if some host is asked more quickly, or more at once, than a host of others may be.
+    /// Whether the settings let some host be fetched from faster, or with more requests at once,
+    /// than hosts of others may be.
     is_quick: bool,
     cache: RobotsCache,
-    /// The rules by which a page was judged last: often they judge the next one too.
+    /// The rules that judged the last page. Often they judge the next one too.
     last: Option<Arc<CompiledRobots>>,
     met: HashMap<Origin, MetOrigin>,
-    /// Why the robots.txt of a host can't be had, for the end's message.
+    /// Why robots.txt of each host is unreachable, for messages at the end.
     unreachable: HashMap<HostKey, BTreeMap<Origin, String>>,
-    /// Files that are plainly no robots.txt, the first few.
+    /// The first few files that are clearly not a robots.txt.
     strange: Vec<CanonicalUrl>,
+    /// Maximum retries of `tdmrep.json`.
+    max_retries: u32,
+    /// Whether sitemaps named in robots.txt are fetched.
+    reads_sitemaps: bool,
+    secrets: Secrets,
     events: TraceEvents,
 }
 
-/// An origin that this run has met.
+/// An origin in memory.
 #[derive(Debug, Default)]
 struct MetOrigin {
-    /// The request that comes before those for its pages.
+    /// The request before those for its pages.
     pending_fetch: Option<PendingRobotsFetch>,
-    /// Why none of its pages may be asked for.
+    /// Why none of its pages may be fetched.
     refused: Option<Exclusion>,
 }
 
-/// A request that follows the one for an origin's robots.txt and goes before its pages.
+/// A request after the one for an origin's robots.txt, and before its pages.
 #[derive(Debug)]
 pub(crate) enum PendingRobotsFetch {
-    /// The next hop of the request for its robots.txt, and its number.
+    /// The next hop of robots.txt, and its number.
     Hop(CanonicalUrl, u8),
-    /// Its `tdmrep.json`, and how often it was asked for already.
+    /// `tdmrep.json`, and how often it was fetched.
     TdmRep(u32),
 }
 
 impl RobotsStates {
-    pub(crate) fn new(config: &Config) -> RobotsStates {
+    pub(crate) fn new(config: &Config, frontier: &Arc<dyn Frontier>) -> RobotsStates {
         RobotsStates {
+            frontier: Arc::clone(frontier),
             agent: config.agent.clone(),
             profile: config.profile,
             times: config.robots_times,
             forbidden: config.robots_forbidden,
+            purpose: config.purpose,
+            extent: config.extent,
             needs_tdmrep: config.extent != Extent::Plan
                 && matches!(
                     config.purpose,
@@ -101,15 +137,17 @@ impl RobotsStates {
             met: HashMap::new(),
             unreachable: HashMap::new(),
             strange: Vec::new(),
+            max_retries: config.retries,
+            reads_sitemaps: config.sitemaps,
+            secrets: Secrets::of(&config.fetch.access),
             events: TraceEvents::new(config),
         }
     }
 
-    /// The rules of each origin that this run met, as far as they can be had, in the order of their
-    /// text.
-    pub(super) fn rules(&self, frontier: &dyn Frontier) -> Vec<OriginRules> {
+    /// Returns the known rules of each origin in memory, sorted by origin.
+    pub(super) fn rules(&self) -> Vec<OriginRules> {
         let compiled = self.met.keys().filter_map(|origin| {
-            let compiled = self.load(origin, frontier).ok()??;
+            let compiled = self.load(origin).ok()??;
             Some((origin, compiled))
         });
         let mut rules: Vec<_> = compiled
@@ -123,23 +161,22 @@ impl RobotsStates {
         rules
     }
 
-    /// Takes the files that are plainly no robots.txt, the first few.
+    /// Takes the first few files that are clearly not a robots.txt.
     pub(super) fn take_strange(&mut self) -> Vec<CanonicalUrl> {
         std::mem::take(&mut self.strange)
     }
 
-    /// Some host is asked more quickly from now on than a host of others may be.
+    /// Notes that some host is fetched from faster than hosts of others may be.
     pub(crate) fn be_quick(&mut self) {
         self.is_quick = true;
     }
 
-    /// Other politeness is in force. The pace to which origins are to keep from now on that were met
-    /// before, where that asks some hosts more quickly than hosts of others may be asked.
+    /// Applies new politeness. If it lets some host be fetched from faster than hosts of others may
+    /// be, returns the paces to set for the origins in memory.
     pub(super) fn take_politeness(
         &mut self,
         now: Tick,
         config: &Config,
-        frontier: &dyn Frontier,
     ) -> Result<Vec<(Origin, RobotsPace)>, FrontierError> {
         self.times = config.robots_times;
         if self.is_quick || !is_quick(&config.politeness) {
@@ -148,7 +185,7 @@ impl RobotsStates {
         self.be_quick();
         let mut paces = Vec::new();
         for origin in self.met.keys() {
-            if let Some(compiled) = self.load(origin, frontier)?
+            if let Some(compiled) = self.load(origin)?
                 && let RobotsState::InForce { pace, .. } = self.state(now, &compiled, None)
             {
                 paces.push((origin.clone(), pace));
@@ -158,24 +195,23 @@ impl RobotsStates {
         Ok(paces)
     }
 
-    /// Returns whether this run knows the origin already.
+    /// Returns whether an origin is in memory.
     pub(crate) fn is_met(&self, origin: &Origin) -> bool {
         self.met.contains_key(origin)
     }
 
-    /// Takes up the state that an earlier run left of an origin that this run meets for the first
-    /// time.
+    /// Adds an origin to memory. Returns the state that earlier runs left, if it is still usable.
     pub(crate) fn meet(
         &mut self,
         now: Tick,
         origin: &Origin,
-        frontier: &dyn Frontier,
     ) -> Result<Option<RobotsState>, FrontierError> {
         self.met.insert(origin.clone(), MetOrigin::default());
-        let Some(compiled) = self.load(origin, frontier)? else {
+        let Some(compiled) = self.load(origin)? else {
             return Ok(None);
         };
-        // The copy may be of a run with another purpose, or cut off before it was whole.
+        // The copy may be from a run with another purpose, or from before `tdmrep.json` was
+        // fetched.
         if self.wants_tdmrep(&compiled) && compiled.copy.tdmrep == TdmFile::NotAsked {
             return Ok(None);
         }
@@ -183,28 +219,24 @@ impl RobotsStates {
         if let (RobotsState::Unreachable { .. }, RobotsCopyState::Unreachable { why, .. }) =
             (&state, &compiled.copy.state)
         {
-            let why = why_unreachable(compiled.copy.status, why);
-            self.note_unreachable(origin, why);
+            let reason = why_unreachable(compiled.copy.status, why);
+            self.note_unreachable(origin, reason);
         }
-        // Where nothing answered, nobody asked for a rest: a new start may ask at once.
-        let is_asked_anew =
+        // Nothing answered, so no server requested a pause: a new run may try at once.
+        let is_fetched_again =
             matches!(state, RobotsState::Unreachable { .. }) && compiled.copy.status.is_none();
-        Ok((!is_asked_anew).then_some(state))
+        Ok((!is_fetched_again).then_some(state))
     }
 
-    /// The rules that an origin's pages are judged by.
-    pub(crate) fn standing(
-        &mut self,
-        origin: &Origin,
-        frontier: &dyn Frontier,
-    ) -> Result<RobotsStanding, FrontierError> {
+    /// Returns the rules to judge an origin's pages by.
+    pub(crate) fn standing(&mut self, origin: &Origin) -> Result<RobotsStanding, FrontierError> {
         if let Some(why) = self.met.get(origin).and_then(|met| met.refused.clone()) {
             return Ok(RobotsStanding::Refused(why));
         }
         let last = self.last.take().filter(|last| last.copy.origin == *origin);
         let compiled = match last {
             Some(last) => Some(last),
-            None => self.load(origin, frontier)?,
+            None => self.load(origin)?,
         };
         self.last.clone_from(&compiled);
         Ok(match compiled {
@@ -216,18 +248,48 @@ impl RobotsStates {
         })
     }
 
-    /// The status by which an origin's robots.txt closes it.
+    pub(super) fn judge(&self, standing: &RobotsStanding, lease: &Lease) -> RobotsJudgement {
+        let rules = match standing {
+            RobotsStanding::InForce(rules) => rules,
+            RobotsStanding::Forbidden(status) => {
+                return RobotsJudgement::Refused(Exclusion {
+                    rule: Some(format!("robots.txt answered {status}")),
+                    ..Exclusion::of(Reason::Robots)
+                });
+            }
+            RobotsStanding::Refused(why) => return RobotsJudgement::Refused(why.clone()),
+            RobotsStanding::Unknown => return RobotsJudgement::RobotsFirst,
+        };
+        let verdict = rules.robots.judge(lease.url.as_url());
+        if !verdict.is_allowed() {
+            return RobotsJudgement::Refused(request_rows::robots_exclusion(&verdict));
+        }
+        if let Some(exclusion) = usage::refusal(rules, lease.url.path_and_query(), self.purpose) {
+            return RobotsJudgement::Refused(exclusion);
+        }
+        match self.extent != Extent::Crawl && lease.kind != UrlKind::Sitemap {
+            true => RobotsJudgement::Refused(Exclusion::of(Reason::Planned)),
+            false => RobotsJudgement::Allowed(FetchContext {
+                robots: request_rows::robots_verdict(&verdict),
+                rules: Arc::clone(rules),
+                past: None,
+                label: None,
+            }),
+        }
+    }
+
+    /// Returns the status of robots.txt that closes an origin, if it does.
     fn closed_by(&self, copy: &RobotsCopy) -> Option<u16> {
         let denies = self.forbidden == Forbidden::Deny && copy.state == RobotsCopyState::None;
         copy.status
             .filter(|status| denies && matches!(status, 401 | 403))
     }
 
-    /// Returns whether an origin's `tdmrep.json` is to be asked for, by rules that are in force.
+    /// Returns whether to fetch an origin's `tdmrep.json`, given its rules.
     pub(crate) fn wants_tdmrep(&self, compiled: &CompiledRobots) -> bool {
-        let known = !matches!(compiled.copy.state, RobotsCopyState::Unreachable { .. });
+        let is_known = !matches!(compiled.copy.state, RobotsCopyState::Unreachable { .. });
         self.needs_tdmrep
-            && known
+            && is_known
             && self.closed_by(&compiled.copy).is_none()
             && RequestPath::new(TDMREP_PATH)
                 .is_ok_and(|path| compiled.robots.judge_path(&path).is_allowed())
@@ -236,23 +298,22 @@ impl RobotsStates {
     pub(crate) fn load(
         &self,
         origin: &Origin,
-        frontier: &dyn Frontier,
     ) -> Result<Option<Arc<CompiledRobots>>, FrontierError> {
         if let Some(compiled) = self.cache.get(origin) {
             return Ok(Some(compiled));
         }
-        let Some(bytes) = frontier.robots(origin)? else {
+        let Some(bytes) = self.frontier.robots(origin)? else {
             return Ok(None);
         };
-        // A copy that can't be read is as none: robots.txt is asked for again.
+        // An unreadable copy counts as none: robots.txt is fetched again.
         let Ok(copy) = RobotsCopy::from_bytes(&bytes) else {
             return Ok(None);
         };
         Ok(Some(self.compile(copy)))
     }
 
-    /// The scheduler's part of an origin's rules. `address` is where the origin
-    /// answered, where that is known.
+    /// Returns what the scheduler needs to know of an origin's rules. `address` is the origin's
+    /// address, if known.
     pub(crate) fn state(
         &self,
         now: Tick,
@@ -272,15 +333,14 @@ impl RobotsStates {
         }
     }
 
-    /// The request that asks for an origin's robots.txt, with the validators of the copy
-    /// that is held where it was found at `url`.
+    /// Returns the request for an origin's robots.txt at `url`, with the validators of the kept
+    /// copy if that was found there.
     pub(crate) fn request(
         &self,
         of: &Origin,
         url: CanonicalUrl,
-        frontier: &dyn Frontier,
     ) -> Result<FetchRequest, FrontierError> {
-        let held = self.load(of, frontier)?;
+        let held = self.load(of)?;
         let validators = held
             .map(|held| held.copy.validators_for(&url))
             .unwrap_or_default();
@@ -291,7 +351,7 @@ impl RobotsStates {
         self.met.get_mut(of)?.pending_fetch.take()
     }
 
-    /// The next hop of the request for an origin's robots.txt.
+    /// Returns the URL of the next hop of an origin's robots.txt.
     pub(crate) fn pending_hop(&self, of: &Origin) -> Option<&CanonicalUrl> {
         match &self.met.get(of)?.pending_fetch {
             Some(PendingRobotsFetch::Hop(url, _)) => Some(url),
@@ -303,45 +363,47 @@ impl RobotsStates {
         self.met.entry(of.clone()).or_default().pending_fetch = Some(pending_fetch);
     }
 
-    /// The origin's host leaves memory: it is met anew when its URLs wait again.
+    /// Forgets an origin whose host leaves memory. It is met again when its URLs are pending again.
     pub(crate) fn forget(&mut self, of: &Origin) {
         self.last = None;
         self.met.remove(of);
     }
 
-    /// The pace that an origin asks for which this run has not met, by a copy that still holds.
-    pub(crate) fn pace_of(
+    /// Returns the paces that the other origins of an origin's host request, at the default ports,
+    /// from fresh copies of origins that are not in memory. Origins of a host share its gap.
+    ///
+    /// # Errors
+    /// The frontier's.
+    pub(super) fn paces_of_siblings(
         &self,
         now: Tick,
         origin: &Origin,
-        frontier: &dyn Frontier,
-    ) -> Result<Option<RobotsPace>, FrontierError> {
-        if self.is_met(origin) {
-            return Ok(None);
+    ) -> Result<Vec<(Origin, RobotsPace)>, FrontierError> {
+        let mut paces = Vec::new();
+        for scheme in ["http", "https"] {
+            let sibling = Origin::parse(&format!("{scheme}://{}", origin.host_key()));
+            let Some(sibling) = sibling.ok().filter(|sibling| sibling != origin) else {
+                continue;
+            };
+            if !self.is_met(&sibling)
+                && let Some(compiled) = self.load(&sibling)?
+                && let RobotsState::InForce { pace, .. } = self.state(now, &compiled, None)
+            {
+                paces.push((sibling, pace));
+            }
         }
-        let compiled = self.load(origin, frontier)?;
-        let state = compiled.map(|compiled| self.state(now, &compiled, None));
-        Ok(match state {
-            Some(RobotsState::InForce { pace, .. }) => Some(pace),
-            _ => None,
-        })
+        Ok(paces)
     }
 
-    /// No page of the origin may be asked for.
     pub(crate) fn refuse(&mut self, of: &Origin, why: Exclusion) {
         self.met.entry(of.clone()).or_default().refused = Some(why);
     }
 
-    /// Returns whether no page of an origin may be asked for, since its robots.txt can't be had
-    /// and no older copy serves.
-    pub(super) fn is_unreachable(
-        &self,
-        now: Tick,
-        origin: &Origin,
-        frontier: &dyn Frontier,
-    ) -> Result<bool, FrontierError> {
+    /// Returns whether no page of an origin may be fetched because its robots.txt is unreachable
+    /// and no older copy is in force.
+    pub(super) fn is_unreachable(&self, now: Tick, origin: &Origin) -> Result<bool, FrontierError> {
         let state = self
-            .load(origin, frontier)?
+            .load(origin)?
             .map(|compiled| self.state(now, &compiled, None));
         Ok(matches!(state, Some(RobotsState::Unreachable { .. })))
     }
@@ -379,7 +441,6 @@ impl RobotsStates {
         compiled
     }
 
-    /// The copy of an origin's robots.txt is kept no more.
     pub(crate) fn drop_copy(&mut self, origin: &Origin) {
         self.last = None;
         self.cache.remove(origin);
@@ -390,21 +451,20 @@ impl RobotsStates {
         of: &Origin,
         answer: &RobotsAnswer,
         result: &Result<Exchange, Failure>,
-        frontier: &dyn Frontier,
     ) -> Result<Arc<CompiledRobots>, FrontierError> {
-        let held = self.load(of, frontier)?;
+        let held = self.load(of)?;
         let held = held.as_ref().map(|held| &held.copy);
         let copy = RobotsCopy::learn(of, held, answer, result, &self.times);
         match &copy.state {
             RobotsCopyState::Unreachable { why, .. } => {
-                let why = match result {
-                    // Whose certificate it is that fails says what to do.
+                let reason = match result {
+                    // The details name the faulty certificate.
                     Err(failure) if failure.kind == FailureKind::TlsFailed => {
                         format!("robots.txt: {failure}")
                     }
                     _ => why_unreachable(copy.status, why),
                 };
-                self.note_unreachable(of, why);
+                self.note_unreachable(of, reason);
             }
             RobotsCopyState::Rules | RobotsCopyState::None => {
                 if let Some(origins) = self.unreachable.get_mut(&of.host_key()) {
@@ -417,8 +477,8 @@ impl RobotsStates {
         Ok(compiled)
     }
 
-    /// Remembers a file that is plainly no robots.txt. It is read all the same, as RFC 9309
-    /// section 2.3.1.5 has it.
+    /// Remembers a file that is clearly not a robots.txt. It is parsed anyway, as RFC 9309 section
+    /// 2.3.1.5 requires.
     fn note_strange(&mut self, compiled: &CompiledRobots) {
         let mut oddities = compiled.robots.oddities().iter();
         let is_strange = |oddity: &RobotsOddity| {
@@ -440,7 +500,7 @@ impl RobotsStates {
     }
 }
 
-/// The words for a robots.txt that can't be had.
+/// Describes why a robots.txt is unreachable.
 fn why_unreachable(status: Option<u16>, why: &str) -> String {
     match status {
         Some(status) if why == "encoding" => {
@@ -454,7 +514,8 @@ fn why_unreachable(status: Option<u16>, why: &str) -> String {
     }
 }
 
-/// Returns whether the operator asks some host for more than a host of others is asked for.
+/// Returns whether the settings let some host be fetched from faster, or with more requests at
+/// once, than hosts of others may be.
 fn is_quick(politeness: &Politeness) -> bool {
     let sites = || politeness.sites.iter().map(|(_, terms)| terms);
     let delays = sites().filter_map(|terms| terms.delay);
@@ -467,7 +528,7 @@ fn is_quick(politeness: &Politeness) -> bool {
             .any(|width| width > MAX_PER_OTHERS_HOST)
 }
 
-/// Returns whether a host may be someone else's: any but those at loopback and private addresses.
+/// Returns whether a host may be someone else's: any host not on loopback or a private address.
 pub(crate) fn may_be_anothers(host: &HostKey, address: Option<IpAddr>) -> bool {
     let class = address.map(classify).or_else(|| class_of_host(host.host()));
     !matches!(class, Some(AddressClass::Loopback | AddressClass::Private))

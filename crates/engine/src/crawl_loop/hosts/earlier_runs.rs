@@ -1,7 +1,6 @@
-//! The beginning of a run: what earlier runs left is taken up.
+//! The state of hosts that earlier runs left.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::rows::RequestRow;
@@ -9,64 +8,62 @@ use crawl_frontier::FrontierError;
 use crawl_scheduler::{RestartKind, Tick, stored_address};
 use crawl_weburl::HostKey;
 
-use super::Coordinator;
-use crate::admissions::{seed_admission, seed_sitemap_admission};
-use crate::messages::{Effect, WriterMessage};
+use super::super::shared_hosts::SharedHosts;
+use super::Hosts;
 
-impl Coordinator {
-    /// Takes up what earlier runs left of all hosts; each is read when a permit of the host is due.
+impl Hosts {
+    /// Continues an earlier run. The state of each host is read when its first permit is due.
     ///
     /// # Errors
-    /// [`FrontierError`] where the store fails.
-    pub(crate) fn restore(&mut self, rest: RestartKind) -> Result<(), FrontierError> {
-        self.hosts.resume(rest);
-        self.scope.resume();
-        if self.host_budgets.are_shared() {
-            self.share_budgets()?;
+    /// The frontier's.
+    pub(crate) fn restore(&mut self, restart: RestartKind) -> Result<(), FrontierError> {
+        self.residents.resume(restart);
+        self.share_budgets()
+    }
+
+    /// Counts what every host has spent against the budgets that several hosts share, if there are
+    /// any.
+    ///
+    /// # Errors
+    /// The frontier's.
+    pub(super) fn share_budgets(&mut self) -> Result<(), FrontierError> {
+        if self.budgets.are_shared() {
+            let stored = self.frontier.hosts()?.into_iter();
+            let stored = stored.map(|(host, _, bytes)| (host, bytes));
+            self.budgets.share(stored.chain(self.residents.away()));
         }
         Ok(())
     }
 
-    /// Counts what every host spent against the budgets that several share.
+    /// Returns the stored address of a host, if there is one.
     ///
     /// # Errors
-    /// [`FrontierError`] where the store fails.
-    pub(super) fn share_budgets(&mut self) -> Result<(), FrontierError> {
-        let stored = self.frontier.hosts()?.into_iter();
-        let stored = stored.map(|(host, _, bytes)| (host, bytes));
-        self.host_budgets.share(stored.chain(self.hosts.away()));
-        Ok(())
-    }
-
-    /// The address at which earlier runs found a host last, if the state has it.
-    ///
-    /// # Errors
-    /// [`FrontierError`] where the store fails.
+    /// The frontier's.
     pub(crate) fn past_address(&self, host: &HostKey) -> Result<Option<IpAddr>, FrontierError> {
         let stored = self.frontier.host(host)?;
-        Ok(stored.and_then(|(_, bytes)| stored_address(self.host_budgets.politeness(&bytes))))
+        Ok(stored.and_then(|(_, bytes)| stored_address(self.budgets.politeness(&bytes))))
     }
 
-    /// Takes up a request of an earlier run, as its log has it: the gap after it is kept.
+    /// Keeps the gap after a request of an earlier run, given its row in the log.
     ///
     /// # Errors
-    /// [`FrontierError`] where the store fails.
+    /// The frontier's.
     pub(crate) fn note_past_request(
         &mut self,
         now: Tick,
         row: &RequestRow,
+        shared: &SharedHosts,
     ) -> Result<(), FrontierError> {
         let Ok(host) = HostKey::parse(&row.host) else {
             return Ok(());
         };
-        if !self.keeps_host(&host) {
+        if !shared.keeps(&host) {
             return Ok(());
         }
-        self.recall(now, &host)?;
+        self.recall(now, &host, shared)?;
         let end = Tick::from_micros(row.end.saturating_mul(1000)).min(now);
         let politeness = &self.config.politeness;
-        // What was waited before that request is no measure of the gap after it, unless
-        // it was a gap.
+        // The wait before that request is also the gap after it only if it was a gap.
         let gap = match row.why.as_str() {
             "delay" | "delay-factor" | "crawl-delay" | "request-rate" | "rate-limit"
             | "slow-restart" => Duration::from_millis(row.gap_asked),
@@ -78,21 +75,26 @@ impl Coordinator {
         Ok(())
     }
 
-    /// After a run that was cut off: a host with pending work may have been asked just
-    /// then, and nothing says so. Each waits a gap, as if its request ended now.
+    /// Lets each host with pending URLs wait for a gap, after a run that was cut off: the log may
+    /// lack its last requests.
     ///
     /// # Errors
-    /// [`FrontierError`] where the store fails.
-    pub(crate) fn note_unknown_requests(&mut self, now: Tick) -> Result<(), FrontierError> {
+    /// The frontier's.
+    pub(crate) fn note_unknown_requests(
+        &mut self,
+        now: Tick,
+        shared: &SharedHosts,
+    ) -> Result<(), FrontierError> {
         for (origin, _) in self.frontier.origins() {
             let host = origin.host_key();
-            self.recall(now, &host)?;
+            self.recall(now, &host, shared)?;
             let gap = self.own_delay(&host);
             self.scheduler.note_past_request(now, &host, now, gap, None);
         }
         Ok(())
     }
 
+    /// Returns the gap that the settings give a host.
     pub(super) fn own_delay(&self, host: &HostKey) -> Duration {
         let politeness = &self.config.politeness;
         let own = politeness
@@ -101,30 +103,10 @@ impl Coordinator {
             .and_then(|(_, terms)| terms.delay);
         own.unwrap_or(politeness.delay)
     }
-
-    /// Begins: seeds are admitted, and what earlier runs left pending is woken.
-    pub(crate) fn begin(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        for (origin, urls) in self.frontier.origins() {
-            self.wake(now, &origin, urls);
-        }
-        let seeds = self.config.seeds.iter();
-        let seeds: Vec<_> = seeds
-            .map(|seed| match self.config.seed_sitemaps.contains(seed) {
-                true => seed_sitemap_admission(seed, self.scope.current()),
-                false => seed_admission(seed, self.scope.current()),
-            })
-            .collect();
-        if !seeds.is_empty() {
-            self.write(WriterMessage::Seeds(seeds), out);
-        }
-        let scope = Some(Arc::clone(self.scope.current()));
-        self.write(WriterMessage::TakeBack { scope }, out);
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use crawl_archive::rows::RequestRow;
@@ -132,14 +114,13 @@ mod tests {
     use crawl_scheduler::{PolitenessOverride, Poll, RestartKind};
     use crawl_weburl::{HostKey, Origin, canonicalize};
 
-    use super::super::Coordinator;
-    use super::super::by_itself::{at, config, coordinator, open_to_all};
+    use super::super::super::Coordinator;
+    use super::super::super::by_itself::{at, coordinator, open_to_all};
     use crate::config::Config;
-    use crate::messages::{Effect, WriterMessage};
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A page that took its server so many seconds, as its request's row has it.
+    /// The row of a page request of one second. `gap` and `wait_asked` are in seconds.
     fn past_request(why: &str, gap: u64, wait_asked: Option<u64>) -> RequestRow {
         RequestRow {
             url: "http://a.example/".to_owned(),
@@ -158,21 +139,19 @@ mod tests {
         }
     }
 
-    /// The second at which a host is asked next that has a page, or none before second 1,000.
-    fn asked_at(coordinator: &mut Coordinator, name: &str) -> u64 {
+    /// The second at which a host with one page gets its next request, or 1,000 if it gets none.
+    fn next_request(coordinator: &mut Coordinator, name: &str) -> u64 {
         let origin = Origin::parse(&format!("http://{name}")).unwrap();
-        coordinator
-            .scheduler
-            .set_robots(at(20), &origin, open_to_all());
-        coordinator.scheduler.set_pending(at(20), &origin, 1);
-        match coordinator.scheduler.poll(at(20)) {
+        coordinator.hosts.set_robots(at(20), &origin, open_to_all());
+        coordinator.hosts.set_pending(at(20), &origin, 1);
+        match coordinator.hosts.poll(at(20)) {
             Poll::Issue(_) => 20,
             Poll::SleepUntil(tick) => tick.as_micros() / 1_000_000,
             Poll::Idle => 1_000,
         }
     }
 
-    /// A host is asked every two seconds by rule, and `slow.example` every nine.
+    /// The gap is two seconds, and nine for `slow.example`.
     fn with_delays(config: &mut Config) {
         config.politeness.delay = 2 * SECOND;
         config.politeness.max_retry_after = 50 * SECOND;
@@ -185,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_gap_after_a_request_of_an_earlier_run_is_kept() {
+    fn the_gap_after_a_request_of_an_earlier_run_is_kept() {
         // The last request ended at second 19.
         for (why, gap, wait, expected) in [
             ("delay", 7, None, 26),
@@ -194,7 +173,7 @@ mod tests {
             ("request-rate", 7, None, 26),
             ("rate-limit", 7, None, 26),
             ("slow-restart", 7, None, 26),
-            // These were no gaps between two requests.
+            // These waits were not gaps.
             ("first", 0, None, 21),
             ("visit-time", 7, None, 21),
             ("retry-after", 7, None, 21),
@@ -204,21 +183,21 @@ mod tests {
             let mut coordinator = coordinator(with_delays);
             let row = past_request(why, gap, wait);
             coordinator.note_past_request(at(20), &row).unwrap();
-            let found = asked_at(&mut coordinator, "a.example");
-            assert_eq!(found, expected, "{why} {gap} {wait:?}");
+            let second = next_request(&mut coordinator, "a.example");
+            assert_eq!(second, expected, "{why} {gap} {wait:?}");
         }
     }
 
     #[test]
-    fn ours_a_request_that_ended_in_the_future_ended_now() {
+    fn a_request_that_ended_in_the_future_ended_now() {
         let mut coordinator = coordinator(with_delays);
         let row = RequestRow {
             end: 900_000,
             ..past_request("delay", 7, None)
         };
         coordinator.note_past_request(at(20), &row).unwrap();
-        assert_eq!(asked_at(&mut coordinator, "a.example"), 27);
-        // A host that no row can name is passed over.
+        assert_eq!(next_request(&mut coordinator, "a.example"), 27);
+        // A row with an invalid host is skipped.
         let row = RequestRow {
             host: "a b".to_owned(),
             ..past_request("delay", 7, None)
@@ -227,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_after_a_power_loss_each_host_with_work_waits_its_own_gap() {
+    fn after_a_power_loss_each_host_with_work_waits_for_its_gap() {
         let mut coordinator = coordinator(with_delays);
         let mut transaction = coordinator.frontier.begin().unwrap();
         for name in ["a.example", "slow.example"] {
@@ -237,15 +216,15 @@ mod tests {
         transaction.commit().unwrap();
         coordinator.note_unknown_requests(at(20)).unwrap();
         for (name, expected) in [("b.example", 20), ("a.example", 22)] {
-            assert_eq!(asked_at(&mut coordinator, name), expected, "{name}");
+            assert_eq!(next_request(&mut coordinator, name), expected, "{name}");
         }
         let slow = HostKey::parse("slow.example").unwrap();
-        let (wake, _) = coordinator.scheduler.snapshot(&slow).unwrap();
+        let (wake, _) = coordinator.hosts.scheduler().snapshot(&slow).unwrap();
         assert_eq!(wake, at(29));
     }
 
     #[test]
-    fn ours_what_earlier_runs_left_of_a_host_is_taken_up() {
+    fn the_state_of_a_host_is_restored() {
         let host = HostKey::parse("a.example").unwrap();
         let address = "192.0.2.7".parse().unwrap();
         let limited = |config: &mut Config| config.budgets.max_server_time = Some(9 * SECOND);
@@ -253,9 +232,12 @@ mod tests {
         let changes: [(Change, Duration); 2] = [(limited, 5 * SECOND), (|_| {}, Duration::ZERO)];
         for (change, served) in changes {
             let mut before = coordinator(|_| {});
-            before.host_budgets.asked(&host, at(10), 5 * SECOND, 0);
-            before.scheduler.set_address(at(10), &host, address);
-            let state = before.host_state(&host);
+            before
+                .hosts
+                .budgets_mut()
+                .request_ended(&host, at(10), 5 * SECOND, 0);
+            before.hosts.scheduler().set_address(at(10), &host, address);
+            let state = before.hosts.state(&host);
             let mut now = coordinator(change);
             let mut transaction = now.frontier.begin().unwrap();
             transaction.keep_host(&host, state.wake, &state.bytes());
@@ -264,34 +246,10 @@ mod tests {
             assert!(!now.scope.judges_again());
             now.restore(RestartKind::AfterKill).unwrap();
             assert!(now.scope.judges_again());
-            // It costs a walk over all hosts, so it is done where a budget asks for it.
-            assert_eq!(now.host_budgets.served(), served);
+            // This walks over all hosts, so it happens only if a budget requires it.
+            assert_eq!(now.hosts.budgets_mut().served(), served);
         }
         let unknown = HostKey::parse("b.example").unwrap();
         assert_eq!(coordinator(|_| {}).past_address(&unknown).unwrap(), None);
-    }
-
-    #[test]
-    fn ours_a_run_begins_with_its_seeds_and_with_what_was_put_aside() {
-        for (seeds, messages) in [(config().seeds, 2), (Vec::new(), 1)] {
-            let mut coordinator = coordinator(|config| config.seeds = seeds);
-            let frontier = Arc::clone(&coordinator.frontier);
-            let mut transaction = frontier.begin().unwrap();
-            let url = canonicalize(None, "http://b.example/").unwrap();
-            transaction.admit(Admission::seed(url.clone())).unwrap();
-            transaction.commit().unwrap();
-            let mut out = Vec::new();
-            coordinator.begin(at(20), &mut out);
-            assert!(coordinator.scheduler.knows(&url.host_key()));
-            assert_eq!(
-                (out.len(), coordinator.backlog.unsettled()),
-                (messages, messages as u64)
-            );
-            let last = out.pop().unwrap();
-            assert!(matches!(
-                last,
-                Effect::Write(WriterMessage::TakeBack { scope: Some(_) })
-            ));
-        }
     }
 }

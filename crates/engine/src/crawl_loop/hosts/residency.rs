@@ -1,44 +1,47 @@
-//! Which hosts are in memory: those with work, and of the others the latest.
+//! Which hosts stay in memory: those with work, and the most recently active others.
 
 use std::collections::{BTreeSet, HashSet};
+use std::time::Duration;
 
 use crawl_frontier::FrontierError;
 use crawl_scheduler::{Evicted, RestartKind, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::Coordinator;
-use super::host_locks::HostLocks;
+use super::super::host_locks::HostLocks;
+use super::super::shared_hosts::SharedHosts;
+use super::Hosts;
 use crate::config::Config;
+use crate::messages::Effect;
 use crate::trace_events::HostSpans;
 
-/// The state of hosts that the loop keeps besides the scheduler's: those in memory, and those that
-/// left it not long ago.
+/// The state of resident and recently evicted hosts that the scheduler does not keep.
 ///
 /// Before a permit is used, [`hold`](Self::hold) locks its host; [`forget`](Self::forget) unlocks a
-/// host that leaves memory. `put` then keeps its state until the disk has it, and `take` returns it
-/// when the host is recalled. The disk has it once each [`state_sent`](Self::state_sent) was followed
-/// by a [`states_kept`](Self::states_kept).
-pub(crate) struct ResidentHosts {
-    /// Hosts of the seeds, which come before others that are ready as long.
+/// host that leaves memory. [`put`](Self::put) then keeps its state until the disk has it, and
+/// [`take`](Self::take) returns it when the host is recalled. The disk has it once each
+/// [`state_sent`](Self::state_sent) was followed by a [`states_kept`](Self::states_kept).
+pub(super) struct ResidentHosts {
+    /// Hosts of seeds, which come first of hosts that became ready together.
     of_seeds: HashSet<HostKey>,
-    /// The care that the last run's end asks of hosts that are met for the first time.
+    /// How cautiously to treat hosts not seen since the last run ended.
     restart: RestartKind,
-    /// States of each host that are on their way to the disk.
+    /// The number of states of each host that are on their way to the disk.
     sent: HashMap<HostKey, u32>,
-    /// Hosts that left memory, each until it may be asked and its state is on disk.
+    /// States of hosts that left memory, each kept until the host may get a request and its state
+    /// is on disk.
     away: HashMap<HostKey, (Tick, Vec<u8>)>,
     wakes: BTreeSet<(Tick, HostKey)>,
-    /// Hosts whose stored times are to be written anew.
+    /// Hosts whose stored times must be written again.
     redated: Vec<HostKey>,
-    /// The number of the last host state or order.
+    /// The number of the last host state or order of this run.
     sequence: u64,
     spans: HostSpans,
     locks: HostLocks,
 }
 
 impl ResidentHosts {
-    pub(crate) fn new(config: &Config) -> ResidentHosts {
+    pub(super) fn new(config: &Config) -> ResidentHosts {
         ResidentHosts {
             of_seeds: config.seeds.iter().map(CanonicalUrl::host_key).collect(),
             restart: RestartKind::AfterKill,
@@ -52,32 +55,17 @@ impl ResidentHosts {
         }
     }
 
-    /// This run goes on with an earlier one, which ended so.
+    /// Continues an earlier run, which ended like this.
     pub(super) fn resume(&mut self, restart: RestartKind) {
         self.restart = restart;
     }
 
-    /// Returns how cautiously to treat hosts not seen since the last run ended.
-    fn restart(&self) -> RestartKind {
-        self.restart
-    }
-
-    /// Returns whether a host has a seed.
-    fn is_of_seed(&self, host: &HostKey) -> bool {
-        self.of_seeds.contains(host)
-    }
-
-    /// Has the stored times of a host written again.
-    fn redate(&mut self, host: &HostKey) {
-        self.redated.push(host.clone());
-    }
-
-    /// Takes the hosts whose stored times are to be written anew.
+    /// Takes the hosts whose stored times must be written again.
     pub(super) fn take_redated(&mut self) -> Vec<HostKey> {
         std::mem::take(&mut self.redated)
     }
 
-    /// Counts that must agree between two events.
+    /// Checks counts that must agree between two events.
     #[cfg(test)]
     pub(super) fn check_invariants(&self, unsettled: u64) {
         let sent: u64 = self.sent.values().map(|count| u64::from(*count)).sum();
@@ -93,8 +81,8 @@ impl ResidentHosts {
         assert!(are_away, "a host is waited for that is not away");
     }
 
-    /// A state of the host is handed to the writer. Returns its number.
-    pub(crate) fn state_sent(&mut self, host: &HostKey) -> u64 {
+    /// Counts a state of a host that goes to the writer. Returns its number.
+    pub(super) fn state_sent(&mut self, host: &HostKey) -> u64 {
         *self.sent.entry(host.clone()).or_default() += 1;
         self.next_sequence()
     }
@@ -106,44 +94,38 @@ impl ResidentHosts {
         self.sequence
     }
 
-    /// Respects host locks held by the user's other crawls from now on.
+    /// Respects host locks held by the user's other crawls.
     pub(super) fn share(&mut self, locks: HostLocks) {
         self.locks = locks;
     }
 
-    /// Locks a host against the user's other crawls. Returns false, and logs who has it, if one of them
-    /// fetches from it.
+    /// Locks a host against the user's other crawls. If one of them holds it, returns false and
+    /// logs that crawl.
     pub(super) fn hold(&mut self, host: &HostKey) -> bool {
         let is_held = self.locks.hold(host);
         if !is_held {
-            self.locks.tell_who_asks(host);
+            self.locks.log_holder(host);
         }
         is_held
     }
 
-    /// Names the crawl that fetches from a host, for messages.
-    pub(super) fn who_asks(&self, host: &HostKey) -> String {
-        self.locks.who_asks(host)
+    /// Describes the other crawl that holds a host.
+    pub(super) fn describe_holder(&self, host: &HostKey) -> String {
+        self.locks.describe_holder(host)
     }
 
-    /// Unlocks a host for the user's other crawls.
-    fn free(&mut self, host: &HostKey) {
-        self.locks.free(host);
-    }
-
-    /// A host leaves memory: unlocks it and drops its span.
+    /// Forgets a host that leaves memory.
     pub(super) fn forget(&mut self, host: &HostKey) {
-        self.free(host);
+        self.locks.free(host);
         self.spans.forget(host);
     }
 
-    /// Returns the tracing spans of hosts in memory.
     pub(super) fn spans(&mut self) -> &mut HostSpans {
         &mut self.spans
     }
 
-    /// States of these hosts are on disk, or newer ones are.
-    pub(crate) fn states_kept(&mut self, now: Tick, hosts: &[HostKey]) {
+    /// Counts a state of each host that is on disk, or replaced by a newer one.
+    pub(super) fn states_kept(&mut self, now: Tick, hosts: &[HostKey]) {
         for host in hosts {
             let Some(sent) = self.sent.get_mut(host) else {
                 continue;
@@ -158,19 +140,14 @@ impl ResidentHosts {
         }
     }
 
-    /// The states of hosts that left memory, as far as they may be newer than those on the disk.
+    /// Returns the states of hosts that left memory, which may be newer than those on disk.
     pub(super) fn away(&self) -> impl Iterator<Item = (HostKey, Vec<u8>)> {
         let away = self.away.iter();
         away.map(|(host, (_, bytes))| (host.clone(), bytes.clone()))
     }
 
-    /// The hosts whose states are on their way to the disk.
-    pub(super) fn hosts_on_their_way(&self) -> impl Iterator<Item = &HostKey> {
-        self.sent.keys()
-    }
-
-    /// Somebody else asks the hosts from now on that `is_gone`.
-    pub(super) fn leave(&mut self, is_gone: impl Fn(&HostKey) -> bool) {
+    /// Drops hosts that match `is_gone`: another worker owns them now.
+    fn drop_gone(&mut self, is_gone: impl Fn(&HostKey) -> bool) {
         self.away.retain(|host, _| !is_gone(host));
         self.wakes.retain(|(_, host)| !is_gone(host));
         self.redated.retain(|host| !is_gone(host));
@@ -196,7 +173,7 @@ impl ResidentHosts {
                 self.wakes.insert((wake, host));
                 return;
             }
-            // One whose state is still under way is dropped when that is on disk.
+            // A state on its way to the disk is dropped once it is there.
             if !self.sent.contains_key(&host) {
                 self.away.remove(&host);
             }
@@ -204,79 +181,131 @@ impl ResidentHosts {
     }
 }
 
-impl Coordinator {
-    /// Sees to it that a host is in memory with all that is known of it.
-    pub(crate) fn recall(&mut self, now: Tick, host: &HostKey) -> Result<(), FrontierError> {
+impl Hosts {
+    /// Makes sure that a host is in memory, with everything known about it.
+    ///
+    /// # Errors
+    /// The frontier's.
+    pub(crate) fn recall(
+        &mut self,
+        now: Tick,
+        host: &HostKey,
+        shared: &SharedHosts,
+    ) -> Result<(), FrontierError> {
         if self.scheduler.knows(host) {
             return Ok(());
         }
-        if let Some(bytes) = self.hosts.take(host) {
-            let bytes = self.host_budgets.restore(host, &bytes);
+        if let Some(bytes) = self.residents.take(host) {
+            let bytes = self.budgets.restore(host, &bytes);
             self.scheduler
                 .restore(now, host, bytes, RestartKind::AfterKill);
         } else if let Some((wake, bytes)) = self.frontier.host(host)? {
-            let bytes = self.host_budgets.restore(host, &bytes);
+            let bytes = self.budgets.restore(host, &bytes);
             self.scheduler
-                .restore(now, host, bytes, self.hosts.restart());
+                .restore(now, host, bytes, self.residents.restart);
             let restored = self.scheduler.host_state(host);
             let is_earlier = restored.is_some_and(|(restored, _)| restored.as_micros() < wake);
             if wake > now.as_micros() && is_earlier {
-                // It was dated by a clock that was ahead. The next start is to find the time that
-                // counts from now on, or it would count from there again.
-                self.hosts.redate(host);
+                // The clock was ahead when this was stored. Have the corrected time written, or the
+                // next start would wait again.
+                self.residents.redated.push(host.clone());
             }
         }
-        self.note_taken_over(now, host);
-        let is_seed = self.hosts.is_of_seed(host);
+        if let Some(ago) = shared.taken_over_for(host) {
+            self.wait_after_takeover(now, host, ago);
+        }
+        let is_seed = self.residents.of_seeds.contains(host);
         self.scheduler.prioritize(now, host, u8::from(!is_seed));
         Ok(())
     }
 
-    /// Lets go of idle hosts, the longest idle first, as far as memory asks for it.
-    pub(crate) fn let_hosts_go(&mut self, now: Tick) {
-        self.hosts.drop_until(now);
+    /// Lets a host wait for a gap that was taken over from another worker some time `ago`: the last
+    /// owner may have sent requests until then.
+    fn wait_after_takeover(&mut self, now: Tick, host: &HostKey, ago: Duration) {
+        let ago = u64::try_from(ago.as_micros()).unwrap_or(u64::MAX);
+        let taken_at = Tick::from_micros(now.as_micros().saturating_sub(ago));
+        let gap = self.own_delay(host);
+        // Each slot may have been in use.
+        for _ in 0..self.config.politeness.per_host.max(1) {
+            self.scheduler
+                .note_past_request(now, host, taken_at, gap, None);
+        }
+    }
+
+    /// Evicts idle hosts, least recently active first, until the memory limit is met. Returns their
+    /// origins.
+    pub(crate) fn evict_idle(&mut self, now: Tick) -> Vec<Origin> {
+        let mut evicted = Vec::new();
+        self.residents.drop_until(now);
         while self.scheduler.hosts() > self.config.hosts_in_memory {
-            let Some(evicted) = self.scheduler.evict() else {
-                return;
-            };
-            let Evicted {
+            let Some(Evicted {
                 host,
                 origins,
                 wake,
                 bytes,
-            } = evicted;
-            let mut stored = self.host_budgets.stored(&host).to_vec();
+            }) = self.scheduler.evict()
+            else {
+                break;
+            };
+            let mut stored = self.budgets.stored(&host).to_vec();
             stored.extend_from_slice(&bytes);
-            self.forget_host(&host, &origins);
-            self.hosts.put(now, host, wake, stored);
+            self.forget(&host);
+            self.residents.put(now, host, wake, stored);
+            evicted.extend(origins);
         }
+        evicted
     }
 
-    /// Another crawl may ask a host that has nothing to do, or is parked.
-    pub(crate) fn free_if_idle(&mut self, host: &HostKey) {
-        let is_free = self.scheduler.is_idle(host) || self.scheduler.is_parked(host);
-        if is_free && self.host_budgets.leases(host) == 0 {
-            self.hosts.free(host);
-        }
-    }
-
-    /// A host's origins share its pace: what the others ask for holds as long as their
-    /// copies of robots.txt do. Looked for at the usual ports.
-    pub(crate) fn heed_siblings(
+    /// Evicts hosts that are about to be handed over to other workers, and requests the hand-over
+    /// of buckets with nothing in flight. Returns the origins of the evicted hosts.
+    pub(crate) fn hand_over(
         &mut self,
         now: Tick,
-        origin: &Origin,
-    ) -> Result<(), FrontierError> {
-        for scheme in ["http", "https"] {
-            let sibling = Origin::parse(&format!("{scheme}://{}", origin.host_key()));
-            let Some(sibling) = sibling.ok().filter(|sibling| sibling != origin) else {
-                continue;
-            };
-            if let Some(pace) = self.origins.pace_of(now, &sibling, &*self.frontier)? {
-                self.scheduler.set_robots_pace(now, &sibling, &pace);
+        shared: &mut SharedHosts,
+        out: &mut Vec<Effect>,
+    ) -> Vec<Origin> {
+        let mut busy = shared.busy_buckets(self.residents.sent.keys());
+        let hosts = self.scheduler.known_hosts();
+        let leaving = hosts.filter(|host| shared.is_leaving(host));
+        let leaving: Vec<HostKey> = leaving.cloned().collect();
+        let (mut evicted, mut left) = (Vec::new(), Vec::new());
+        for host in leaving {
+            match self.scheduler.hand_over(now, &host) {
+                Some(origins) => {
+                    evicted.extend(origins);
+                    left.push(host);
+                }
+                None => busy.extend(shared.bucket_of(&host)),
             }
         }
-        Ok(())
+        let free = shared.hand_over(&busy, out);
+        if !free.is_empty() {
+            let is_gone = |host: &HostKey| {
+                shared
+                    .bucket_of(host)
+                    .is_some_and(|bucket| free.contains(&bucket))
+            };
+            self.residents.drop_gone(is_gone);
+        }
+        for host in left {
+            self.forget(&host);
+        }
+        evicted
+    }
+
+    /// Forgets a host that left memory.
+    fn forget(&mut self, host: &HostKey) {
+        self.budgets.forget(host);
+        self.retries.forget(host);
+        self.residents.forget(host);
+    }
+
+    /// Unlocks a host for the user's other crawls if it has nothing to do, or is parked.
+    pub(crate) fn free_if_idle(&mut self, host: &HostKey) {
+        let is_free = self.scheduler.is_idle(host) || self.scheduler.is_parked(host);
+        if is_free && self.budgets.leases(host) == 0 {
+            self.residents.locks.free(host);
+        }
     }
 }
 
@@ -288,8 +317,8 @@ mod tests {
     use crawl_scheduler::Poll;
     use crawl_weburl::{HostKey, Origin};
 
-    use super::super::by_itself::{at, config, coordinator, copy, open_to_all};
-    use super::super::host_locks::HostLocks;
+    use super::super::super::by_itself::{at, config, coordinator, copy, open_to_all};
+    use super::super::super::host_locks::HostLocks;
     use super::ResidentHosts;
     use crate::config::Config;
 
@@ -298,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_host_is_kept_until_it_may_be_asked() {
+    fn a_host_is_kept_until_it_may_get_a_request() {
         let (mut hosts, host) = (hosts(), HostKey::parse("a.example").unwrap());
         hosts.put(at(1), host.clone(), at(1), vec![1]);
         assert_eq!(hosts.take(&host), None, "it may be asked already");
@@ -312,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_host_is_kept_until_its_state_is_on_disk() {
+    fn a_host_is_kept_until_its_state_is_on_disk() {
         let (mut hosts, host) = (hosts(), HostKey::parse("a.example").unwrap());
         hosts.state_sent(&host);
         hosts.state_sent(&host);
@@ -328,43 +357,47 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_host_that_was_dated_by_a_clock_ahead_is_dated_anew() {
+    fn a_host_stored_by_a_fast_clock_is_written_again() {
         let host = HostKey::parse("a.example").unwrap();
         for (asked, is_ahead) in [(20, false), (5_000, true)] {
             let mut before = coordinator(|_| {});
             let gap = Duration::from_secs(1);
-            let scheduler = &mut before.scheduler;
+            let scheduler = before.hosts.scheduler();
             scheduler.note_past_request(at(asked), &host, at(asked), gap, None);
-            let state = before.host_state(&host);
+            let state = before.hosts.state(&host);
             let mut now = coordinator(|_| {});
             let frontier = Arc::clone(&now.frontier);
             let mut transaction = frontier.begin().unwrap();
             transaction.keep_host(&host, state.wake, &state.bytes());
             transaction.commit().unwrap();
-            now.recall(at(20), &host).unwrap();
-            assert!(now.scheduler.knows(&host));
-            let redated = now.hosts.take_redated();
+            now.hosts.recall(at(20), &host, &now.shared).unwrap();
+            assert!(now.hosts.knows(&host));
+            let redated = now.hosts.residents.take_redated();
             assert_eq!(redated.contains(&host), is_ahead, "{asked}");
         }
     }
 
     #[test]
-    fn ours_idle_hosts_leave_memory_as_far_as_others_need_it() {
+    fn idle_hosts_are_evicted_down_to_the_limit() {
         for (hosts_in_memory, left) in [(5, 3), (3, 3), (2, 2), (1, 1)] {
             let mut coordinator = coordinator(|config| config.hosts_in_memory = hosts_in_memory);
             for name in ["a", "b", "c"] {
                 let origin = Origin::parse(&format!("http://{name}.example")).unwrap();
-                let scheduler = &mut coordinator.scheduler;
+                let scheduler = coordinator.hosts.scheduler();
                 scheduler.set_robots(at(20), &origin, open_to_all());
                 scheduler.set_pending(at(20), &origin, 0);
             }
-            coordinator.let_hosts_go(at(20));
-            assert_eq!(coordinator.scheduler.hosts(), left, "{hosts_in_memory}");
+            coordinator.evict_idle(at(20));
+            assert_eq!(
+                coordinator.hosts.scheduler().hosts(),
+                left,
+                "{hosts_in_memory}"
+            );
         }
     }
 
     #[test]
-    fn ours_another_crawl_may_ask_a_host_with_nothing_to_do_and_no_other() {
+    fn idle_and_parked_hosts_are_unlocked() {
         let dir = tempfile::tempdir().unwrap();
         let shared = |config: &mut Config| {
             config.host_locks = Some(dir.path().join("hosts.lock"));
@@ -385,19 +418,19 @@ mod tests {
         ] {
             let (mut coordinator, mut other) = (coordinator(shared), locks());
             coordinator.share_hosts(locks());
-            assert!(coordinator.hosts.hold(&host));
-            coordinator.scheduler.set_pending(at(20), &origin, pending);
-            (0..leases).for_each(|_| coordinator.host_budgets.leased(&host));
+            assert!(coordinator.hosts.residents.hold(&host));
+            coordinator.hosts.set_pending(at(20), &origin, pending);
+            (0..leases).for_each(|_| coordinator.hosts.budgets_mut().leased(&host));
             if is_parked {
-                coordinator.scheduler.park(at(20), &host);
+                coordinator.hosts.scheduler().park(at(20), &host);
             }
-            coordinator.free_if_idle(&host);
+            coordinator.hosts.free_if_idle(&host);
             assert_eq!(other.hold(&host), is_free, "{pending} {leases} {is_parked}");
         }
     }
 
     #[test]
-    fn ours_a_host_that_left_memory_comes_back_with_all_that_is_known_of_it() {
+    fn a_recalled_host_has_its_state() {
         let mut coordinator = coordinator(|config| {
             config.hosts_in_memory = 0;
             config.budgets.max_time = None;
@@ -405,44 +438,52 @@ mod tests {
         let origin = Origin::parse("http://a.example").unwrap();
         let host = origin.host_key();
         let gap = Duration::from_secs(50);
-        let scheduler = &mut coordinator.scheduler;
+        let scheduler = coordinator.hosts.scheduler();
         scheduler.note_past_request(at(20), &host, at(20), gap, None);
         scheduler.set_robots(at(20), &origin, open_to_all());
         scheduler.set_pending(at(20), &origin, 0);
+        coordinator.robots.meet(at(20), &origin).unwrap();
+        coordinator.hosts.budgets_mut().settled(&host);
+        let before = coordinator.hosts.budgets_mut().stored(&host);
+        coordinator.evict_idle(at(20));
+        assert!(!coordinator.hosts.knows(&host) && !coordinator.robots.is_met(&origin));
+        assert_ne!(coordinator.hosts.budgets_mut().stored(&host), before);
         coordinator
-            .origins
-            .meet(at(20), &origin, &*coordinator.frontier)
+            .hosts
+            .recall(at(30), &host, &coordinator.shared)
             .unwrap();
-        coordinator.host_budgets.settled(&host);
-        let before = coordinator.host_budgets.stored(&host);
-        coordinator.let_hosts_go(at(20));
-        assert!(!coordinator.scheduler.knows(&host) && !coordinator.origins.is_met(&origin));
-        assert_ne!(coordinator.host_budgets.stored(&host), before);
-        coordinator.recall(at(30), &host).unwrap();
-        assert!(coordinator.scheduler.knows(&host));
-        assert_eq!(coordinator.host_budgets.stored(&host), before);
-        let wake = coordinator.scheduler.snapshot(&host).map(|(wake, _)| wake);
+        assert!(coordinator.hosts.knows(&host));
+        assert_eq!(coordinator.hosts.budgets_mut().stored(&host), before);
+        let wake = coordinator
+            .hosts
+            .scheduler()
+            .snapshot(&host)
+            .map(|(wake, _)| wake);
         assert_eq!(wake, Some(at(70)));
-        assert_eq!(coordinator.hosts.take(&host), None, "it is away no more");
-        assert!(coordinator.hosts.take_redated().is_empty());
+        assert_eq!(
+            coordinator.hosts.residents.take(&host),
+            None,
+            "it is away no more"
+        );
+        assert!(coordinator.hosts.residents.take_redated().is_empty());
     }
 
     #[test]
-    fn ours_of_hosts_that_are_ready_together_those_of_the_seeds_come_first() {
+    fn hosts_of_seeds_come_first() {
         let mut coordinator = coordinator(|_| {});
         let origins =
             ["b", "a", "c"].map(|name| Origin::parse(&format!("http://{name}.example")).unwrap());
         for origin in &origins {
             coordinator.wake(at(20), origin, 1);
         }
-        let Poll::Issue(permit) = coordinator.scheduler.poll(at(20)) else {
+        let Poll::Issue(permit) = coordinator.hosts.poll(at(20)) else {
             panic!("no permit");
         };
         assert_eq!(permit.host().as_str(), "a.example");
     }
 
     #[test]
-    fn ours_a_state_that_is_on_disk_ends_the_wait_of_a_host_that_may_be_asked() {
+    fn a_state_on_disk_is_dropped_once_its_host_may_get_a_request() {
         let host = HostKey::parse("a.example").unwrap();
         for (kept_at, is_away) in [(4, true), (5, false), (6, false)] {
             let mut hosts = hosts();
@@ -454,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_newest_that_is_known_of_a_host_counts() {
+    fn the_newest_state_of_a_host_wins() {
         let (mut hosts, host) = (hosts(), HostKey::parse("a.example").unwrap());
         hosts.put(at(1), host.clone(), at(5), vec![1]);
         hosts.put(at(2), host.clone(), at(9), vec![2]);
@@ -464,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_an_origin_keeps_to_what_the_other_scheme_of_its_host_asks_for() {
+    fn an_origin_keeps_to_the_pace_of_the_other_scheme() {
         for (known, other) in [("http", "https"), ("https", "http")] {
             let mut coordinator = coordinator(|_| {});
             let [known, other] = [known, other]
@@ -474,12 +515,12 @@ mod tests {
             transaction.keep_robots(&known, &copy.to_bytes());
             transaction.commit().unwrap();
             coordinator.wake(at(20), &other, 1);
-            let work = coordinator.scheduler.busiest(at(20), 1);
+            let work = coordinator.hosts.busiest(at(20), 1);
             assert_eq!(work[0].gap, Duration::from_secs(7), "{known}");
-            // One's own copy is no sibling's.
-            let mut coordinator = super::super::by_itself::coordinator(|_| {});
-            coordinator.heed_siblings(at(20), &known).unwrap();
-            assert!(!coordinator.scheduler.knows(&known.host_key()));
+            // The own copy of an origin does not count.
+            let mut coordinator = crate::crawl_loop::by_itself::coordinator(|_| {});
+            coordinator.slow_siblings(at(20), &known).unwrap();
+            assert!(!coordinator.hosts.knows(&known.host_key()));
         }
     }
 }

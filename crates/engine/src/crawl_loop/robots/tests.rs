@@ -15,7 +15,7 @@ use super::{
 use crate::simulated::script::{answer, failure};
 
 #[test]
-fn ours_a_robots_txt_that_is_forbidden_closes_a_site_where_the_operator_says_so() {
+fn a_forbidden_robots_txt_closes_a_site_if_the_operator_says_so() {
     let origin = Origin::parse("http://a.example").unwrap();
     let (allow, deny) = (Forbidden::Allow, Forbidden::Deny);
     let (none, rules) = (RobotsCopyState::None, RobotsCopyState::Rules);
@@ -32,14 +32,14 @@ fn ours_a_robots_txt_that_is_forbidden_closes_a_site_where_the_operator_says_so(
             status: Some(status),
             ..copy(&origin, "")
         };
-        let found = coordinator.origins.closed_by(&copy);
-        assert_eq!(found, closed, "{forbidden:?} {state:?} {status}");
+        let closed_by = coordinator.robots.closed_by(&copy);
+        assert_eq!(closed_by, closed, "{forbidden:?} {state:?} {status}");
     }
 }
 
 #[test]
-fn ours_the_first_files_that_are_no_robots_txt_are_named_once() {
-    let origins = &mut coordinator(|_| {}).origins;
+fn the_first_files_that_are_not_a_robots_txt_are_reported_once() {
+    let origins = &mut coordinator(|_| {}).robots;
     for _ in 0..2 {
         for number in 0..MAX_STRANGE_FILES + 5 {
             let origin = Origin::parse(&format!("http://{number}.example")).unwrap();
@@ -56,30 +56,33 @@ fn ours_the_first_files_that_are_no_robots_txt_are_named_once() {
 }
 
 #[test]
-fn ours_what_an_origin_asks_for_that_was_not_met_is_known_from_its_copy() {
+fn paces_of_siblings_come_from_copies_of_origins_that_were_not_met() {
     let mut coordinator = coordinator(|_| {});
     let frontier = Arc::clone(&coordinator.frontier);
-    let origin = Origin::parse("https://a.example").unwrap();
-    let pace = |of: &super::RobotsStates, now| {
-        let pace = of.pace_of(now, &origin, &*frontier).unwrap();
-        pace.map(|pace| pace.crawl_delay)
+    let [http, https] =
+        ["http", "https"].map(|scheme| Origin::parse(&format!("{scheme}://a.example")).unwrap());
+    let paces = |robots: &super::RobotsStates, origin| {
+        let paces = robots.paces_of_siblings(at(20), origin);
+        let paces = paces.unwrap().into_iter();
+        paces
+            .map(|(origin, pace)| (origin, pace.crawl_delay))
+            .collect::<Vec<_>>()
     };
-    assert_eq!(pace(&coordinator.origins, at(20)), None);
-    let copy = copy(&origin, "User-agent: *\nCrawl-delay: 5\n");
+    assert_eq!(paces(&coordinator.robots, &http), []);
+    let copy = copy(&https, "User-agent: *\nCrawl-delay: 5\n");
     let mut transaction = frontier.begin().unwrap();
-    transaction.keep_robots(&origin, &copy.to_bytes());
+    transaction.keep_robots(&https, &copy.to_bytes());
     transaction.commit().unwrap();
-    let delay = Some(Some(Duration::from_secs(5)));
-    assert_eq!(pace(&coordinator.origins, at(20)), delay);
-    coordinator
-        .origins
-        .meet(at(20), &origin, &*frontier)
-        .unwrap();
-    assert_eq!(pace(&coordinator.origins, at(20)), None);
+    let expected = [(https.clone(), Some(Duration::from_secs(5)))];
+    assert_eq!(paces(&coordinator.robots, &http), expected);
+    // An origin is not its own sibling.
+    assert_eq!(paces(&coordinator.robots, &https), []);
+    coordinator.robots.meet(at(20), &https).unwrap();
+    assert_eq!(paces(&coordinator.robots, &http), []);
 }
 
 #[test]
-fn ours_quick_is_a_gap_below_200_ms_or_more_than_four_at_once() {
+fn quick_is_a_gap_below_200_ms_or_more_than_four_at_once() {
     let check = |millis: u64, per_host: u32, quick: bool| {
         let delay = Duration::from_millis(millis);
         let all = Politeness {
@@ -103,7 +106,7 @@ fn ours_quick_is_a_gap_below_200_ms_or_more_than_four_at_once() {
 }
 
 #[test]
-fn ours_only_loopback_and_private_hosts_are_surely_the_operators_own() {
+fn only_loopback_and_private_hosts_are_the_operators_own() {
     let check = |host: &str, address: Option<&str>, anothers: bool| {
         let host = HostKey::parse(host).unwrap();
         let address = address.map(|address| address.parse().unwrap());
@@ -121,7 +124,7 @@ fn ours_only_loopback_and_private_hosts_are_surely_the_operators_own() {
 }
 
 #[test]
-fn ours_an_origin_that_is_met_again_has_the_state_that_its_copy_gives() {
+fn an_origin_that_is_met_has_the_state_of_its_copy() {
     let origin = Origin::parse("http://a.example").unwrap();
     let unreachable = |status| RobotsCopy {
         state: RobotsCopyState::Unreachable {
@@ -133,7 +136,7 @@ fn ours_an_origin_that_is_met_again_has_the_state_that_its_copy_gives() {
         ..copy(&origin, "")
     };
     let rules = copy(&origin, "User-agent: *\nCrawl-delay: 5\n");
-    let asked = RobotsCopy {
+    let with_tdmrep = RobotsCopy {
         tdmrep: TdmFile::None,
         ..rules.clone()
     };
@@ -144,7 +147,7 @@ fn ours_an_origin_that_is_met_again_has_the_state_that_its_copy_gives() {
         ("rules, no tdmrep.json yet", Some(&rules), train, None),
         (
             "rules and tdmrep.json",
-            Some(&asked),
+            Some(&with_tdmrep),
             train,
             Some("in force"),
         ),
@@ -154,7 +157,7 @@ fn ours_an_origin_that_is_met_again_has_the_state_that_its_copy_gives() {
             None,
             Some("unreachable"),
         ),
-        // Nothing answered, so nobody asked for a rest.
+        // Nothing answered, so no server requested a pause.
         ("no answer", Some(&unreachable(None)), None, None),
     ] {
         let mut coordinator = coordinator(|config| config.purpose = purpose);
@@ -164,33 +167,33 @@ fn ours_an_origin_that_is_met_again_has_the_state_that_its_copy_gives() {
             transaction.keep_robots(&origin, &copy.to_bytes());
             transaction.commit().unwrap();
         }
-        let origins = &mut coordinator.origins;
+        let origins = &mut coordinator.robots;
         assert!(!origins.is_met(&origin));
-        let found = origins.meet(at(20), &origin, &*frontier).unwrap();
+        let state = origins.meet(at(20), &origin).unwrap();
         assert!(origins.is_met(&origin));
-        let found = found.map(|state| match state {
+        let state = state.map(|state| match state {
             RobotsState::InForce { .. } => "in force",
             RobotsState::Unreachable { .. } => "unreachable",
             RobotsState::Unknown => "unknown",
         });
-        assert_eq!(found, expected, "{name}");
+        assert_eq!(state, expected, "{name}");
     }
 }
 
 #[test]
-fn ours_a_copy_that_can_not_be_read_is_as_none() {
+fn an_unreadable_copy_counts_as_none() {
     let mut coordinator = coordinator(|_| {});
     let frontier = Arc::clone(&coordinator.frontier);
     let origin = Origin::parse("http://a.example").unwrap();
     let mut transaction = frontier.begin().unwrap();
     transaction.keep_robots(&origin, b"no copy");
     transaction.commit().unwrap();
-    let standing = coordinator.origins.standing(&origin, &*frontier).unwrap();
+    let standing = coordinator.robots.standing(&origin).unwrap();
     assert!(matches!(standing, RobotsStanding::Unknown));
 }
 
 #[test]
-fn ours_hosts_of_others_are_asked_every_200_ms_at_most_where_the_operator_asks_for_more() {
+fn hosts_of_others_have_a_gap_of_at_least_200_ms() {
     let quick = Duration::from_millis(50);
     let own = [MIN_OTHERS_DELAY, Duration::from_secs(5)].map(Some);
     for (name, delay, own_site, host, body, expected) in [
@@ -214,8 +217,8 @@ fn ours_hosts_of_others_are_asked_every_200_ms_at_most_where_the_operator_asks_f
         let origin = Origin::parse(&format!("http://{host}")).unwrap();
         let mut copy = copy(&origin, "");
         copy.body = format!("User-agent: *\n{body}\n").into();
-        let compiled = coordinator.origins.keep(copy);
-        let state = coordinator.origins.state(at(20), &compiled, None);
+        let compiled = coordinator.robots.keep(copy);
+        let state = coordinator.robots.state(at(20), &compiled, None);
         let RobotsState::InForce { pace, until } = state else {
             panic!("{name}: {state:?}");
         };
@@ -224,15 +227,14 @@ fn ours_hosts_of_others_are_asked_every_200_ms_at_most_where_the_operator_asks_f
 }
 
 #[test]
-fn ours_robots_txt_is_asked_for_with_the_validators_of_the_copy_found_there() {
+fn robots_txt_is_fetched_with_the_validators_of_its_copy() {
     let mut coordinator = coordinator(|_| {});
-    let frontier = Arc::clone(&coordinator.frontier);
     let origin = Origin::parse("http://a.example").unwrap();
     let validators = Validators {
         etag: Some("\"1\"".to_owned()),
         last_modified: None,
     };
-    coordinator.origins.keep(RobotsCopy {
+    coordinator.robots.keep(RobotsCopy {
         validators: validators.clone(),
         ..copy(&origin, "")
     });
@@ -240,15 +242,14 @@ fn ours_robots_txt_is_asked_for_with_the_validators_of_the_copy_found_there() {
         (origin.robots_url(), validators),
         (origin.url("/moved"), Validators::default()),
     ] {
-        let found = coordinator.origins.request(&origin, url, &*frontier);
-        assert_eq!(found.unwrap().validators, expected);
+        let request = coordinator.robots.request(&origin, url);
+        assert_eq!(request.unwrap().validators, expected);
     }
 }
 
 #[test]
-fn ours_a_host_is_unreachable_until_its_robots_txt_is_had() {
+fn a_host_is_unreachable_until_its_robots_txt_is_fetched() {
     let mut coordinator = coordinator(|_| {});
-    let frontier = Arc::clone(&coordinator.frontier);
     let origin = Origin::parse("http://a.example").unwrap();
     let host = origin.host_key();
     let result = Err(failure(FailureKind::Timeout, at(20), at(21)));
@@ -257,8 +258,8 @@ fn ours_a_host_is_unreachable_until_its_robots_txt_is_had() {
         status: None,
         retry_after: None,
     };
-    let origins = &mut coordinator.origins;
-    let learned = origins.learn(&origin, &unreachable, &result, &*frontier);
+    let origins = &mut coordinator.robots;
+    let learned = origins.learn(&origin, &unreachable, &result);
     assert!(matches!(
         learned.unwrap().copy.state,
         RobotsCopyState::Unreachable { .. }
@@ -272,13 +273,13 @@ fn ours_a_host_is_unreachable_until_its_robots_txt_is_had() {
     let request = FetchRequest::robots(origin.robots_url(), Validators::default());
     let result = answer(404, "").result(&request.url, at(30));
     let none = RobotsAnswer::of(&request, &result, 0);
-    origins.learn(&origin, &none, &result, &*frontier).unwrap();
+    origins.learn(&origin, &none, &result).unwrap();
     assert_eq!(origins.why_unreachable_host(&host), None);
 }
 
 #[test]
-fn ours_what_follows_a_robots_txt_is_taken_once_and_ends_with_its_host() {
-    let origins = &mut coordinator(|_| {}).origins;
+fn a_pending_fetch_is_taken_once_and_forgotten_with_its_host() {
+    let origins = &mut coordinator(|_| {}).robots;
     let of = Origin::parse("http://a.example").unwrap();
     assert!(origins.take_pending_fetch(&of).is_none());
     origins.set_pending_fetch(&of, PendingRobotsFetch::TdmRep(0));

@@ -1,16 +1,18 @@
-//! Traps and samples in the crawl loop: which leased page is fetched, which waits, and which is put
+//! Traps, samples and crash suspects: which leased page is fetched, which waits, and which is put
 //! aside.
 //!
-//! The priority of a URL holds its level, so that the frontier stores it and puts URLs found on pages
-//! with nothing new behind all others.
+//! The priority of a URL contains its level, so the frontier stores it, and puts URLs found on
+//! pages with nothing new behind all others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use crawl_frontier::{Exclusion, Frontier, FrontierError, KnownState, Lease, Reason, UrlKind};
 use crawl_traps::Disposition;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
-use foldhash::{HashMap, HashMapExt as _};
+use foldhash::HashMap as FoldHashMap;
+use foldhash::HashMapExt as _;
 
+use super::crash_suspects::{CrashSuspects, Treatment};
 use crate::config::TrapRules;
 use crate::messages::WriterMessage;
 use crate::messages::page::FetchContext;
@@ -18,26 +20,36 @@ use crate::priority::Priority;
 use crate::sampling::{SampleVerdict, Sampling};
 use crate::shared_traps::{SharedTraps, put_aside};
 
-/// Decides what happens to leased URLs of pages by traps and by the sample of a crawl.
+/// Decides what happens to a leased URL that scope and robots.txt allow: by traps, by the sample of
+/// a crawl, and by whether the program died while reading it.
 ///
-/// - Set up: [`share_traps`](Self::share_traps) and [`sample`](Self::sample), before the first lease.
-/// - For each lease that may be fetched: [`disposition`](Self::disposition). Nothing is emitted; the
-///   caller acts on the answer. Each fetched lease is reported with [`leased`](Self::leased), and with
-///   [`ended`](Self::ended) once it is committed or released.
+/// - Set up: [`share_traps`](Self::share_traps), [`sample`](Self::sample) and
+///   [`suspect`](Self::suspect), before the first lease.
+/// - For each lease: [`disposition`](Self::disposition), which the caller acts on. Each fetched
+///   lease is reported with [`leased`](Self::leased), and with [`ended`](Self::ended) once it is
+///   committed or released.
 /// - An origin that waits for a commit is noted with [`wait_for_commit`](Self::wait_for_commit).
 ///   After each commit the caller wakes the origins of [`take_waiting`](Self::take_waiting).
-pub(crate) struct TrapGate {
+/// - Suspects are held with [`hold`](Self::hold). Once nothing else is left, the caller calls
+///   [`end_reading`](Self::end_reading) and releases the lease of
+///   [`begin_reading`](Self::begin_reading); while the gate [`reads_alone`](Self::reads_alone),
+///   nothing else is fetched. At the end of the run [`take_held`](Self::take_held) returns the
+///   leases that are left.
+///
+/// Emits nothing.
+pub(crate) struct UrlGate {
     rules: TrapRules,
     /// The evidence that the writer commits, shared with it.
     shared: SharedTraps,
     sampling: Option<Sampling>,
+    suspects: CrashSuspects,
     /// Uncommitted leases of each origin. The evidence in `shared` does not include them.
-    out: HashMap<Origin, u32>,
+    out: FoldHashMap<Origin, u32>,
     /// Origins whose URLs wait for a commit.
     waiting: BTreeSet<Origin>,
 }
 
-/// The next step for a URL that was leased and may be asked for.
+/// What to do with a leased URL that scope and robots.txt allow.
 pub(crate) enum LeaseDisposition {
     /// Fetch the URL now.
     Fetch(Lease),
@@ -51,30 +63,36 @@ pub(crate) enum LeaseDisposition {
     Later(Lease, Priority),
     /// Settle the URL without a request.
     Settle(WriterMessage),
+    /// Hold the lease until nothing else is left: the program died while it read this URL.
+    Alone(Lease),
+    /// Settle the URL as failed: the program died while reading only this URL.
+    GiveUp(Lease),
 }
 
-impl TrapGate {
-    pub(super) fn new(rules: TrapRules) -> TrapGate {
-        TrapGate {
+impl UrlGate {
+    pub(super) fn new(rules: TrapRules) -> UrlGate {
+        UrlGate {
             rules,
             shared: SharedTraps::new(&TrapRules::OFF, None),
             sampling: None,
-            out: HashMap::new(),
+            suspects: CrashSuspects::default(),
+            out: FoldHashMap::new(),
             waiting: BTreeSet::new(),
         }
     }
 
-    /// Uses the evidence that the writer shares from now on.
+    /// Uses the evidence that the writer shares.
     pub(super) fn share_traps(&mut self, shared: SharedTraps) {
         self.shared = shared;
     }
 
-    /// Fetches only the pages of a sample from now on.
+    /// Fetches only the pages of a sample, if there is one.
     pub(super) fn sample(&mut self, sampling: Option<Sampling>) {
         self.sampling = sampling;
     }
 
-    /// Returns whether to draw the sample now that the frame is complete. True once at most.
+    /// Returns whether to draw the sample now that the frame is complete. Returns true at most
+    /// once.
     pub(super) fn is_to_draw(&mut self) -> bool {
         self.sampling.as_mut().is_some_and(Sampling::is_to_draw)
     }
@@ -94,7 +112,6 @@ impl TrapGate {
         *self.out.entry(origin.clone()).or_default() += 1;
     }
 
-    /// Counts the end of a lease.
     pub(super) fn ended(&mut self, origin: &Origin) {
         if let Some(count) = self.out.get_mut(origin) {
             *count -= 1;
@@ -104,13 +121,13 @@ impl TrapGate {
         }
     }
 
-    /// Leases of all origins whose end was not committed yet.
+    /// Returns the uncommitted leases of all origins.
     #[cfg(test)]
     pub(super) fn all_leases(&self) -> u64 {
         self.out.values().map(|count| u64::from(*count)).sum()
     }
 
-    /// The spelling under which the page of a leased URL is asked for, by its site's own word.
+    /// Returns the URL without parameters that the site's `Clean-param` lines call irrelevant.
     fn cleaned(&self, lease: &Lease, context: &FetchContext) -> Option<(CanonicalUrl, Exclusion)> {
         let cleaned = context.rules.robots.clean(lease.url.as_url());
         let cleaned = cleaned.filter(|_| self.rules.clean_params)?;
@@ -121,13 +138,60 @@ impl TrapGate {
         let url = canonicalize(None, cleaned.url.as_str()).ok()?;
         Some((url, exclusion))
     }
-    /// Decides what happens to a leased URL that scope and robots.txt allow. Seeds and URLs visited
-    /// before are always fetched. `per_host` is the number of requests that a host may have in
-    /// flight.
+
+    pub(super) fn suspect(&mut self, deaths: HashMap<CanonicalUrl, u32>) {
+        self.suspects.suspect(deaths);
+    }
+
+    /// Holds the lease of a suspect until nothing else is left.
+    pub(super) fn hold(&mut self, lease: Lease) {
+        self.suspects.hold(lease);
+    }
+
+    /// Ends the reading of a suspect that began. Call it when nothing is in flight.
+    pub(super) fn end_reading(&mut self) {
+        self.suspects.end_reading();
+    }
+
+    /// Returns the lease of the next suspect to read.
+    pub(super) fn begin_reading(&mut self) -> Option<Lease> {
+        self.suspects.begin_reading()
+    }
+
+    /// Returns whether a suspect is being read, or is next.
+    pub(super) fn reads_alone(&self) -> bool {
+        self.suspects.reads_alone()
+    }
+
+    pub(super) fn take_held(&mut self) -> Vec<Lease> {
+        self.suspects.take_held()
+    }
+
+    /// Decides what happens to a leased URL. Seeds and URLs visited before are always fetched,
+    /// unless they are suspects. `per_host` is the maximum number of requests of a host in flight.
     ///
     /// # Errors
     /// The frontier's, from looking up a mirrored page.
     pub(super) fn disposition(
+        &mut self,
+        lease: Lease,
+        context: &FetchContext,
+        per_host: u32,
+        frontier: &dyn Frontier,
+    ) -> Result<LeaseDisposition, FrontierError> {
+        let disposition = self.judge(lease, context, per_host, frontier)?;
+        let LeaseDisposition::Fetch(lease) = disposition else {
+            return Ok(disposition);
+        };
+        Ok(match self.suspects.treatment(&lease.url) {
+            Treatment::Usual => LeaseDisposition::Fetch(lease),
+            Treatment::LastAndAlone => LeaseDisposition::Alone(lease),
+            Treatment::GiveUp => LeaseDisposition::GiveUp(lease),
+        })
+    }
+
+    /// Decides by the sample, by the site's `Clean-param` and by traps.
+    fn judge(
         &self,
         lease: Lease,
         context: &FetchContext,
@@ -146,14 +210,14 @@ impl TrapGate {
                 let aside = WriterMessage::PutAside { lease, exclusion };
                 return Ok(LeaseDisposition::Settle(aside));
             }
-            // A sample has an end, and what a trap would leave out of it has a probability.
+            // A sample is finite, and pages that a trap would leave out of it have a probability.
             Some(SampleVerdict::In) => return Ok(LeaseDisposition::Fetch(lease)),
             Some(SampleVerdict::Usual) | None => {}
         }
         if lease.is_seed {
             return Ok(LeaseDisposition::Fetch(lease));
         }
-        // A redirect insists on its target as it is.
+        // The target of a redirect is fetched as it is.
         if lease.redirects == 0
             && let Some((url, exclusion)) = self.cleaned(&lease, context)
         {
@@ -166,7 +230,7 @@ impl TrapGate {
         self.judge_by_traps(lease, per_host, frontier)
     }
 
-    /// Decides by the traps of a URL's site, as of the commit that it was leased after.
+    /// Decides by the traps of a URL's site, as of the commit before its lease.
     fn judge_by_traps(
         &self,
         lease: Lease,
@@ -174,8 +238,8 @@ impl TrapGate {
         frontier: &dyn Frontier,
     ) -> Result<LeaseDisposition, FrontierError> {
         let mut traps = self.shared.lock();
-        // The verdict follows from the commits before the lease: so it does not depend on how far
-        // the writer is, and a replay gives the same.
+        // The verdict depends only on the commits before the lease, not on how far the writer is,
+        // so that a replay gets the same one.
         if traps.is_changing(&lease.url, lease.via.as_ref()) {
             return Ok(LeaseDisposition::WaitForCommit(lease));
         }
@@ -187,8 +251,8 @@ impl TrapGate {
         let max_out = match at.level() {
             0 if at.is_late() => 1,
             0 => u32::MAX,
-            // Their results are wanted soon, while the host stays as busy as it may be: a commit
-            // takes as long as several rounds of requests to a quick host.
+            // Their results are needed soon, but the host must stay busy: a commit takes as long as
+            // several rounds of requests to a quick host.
             _ => per_host.saturating_mul(4),
         };
         if out >= max_out || out > 0 && traps.needs_care(&lease.url, at.level()) {
@@ -212,7 +276,7 @@ impl TrapGate {
                     exclusion: put_aside(Reason::Duplicate, why),
                 })
             }
-            Disposition::Mirror(twin, why) if is_had(frontier, &twin)? => {
+            Disposition::Mirror(twin, why) if is_fetched_or_pending(frontier, &twin)? => {
                 LeaseDisposition::Settle(WriterMessage::PutAside {
                     lease,
                     exclusion: put_aside(Reason::Duplicate, why),
@@ -223,8 +287,11 @@ impl TrapGate {
     }
 }
 
-/// Returns whether a page was fetched, or will be.
-fn is_had(frontier: &dyn Frontier, url: &CanonicalUrl) -> Result<bool, FrontierError> {
+/// Returns whether a page was fetched, or will be fetched.
+fn is_fetched_or_pending(
+    frontier: &dyn Frontier,
+    url: &CanonicalUrl,
+) -> Result<bool, FrontierError> {
     let record = frontier.known(url)?;
     Ok(record.is_some_and(|record| match record.state {
         KnownState::Fetched { status } => (200..300).contains(&status),
@@ -241,7 +308,7 @@ mod tests {
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
     use super::super::by_itself::{context, leased};
-    use super::{LeaseDisposition, TrapGate, is_had};
+    use super::{LeaseDisposition, UrlGate, is_fetched_or_pending};
     use crate::config::TrapRules;
     use crate::messages::WriterMessage;
     use crate::priority::Priority;
@@ -255,7 +322,7 @@ mod tests {
         Admission::link(url(path), 1, url("/"))
     }
 
-    /// What is done with a lease, in a word.
+    /// Names a disposition.
     fn word(disposition: &LeaseDisposition) -> String {
         match disposition {
             LeaseDisposition::Fetch(_) => "fetch".to_owned(),
@@ -268,11 +335,13 @@ mod tests {
                 format!("{} by line {:?}", url.path_and_query(), exclusion.line)
             }
             LeaseDisposition::Settle(other) => format!("{other:?}"),
+            LeaseDisposition::Alone(_) => "alone".to_owned(),
+            LeaseDisposition::GiveUp(_) => "give up".to_owned(),
         }
     }
 
     #[test]
-    fn ours_what_a_site_calls_idle_goes_from_a_url_that_is_no_seed_and_no_redirects_target() {
+    fn irrelevant_parameters_are_removed_except_from_seeds_and_redirects() {
         let rules = "User-agent: *\nClean-param: sid\n";
         let cleaned = "/p by line Some(2)";
         type Change = fn(&mut Admission);
@@ -287,19 +356,19 @@ mod tests {
         for (number, (change, clean_params, expected)) in changes.into_iter().enumerate() {
             let (frontier, mut traps) = (MemoryFrontier::new(), TrapRules::default());
             traps.clean_params = clean_params;
-            let gate = TrapGate::new(traps);
+            let mut gate = UrlGate::new(traps);
             let mut admission = link("/p?sid=1");
             change(&mut admission);
             let lease = leased(&frontier, admission);
             let context = context(&lease, rules);
-            let found = gate.disposition(lease, &context, 1, &frontier).unwrap();
-            assert_eq!(word(&found), expected, "{number}");
+            let disposition = gate.disposition(lease, &context, 1, &frontier).unwrap();
+            assert_eq!(word(&disposition), expected, "{number}");
         }
     }
 
-    /// A calendar looks as if it had no end.
+    /// A calendar looks endless.
     #[test]
-    fn ours_what_may_have_no_end_waits_for_what_its_origin_is_asked_for() {
+    fn possible_traps_wait_for_the_requests_of_their_origin() {
         let (usual, late) = (Priority::LINK, Priority::ACTION);
         let barren = Priority::at_level(1);
         for (path, priority, out, expected) in [
@@ -313,7 +382,7 @@ mod tests {
             ("/calendar?month=1", usual, 1, "wait"),
         ] {
             let frontier = MemoryFrontier::new();
-            let mut gate = TrapGate::new(TrapRules::default());
+            let mut gate = UrlGate::new(TrapRules::default());
             gate.share_traps(SharedTraps::new(&TrapRules::default(), None));
             let admission = Admission {
                 priority: priority.byte(),
@@ -322,14 +391,14 @@ mod tests {
             let lease = leased(&frontier, admission);
             (0..out).for_each(|_| gate.leased(&lease.origin));
             let context = context(&lease, "");
-            let found = gate.disposition(lease, &context, 3, &frontier).unwrap();
-            assert_eq!(word(&found), expected, "{path} {priority:?} {out}");
+            let disposition = gate.disposition(lease, &context, 3, &frontier).unwrap();
+            assert_eq!(word(&disposition), expected, "{path} {priority:?} {out}");
         }
     }
 
     #[test]
-    fn ours_leases_of_an_origin_are_counted_until_they_end() {
-        let mut gate = TrapGate::new(TrapRules::default());
+    fn leases_of_an_origin_are_counted_until_they_end() {
+        let mut gate = UrlGate::new(TrapRules::default());
         let (one, other) = (url("/").origin(), url("/").origin());
         gate.ended(&one);
         assert_eq!(gate.all_leases(), 0);
@@ -342,7 +411,32 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_mirror_gives_way_to_a_page_that_was_fetched_or_will_be() {
+    fn a_suspect_is_read_alone_after_three_deaths_and_given_up_after_four() {
+        for (deaths, expected) in [(2, "fetch"), (3, "alone"), (4, "give up")] {
+            let frontier = MemoryFrontier::new();
+            let mut gate = UrlGate::new(TrapRules::default());
+            gate.suspect([(url("/p"), deaths)].into());
+            let lease = leased(&frontier, link("/p"));
+            let context = context(&lease, "");
+            let disposition = gate.disposition(lease, &context, 1, &frontier).unwrap();
+            assert_eq!(word(&disposition), expected, "{deaths}");
+            let LeaseDisposition::Alone(lease) = disposition else {
+                continue;
+            };
+            gate.hold(lease);
+            gate.end_reading();
+            assert!(!gate.reads_alone());
+            let lease = gate.begin_reading().unwrap();
+            assert!(gate.reads_alone());
+            let again = gate.disposition(lease, &context, 1, &frontier).unwrap();
+            assert_eq!(word(&again), "fetch");
+            gate.end_reading();
+            assert!(!gate.reads_alone() && gate.take_held().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_mirror_yields_to_a_page_that_was_or_will_be_fetched() {
         let frontier = MemoryFrontier::new();
         for (path, status) in [
             ("/page", 200),
@@ -368,7 +462,7 @@ mod tests {
             transaction.admit(admission).unwrap();
         }
         transaction.commit().unwrap();
-        for (path, had) in [
+        for (path, expected) in [
             ("/page", true),
             ("/last", true),
             ("/waiting", true),
@@ -378,7 +472,11 @@ mod tests {
             ("/deferred", false),
             ("/unknown", false),
         ] {
-            assert_eq!(is_had(&frontier, &url(path)).unwrap(), had, "{path}");
+            assert_eq!(
+                is_fetched_or_pending(&frontier, &url(path)).unwrap(),
+                expected,
+                "{path}"
+            );
         }
     }
 }

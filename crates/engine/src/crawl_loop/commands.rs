@@ -1,0 +1,122 @@
+//! Commands of an operator to a running crawl.
+
+use crawl_archive::rows::CommandTaken;
+use crawl_scheduler::Tick;
+use crawl_weburl::{AddressClass, CanonicalUrl, canonicalize, class_of_host};
+
+use super::Coordinator;
+use super::robots::may_be_anothers;
+use crate::config::Config;
+use crate::control::{AnswerSender, Command, CommandAnswer, LiveState, PostedCommand, Refused};
+use crate::messages::{Effect, Ordered, WriterMessage};
+use crate::time::millis;
+
+/// Maximum hosts of a [`LiveState`].
+const MAX_HOSTS_SHOWN: usize = 50;
+
+impl Coordinator {
+    /// Routes a command to the part that carries it out. Answers at once, or once its order is
+    /// durable.
+    pub(super) fn command(&mut self, now: Tick, posted: PostedCommand, out: &mut Vec<Effect>) {
+        let PostedCommand { command, answer } = posted;
+        let entry = self.log_entry(now, &command);
+        let order = match command {
+            Command::Pause => {
+                self.end.pause(now);
+                return reply(answer, Ok(CommandAnswer::Done));
+            }
+            Command::Resume => {
+                self.end.resume(now);
+                return reply(answer, Ok(CommandAnswer::Done));
+            }
+            Command::State => {
+                let state = Box::new(self.live(now));
+                return reply(answer, Ok(CommandAnswer::State(state)));
+            }
+            Command::Rules(rules) => return self.take_rules(now, *rules, answer, out),
+            Command::Delay { host, delay } => {
+                let row = self.hosts.set_delay(now, host.as_ref(), delay);
+                if row.is_ok() && self.hosts.is_quick(delay) {
+                    self.robots.be_quick();
+                }
+                return reply(
+                    answer,
+                    row.map(|row| {
+                        out.push(Effect::NoteDelay(row));
+                        out.extend(entry);
+                        CommandAnswer::Done
+                    }),
+                );
+            }
+            Command::Add(url) => usable(&url, &self.config)
+                .and_then(|url| self.scope.add_seed(&url, &*self.frontier)),
+            Command::Park(host) => self.hosts.park(now, &host),
+            Command::Unpark(host) => self.hosts.unpark(now, &host),
+        };
+        match order {
+            Ok(order) => {
+                out.extend(entry);
+                self.write(WriterMessage::Order(Ordered { order, answer }), out);
+            }
+            Err(refused) => reply(answer, Err(refused)),
+        }
+    }
+
+    /// Returns the log entry that lets a replay repeat a command. Pauses show in request times, and
+    /// rules in the settings, so neither has an entry.
+    fn log_entry(&self, now: Tick, command: &Command) -> Option<Effect> {
+        let (command, about, delay) = match command {
+            Command::Add(url) => ("add", Some(url.clone()), None),
+            Command::Delay { host, delay } => {
+                let host = host.as_ref().map(ToString::to_string);
+                ("delay", host, Some(millis(*delay)))
+            }
+            Command::Park(host) => ("park", Some(host.to_string()), None),
+            Command::Unpark(host) => ("unpark", Some(host.to_string()), None),
+            Command::Pause | Command::Resume | Command::Rules(_) | Command::State => return None,
+        };
+        Some(Effect::NoteCommand(CommandTaken {
+            at: now.as_millis(),
+            command: command.to_owned(),
+            about,
+            delay,
+            ended: self.hosts.requests().ended_in_run(),
+            settled: self.report.of_all_runs().messages,
+        }))
+    }
+
+    /// Returns the state of the crawl, for an operator.
+    fn live(&self, now: Tick) -> LiveState {
+        LiveState {
+            progress: self.progress(now),
+            latest: self.report.latest(),
+            hosts: self.hosts.busiest(now, MAX_HOSTS_SHOWN),
+            parked: self.hosts.parked().cloned().collect(),
+            at: now,
+        }
+    }
+}
+
+/// Answers a command. The sender may have gone away.
+pub(super) fn reply(answer: AnswerSender, result: Result<CommandAnswer, Refused>) {
+    let _ = answer.send(result);
+}
+
+/// Parses a URL to add, and checks that the fetcher would connect to the address in it, if there is
+/// one.
+fn usable(url: &str, config: &Config) -> Result<CanonicalUrl, Refused> {
+    let url = canonicalize(None, url).map_err(|why| Refused::Unusable {
+        url: url.to_owned(),
+        why: why.to_string(),
+    })?;
+    let host = url.host_key();
+    let fetch = &config.fetch;
+    match class_of_host(host.host()) {
+        Some(AddressClass::Unusable) => Err(Refused::Unusable {
+            url: url.to_string(),
+            why: "it names an address where no server can be".to_owned(),
+        }),
+        _ if may_be_anothers(&host, None) || fetch.allow_private || fetch.is_typed(&url) => Ok(url),
+        _ => Err(Refused::Private { url }),
+    }
+}

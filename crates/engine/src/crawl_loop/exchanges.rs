@@ -1,0 +1,160 @@
+//! Exchanges that ended, and the next step towards an origin's rules.
+
+use crawl_fetcher::{Exchange, Failure, FailureKind};
+use crawl_frontier::FrontierError;
+use crawl_scheduler::Tick;
+use crawl_weburl::Origin;
+
+use super::robots::{RobotsReaction, RobotsStep};
+use super::{Coordinator, request_rows};
+use crate::counters::EndedRequest;
+use crate::messages::{Effect, EndedExchange, Job, RobotsExchange, WriterMessage};
+use crate::time::millis;
+
+impl Coordinator {
+    pub(super) fn fetched(&mut self, now: Tick, ended: Box<EndedExchange>, out: &mut Vec<Effect>) {
+        let EndedExchange {
+            job,
+            spent,
+            result,
+            span,
+            signal,
+            mut line,
+        } = *ended;
+        self.backlog.note_time(now);
+        if matches!(job, Job::Page { .. }) {
+            self.backlog.page_ended();
+        }
+        let host = spent.host().clone();
+        let bytes = match &result {
+            Ok(exchange) => exchange.body.len(),
+            Err(failure) => failure.answer.as_ref().map_or(0, |part| part.body.len()),
+        };
+        self.report.request_ended(EndedRequest {
+            purpose: request_rows::purpose(&job),
+            status: line.row().status,
+            failure: result.as_ref().err().map(Failure::name),
+            waited: spent.waited(),
+            took: signal.response_time,
+            bytes: bytes as u64,
+        });
+        let kind = signal.kind;
+        let learned = self.hosts.request_ended(now, spent, signal, bytes as u64);
+        // Our own wait, if the server named none.
+        line.note_wait(learned.wait_asked.map(millis));
+        self.events.exchange_ended(&span, line.row(), &result);
+        self.events.host_waits(now, &host, job.url(), &learned);
+        let is_given_up = matches!(&result, Err(failure) if failure.kind == FailureKind::GivenUp);
+        // An unsent request may be to a host that another worker owns by now.
+        let is_unsent = matches!(&result, Err(failure) if failure.ended == failure.started);
+        if !(is_given_up && is_unsent && self.shared.is_shared()) {
+            out.push(Effect::Log(line));
+        }
+        match job {
+            Job::Page { lease, context } => {
+                self.page_fetched(now, lease, context, result, kind, out);
+            }
+            // The result says nothing about the origin's rules.
+            _ if is_given_up => self.write_state(&host, out),
+            job => {
+                let fetched = self.rules_fetched(now, &job, result.map(|exchange| *exchange), out);
+                if let Err(error) = fetched {
+                    self.fail(error);
+                }
+            }
+        }
+        self.hosts.free_if_idle(&host);
+    }
+
+    /// Routes an exchange for an origin's rules, and its consequences.
+    pub(super) fn rules_fetched(
+        &mut self,
+        now: Tick,
+        job: &Job,
+        result: Result<Exchange, Failure>,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), FrontierError> {
+        // Before the new rules change this state.
+        let host = Some(self.hosts.state(&job.url().host_key()));
+        let scope = &self.scope;
+        let (of, purpose, reaction) = match job {
+            Job::Page { .. } => return Ok(()),
+            Job::TdmRep { of, tries, .. } => {
+                let reaction = self.robots.tdmrep_fetched(of, *tries, &result, scope)?;
+                (of, "tdmrep", reaction)
+            }
+            Job::Robots { of, request, hop } => {
+                self.report.robots_answered();
+                let (fetched, bounds) = ((of, request, *hop), (scope, &self.shared));
+                let reaction = self.robots.robots_fetched(fetched, &result, bounds)?;
+                (of, "robots", reaction)
+            }
+        };
+        let RobotsReaction {
+            next,
+            copy,
+            sitemaps,
+            unusable,
+        } = reaction;
+        self.take_robots_step(now, of, next)?;
+        for (why, count) in unusable {
+            self.report.add_unusable(why, count);
+        }
+        let exchange = result.ok();
+        let bytes = exchange
+            .as_ref()
+            .map_or(0, |exchange| exchange.body.len() as u64);
+        let message = WriterMessage::Robots(Box::new(RobotsExchange {
+            of: Some(of.clone()),
+            host,
+            purpose,
+            copy: copy.map(|copy| (of.clone(), copy)),
+            sitemaps,
+            exchange,
+            bytes,
+            capture: None,
+        }));
+        self.backlog.written(message.weight(), bytes);
+        out.push(Effect::Write(message));
+        Ok(())
+    }
+
+    /// Has the scheduler take the next step towards the rules of an origin.
+    fn take_robots_step(
+        &mut self,
+        now: Tick,
+        of: &Origin,
+        next: RobotsStep,
+    ) -> Result<(), FrontierError> {
+        match next {
+            RobotsStep::Hop(to) => {
+                let host = to.host_key();
+                self.hosts.recall(now, &host, &self.shared)?;
+                self.slow_siblings(now, &to.origin())?;
+                self.hosts.queue_rules_request(now, &host, of);
+            }
+            RobotsStep::TdmRep(pace) => {
+                if let Some(pace) = pace {
+                    self.hosts.set_robots_pace(now, of, &pace);
+                }
+                self.hosts.queue_rules_request(now, &of.host_key(), of);
+            }
+            RobotsStep::Done(state) => self.hosts.set_robots(now, of, state),
+            RobotsStep::Again => self.hosts.begin_rules_again(now, of),
+        }
+        Ok(())
+    }
+
+    /// Keeps to the paces that the other origins of an origin's host request.
+    pub(super) fn slow_siblings(
+        &mut self,
+        now: Tick,
+        origin: &Origin,
+    ) -> Result<(), FrontierError> {
+        let paces = self.robots.paces_of_siblings(now, origin)?;
+        for (sibling, pace) in paces {
+            self.hosts.set_robots_pace(now, &sibling, &pace);
+        }
+        Ok(())
+    }
+}

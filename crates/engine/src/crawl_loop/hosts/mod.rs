@@ -1,0 +1,466 @@
+//! Hosts: which may get a request and when, what each has spent, and which are in memory.
+
+mod earlier_runs;
+mod natural_end;
+mod operator_commands;
+mod residency;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_fetcher::{Exchange, Failure};
+use crawl_frontier::Frontier;
+use crawl_scheduler::{
+    Admission, HostSummary, HostWait, HostWork, OutcomeKind, Permit, Poll, Purpose, RequestOutcome,
+    RobotsPace, RobotsState, Scheduler, Spent, Tick,
+};
+use crawl_weburl::{HostKey, Origin};
+
+#[cfg(test)]
+pub(super) use self::operator_commands::MAX_DELAYS;
+use self::residency::ResidentHosts;
+use super::host_budgets::HostBudgets;
+use super::host_locks::HostLocks;
+use super::requests_in_flight::RequestsInFlight;
+use super::retries::Retries;
+use crate::config::Config;
+use crate::messages::HostState;
+use crate::trace_events::HostSpans;
+
+/// How long to leave a host alone that another crawl is fetching from.
+const OTHER_CRAWL_WAIT: Duration = Duration::from_secs(10);
+
+/// Maximum hosts to search for the slowest one: progress is reported several times a second.
+const MAX_HOSTS_SEARCHED: usize = 20_000;
+
+/// Maximum hosts to compute the remaining time of: those with the most URLs.
+const MAX_HOSTS_COMPARED: usize = 50;
+
+/// All hosts of a crawl: the scheduler, and with it the budgets, locks, retries and requests in
+/// flight of each host, and the decision which hosts stay in memory.
+///
+/// - Set up: [`enter_round`](Self::enter_round), [`share_locks`](Self::share_locks), then what
+///   earlier runs left, with [`restore`](Self::restore),
+///   [`note_past_request`](Self::note_past_request) and
+///   [`note_unknown_requests`](Self::note_unknown_requests).
+/// - Work of an origin: [`recall`](Self::recall) its host, then [`set_pending`](Self::set_pending)
+///   (0 if [`turns_away`](Self::turns_away) returns true), `set_robots`, `set_robots_pace` and
+///   [`queue_rules_request`](Self::queue_rules_request).
+/// - A permit: [`poll`](Self::poll) or [`poll_host`](Self::poll_host), then [`hold`](Self::hold).
+///   If the host's address must be looked up, [`set_aside`](Self::set_aside),
+///   [`look_up_ended`](Self::look_up_ended) and [`next_found`](Self::next_found). At the end
+///   [`sent`](Self::sent), or [`give_back`](Self::give_back).
+/// - A request: [`request_ended`](Self::request_ended). A page is also reported with
+///   [`page_leased`](Self::page_leased) before its request, [`page_ended`](Self::page_ended) after
+///   it, and [`page_settled`](Self::page_settled) once it counts as a page of its host.
+/// - A host: its durable [`state`](Self::state) after each change; the caller has it written, and
+///   reports the commit with [`states_kept`](Self::states_kept). Each step of the loop calls
+///   [`evict_idle`](Self::evict_idle).
+///
+/// Emits nothing: methods return origins to wake, or origins that left memory.
+pub(crate) struct Hosts {
+    config: Arc<Config>,
+    frontier: Arc<dyn Frontier>,
+    scheduler: Scheduler,
+    residents: ResidentHosts,
+    budgets: HostBudgets,
+    retries: Retries,
+    requests: RequestsInFlight,
+}
+
+impl Hosts {
+    pub(super) fn new(config: &Arc<Config>, frontier: &Arc<dyn Frontier>, seed: u64) -> Hosts {
+        Hosts {
+            config: Arc::clone(config),
+            frontier: Arc::clone(frontier),
+            scheduler: Scheduler::new(config.politeness.clone(), seed),
+            residents: ResidentHosts::new(config),
+            budgets: HostBudgets::new(&config.budgets),
+            retries: Retries::new(config.retries),
+            requests: RequestsInFlight::default(),
+        }
+    }
+
+    pub(super) fn enter_round(&mut self, round: u32) {
+        self.budgets.enter_round(round);
+    }
+
+    /// Respects host locks held by the user's other crawls.
+    pub(super) fn share_locks(&mut self, locks: HostLocks) {
+        self.residents.share(locks);
+    }
+
+    /// Returns the key of an origin's host.
+    pub(super) fn host_of(&self, origin: &Origin) -> HostKey {
+        let host = self.scheduler.host_of(origin).cloned();
+        host.unwrap_or_else(|| origin.host_key())
+    }
+
+    pub(super) fn knows(&self, host: &HostKey) -> bool {
+        self.scheduler.knows(host)
+    }
+
+    pub(super) fn set_pending(&mut self, now: Tick, origin: &Origin, urls: u64) {
+        self.scheduler.set_pending(now, origin, urls);
+    }
+
+    /// Returns whether the budgets of a host leave no room for another page. If leases fill the
+    /// budget, [`page_ended`](Self::page_ended) then returns the origin.
+    pub(super) fn turns_away(&mut self, now: Tick, host: &HostKey, origin: &Origin) -> bool {
+        let is_full = self.budgets.is_full(now, host);
+        if is_full {
+            self.budgets.turn_away(origin);
+        }
+        is_full
+    }
+
+    pub(super) fn set_robots(&mut self, now: Tick, origin: &Origin, state: RobotsState) {
+        self.scheduler.set_robots(now, origin, state);
+    }
+
+    pub(super) fn set_robots_pace(&mut self, now: Tick, origin: &Origin, pace: &RobotsPace) {
+        self.scheduler.set_robots_pace(now, origin, pace);
+    }
+
+    /// Has an origin's robots.txt fetched again, unless the origin left memory.
+    pub(super) fn begin_rules_again(&mut self, now: Tick, origin: &Origin) {
+        if self.scheduler.host_of(origin).is_some() {
+            self.set_robots(now, origin, RobotsState::Unknown);
+        }
+    }
+
+    /// Queues a request to a host that an origin's rules depend on, ahead of pages.
+    pub(super) fn queue_rules_request(&mut self, now: Tick, host: &HostKey, of: &Origin) {
+        let purpose = Purpose::Hop { of: of.clone() };
+        self.scheduler.queue_request(now, host, purpose);
+    }
+
+    pub(super) fn poll(&mut self, now: Tick) -> Poll {
+        self.scheduler.poll(now)
+    }
+
+    pub(super) fn poll_host(&mut self, now: Tick, host: &HostKey) -> Poll {
+        self.scheduler.poll_host(now, host)
+    }
+
+    /// Locks the host of a permit against the user's other crawls. If another crawl holds it, gives
+    /// the permit back and lets the host wait.
+    pub(super) fn hold(&mut self, now: Tick, permit: Permit) -> Option<Permit> {
+        if self.residents.hold(permit.host()) {
+            return Some(permit);
+        }
+        let host = permit.host().clone();
+        self.scheduler.give_back(now, permit);
+        let later = now + OTHER_CRAWL_WAIT;
+        self.scheduler.wait_for_other_crawl(now, &host, later);
+        None
+    }
+
+    pub(super) fn has_address(&self, host: &HostKey) -> bool {
+        self.scheduler.has_address(host)
+    }
+
+    /// Sets a permit aside for a look-up of its host's address.
+    pub(super) fn set_aside(&mut self, now: Tick, permit: Permit) -> Permit {
+        self.requests.look_up_began();
+        self.scheduler.set_aside(now, permit)
+    }
+
+    pub(super) fn look_up_ended(&mut self, permit: Permit, address: Option<IpAddr>) {
+        self.requests.look_up_ended(permit, address);
+    }
+
+    /// Queues a permit that was set aside as if its look-up had ended without an address.
+    pub(super) fn skip_look_up(&mut self, permit: Permit) {
+        self.requests.skip_look_up(permit);
+    }
+
+    /// Takes the oldest permit whose look-up ended. `Ok(None)` if the scheduler took that permit
+    /// back; then there may be another one.
+    ///
+    /// # Errors
+    /// There is no such permit, or no room for its request before the given tick.
+    pub(super) fn next_found(&mut self, now: Tick) -> Result<Option<Permit>, Option<Tick>> {
+        let (permit, address) = self.requests.next_found().ok_or(None)?;
+        match self.scheduler.admit(now, permit, address) {
+            Admission::Send(permit) => Ok(Some(permit)),
+            Admission::GivenBack => Ok(None),
+            Admission::Wait(permit, until) => {
+                self.requests.put_back(permit, address);
+                Err(until)
+            }
+        }
+    }
+
+    /// Gives back all permits whose look-up ended, because the run sends no more requests.
+    pub(super) fn give_found_back(&mut self, now: Tick) {
+        while let Some((permit, _)) = self.requests.next_found() {
+            self.give_back(now, permit);
+        }
+    }
+
+    pub(super) fn give_back(&mut self, now: Tick, permit: Permit) {
+        self.scheduler.give_back(now, permit);
+    }
+
+    /// Gives back a permit whose origin has nothing to request.
+    pub(super) fn give_back_unneeded(&mut self, now: Tick, permit: Permit) {
+        let (host, purpose) = (permit.host().clone(), permit.purpose().clone());
+        self.scheduler.give_back(now, permit);
+        if let Purpose::Hop { .. } = purpose {
+            self.scheduler.cancel_request(now, &host, &purpose);
+        }
+        self.free_if_idle(&host);
+    }
+
+    pub(super) fn sent(&mut self) {
+        self.requests.sent();
+    }
+
+    /// Records the end of a request. Returns when its host may get the next one.
+    pub(super) fn request_ended(
+        &mut self,
+        now: Tick,
+        spent: Spent,
+        signal: RequestOutcome,
+        bytes: u64,
+    ) -> HostWait {
+        self.requests.ended();
+        let (host, started) = (spent.host(), spent.issued());
+        self.budgets
+            .request_ended(host, started, signal.response_time, bytes);
+        self.scheduler.done(now, spent, signal)
+    }
+
+    /// Returns the requests in flight, look-ups included.
+    pub(super) fn requests(&self) -> &RequestsInFlight {
+        &self.requests
+    }
+
+    pub(super) fn page_leased(&mut self, now: Tick, host: &HostKey, origin: &Origin) {
+        self.budgets.leased(host);
+        self.set_pending(now, origin, self.frontier.pending(origin));
+    }
+
+    /// Counts the end of a lease, before it is known whether it became a page. Returns origins of
+    /// the host that were turned away and may have room now.
+    pub(super) fn page_ended(&mut self, host: &HostKey) -> Vec<Origin> {
+        self.budgets.lease_ended(host)
+    }
+
+    pub(super) fn page_settled(&mut self, host: &HostKey) {
+        self.budgets.settled(host);
+    }
+
+    /// Takes back a page that was counted: its URL is pending again.
+    pub(super) fn page_unsettled(&mut self, host: &HostKey) {
+        self.budgets.unsettled(host);
+    }
+
+    /// Returns origins that were turned away because the budget of the host's group was full, if
+    /// there is room now.
+    pub(super) fn with_room_again(
+        &mut self,
+        host: &HostKey,
+    ) -> impl Iterator<Item = Origin> + use<> {
+        self.budgets.with_room_again(host).into_iter()
+    }
+
+    /// Returns whether to retry a URL after its attempt with this number, from 1.
+    pub(super) fn is_tried_again(
+        &mut self,
+        attempt: u32,
+        host: &HostKey,
+        kind: OutcomeKind,
+        result: &Result<Box<Exchange>, Failure>,
+    ) -> bool {
+        self.retries.is_tried_again(attempt, host, kind, result)
+    }
+
+    /// Returns the durable form of a host's state, to be written.
+    pub(super) fn state(&mut self, host: &HostKey) -> HostState {
+        let sequence = self.residents.state_sent(host);
+        let (wake, politeness) = self.scheduler.host_state(host).unzip();
+        HostState {
+            host: host.clone(),
+            wake: wake.unwrap_or(Tick::ZERO).as_micros(),
+            budget: self.budgets.stored(host),
+            politeness,
+            sequence,
+        }
+    }
+
+    /// Records that the latest state of each host is on disk, or a newer one.
+    pub(super) fn states_kept(&mut self, now: Tick, hosts: &[HostKey]) {
+        self.residents.states_kept(now, hosts);
+    }
+
+    /// Returns the states to write of hosts whose stored times turned out to be wrong.
+    pub(super) fn redated_states(&mut self) -> Vec<HostState> {
+        let hosts = self.residents.take_redated();
+        hosts.iter().map(|host| self.state(host)).collect()
+    }
+
+    pub(super) fn spans(&mut self) -> &mut HostSpans {
+        self.residents.spans()
+    }
+
+    pub(super) fn in_flight(&self) -> u32 {
+        self.scheduler.in_flight()
+    }
+
+    pub(super) fn budgets(&self) -> &HostBudgets {
+        &self.budgets
+    }
+
+    pub(super) fn summary(&self, now: Tick) -> HostSummary {
+        self.scheduler.host_summary(now)
+    }
+
+    pub(super) fn busiest(&self, now: Tick, max: usize) -> Vec<HostWork> {
+        self.scheduler.busiest(now, max)
+    }
+
+    /// Returns how long the slowest host needs at its gap, of the hosts with the most pending URLs.
+    /// `None` in a crawl of very many hosts, and if hosts have budgets, as some of the URLs will
+    /// not be fetched then.
+    pub(super) fn slowest(&self, now: Tick) -> Option<Duration> {
+        let hosts = self.scheduler.known_hosts().count();
+        if self.budgets.limit_hosts() || hosts > MAX_HOSTS_SEARCHED {
+            return None;
+        }
+        let slots = self.config.politeness.per_host.max(1);
+        let busiest = self.busiest(now, MAX_HOSTS_COMPARED);
+        let active = busiest.iter().filter(|host| !host.is_parked);
+        let times = active.map(|host| {
+            let first = host.next_at.map_or(Duration::ZERO, |at| at.since(now));
+            let gaps = u32::try_from(host.waiting.saturating_sub(1)).unwrap_or(u32::MAX);
+            first.saturating_add(host.gap.saturating_mul(gaps) / slots)
+        });
+        times.max()
+    }
+
+    /// Checks the counters against each other and against other parts of the loop.
+    ///
+    /// # Panics
+    /// If they do not agree.
+    #[cfg(test)]
+    pub(super) fn check_invariants(&self, unsettled: u64) {
+        assert_eq!(
+            self.requests.count(),
+            self.scheduler.in_flight() + self.scheduler.look_ups(),
+            "in flight"
+        );
+        self.residents.check_invariants(unsettled);
+    }
+
+    #[cfg(test)]
+    pub(super) fn scheduler(&mut self) -> &mut Scheduler {
+        &mut self.scheduler
+    }
+
+    #[cfg(test)]
+    pub(super) fn budgets_mut(&mut self) -> &mut HostBudgets {
+        &mut self.budgets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crawl_frontier::{Frontier, MemoryFrontier};
+    use crawl_scheduler::{Permit, Poll, Purpose};
+    use crawl_weburl::Origin;
+
+    use super::super::by_itself::{at, config, open_to_all};
+    use super::Hosts;
+    use crate::config::Config;
+
+    fn hosts(change: impl FnOnce(&mut Config)) -> Hosts {
+        let mut config = config();
+        change(&mut config);
+        let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new());
+        Hosts::new(&Arc::new(config), &frontier, 1)
+    }
+
+    fn origin() -> Origin {
+        Origin::parse("http://a.example").unwrap()
+    }
+
+    fn permit(hosts: &mut Hosts) -> Permit {
+        match hosts.poll(at(20)) {
+            Poll::Issue(permit) => permit,
+            other => panic!("no permit: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_permit_is_found_after_its_look_up_and_waits_for_room() {
+        let mut hosts = hosts(|config| config.politeness.concurrency = 1);
+        for name in ["a.example", "b.example"] {
+            let origin = Origin::parse(&format!("http://{name}")).unwrap();
+            hosts.set_pending(at(20), &origin, 1);
+            let permit = permit(&mut hosts);
+            let permit = hosts.set_aside(at(20), permit);
+            hosts.look_up_ended(permit, None);
+            hosts.check_invariants(0);
+        }
+        let first = hosts.next_found(at(20)).unwrap().unwrap();
+        hosts.sent();
+        assert_eq!(first.host().as_str(), "a.example");
+        // The second request exceeds the concurrency.
+        assert!(hosts.next_found(at(20)).is_err());
+        hosts.check_invariants(0);
+        hosts.give_found_back(at(20));
+        assert!(matches!(hosts.next_found(at(20)), Err(None)));
+        hosts.check_invariants(0);
+        assert_eq!((hosts.in_flight(), hosts.requests().count()), (1, 1));
+    }
+
+    #[test]
+    fn an_origin_is_turned_away_while_leases_fill_the_budget_of_its_host() {
+        let mut hosts = hosts(|config| config.budgets.per_host.max_pages = Some(1));
+        let (origin, host) = (origin(), origin().host_key());
+        assert!(!hosts.turns_away(at(20), &host, &origin));
+        hosts.page_leased(at(20), &host, &origin);
+        assert!(hosts.turns_away(at(20), &host, &origin));
+        assert!(hosts.page_ended(&host).contains(&origin));
+        assert!(!hosts.turns_away(at(20), &host, &origin));
+        hosts.page_settled(&host);
+        assert!(hosts.turns_away(at(20), &host, &origin));
+        assert!(hosts.page_ended(&host).is_empty());
+        hosts.page_unsettled(&host);
+        assert!(!hosts.turns_away(at(20), &host, &origin));
+    }
+
+    #[test]
+    fn a_request_for_rules_is_dropped_with_its_permit() {
+        let mut hosts = hosts(|_| {});
+        hosts.set_pending(at(20), &origin(), 0);
+        hosts.set_robots(at(20), &origin(), open_to_all());
+        hosts.queue_rules_request(at(20), &origin().host_key(), &origin());
+        let permit = permit(&mut hosts);
+        assert_eq!(*permit.purpose(), Purpose::Hop { of: origin() });
+        hosts.give_back_unneeded(at(20), permit);
+        assert!(matches!(hosts.poll(at(20)), Poll::Idle));
+    }
+
+    #[test]
+    fn rules_are_fetched_again_only_for_origins_in_memory() {
+        for is_in_memory in [false, true] {
+            let mut hosts = hosts(|_| {});
+            if is_in_memory {
+                hosts.set_pending(at(20), &origin(), 1);
+                hosts.set_robots(at(20), &origin(), open_to_all());
+            }
+            hosts.begin_rules_again(at(20), &origin());
+            assert_eq!(hosts.knows(&origin().host_key()), is_in_memory);
+            if is_in_memory {
+                let purpose = permit(&mut hosts).purpose().clone();
+                assert_eq!(purpose, Purpose::Robots { origin: origin() });
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The end of a run that can send no more requests for now.
+
+use std::time::Duration;
+
+use crawl_scheduler::{PauseReason, Tick};
+use crawl_weburl::HostKey;
+
+use super::super::robots::RobotsStates;
+use super::Hosts;
+use crate::summary::{Ended, UnreachableHost};
+
+/// A run does not wait for a longer gap than this, such as a `Crawl-delay` of years.
+const MAX_GAP_WORTH_WAITING: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Hosts {
+    /// Returns the end of a run with nothing in flight, or `None` if some host may get a request
+    /// soon. `robots` has the reasons why robots.txt of a host is unreachable.
+    pub(crate) fn natural_end(&self, now: Tick, robots: &RobotsStates) -> Option<Ended> {
+        let resting = self.scheduler.host_summary(now);
+        match resting.soonest {
+            // No permit can be issued: the work is done, or only parked hosts and hosts with spent
+            // budgets have some left.
+            None => Some(
+                match (self.frontier.counts().pending, self.budgets.spent()) {
+                    (0, _) => Ended::Finished,
+                    _ if !resting.parked.is_empty() => {
+                        Ended::Unreachable(resting.parked.into_iter().map(parked).collect())
+                    }
+                    (_, None) => Ended::Finished,
+                    (_, Some(ended)) => ended,
+                },
+            ),
+            Some(soonest)
+                if soonest > now + self.config.wait_unreachable
+                    && resting.ready == 0
+                    && (resting.waiting_hosts == 0 || soonest > now + MAX_GAP_WORTH_WAITING) =>
+            {
+                let hosts = resting.paused.into_iter().map(|rest| UnreachableHost {
+                    why: robots.why_unreachable_host(&rest.host).unwrap_or_else(|| {
+                        match rest.why {
+                            PauseReason::OtherCrawl => self.residents.describe_holder(&rest.host),
+                            why => describe_pause(why),
+                        }
+                    }),
+                    host: rest.host,
+                    next_try: Some(rest.until),
+                });
+                let hosts = hosts.chain(resting.parked.into_iter().map(parked));
+                Some(Ended::Unreachable(hosts.collect()))
+            }
+            Some(_) => None,
+        }
+    }
+}
+
+fn parked(host: HostKey) -> UnreachableHost {
+    UnreachableHost {
+        host,
+        why: "it is parked".to_owned(),
+        next_try: None,
+    }
+}
+
+fn describe_pause(why: PauseReason) -> String {
+    match why {
+        PauseReason::RetryAfter => "it sent a Retry-After".to_owned(),
+        PauseReason::Wait => "it answered 429 or 503".to_owned(),
+        PauseReason::Failures(count) => format!("{count} requests failed in a row"),
+        PauseReason::Robots => "its robots.txt can't be had".to_owned(),
+        PauseReason::VisitTime => "its robots.txt names another visit time".to_owned(),
+        PauseReason::RateLimit => "its rate limit is used up".to_owned(),
+        PauseReason::QuietHours => "it has quiet hours".to_owned(),
+        PauseReason::OtherCrawl => "another crawl is asking it".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+
+    use crawl_frontier::Admission;
+    use crawl_scheduler::{PauseReason, RobotsState};
+    use crawl_weburl::canonicalize;
+
+    use super::super::super::by_itself::{at, coordinator, open_to_all};
+    use super::describe_pause;
+    use crate::summary::{Ended, UnreachableHost};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn long_pauses_end_a_run_and_gaps_do_not() {
+        let origin = canonicalize(None, "http://a.example/").unwrap().origin();
+        let host = origin.host_key();
+        // A run waits for at most 60 seconds.
+        for (retry, ends) in [(80, false), (81, true)] {
+            let mut coordinator = coordinator(|_| {});
+            let retry_at = at(retry);
+            let state = RobotsState::Unreachable { retry_at };
+            coordinator.hosts.set_robots(at(20), &origin, state);
+            coordinator.hosts.set_pending(at(20), &origin, 1);
+            let resting = UnreachableHost {
+                host: host.clone(),
+                why: "its robots.txt can't be had".to_owned(),
+                next_try: Some(retry_at),
+            };
+            let expected = ends.then(|| Ended::Unreachable(vec![resting]));
+            assert_eq!(
+                coordinator.hosts.natural_end(at(20), &coordinator.robots),
+                expected,
+                "{retry}"
+            );
+        }
+        for (gap, ends) in [(3_600, false), (24 * 3_600, false), (24 * 3_600 + 1, true)] {
+            let mut coordinator = coordinator(|_| {});
+            let scheduler = coordinator.hosts.scheduler();
+            scheduler.note_past_request(at(20), &host, at(20), gap * SECOND, None);
+            scheduler.set_robots(at(20), &origin, open_to_all());
+            scheduler.set_pending(at(20), &origin, 1);
+            let expected = ends.then(|| Ended::Unreachable(Vec::new()));
+            assert_eq!(
+                coordinator.hosts.natural_end(at(20), &coordinator.robots),
+                expected,
+                "{gap}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_reason_of_a_pause_is_described() {
+        let reasons = [
+            PauseReason::RetryAfter,
+            PauseReason::Wait,
+            PauseReason::Failures(20),
+            PauseReason::Robots,
+            PauseReason::VisitTime,
+            PauseReason::RateLimit,
+            PauseReason::QuietHours,
+            PauseReason::OtherCrawl,
+        ];
+        let words: BTreeSet<String> = reasons.into_iter().map(describe_pause).collect();
+        assert_eq!(words.len(), reasons.len());
+        assert!(words.contains("20 requests failed in a row"), "{words:?}");
+        assert_eq!(reasons.map(PauseReason::name), PauseReason::NAMES);
+    }
+
+    #[test]
+    fn a_run_without_permits_has_a_reason_to_end() {
+        let origin = canonicalize(None, "http://a.example/").unwrap().origin();
+        let host = origin.host_key();
+        let parked = UnreachableHost {
+            host: host.clone(),
+            why: "it is parked".to_owned(),
+            next_try: None,
+        };
+        let full = Ended::Budget("max-pages-per-host");
+        for (pending, is_parked, is_full, expected) in [
+            (false, true, true, Ended::Finished),
+            (true, true, true, Ended::Unreachable(vec![parked])),
+            (true, false, true, full),
+            (true, false, false, Ended::Finished),
+        ] {
+            let shown = format!("{pending} {is_parked} {is_full}");
+            let mut coordinator = coordinator(|config| config.budgets.per_host.max_pages = Some(1));
+            if pending {
+                let mut transaction = coordinator.frontier.begin().unwrap();
+                let seed = coordinator.config.seeds[0].clone();
+                transaction.admit(Admission::seed(seed)).unwrap();
+                transaction.commit().unwrap();
+            }
+            if is_parked {
+                coordinator.hosts.set_pending(at(20), &origin, 1);
+                coordinator.hosts.scheduler().park(at(20), &host);
+            }
+            if is_full {
+                coordinator.hosts.budgets_mut().settled(&host);
+                assert!(coordinator.hosts.budgets_mut().is_full(at(20), &host));
+            }
+            assert_eq!(
+                coordinator.hosts.natural_end(at(20), &coordinator.robots),
+                Some(expected),
+                "{shown}"
+            );
+        }
+    }
+
+    #[test]
+    fn parked_hosts_are_named_after_paused_ones() {
+        let mut coordinator = coordinator(|_| {});
+        for name in ["a", "b"] {
+            let origin = canonicalize(None, &format!("http://{name}.example/")).unwrap();
+            let retry_at = at(500);
+            let state = RobotsState::Unreachable { retry_at };
+            let scheduler = coordinator.hosts.scheduler();
+            scheduler.set_robots(at(20), &origin.origin(), state);
+            scheduler.set_pending(at(20), &origin.origin(), 1);
+        }
+        let parked = canonicalize(None, "http://a.example/").unwrap().host_key();
+        coordinator.hosts.scheduler().park(at(20), &parked);
+        let Some(Ended::Unreachable(hosts)) =
+            coordinator.hosts.natural_end(at(20), &coordinator.robots)
+        else {
+            panic!("the run goes on");
+        };
+        let shown: Vec<_> = hosts
+            .iter()
+            .map(|host| (host.host.as_str(), host.next_try))
+            .collect();
+        assert_eq!(shown, [("b.example", Some(at(500))), ("a.example", None)]);
+    }
+}

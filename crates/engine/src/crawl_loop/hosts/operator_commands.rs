@@ -1,0 +1,151 @@
+//! Commands of an operator about hosts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_archive::rows::DelayRow;
+use crawl_frontier::FrontierError;
+use crawl_scheduler::Tick;
+use crawl_weburl::HostKey;
+
+use super::super::robots::may_be_anothers;
+use super::Hosts;
+use crate::config::{Config, MIN_OTHERS_DELAY};
+use crate::control::{MAX_PARKED, Refused};
+use crate::messages::Order;
+use crate::time::millis;
+
+/// Maximum hosts with a delay of their own.
+pub(crate) const MAX_DELAYS: usize = 1_000;
+
+impl Hosts {
+    /// Parks hosts that were parked when the last run ended.
+    pub(crate) fn park_again<'a>(
+        &mut self,
+        now: Tick,
+        hosts: impl IntoIterator<Item = &'a HostKey>,
+    ) {
+        for host in hosts {
+            self.scheduler.park(now, host);
+        }
+    }
+
+    /// Parks a host: it gets no requests until it is unparked. Returns the list to write.
+    ///
+    /// # Errors
+    /// The host is unknown, or too many are parked.
+    pub(crate) fn park(&mut self, now: Tick, host: &HostKey) -> Result<Order, Refused> {
+        self.require_known(host)?;
+        if !self.scheduler.is_parked(host) && self.scheduler.parked().len() >= MAX_PARKED {
+            return Err(Refused::TooManyParked(MAX_PARKED));
+        }
+        self.scheduler.park(now, host);
+        self.free_if_idle(host);
+        Ok(self.parked_order())
+    }
+
+    /// Unparks a host. Returns the list to write.
+    ///
+    /// # Errors
+    /// The host is not parked.
+    pub(crate) fn unpark(&mut self, now: Tick, host: &HostKey) -> Result<Order, Refused> {
+        match self.scheduler.unpark(now, host) {
+            true => Ok(self.parked_order()),
+            false => Err(Refused::NotParked(host.clone())),
+        }
+    }
+
+    /// Returns the parked hosts.
+    pub(crate) fn parked(&self) -> impl Iterator<Item = &HostKey> {
+        self.scheduler.parked()
+    }
+
+    fn parked_order(&mut self) -> Order {
+        Order::Parked {
+            number: self.residents.next_sequence(),
+            hosts: self.parked().cloned().collect(),
+        }
+    }
+
+    /// Sets the gap between two requests to a host, or to every host. Returns the row to log.
+    ///
+    /// # Errors
+    /// The host is unknown, too many hosts have a delay of their own, or the delay is too short for
+    /// hosts that are not the operator's.
+    pub(crate) fn set_delay(
+        &mut self,
+        now: Tick,
+        host: Option<&HostKey>,
+        delay: Duration,
+    ) -> Result<DelayRow, Refused> {
+        if let Some(host) = host {
+            self.require_known(host)?;
+            if self.scheduler.own_delays() >= MAX_DELAYS {
+                return Err(Refused::TooManyDelays(MAX_DELAYS));
+            }
+        }
+        if self.is_quick(delay) {
+            self.require_own(host, delay)?;
+        }
+        self.scheduler.set_delay(now, host, delay);
+        Ok(DelayRow {
+            at: now.as_millis(),
+            host: host.map(ToString::to_string),
+            delay: Some(millis(delay)),
+            ..DelayRow::default()
+        })
+    }
+
+    /// Returns whether a delay is too short for hosts that are not the operator's.
+    pub(crate) fn is_quick(&self, delay: Duration) -> bool {
+        delay < MIN_OTHERS_DELAY && !self.config.own_site
+    }
+
+    /// Refuses a short delay if a host, or with `None` any host, may be someone else's.
+    fn require_own(&self, host: Option<&HostKey>, delay: Duration) -> Result<(), Refused> {
+        let anothers = match host {
+            Some(host) => Some(host).filter(|host| may_be_anothers(host, None)),
+            None => {
+                let hosts = self.scheduler.known_hosts();
+                hosts.filter(|host| may_be_anothers(host, None)).min()
+            }
+        };
+        match anothers.cloned() {
+            None => Ok(()),
+            Some(host) => Err(Refused::TooShort {
+                delay,
+                least: MIN_OTHERS_DELAY,
+                host,
+            }),
+        }
+    }
+
+    /// Refuses a host that the crawl has neither met nor has a seed of.
+    fn require_known(&self, host: &HostKey) -> Result<(), Refused> {
+        let mut seeds = self.config.seeds.iter();
+        let is_known = self.scheduler.knows(host)
+            || self.scheduler.is_parked(host)
+            || seeds.any(|seed| seed.host_key() == *host)
+            || matches!(self.frontier.host(host), Ok(Some(_)));
+        match is_known {
+            true => Ok(()),
+            false => Err(Refused::UnknownHost(host.clone())),
+        }
+    }
+
+    /// Replaces the politeness.
+    pub(crate) fn set_politeness(&mut self, now: Tick, config: &Arc<Config>) {
+        self.config = Arc::clone(config);
+        let politeness = config.politeness.clone();
+        self.scheduler.set_politeness(now, politeness);
+    }
+
+    /// Replaces the budgets by those in the settings. Past spending counts against them.
+    ///
+    /// # Errors
+    /// The frontier's.
+    pub(crate) fn set_budgets(&mut self) -> Result<(), FrontierError> {
+        self.budgets.set_budgets(&self.config.budgets);
+        self.share_budgets()
+    }
+}

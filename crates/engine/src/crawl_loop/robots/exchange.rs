@@ -1,0 +1,243 @@
+//! Requests for an origin's rules: robots.txt, its redirects, `tdmrep.json`.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crawl_fetcher::robots::{
+    CompiledRobots, EXCLUDED_HOST, RobotsAnswer, RobotsCopyState, TDMREP_PATH, TdmFile,
+};
+use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest, Validators};
+use crawl_frontier::{Admission, Exclusion, FrontierError, Reason};
+use crawl_scheduler::{RobotsPace, RobotsState, Tick};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+
+use super::super::run_scope::RunScope;
+use super::super::shared_hosts::SharedHosts;
+use super::{PendingRobotsFetch, RobotsStates};
+use crate::messages::Job;
+
+/// Why an origin's robots.txt is unreachable if it redirects to a host of another worker.
+const OTHER_WORKERS_HOST: &str = "it redirects to a host that another worker asks";
+
+/// The consequences of an exchange for an origin's rules.
+#[derive(Debug)]
+pub(crate) struct RobotsReaction {
+    pub(crate) next: RobotsStep,
+    /// The copy to write now: pages must never be judged by an older one.
+    pub(crate) copy: Option<Vec<u8>>,
+    /// Sitemaps to admit.
+    pub(crate) sitemaps: Vec<Admission>,
+    /// Counts of sitemaps that are not admitted, by reason.
+    pub(crate) unusable: Vec<(&'static str, u64)>,
+}
+
+/// The next step towards the rules of an origin.
+#[derive(Debug)]
+pub(crate) enum RobotsStep {
+    /// Follow a redirect of robots.txt to this URL.
+    Hop(CanonicalUrl),
+    /// Fetch `tdmrep.json`, at this pace if robots.txt was just read.
+    TdmRep(Option<RobotsPace>),
+    /// Nothing more to fetch: the origin has this state now.
+    Done(RobotsState),
+    /// Fetch robots.txt again, unless the origin left memory.
+    Again,
+}
+
+impl From<RobotsStep> for RobotsReaction {
+    fn from(next: RobotsStep) -> RobotsReaction {
+        RobotsReaction {
+            next,
+            copy: None,
+            sitemaps: Vec::new(),
+            unusable: Vec::new(),
+        }
+    }
+}
+
+/// The state of an origin whose robots.txt is not fetched in this run.
+pub(crate) fn never_fetched() -> RobotsState {
+    RobotsState::InForce {
+        pace: RobotsPace::default(),
+        until: Tick::from_micros(u64::MAX),
+    }
+}
+
+impl RobotsStates {
+    /// Returns the job for a permit for an origin's robots.txt, or for hop number `hop` of it.
+    ///
+    /// # Errors
+    /// The frontier's.
+    pub(crate) fn job(&self, of: Origin, url: CanonicalUrl, hop: u8) -> Result<Job, FrontierError> {
+        let request = self.request(&of, url)?;
+        Ok(Job::Robots { of, request, hop })
+    }
+
+    /// Returns the job for a permit for the request that follows an origin's robots.txt. `None` if
+    /// there is no such request, or a host is excluded: then robots.txt must be fetched again.
+    ///
+    /// # Errors
+    /// The frontier's.
+    pub(crate) fn pending_job(
+        &mut self,
+        of: Origin,
+        scope: &RunScope,
+    ) -> Result<Option<Job>, FrontierError> {
+        let is_out = scope.is_left_out(&of.host_key());
+        match self.take_pending_fetch(&of) {
+            Some(PendingRobotsFetch::Hop(url, hop))
+                if !is_out && !scope.is_left_out(&url.host_key()) =>
+            {
+                self.job(of, url, hop).map(Some)
+            }
+            Some(PendingRobotsFetch::TdmRep(tries)) if !is_out => Ok(Some(Job::TdmRep {
+                request: FetchRequest::robots(of.url(TDMREP_PATH), Validators::default()),
+                of,
+                tries,
+            })),
+            None | Some(_) => Ok(None),
+        }
+    }
+
+    /// Learns from an exchange for robots.txt.
+    ///
+    /// # Errors
+    /// The frontier's.
+    pub(crate) fn robots_fetched(
+        &mut self,
+        (of, request, hop): (&Origin, &FetchRequest, u8),
+        result: &Result<Exchange, Failure>,
+        (scope, shared): (&RunScope, &SharedHosts),
+    ) -> Result<RobotsReaction, FrontierError> {
+        if !shared.keeps(&of.host_key()) {
+            // The next owner fetches it. It may be able to follow redirects that this worker must
+            // not.
+            return Ok(RobotsStep::Again.into());
+        }
+        let mut answer = RobotsAnswer::of(request, result, hop);
+        if let RobotsAnswer::Redirect { to, status } = &answer
+            && let Some(why) = bar(&to.host_key(), scope, shared)
+        {
+            answer = RobotsAnswer::Unreachable {
+                why: why.to_owned(),
+                status: Some(*status),
+                retry_after: None,
+            };
+        }
+        if let RobotsAnswer::Redirect { to, .. } = answer {
+            let pending = PendingRobotsFetch::Hop(to.clone(), hop + 1);
+            self.set_pending_fetch(of, pending);
+            return Ok(RobotsStep::Hop(to).into());
+        }
+        if let Some(why) = refusal(hop, result) {
+            // These rules can't be known, and aren't needed: each URL of the origin is settled as
+            // refused when it is leased.
+            self.refuse(of, why);
+            return Ok(RobotsStep::Done(never_fetched()).into());
+        }
+        let compiled = self.learn(of, &answer, result)?;
+        let address = address_of(result).filter(|_| hop == 0);
+        if !self.wants_tdmrep(&compiled) {
+            return Ok(self.rules_known(of, &compiled, address, scope));
+        }
+        let pace = match self.state(compiled.copy.fetched_at, &compiled, address) {
+            RobotsState::InForce { pace, .. } => Some(pace),
+            _ => None,
+        };
+        self.set_pending_fetch(of, PendingRobotsFetch::TdmRep(0));
+        Ok(RobotsReaction {
+            copy: Some(compiled.copy.to_bytes()),
+            ..RobotsStep::TdmRep(pace).into()
+        })
+    }
+
+    /// Learns from an exchange for `tdmrep.json`. If all retries fail, the last known file stays in
+    /// force, or none.
+    ///
+    /// # Errors
+    /// The frontier's.
+    pub(crate) fn tdmrep_fetched(
+        &mut self,
+        of: &Origin,
+        tries: u32,
+        result: &Result<Exchange, Failure>,
+        scope: &RunScope,
+    ) -> Result<RobotsReaction, FrontierError> {
+        let file = TdmFile::of(result);
+        let may_change = result
+            .as_ref()
+            .map_or_else(|failure| failure.retry, |_| true);
+        if file.is_none() && may_change && tries < self.max_retries {
+            self.set_pending_fetch(of, PendingRobotsFetch::TdmRep(tries + 1));
+            return Ok(RobotsStep::TdmRep(None).into());
+        }
+        let Some(held) = self.load(of)? else {
+            // The copy left the cache before it was committed.
+            return Ok(RobotsStep::Done(RobotsState::Unknown).into());
+        };
+        let mut copy = held.copy.clone();
+        copy.tdmrep = match (file, copy.tdmrep) {
+            (Some(file), _) => file,
+            (None, TdmFile::NotAsked) => TdmFile::None,
+            (None, held) => held,
+        };
+        let compiled = self.keep(copy);
+        Ok(self.rules_known(of, &compiled, address_of(result), scope))
+    }
+
+    /// Returns the reaction once everything that pages wait for was fetched or has failed.
+    fn rules_known(
+        &self,
+        of: &Origin,
+        compiled: &CompiledRobots,
+        address: Option<IpAddr>,
+        scope: &RunScope,
+    ) -> RobotsReaction {
+        // The state at the time of the answer, however late that is read, allows at least one page.
+        // Otherwise a copy with a short life would be fetched again and again.
+        let state = self.state(compiled.copy.fetched_at, compiled, address);
+        self.events.rules_known(of, &compiled.copy);
+        let is_known = !matches!(compiled.copy.state, RobotsCopyState::Unreachable { .. });
+        let (sitemaps, unusable) = match self.reads_sitemaps && is_known {
+            true => scope.sitemaps_of(of, &compiled.robots, &self.secrets),
+            false => (Vec::new(), Vec::new()),
+        };
+        RobotsReaction {
+            next: RobotsStep::Done(state),
+            copy: Some(compiled.copy.to_bytes()),
+            sitemaps,
+            unusable,
+        }
+    }
+}
+
+/// Returns why a redirect of robots.txt to a host must not be followed.
+fn bar(host: &HostKey, scope: &RunScope, shared: &SharedHosts) -> Option<&'static str> {
+    if scope.current().excluded_host(host).is_some() {
+        Some(EXCLUDED_HOST)
+    } else if !shared.keeps(host) {
+        Some(OTHER_WORKERS_HOST)
+    } else {
+        None
+    }
+}
+
+fn address_of(result: &Result<Exchange, Failure>) -> Option<IpAddr> {
+    let address = result.as_ref().ok()?.address;
+    address.as_ref().map(SocketAddr::ip)
+}
+
+/// Returns why no page of an origin may be fetched, given the result for its robots.txt.
+fn refusal(hop: u8, result: &Result<Exchange, Failure>) -> Option<Exclusion> {
+    let failure = result.as_ref().err()?;
+    match failure.kind {
+        FailureKind::NotArchived => Some(Exclusion::of(Reason::NotArchived)),
+        kind if hop == 0 && kind.is_refusal() => Some(Exclusion {
+            rule: Some(failure.detail.clone()),
+            ..Exclusion::of(Reason::Address)
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

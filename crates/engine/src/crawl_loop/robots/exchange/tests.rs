@@ -1,0 +1,159 @@
+use std::sync::Arc;
+
+use crawl_fetcher::robots::TdmFile;
+use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest, Validators};
+use crawl_frontier::{Admission, Frontier, MemoryFrontier, Reason};
+use crawl_policy::usage::UsagePurpose;
+use crawl_scheduler::RobotsState;
+use crawl_scope::{Scope, ScopeMode};
+use crawl_weburl::{HostTable, Origin};
+
+use super::super::super::by_itself::{at, config};
+use super::super::super::run_scope::RunScope;
+use super::super::super::shared_hosts::SharedHosts;
+use super::super::{PendingRobotsFetch, RobotsStanding, RobotsStates};
+use super::{RobotsReaction, RobotsStep};
+use crate::config::{Config, Resources};
+use crate::simulated::script::{answer, failure, moved};
+
+fn origin() -> Origin {
+    Origin::parse("http://a.example").unwrap()
+}
+
+fn robots(change: impl FnOnce(&mut Config)) -> RobotsStates {
+    let mut config = config();
+    change(&mut config);
+    let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new());
+    RobotsStates::new(&config, &frontier)
+}
+
+fn scope(excluded: Option<&str>) -> RunScope {
+    let scope = Scope::new(ScopeMode::Any, &[], &[], None).unwrap();
+    let mut scope = RunScope::new(scope, Resources::Off);
+    let mut hosts = HostTable::default();
+    if let Some(host) = excluded {
+        hosts.insert(host, ()).unwrap();
+    }
+    scope.set_exclusions(&[], &[], hosts).unwrap();
+    scope
+}
+
+fn request() -> FetchRequest {
+    FetchRequest::robots(origin().robots_url(), Validators::default())
+}
+
+/// Feeds a result for the robots.txt of `origin()` to a crawl of one process.
+fn fetched(
+    robots: &mut RobotsStates,
+    result: &Result<Exchange, Failure>,
+    scope: &RunScope,
+) -> RobotsReaction {
+    let (of, shared) = (origin(), SharedHosts::default());
+    let fetched = (&of, &request(), 0);
+    robots
+        .robots_fetched(fetched, result, (scope, &shared))
+        .unwrap()
+}
+
+fn is_in_force(reaction: &RobotsReaction) -> bool {
+    matches!(reaction.next, RobotsStep::Done(RobotsState::InForce { .. }))
+}
+
+#[test]
+fn a_redirect_is_the_next_hop_unless_its_host_is_excluded() {
+    let result = moved("http://b.example/rules").result(&request().url, at(20));
+    let mut states = robots(|_| {});
+    let reaction = fetched(&mut states, &result, &scope(None));
+    assert!(matches!(&reaction.next, RobotsStep::Hop(to) if to.host() == "b.example"));
+    assert!(reaction.copy.is_none());
+    let job = states.pending_job(origin(), &scope(None));
+    assert_eq!(
+        job.unwrap().unwrap().url().as_str(),
+        "http://b.example/rules"
+    );
+    let mut states = robots(|_| {});
+    let reaction = fetched(&mut states, &result, &scope(Some("b.example")));
+    assert!(matches!(
+        reaction.next,
+        RobotsStep::Done(RobotsState::Unreachable { .. })
+    ));
+    assert!(reaction.copy.is_some() && states.why_unreachable(&origin()).is_some());
+}
+
+#[test]
+fn a_pending_hop_to_a_host_that_was_excluded_since_is_dropped() {
+    let mut states = robots(|_| {});
+    for excluded in ["a.example", "b.example"] {
+        let to = Origin::parse("http://b.example").unwrap().robots_url();
+        states.set_pending_fetch(&origin(), PendingRobotsFetch::Hop(to, 1));
+        let scope = scope(Some(excluded));
+        let job = states.pending_job(origin(), &scope);
+        assert!(matches!(job, Ok(None)), "{excluded}");
+    }
+}
+
+#[test]
+fn robots_txt_that_must_not_be_fetched_refuses_the_pages_of_its_origin() {
+    let mut states = robots(|_| {});
+    let result = Err(failure(FailureKind::NotArchived, at(20), at(21)));
+    let reaction = fetched(&mut states, &result, &scope(None));
+    assert!(is_in_force(&reaction) && reaction.copy.is_none());
+    let standing = states.standing(&origin()).unwrap();
+    assert!(matches!(standing, RobotsStanding::Refused(why) if why.reason == Reason::NotArchived));
+}
+
+#[test]
+fn rules_are_written_with_the_sitemaps_that_they_name() {
+    for (reads_sitemaps, body, expected) in [
+        (true, "", vec!["http://a.example/sitemap.xml"]),
+        (
+            true,
+            "Sitemap: /map\nSitemap: http://b.example/map\n",
+            vec!["http://a.example/map", "http://b.example/map"],
+        ),
+        (false, "Sitemap: /map\n", vec![]),
+    ] {
+        let mut states = robots(|config| config.sitemaps = reads_sitemaps);
+        let result = answer(200, body).result(&request().url, at(20));
+        let reaction = fetched(&mut states, &result, &scope(None));
+        assert!(is_in_force(&reaction) && reaction.copy.is_some());
+        let urls = reaction.sitemaps.iter();
+        let urls: Vec<_> = urls
+            .map(|sitemap: &Admission| sitemap.url.as_str())
+            .collect();
+        assert_eq!(urls, expected);
+        assert!(reaction.unusable.is_empty());
+    }
+}
+
+#[test]
+fn tdmrep_json_comes_before_pages_and_is_retried() {
+    let mut states = robots(|config| {
+        config.purpose = Some(UsagePurpose::TrainAi);
+        config.retries = 2;
+    });
+    let (of, scope) = (origin(), scope(None));
+    let result = answer(200, "User-agent: *\n").result(&request().url, at(20));
+    let reaction = fetched(&mut states, &result, &scope);
+    assert!(matches!(reaction.next, RobotsStep::TdmRep(Some(_))));
+    assert!(reaction.copy.is_some() && reaction.sitemaps.is_empty());
+    let mut timeout = failure(FailureKind::Timeout, at(20), at(21));
+    timeout.retry = true;
+    let failed = Err(timeout);
+    for tries in 0..2 {
+        let reaction = states.tdmrep_fetched(&of, tries, &failed, &scope);
+        assert!(matches!(reaction.unwrap().next, RobotsStep::TdmRep(None)));
+        assert!(states.take_pending_fetch(&of).is_some());
+    }
+    let reaction = states.tdmrep_fetched(&of, 2, &failed, &scope);
+    assert!(is_in_force(&reaction.unwrap()));
+    let held = states.load(&of).unwrap().unwrap();
+    assert_eq!(held.copy.tdmrep, TdmFile::None);
+    // Without a copy, robots.txt is fetched again.
+    states.drop_copy(&of);
+    let reaction = states.tdmrep_fetched(&of, 2, &failed, &scope);
+    assert!(matches!(
+        reaction.unwrap().next,
+        RobotsStep::Done(RobotsState::Unknown)
+    ));
+}

@@ -1,0 +1,124 @@
+//! The set-up of a run, and the state that earlier runs left.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crawl_archive::rows::RequestRow;
+use crawl_frontier::FrontierError;
+use crawl_scheduler::{RestartKind, Tick};
+use crawl_weburl::{CanonicalUrl, HostKey};
+
+use super::Coordinator;
+use super::host_locks::HostLocks;
+use crate::admissions::{seed_admission, seed_sitemap_admission};
+use crate::messages::sharing::HostOwnership;
+use crate::messages::{Effect, WriterMessage};
+use crate::revisit::visit::RevisitSchedule;
+use crate::sampling::Sampling;
+use crate::shared_traps::SharedTraps;
+
+impl Coordinator {
+    /// Makes this a run of the given round.
+    pub(crate) fn enter_round(&mut self, visits: RevisitSchedule) {
+        self.report.enter_round(&visits);
+        self.hosts.enter_round(visits.round.number);
+    }
+
+    /// Fetches only the pages of a sample, if there is one.
+    pub(crate) fn sample(&mut self, sampling: Option<Sampling>) {
+        self.gate.sample(sampling);
+    }
+
+    /// Uses the evidence for traps that the writer shares.
+    pub(crate) fn share_traps(&mut self, shared: SharedTraps) {
+        self.gate.share_traps(shared);
+    }
+
+    /// Respects host locks held by the user's other crawls.
+    pub(crate) fn share_hosts(&mut self, locks: HostLocks) {
+        self.hosts.share_locks(locks);
+    }
+
+    /// Takes how often the program died while it read each URL.
+    pub(crate) fn suspect(&mut self, deaths: HashMap<CanonicalUrl, u32>) {
+        self.gate.suspect(deaths);
+    }
+
+    /// Parks hosts that were parked when the last run ended.
+    pub(crate) fn park_again<'a>(
+        &mut self,
+        now: Tick,
+        hosts: impl IntoIterator<Item = &'a HostKey>,
+    ) {
+        self.hosts.park_again(now, hosts);
+    }
+
+    /// Shares the crawl with other workers.
+    pub(crate) fn share_crawl(&mut self, owners: Arc<dyn HostOwnership>) {
+        let pages = self.totals().pages;
+        let allowed = self.config.budgets.max_pages.map(|_| pages);
+        self.shared.share(owners, allowed);
+    }
+
+    /// Takes the number of threads that read pages.
+    pub(crate) fn read_by(&mut self, threads: usize) {
+        self.backlog.read_by(threads);
+    }
+
+    /// Continues an earlier run, which may have had another scope.
+    ///
+    /// # Errors
+    /// The frontier's.
+    pub(crate) fn restore(&mut self, restart: RestartKind) -> Result<(), FrontierError> {
+        self.scope.resume();
+        self.hosts.restore(restart)
+    }
+
+    /// Returns the stored address of a host, if there is one.
+    ///
+    /// # Errors
+    /// The frontier's.
+    pub(crate) fn past_address(&self, host: &HostKey) -> Result<Option<IpAddr>, FrontierError> {
+        self.hosts.past_address(host)
+    }
+
+    /// Keeps the gap after a request of an earlier run, given its row in the log.
+    ///
+    /// # Errors
+    /// The frontier's.
+    pub(crate) fn note_past_request(
+        &mut self,
+        now: Tick,
+        row: &RequestRow,
+    ) -> Result<(), FrontierError> {
+        self.hosts.note_past_request(now, row, &self.shared)
+    }
+
+    /// Lets each host with pending URLs wait for a gap, after a run that was cut off.
+    ///
+    /// # Errors
+    /// The frontier's.
+    pub(crate) fn note_unknown_requests(&mut self, now: Tick) -> Result<(), FrontierError> {
+        self.hosts.note_unknown_requests(now, &self.shared)
+    }
+
+    /// Begins the run: wakes the origins with pending URLs, and admits the seeds.
+    pub(crate) fn begin(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        for (origin, urls) in self.frontier.origins() {
+            self.wake(now, &origin, urls);
+        }
+        let seeds = self.config.seeds.iter();
+        let seeds: Vec<_> = seeds
+            .map(|seed| match self.config.seed_sitemaps.contains(seed) {
+                true => seed_sitemap_admission(seed, self.scope.current()),
+                false => seed_admission(seed, self.scope.current()),
+            })
+            .collect();
+        if !seeds.is_empty() {
+            self.write(WriterMessage::Seeds(seeds), out);
+        }
+        let scope = Some(Arc::clone(self.scope.current()));
+        self.write(WriterMessage::TakeBack { scope }, out);
+    }
+}

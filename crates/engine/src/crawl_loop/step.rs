@@ -1,0 +1,191 @@
+//! A step of the loop: issues permits while there is room, and ends the run.
+
+use crawl_scheduler::{Poll, Tick};
+
+use super::run_end::Spent;
+use super::shared_hosts::WorkerState;
+use super::waiting_documents::GiveUp;
+use super::{Coordinator, Next};
+use crate::messages::{Effect, WriterMessage};
+use crate::summary::Ended;
+
+impl Coordinator {
+    /// Issues permits and uses them until none is ready or there is no room. Stops earlier if
+    /// events wait for too long; then the next step is due at once.
+    pub(crate) fn advance(&mut self, now: Tick, out: &mut Vec<Effect>) -> Next {
+        if self.end.begin_step() {
+            return Next::Done;
+        }
+        for state in self.hosts.redated_states() {
+            self.write(WriterMessage::Host(Box::new(state)), out);
+        }
+        self.backlog.note_time(now);
+        self.attend_to_workers(now, out);
+        let is_paused = self.end.is_paused();
+        let deadline = self.end.end_by_time(now);
+        // `issue_permits` would not notice, as a spent page budget leaves no room.
+        let are_pages_spent = !is_paused && self.shared.are_pages_spent() == Some(true);
+        if are_pages_spent && self.backlog.leases() == 0 {
+            self.end.end(Ended::Budget("max-pages"));
+        }
+        let wake = match is_paused {
+            true => None,
+            false => self.issue_permits(now, deadline, out),
+        };
+        let all_found = self.hosts.requests().are_all_found() && self.backlog.is_empty();
+        if self.end.is_ending() || is_paused || (all_found && !self.has_room(now)) {
+            self.hosts.give_found_back(now);
+        }
+        self.evict_idle(now);
+        // A run that waits for disk space is not over.
+        let is_held =
+            is_paused || (self.backlog.disk().is_low() && self.frontier.counts().pending > 0);
+        if self.is_drained() && !self.end.is_ending() && !is_held && self.end_naturally(now, out) {
+            return self.advance(now, out);
+        }
+        if self.end.is_broken() || (self.end.is_ending() && self.is_drained()) {
+            // Suspects that were not read are pending again.
+            for lease in self.gate.take_held() {
+                self.frontier.release(lease);
+            }
+            return Next::Done;
+        }
+        Next::Wait(match self.end.is_ending() {
+            true => self.give_up(now, out),
+            false => wake,
+        })
+    }
+
+    /// Gives up documents, requests and unread pages that hold up the end of the run for too long.
+    /// Returns when to check again.
+    fn give_up(&mut self, now: Tick, out: &mut Vec<Effect>) -> Option<Tick> {
+        let documents = self.backlog.documents_mut().give_up(now);
+        let all = self.end.give_up(now);
+        let effects = [(documents, Effect::GiveUpDocuments), (all, Effect::GiveUp)];
+        let mut wake: Option<Tick> = None;
+        for (give_up, effect) in effects {
+            match give_up {
+                GiveUp::No => {}
+                GiveUp::At(until) => wake = wake.into_iter().chain([until]).min(),
+                GiveUp::Now => out.push(effect),
+            }
+        }
+        wake
+    }
+
+    /// Issues and uses permits while there is room. Returns when the next step is due, which is the
+    /// `deadline` or earlier.
+    fn issue_permits(
+        &mut self,
+        now: Tick,
+        deadline: Option<Tick>,
+        out: &mut Vec<Effect>,
+    ) -> Option<Tick> {
+        let mut wake = deadline;
+        self.turns.handled_events();
+        while !self.end.is_ending() && self.has_room(now) {
+            if self.turns.are_events_due() {
+                return Some(now);
+            }
+            if let Some(budget) = self.end.spent_budget(&self.spent()) {
+                if self.backlog.leases() == 0 {
+                    self.end.end(Ended::Budget(budget));
+                }
+                break;
+            }
+            let admission_due = match self.use_found(now, out) {
+                Ok(()) => continue,
+                Err(until) => until,
+            };
+            wake = admission_due.into_iter().chain(wake).min();
+            match self.hosts.poll(now) {
+                Poll::Issue(permit) => self.issue(now, permit, out),
+                Poll::SleepUntil(tick) => {
+                    return Some(wake.map_or(tick, |wake| wake.min(tick)));
+                }
+                Poll::Idle => break,
+            }
+        }
+        wake
+    }
+
+    /// Ends a drained run that can issue no more permits, unless a crash suspect or a sample
+    /// remains or another worker may find more URLs. Returns true if a crash suspect is fetched
+    /// next.
+    fn end_naturally(&mut self, now: Tick, out: &mut Vec<Effect>) -> bool {
+        self.gate.end_reading();
+        let mut ending = self.hosts.natural_end(now, &self.robots);
+        let is_over = ending.as_ref().is_some_and(Ended::is_for_good);
+        if is_over && let Some(lease) = self.gate.begin_reading() {
+            let origin = lease.origin.clone();
+            self.frontier.release(lease);
+            self.wake_pending(now, &origin);
+            return true;
+        }
+        // Only unreachable hosts could still add to the frame of the sample. URLs beyond the budget
+        // of their host would be missing from it, so a run with a larger budget draws.
+        let is_frame_complete = match &ending {
+            Some(Ended::Finished) => true,
+            Some(_) => self.hosts.budgets().spent().is_none(),
+            None => false,
+        };
+        if is_frame_complete && self.gate.is_to_draw() {
+            ending = None;
+            self.write(WriterMessage::DrawSample, out);
+        }
+        let pages = self.totals().pages;
+        let ending = ending.and_then(|alone| self.shared.end_with_others(alone, pages, out));
+        if let Some(ended) = ending {
+            self.end.end(ended);
+        }
+        false
+    }
+
+    /// Returns whether another request may be sent.
+    pub(super) fn has_room(&self, now: Tick) -> bool {
+        let reads_alone = !self.backlog.is_empty() && self.gate.reads_alone();
+        let pages = self.totals().pages + self.backlog.leases();
+        self.backlog.has_room(now)
+            && !self.end.is_broken()
+            && !reads_alone
+            && self.shared.may_fetch(pages)
+    }
+
+    /// Returns whether nothing is in flight and everything is committed.
+    fn is_drained(&self) -> bool {
+        self.hosts.requests().is_empty() && self.backlog.is_empty()
+    }
+
+    /// Returns what the crawl has spent of its budgets.
+    pub(super) fn spent(&self) -> Spent {
+        let of_round = self.report.of_round();
+        Spent {
+            pages: of_round.pages + self.backlog.leases(),
+            are_shared_pages_spent: self.shared.are_pages_spent(),
+            bytes: of_round.bytes + self.shared.others_bytes(),
+            server_time: self.hosts.budgets().served(),
+        }
+    }
+
+    /// Requests pages from the other workers, and hands hosts over to them.
+    pub(super) fn attend_to_workers(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        let state = WorkerState {
+            pages: self.totals().pages,
+            leases: self.backlog.leases(),
+            is_busy: !self.is_drained(),
+            is_ending: self.end.is_ending(),
+        };
+        if self.shared.step(now, state, out) {
+            for origin in self.hosts.hand_over(now, &mut self.shared, out) {
+                self.robots.forget(&origin);
+            }
+        }
+    }
+
+    /// Evicts idle hosts until the memory limit is met.
+    pub(super) fn evict_idle(&mut self, now: Tick) {
+        for origin in self.hosts.evict_idle(now) {
+            self.robots.forget(&origin);
+        }
+    }
+}
