@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::capture_log::{CaptureLine, CaptureLog};
 use crate::error::ReadError;
 use crate::names::{CAPTURES, FOLDER};
-use crate::regular_file::{create_anew, open_regular};
+use crate::regular_file::{open_regular, replace_file};
 use crate::removal::Removal;
 use crate::rows::WarcPlace;
 use crate::warc::Encoder;
@@ -132,7 +132,7 @@ fn rewrite_captures(
     let Some(mut log) = CaptureLog::open(dir).map_err(failed)? else {
         return Ok(0);
     };
-    let mut out = BufWriter::new(create_anew(&path).map_err(failed)?);
+    let mut out = BufWriter::new(replace_file(&path).map_err(failed)?);
     let mut length = 0;
     while let Some(line) = log.next_capture().map_err(failed)? {
         let end = line.offset + line.length;
@@ -256,7 +256,7 @@ impl Rewriting<'_> {
         let path = to.join(&self.name);
         let begin = || -> io::Result<BufWriter<File>> {
             fs::create_dir_all(to)?;
-            let mut out = BufWriter::new(create_anew(&path)?);
+            let mut out = BufWriter::new(replace_file(&path)?);
             self.copy(0, offset, &mut out)?;
             Ok(out)
         };

@@ -19,13 +19,13 @@ use sha2::{Digest as _, Sha256};
 use crate::bounded_read::{BoundedLine, LineReader};
 use crate::directory_check::is_of_archive;
 use crate::names::FOLDER;
-use crate::regular_file::{create_anew, open_regular};
-use crate::rows::DigestRow;
+use crate::regular_file::{open_regular, replace_file};
+use crate::rows::FileChecksum;
 
 /// The list of digests in a crawl's directory.
 pub const DIGESTS: &str = "digests.jsonl";
 /// The temporary name of the list while it is written.
-pub const DIGESTS_BESIDE: &str = "digests.jsonl.new";
+pub const TEMPORARY_DIGESTS: &str = "digests.jsonl.new";
 /// Maximum length of a row: a path written by this program, and two numbers.
 const MAX_ROW_BYTES: usize = 64 * 1024;
 /// The suffix of files that only grow.
@@ -44,7 +44,7 @@ pub enum ChangedFiles<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DigestList {
     /// All rows but the last, sorted by path.
-    pub rows: Vec<DigestRow>,
+    pub rows: Vec<FileChecksum>,
     /// Whether all files of the directory are listed, which means that no run is in progress.
     pub is_whole: bool,
     /// The faults of the list itself: line number and description.
@@ -64,7 +64,7 @@ impl DigestList {
         let mut list = DigestList::default();
         let mut above = Sha256::new();
         let mut bytes = 0;
-        let mut last: Option<DigestRow> = None;
+        let mut last: Option<FileChecksum> = None;
         let mut lines = LineReader::new(BufReader::new(file), MAX_ROW_BYTES);
         let mut number = 0;
         while let Some(line) = lines.next_line()? {
@@ -76,7 +76,7 @@ impl DigestList {
             }
             let row = match line {
                 BoundedLine::Whole(line) => {
-                    let row: Option<DigestRow> = serde_json::from_slice(line).ok();
+                    let row: Option<FileChecksum> = serde_json::from_slice(line).ok();
                     let row = row.filter(|row| line_of(row) == line);
                     if row.as_ref().is_none_or(|row| row.is_whole.is_none()) {
                         above.update(line);
@@ -123,8 +123,8 @@ impl DigestList {
         }
         let sha256 = HEXLOWER.encode(&Sha256::digest(&text));
         text.extend(line_of(&last_row(text.len() as u64, sha256, self.is_whole)));
-        let beside = dir.join(DIGESTS_BESIDE);
-        let mut file = create_anew(&beside)?;
+        let beside = dir.join(TEMPORARY_DIGESTS);
+        let mut file = replace_file(&beside)?;
         file.write_all(&text)?;
         file.sync_all()?;
         fs::rename(&beside, dir.join(DIGESTS))?;
@@ -132,8 +132,8 @@ impl DigestList {
     }
 }
 
-fn last_row(bytes: u64, sha256: String, is_whole: bool) -> DigestRow {
-    DigestRow {
+fn last_row(bytes: u64, sha256: String, is_whole: bool) -> FileChecksum {
+    FileChecksum {
         file: DIGESTS.to_owned(),
         bytes,
         sha256,
@@ -141,7 +141,7 @@ fn last_row(bytes: u64, sha256: String, is_whole: bool) -> DigestRow {
     }
 }
 
-fn line_of(row: &DigestRow) -> Vec<u8> {
+fn line_of(row: &FileChecksum) -> Vec<u8> {
     let mut line = serde_json::to_vec(row).unwrap_or_default();
     line.push(b'\n');
     line
@@ -160,7 +160,7 @@ pub fn write_digests(dir: &Path, changed: ChangedFiles<'_>) -> io::Result<()> {
         return Ok(());
     }
     let rows = before.map(|list| list.rows).unwrap_or_default();
-    let listed: BTreeMap<&str, &DigestRow> =
+    let listed: BTreeMap<&str, &FileChecksum> =
         rows.iter().map(|row| (row.file.as_str(), row)).collect();
     let has_changed = |path: &str| match changed {
         ChangedFiles::All => !path.ends_with(GROWING),
@@ -176,7 +176,7 @@ pub fn write_digests(dir: &Path, changed: ChangedFiles<'_>) -> io::Result<()> {
     let mut unread = Vec::new();
     for file in digested_files(dir)? {
         let row = listed.get(file.as_str()).filter(|_| !has_changed(&file));
-        let has_grown = |row: &DigestRow| {
+        let has_grown = |row: &FileChecksum| {
             let length = fs::symlink_metadata(dir.join(&file)).map(|metadata| metadata.len());
             changed == ChangedFiles::All && length.is_ok_and(|length| length > row.bytes)
         };
@@ -184,7 +184,7 @@ pub fn write_digests(dir: &Path, changed: ChangedFiles<'_>) -> io::Result<()> {
             Some(row) => (*row).clone(),
             None => {
                 unread.push(list.rows.len());
-                DigestRow {
+                FileChecksum {
                     file,
                     bytes: 0,
                     sha256: String::new(),
@@ -207,7 +207,7 @@ pub fn write_digests(dir: &Path, changed: ChangedFiles<'_>) -> io::Result<()> {
 ///
 /// # Errors
 /// I/O errors of writing the list.
-pub fn start_digests(dir: &Path, mut rows: Vec<DigestRow>) -> io::Result<()> {
+pub fn start_digests(dir: &Path, mut rows: Vec<FileChecksum>) -> io::Result<()> {
     rows.sort_by(|one, other| one.file.cmp(&other.file));
     let list = DigestList {
         rows,
@@ -252,7 +252,7 @@ pub fn digested_files(dir: &Path) -> io::Result<BTreeSet<String>> {
                 "" => name.clone(),
                 folder => format!("{folder}/{name}"),
             };
-            let is_listed = path != DIGESTS && path != DIGESTS_BESIDE;
+            let is_listed = path != DIGESTS && path != TEMPORARY_DIGESTS;
             let is_foreign = folder == FOLDER && !is_of_archive(&name);
             if kind.is_dir() && folder != FOLDER {
                 folders.push(path);

@@ -100,7 +100,7 @@ pub use cdxj::index_line;
 pub use cdxj_index::write_index;
 pub use digest::DigestAlgorithm;
 pub use digests::{
-    ChangedFiles, DIGESTS, DIGESTS_BESIDE, DigestList, digested_files, keep_archive_digests,
+    ChangedFiles, DIGESTS, DigestList, TEMPORARY_DIGESTS, digested_files, keep_archive_digests,
     sha256_of, start_digests, write_digests,
 };
 pub use directory_check::{check_entries, is_of_archive};
@@ -108,7 +108,7 @@ pub use error::{ArchiveError, ReadError};
 pub use line_sort::LineSort;
 pub use names::{CAPTURES, FOLDER, INDEX};
 pub use page_line::PageLine;
-pub use regular_file::{create_anew, open_for_writing, open_regular};
+pub use regular_file::{open_for_writing, open_regular, replace_file};
 pub use removal::{Removal, RewrittenRows, RowEdit, rewrite_rows};
 pub use request_line::RequestLine;
 pub use row_files::{LogFile, LogSyncer, LogTail, RowFile, RowReader};
@@ -121,4 +121,4 @@ pub use warc_reader::{
     HttpMessage, MAX_BLOCK_BYTES, MAX_BODY_BYTES, WarcReader, WarcRecord, archive_file, read_place,
     read_record,
 };
-pub use whole_file::{NewFile, NewFileError, NewFolder};
+pub use whole_file::{AtomicFile, AtomicFileError, AtomicFolder};

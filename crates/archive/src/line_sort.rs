@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::regular_file::create_anew;
+use crate::regular_file::replace_file;
 
 /// Number of sorted runs to merge at a time, far below the limit on open files.
 const FAN_IN: usize = 64;
@@ -89,7 +89,7 @@ impl LineSort {
 
     fn begin(&mut self) -> io::Result<BufWriter<File>> {
         let path = self.folder.join(format!("{}{}", self.name, self.made));
-        let file = create_anew(&path)?;
+        let file = replace_file(&path)?;
         self.made += 1;
         self.paths.push(path);
         Ok(BufWriter::new(file))

@@ -39,7 +39,7 @@ pub fn open_for_writing(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// I/O errors.
-pub fn create_anew(path: &Path) -> io::Result<File> {
+pub fn replace_file(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => options().write(true).create_new(true).open(path),

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
-use crate::regular_file::{create_anew, open_regular};
+use crate::regular_file::{open_regular, replace_file};
 
 /// The pages and hosts to remove.
 #[derive(Clone, Debug, Default)]
@@ -179,7 +179,7 @@ pub fn rewrite_rows<T: Serialize + DeserializeOwned>(
         input => input?,
     };
     let mut lines = LineReader::new(BufReader::new(input), MAX_LINE_BYTES);
-    let mut out = to.map(create_anew).transpose()?.map(BufWriter::new);
+    let mut out = to.map(replace_file).transpose()?.map(BufWriter::new);
     let (mut read, mut written) = (0, 0);
     while let Some(line) = lines.next_line()? {
         let bytes = match line {

@@ -235,7 +235,7 @@ impl LogFile {
     ) -> Result<(), ArchiveError> {
         let (length, held) = (self.lines.len(), self.held);
         self.hold_each(rows, put)?;
-        let written = self.write_held();
+        let written = self.flush_held();
         if written.is_err() {
             // Keep only the rows that were held before.
             self.lines.truncate(length);
@@ -262,7 +262,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// Buffers rows until the next append or [`LogFile::write_held`]. A crash before that loses
+    /// Buffers rows until the next append or [`LogFile::flush_held`]. A crash before that loses
     /// them.
     ///
     /// # Errors
@@ -278,7 +278,7 @@ impl LogFile {
     ///
     /// # Errors
     /// Same as [`LogFile::append_all`].
-    pub fn write_held(&mut self) -> Result<(), ArchiveError> {
+    pub fn flush_held(&mut self) -> Result<(), ArchiveError> {
         if self.held > 0 {
             self.appender.append(&self.lines)?;
             self.lines.clear();
@@ -423,7 +423,7 @@ impl<T: DeserializeOwned> RowReader<T> {
 
     /// Returns the next row among the lines that satisfy `is_wanted`. Other lines are skipped
     /// without parsing.
-    pub fn next_among(
+    pub fn next_matching(
         &mut self,
         is_wanted: impl Fn(&[u8]) -> bool,
     ) -> Option<Result<T, ReadError>> {
@@ -465,7 +465,7 @@ impl<T: DeserializeOwned> Iterator for RowReader<T> {
     type Item = Result<T, ReadError>;
 
     fn next(&mut self) -> Option<Result<T, ReadError>> {
-        self.next_among(|_| true)
+        self.next_matching(|_| true)
     }
 }
 

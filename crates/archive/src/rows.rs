@@ -163,7 +163,7 @@ const BROKEN_REDIRECTS: [&str; 3] = [REDIRECT_LOOP, TOO_MANY_REDIRECTS, REDIRECT
 impl PageRow {
     /// Returns whether the body was kept out of the archive, by the site or the operator.
     #[must_use]
-    pub fn is_body_left_out(&self) -> bool {
+    pub fn is_body_omitted(&self) -> bool {
         self.withheld.is_some() || self.unwanted.is_some()
     }
 
@@ -171,7 +171,7 @@ impl PageRow {
     /// index, which is redacted.
     #[must_use]
     pub fn may_show_body(&self) -> bool {
-        !self.is_body_left_out() && !self.echoes_secret
+        !self.is_body_omitted() && !self.echoes_secret
     }
 
     /// Returns whether the page's record omits the body because an earlier visit's record has it.
@@ -316,7 +316,7 @@ impl RequestRow {
 
 /// A line of `digests.jsonl`: a file of the crawl as it was between runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DigestRow {
+pub struct FileChecksum {
     /// The path relative to the crawl's directory. The last row covers the rows above it, and has
     /// the name of the list.
     pub file: String,

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use crate::error::ReadError;
-use crate::regular_file::{create_anew, open_regular};
+use crate::regular_file::{open_regular, replace_file};
 use crate::warc::Encoder;
 use crate::warc_files::{serial, suited};
 use crate::warc_reader::read_record;
@@ -64,7 +64,7 @@ pub fn copy_renamed(from: &Path, to: &Path) -> Result<CopiedWarc, ReadError> {
         let mut input = open_regular(from)?;
         let length = input.metadata()?.len();
         input.seek(SeekFrom::Start(first.length))?;
-        let mut out: File = create_anew(to)?;
+        let mut out: File = replace_file(to)?;
         out.write_all(&member)?;
         let rest = length.saturating_sub(first.length);
         let copied = io::copy(&mut BufReader::new(input.take(rest)), &mut out)?;

@@ -13,7 +13,7 @@ use crate::cdxj_index::{remove_temporary, write_index};
 use crate::digest::DigestAlgorithm;
 use crate::error::ArchiveError;
 use crate::names::{CAPTURES, FOLDER};
-use crate::regular_file::create_anew;
+use crate::regular_file::replace_file;
 use crate::row_files::RowFile;
 use crate::timestamp::Timestamp;
 use crate::warc::{EncodedCapture, Encoder, Warcinfo};
@@ -205,7 +205,7 @@ impl Archive {
         let member = self
             .encoder
             .warcinfo(&self.options.warcinfo, &name, first.started, id);
-        create_anew(&path).map_err(|error| ArchiveError::io("make", &path, error))?;
+        replace_file(&path).map_err(|error| ArchiveError::io("make", &path, error))?;
         let mut appender = Appender::open(&path, 0)?;
         if let Err(error) = appender.append(&member) {
             let _ = fs::remove_file(&path);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Why a file or folder could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum NewFileError {
+pub enum AtomicFileError {
     /// The file or folder could not be written.
     #[error("can't write {}: {source}", path.display())]
     Write {
@@ -25,11 +25,11 @@ pub enum NewFileError {
     },
 }
 
-impl NewFileError {
+impl AtomicFileError {
     /// Returns a function for `map_err`: writing to `path` failed.
-    fn at(path: &Path) -> impl Fn(io::Error) -> NewFileError {
+    fn at(path: &Path) -> impl Fn(io::Error) -> AtomicFileError {
         let path = path.to_path_buf();
-        move |source| NewFileError::Write {
+        move |source| AtomicFileError::Write {
             path: path.clone(),
             source,
         }
@@ -39,21 +39,21 @@ impl NewFileError {
 /// A file that is written under a temporary name, and renamed when it is finished. The old file
 /// stays until then. Dropping it unfinished removes the temporary file.
 #[derive(Debug)]
-pub struct NewFile {
+pub struct AtomicFile {
     path: PathBuf,
     temporary: PathBuf,
     file: Option<BufWriter<File>>,
 }
 
-impl NewFile {
+impl AtomicFile {
     /// Begins a file that will be at `path`.
     ///
     /// # Errors
-    /// [`NewFileError::Write`] if the temporary file can't be created.
-    pub fn create(path: &Path) -> Result<NewFile, NewFileError> {
+    /// [`AtomicFileError::Write`] if the temporary file can't be created.
+    pub fn create(path: &Path) -> Result<AtomicFile, AtomicFileError> {
         let temporary = temporary_path(path, "new");
-        let file = File::create(&temporary).map_err(NewFileError::at(path))?;
-        Ok(NewFile {
+        let file = File::create(&temporary).map_err(AtomicFileError::at(path))?;
+        Ok(AtomicFile {
             path: path.to_path_buf(),
             temporary,
             file: Some(BufWriter::with_capacity(1 << 16, file)),
@@ -63,8 +63,8 @@ impl NewFile {
     /// Syncs the file and renames it to its path.
     ///
     /// # Errors
-    /// [`NewFileError::Write`] if the file can't be written or renamed.
-    pub fn finish(mut self) -> Result<(), NewFileError> {
+    /// [`AtomicFileError::Write`] if the file can't be written or renamed.
+    pub fn finish(mut self) -> Result<(), AtomicFileError> {
         let Some(mut file) = self.file.take() else {
             return Ok(());
         };
@@ -72,11 +72,11 @@ impl NewFile {
         written
             .and_then(|()| fs::rename(&self.temporary, &self.path))
             .inspect_err(|_| drop(fs::remove_file(&self.temporary)))
-            .map_err(NewFileError::at(&self.path))
+            .map_err(AtomicFileError::at(&self.path))
     }
 }
 
-impl Write for NewFile {
+impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.as_mut().map_or(Ok(0), |file| file.write(bytes))
     }
@@ -86,7 +86,7 @@ impl Write for NewFile {
     }
 }
 
-impl Drop for NewFile {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         if self.file.take().is_some() {
             let _ = fs::remove_file(&self.temporary);
@@ -94,36 +94,39 @@ impl Drop for NewFile {
     }
 }
 
-/// A folder that is written under a temporary name, like [`NewFile`].
+/// A folder that is written under a temporary name, like [`AtomicFile`].
 #[derive(Debug)]
-pub struct NewFolder {
+pub struct AtomicFolder {
     path: PathBuf,
     temporary: PathBuf,
     is_finished: bool,
 }
 
-impl NewFolder {
+impl AtomicFolder {
     /// Begins a folder that will be at `path`. Only an empty folder, or one for which `is_ours`
     /// returns true, may be there.
     ///
     /// # Errors
-    /// [`NewFileError::Occupied`] if something else is there; [`NewFileError::Write`] if the
+    /// [`AtomicFileError::Occupied`] if something else is there; [`AtomicFileError::Write`] if the
     /// temporary folder can't be created.
-    pub fn create(path: &Path, is_ours: impl Fn(&Path) -> bool) -> Result<NewFolder, NewFileError> {
+    pub fn create(
+        path: &Path,
+        is_ours: impl Fn(&Path) -> bool,
+    ) -> Result<AtomicFolder, AtomicFileError> {
         let is_free = match fs::read_dir(path) {
             Ok(mut entries) => entries.next().is_none() || is_ours(path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => !path.is_symlink(),
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => false,
-            Err(error) => return Err(NewFileError::at(path)(error)),
+            Err(error) => return Err(AtomicFileError::at(path)(error)),
         };
         if !is_free {
             let path = path.to_path_buf();
-            return Err(NewFileError::Occupied { path });
+            return Err(AtomicFileError::Occupied { path });
         }
         let temporary = temporary_path(path, "new");
         remove(&temporary)?;
-        fs::create_dir_all(&temporary).map_err(NewFileError::at(path))?;
-        Ok(NewFolder {
+        fs::create_dir_all(&temporary).map_err(AtomicFileError::at(path))?;
+        Ok(AtomicFolder {
             path: path.to_path_buf(),
             temporary,
             is_finished: false,
@@ -139,9 +142,9 @@ impl NewFolder {
     /// Renames the folder to its path, replacing the old folder.
     ///
     /// # Errors
-    /// [`NewFileError::Write`] if it can't be renamed.
-    pub fn finish(mut self) -> Result<(), NewFileError> {
-        let error = NewFileError::at(&self.path);
+    /// [`AtomicFileError::Write`] if it can't be renamed.
+    pub fn finish(mut self) -> Result<(), AtomicFileError> {
+        let error = AtomicFileError::at(&self.path);
         let before = temporary_path(&self.path, "old");
         remove(&before)?;
         let was_there = self.path.exists();
@@ -159,7 +162,7 @@ impl NewFolder {
     }
 }
 
-impl Drop for NewFolder {
+impl Drop for AtomicFolder {
     fn drop(&mut self) {
         if !self.is_finished {
             let _ = fs::remove_dir_all(&self.temporary);
@@ -176,10 +179,10 @@ fn temporary_path(path: &Path, ending: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn remove(folder: &Path) -> Result<(), NewFileError> {
+fn remove(folder: &Path) -> Result<(), AtomicFileError> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(NewFileError::at(folder)(error))
+            Err(AtomicFileError::at(folder)(error))
         }
         _ => Ok(()),
     }
@@ -190,18 +193,18 @@ mod tests {
     use std::fs;
     use std::io::Write as _;
 
-    use super::{NewFile, NewFolder};
+    use super::{AtomicFile, AtomicFolder};
 
     #[test]
     fn a_file_appears_when_it_is_finished() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.ndjson");
         fs::write(&path, "before").unwrap();
-        let mut dropped = NewFile::create(&path).unwrap();
+        let mut dropped = AtomicFile::create(&path).unwrap();
         dropped.write_all(b"half").unwrap();
         drop(dropped);
         assert_eq!(fs::read_to_string(&path).unwrap(), "before");
-        let mut file = NewFile::create(&path).unwrap();
+        let mut file = AtomicFile::create(&path).unwrap();
         file.write_all(b"whole").unwrap();
         file.finish().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
@@ -214,14 +217,14 @@ mod tests {
         let path = dir.path().join("out");
         let is_ours = |path: &std::path::Path| path.join("mark").exists();
         let make = |text: &str| {
-            let folder = NewFolder::create(&path, is_ours)?;
+            let folder = AtomicFolder::create(&path, is_ours)?;
             fs::write(folder.beside().join("mark"), text).unwrap();
             folder.finish()
         };
         make("one").unwrap();
         make("two").unwrap();
         assert_eq!(fs::read_to_string(path.join("mark")).unwrap(), "two");
-        drop(NewFolder::create(&path, is_ours).unwrap());
+        drop(AtomicFolder::create(&path, is_ours).unwrap());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         fs::remove_file(path.join("mark")).unwrap();
         make("into an empty folder").unwrap();

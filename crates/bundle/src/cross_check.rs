@@ -247,7 +247,7 @@ impl CrossCheck {
         {
             verification.line("pages.jsonl", line, no_file(&place.file));
         } else if let Some(place) = &row.warc {
-            let is_withheld = row.is_body_left_out();
+            let is_withheld = row.is_body_omitted();
             let mut facts = [0; FACTS];
             facts[URL] = fact(row.url.as_bytes());
             facts[TIME] = number(millis);

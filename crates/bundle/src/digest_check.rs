@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
-use crawl_archive::rows::DigestRow;
+use crawl_archive::rows::FileChecksum;
 use crawl_archive::{DIGESTS, DigestList, digested_files, open_regular, sha256_of};
 
 use crate::bag::is_within;
@@ -69,7 +69,11 @@ pub(crate) fn check_digests(
 
 /// Describes how a file differs from its row; `None` if it matches. While a run is active, only the
 /// listed beginning of the file is compared.
-fn file_difference(dir: &Path, row: &DigestRow, is_whole: bool) -> std::io::Result<Option<String>> {
+fn file_difference(
+    dir: &Path,
+    row: &FileChecksum,
+    is_whole: bool,
+) -> std::io::Result<Option<String>> {
     let file = open_regular(&dir.join(&row.file))?;
     let (sha256, bytes) = match is_whole {
         true => sha256_of(file)?,

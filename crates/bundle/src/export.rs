@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
-use crawl_archive::rows::DigestRow;
+use crawl_archive::rows::FileChecksum;
 use crawl_archive::{
     CAPTURES, DIGESTS, DigestList, FOLDER, INDEX, MAX_CONFIG_BYTES, check_entries, read_text,
 };
@@ -123,7 +123,7 @@ fn check_listed(dir: &Path, payload: &Payload) -> Result<(), BundleError> {
     let list = DigestList::read(dir).map_err(BundleError::read(&dir.join(DIGESTS)))?;
     let listed = list.filter(|list| list.is_whole).unwrap_or_default().rows;
     let files = payload.files();
-    let differs = |row: &&DigestRow| {
+    let differs = |row: &&FileChecksum| {
         let copied = files.iter().find(|file| file.path == row.file);
         // The bundle's configuration differs, because secrets are removed.
         row.file != CONFIG && copied.is_some_and(|file| file.sha256 != row.sha256)

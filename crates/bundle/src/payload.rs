@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crawl_archive::{create_anew, open_regular, sha256_of};
+use crawl_archive::{open_regular, replace_file, sha256_of};
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
@@ -71,7 +71,7 @@ impl Payload {
         fill: impl FnOnce(&mut HashedFile) -> Result<(), BundleError>,
     ) -> Result<(), BundleError> {
         let to = self.place(path)?;
-        let file = create_anew(&to).map_err(BundleError::write(&to))?;
+        let file = replace_file(&to).map_err(BundleError::write(&to))?;
         let mut out = HashedFile {
             file: BufWriter::with_capacity(1 << 16, file),
             hash: Sha256::new(),

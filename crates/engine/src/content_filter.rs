@@ -1,7 +1,7 @@
 //! Applies the operator's document filter to answers: first to their heads, so that unwanted bodies
 //! are not received, and again after reading.
 
-use crawl_extractor::{Document, may_be_read};
+use crawl_extractor::{ContentKind, may_be_read};
 use crawl_fetcher::{BodyFilter, Exchange, Truncation};
 use crawl_scope::{ContentFilter, Unwanted};
 use http::HeaderMap;
@@ -52,7 +52,7 @@ pub(crate) fn before_reading(filter: &ContentFilter, exchange: &Exchange) -> Opt
 pub(crate) fn after_reading(
     filter: &ContentFilter,
     exchange: &Exchange,
-    kind: Document,
+    kind: ContentKind,
 ) -> Option<Unwanted> {
     let declared = exchange.headers.get(CONTENT_TYPE);
     let declared = declared.map(|value| String::from_utf8_lossy(value.as_bytes()));
@@ -64,13 +64,13 @@ pub(crate) fn after_reading(
 }
 
 /// Returns the type of a document whose server states none.
-fn usual_type(kind: Document) -> &'static str {
+fn usual_type(kind: ContentKind) -> &'static str {
     match kind {
-        Document::Html => "text/html",
-        Document::Css => "text/css",
-        Document::Pdf => "application/pdf",
-        Document::Text => "text/plain",
-        Document::Feed | Document::Sitemap => "application/xml",
+        ContentKind::Html => "text/html",
+        ContentKind::Css => "text/css",
+        ContentKind::Pdf => "application/pdf",
+        ContentKind::Text => "text/plain",
+        ContentKind::Feed | ContentKind::Sitemap => "application/xml",
         _ => "application/octet-stream",
     }
 }

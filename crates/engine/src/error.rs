@@ -95,7 +95,7 @@ pub enum EngineError {
     Pattern(#[from] crawl_scope::BadScopePattern),
     /// Two seeds have different settings for one area.
     #[error(transparent)]
-    SeedArea(#[from] crawl_scope::AreaTaken),
+    SeedArea(#[from] crawl_scope::AreaConflict),
     /// The fetcher can't be built from its configuration.
     #[error(transparent)]
     Fetcher(#[from] crawl_fetcher::SetupError),

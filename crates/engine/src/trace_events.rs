@@ -106,7 +106,7 @@ impl TraceEvents {
     }
 
     /// Logs a leased URL that is settled or deferred without being fetched.
-    pub(crate) fn not_asked_for(&self, item: &WriterMessage) {
+    pub(crate) fn not_fetched(&self, item: &WriterMessage) {
         let (lease, exclusion, same_as, what) = match item {
             WriterMessage::Excluded {
                 lease, exclusion, ..

@@ -17,7 +17,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crawl_extractor::{ContentLimits, Limits, PageContext, pass_over_tokens, read_html, read_page};
+use crawl_extractor::{ContentLimits, Limits, PageContext, read_html, read_page, walk_tokens};
 use criterion::{Criterion, Throughput, criterion_group};
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{
@@ -89,7 +89,7 @@ fn compare(criterion: &mut Criterion) {
         bencher.iter(|| html5ever(black_box(&html)));
     });
     group.bench_function("our_tokenizer", |bencher| {
-        bencher.iter(|| pass_over_tokens(black_box(&html)));
+        bencher.iter(|| walk_tokens(black_box(&html)));
     });
     group.bench_function("read_html", |bencher| {
         bencher.iter(|| ours(black_box(&html)));
@@ -159,7 +159,7 @@ type Run = (&'static str, fn(&str));
 /// The parts to compare.
 const RUNS: [Run; 4] = [
     ("html5ever", html5ever),
-    ("our_tokenizer", pass_over_tokens),
+    ("our_tokenizer", walk_tokens),
     ("read_html", |html| {
         black_box(ours(html));
     }),

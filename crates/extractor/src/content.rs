@@ -33,7 +33,7 @@ pub use crawl_dates::{Moment, Precision};
 pub use dates::{DateKind, DateSource, PageDate};
 pub use head::OpenGraph;
 pub use json_ld::JsonLd;
-pub use language::{DeclaredBy, DeclaredLanguage, DetectedLanguage, Language};
+pub use language::{DeclaredLanguage, DetectedLanguage, Language, LanguageSource};
 pub use limits::{ContentLimits, ContentOddity, ContentOddityKind};
 pub use markdown::{escape_markdown, read_markdown};
 pub use model::{Block, BlockKind, BlockPlace, Content, Section};

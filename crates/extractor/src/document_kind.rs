@@ -14,11 +14,11 @@ pub const MAX_SNIFF_BYTES: usize = 1445;
 /// The kinds of documents that a crawler distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Document {
+pub enum ContentKind {
     /// A page: [`read_html`](crate::read_html).
     Html,
     /// An XML sitemap: [`read_sitemap`](crate::read_sitemap). A plain text sitemap is
-    /// [`Document::Text`], because its content looks like any other text.
+    /// [`ContentKind::Text`], because its content looks like any other text.
     Sitemap,
     /// RSS, Atom or JSON Feed: [`read_feed`](crate::read_feed).
     Feed,
@@ -43,34 +43,36 @@ pub enum Document {
 /// font, archive or PDF and contains binary bytes is treated as such (sections 6 and 7.2; ours for
 /// HTML): an image has no links to lose.
 #[must_use]
-pub fn what_is(content_type: Option<&str>, first: &[u8]) -> Document {
+pub fn document_kind(content_type: Option<&str>, first: &[u8]) -> ContentKind {
     let first = &first[..first.len().min(MAX_SNIFF_BYTES)];
     let Some(essence) = essence(content_type) else {
         return unknown(first);
     };
     match essence.as_str() {
         html if is_html_type(html) => html_or_else(first),
-        "text/css" => Document::Css,
-        "application/pdf" => Document::Pdf,
-        "application/rss+xml" | "application/atom+xml" | "application/feed+json" => Document::Feed,
-        "image/svg+xml" => Document::Media,
+        "text/css" => ContentKind::Css,
+        "application/pdf" => ContentKind::Pdf,
+        "application/rss+xml" | "application/atom+xml" | "application/feed+json" => {
+            ContentKind::Feed
+        }
+        "image/svg+xml" => ContentKind::Media,
         xml if is_xml_type(xml) => match root::root_of_xml(first) {
             // Without the XHTML namespace, browsers show it as generic XML.
-            Some(Root::Html) => Document::Text,
-            root => by_root(root).unwrap_or(Document::Text),
+            Some(Root::Html) => ContentKind::Text,
+            root => by_root(root).unwrap_or(ContentKind::Text),
         },
         json if is_json_type(json) => json_by_version(first),
         "text/plain" => text_or_binary(first),
-        text if text.starts_with("text/") || is_script(text) => Document::Text,
-        media if is_media(media) => Document::Media,
-        _ => Document::Other,
+        text if text.starts_with("text/") || is_script(text) => ContentKind::Text,
+        media if is_media(media) => ContentKind::Media,
+        _ => ContentKind::Other,
     }
 }
 
 /// Returns the media type that a body looks like by its first bytes, ignoring its header (MIME
 /// Sniffing Standard, section 7.1; in addition, XML by its root). `None` for an empty body.
 #[must_use]
-pub fn looks_like(first: &[u8]) -> Option<&'static str> {
+pub fn sniff_media_type(first: &[u8]) -> Option<&'static str> {
     let first = &first[..first.len().min(MAX_SNIFF_BYTES)];
     if first.is_empty() {
         return None;
@@ -98,10 +100,10 @@ pub fn looks_like(first: &[u8]) -> Option<&'static str> {
     Some(by_root.or_else(by_pattern).unwrap_or(usual))
 }
 
-/// Returns whether a body is HTML: see [`what_is`]. Without bytes, its type decides.
+/// Returns whether a body is HTML: see [`document_kind`]. Without bytes, its type decides.
 #[must_use]
 pub fn is_html(content_type: Option<&str>, first: &[u8]) -> bool {
-    what_is(content_type, first) == Document::Html
+    document_kind(content_type, first) == ContentKind::Html
 }
 
 /// The syntax of a page (HTML Standard, sections 13 and 14).
@@ -139,74 +141,74 @@ pub fn may_be_read(content_type: Option<&str>) -> bool {
 }
 
 /// Returns the kind of a document without a usable type.
-fn unknown(first: &[u8]) -> Document {
+fn unknown(first: &[u8]) -> ContentKind {
     if patterns::begins_as_html(first) {
-        return Document::Html;
+        return ContentKind::Html;
     }
     if let Some(document) = by_root(root::root_of(first)) {
         return document;
     }
     match patterns::media(first) {
-        Some(Media::Pdf) => Document::Pdf,
-        None if patterns::is_binary(first) => Document::Other,
-        Some(media) if media != Media::Text => Document::Media,
+        Some(Media::Pdf) => ContentKind::Pdf,
+        None if patterns::is_binary(first) => ContentKind::Other,
+        Some(media) if media != Media::Text => ContentKind::Media,
         _ => match json_by_version(first) {
-            Document::Feed => Document::Feed,
-            _ => Document::Text,
+            ContentKind::Feed => ContentKind::Feed,
+            _ => ContentKind::Text,
         },
     }
 }
 
 /// Returns the kind of a document served as HTML.
-fn html_or_else(first: &[u8]) -> Document {
+fn html_or_else(first: &[u8]) -> ContentKind {
     if patterns::is_binary(first) {
         match patterns::media(first) {
-            Some(Media::Pdf) => return Document::Pdf,
-            Some(_) => return Document::Media,
+            Some(Media::Pdf) => return ContentKind::Pdf,
+            Some(_) => return ContentKind::Media,
             None => {}
         }
     }
     match by_root(root::root_of(first)) {
-        Some(document @ (Document::Feed | Document::Sitemap)) => document,
-        _ => Document::Html,
+        Some(document @ (ContentKind::Feed | ContentKind::Sitemap)) => document,
+        _ => ContentKind::Html,
     }
 }
 
 /// Returns the kind of a document served as plain text, which old servers send for unknown types.
-fn text_or_binary(first: &[u8]) -> Document {
+fn text_or_binary(first: &[u8]) -> ContentKind {
     if !patterns::is_binary(first) {
-        return Document::Text;
+        return ContentKind::Text;
     }
     match patterns::media(first) {
-        Some(Media::Pdf) => Document::Pdf,
+        Some(Media::Pdf) => ContentKind::Pdf,
         // A byte order mark marks text.
-        Some(Media::Text) => Document::Text,
-        Some(_) => Document::Media,
-        None => Document::Other,
+        Some(Media::Text) => ContentKind::Text,
+        Some(_) => ContentKind::Media,
+        None => ContentKind::Other,
     }
 }
 
-fn by_root(root: Option<Root>) -> Option<Document> {
+fn by_root(root: Option<Root>) -> Option<ContentKind> {
     Some(match root? {
-        Root::Html | Root::Xhtml => Document::Html,
-        Root::Sitemap => Document::Sitemap,
-        Root::Rss | Root::Atom => Document::Feed,
-        Root::Svg => Document::Media,
-        Root::Other => Document::Text,
+        Root::Html | Root::Xhtml => ContentKind::Html,
+        Root::Sitemap => ContentKind::Sitemap,
+        Root::Rss | Root::Atom => ContentKind::Feed,
+        Root::Svg => ContentKind::Media,
+        Root::Other => ContentKind::Text,
     })
 }
 
 /// Detects a JSON Feed by its `version`.
-fn json_by_version(first: &[u8]) -> Document {
+fn json_by_version(first: &[u8]) -> ContentKind {
     let text = root::text_of(first);
     let is_feed = text.trim_start().starts_with('{')
         && ["jsonfeed.org/version/", "jsonfeed.org\\/version\\/"]
             .iter()
             .any(|version| text.contains(version));
     if is_feed {
-        Document::Feed
+        ContentKind::Feed
     } else {
-        Document::Text
+        ContentKind::Text
     }
 }
 
@@ -238,12 +240,17 @@ fn is_media(essence: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::looks_like;
+    use super::sniff_media_type;
 
     #[test]
     fn mime_sniffing_7_1_the_bytes_alone_decide_the_type() {
         let check = |first: &[u8], expected: Option<&str>| {
-            assert_eq!(looks_like(first), expected, "{}", first.escape_ascii());
+            assert_eq!(
+                sniff_media_type(first),
+                expected,
+                "{}",
+                first.escape_ascii()
+            );
         };
         check(b"", None);
         check(b"  <!doctype html><title>t</title>", Some("text/html"));
@@ -264,7 +271,7 @@ mod tests {
     #[test]
     fn xml_has_the_type_of_its_root() {
         let check = |text: &str, expected: &str| {
-            assert_eq!(looks_like(text.as_bytes()), Some(expected), "{text}");
+            assert_eq!(sniff_media_type(text.as_bytes()), Some(expected), "{text}");
         };
         let xhtml = "<html xmlns='http://www.w3.org/1999/xhtml'>";
         check(

@@ -83,7 +83,7 @@ pub fn compare_with_html5ever(html: &str) {
 
 /// Walks the tags and text of a page without a consumer, for benchmarks.
 #[doc(hidden)]
-pub fn pass_over_tokens(html: &str) {
+pub fn walk_tokens(html: &str) {
     let NoConsumer = walk_html(html, Limits::default().attributes, NoConsumer);
 }
 

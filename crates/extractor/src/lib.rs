@@ -1,7 +1,7 @@
 //! Reads documents: the links, base, charset, directives and title of a page; the entries of a
 //! sitemap or a feed; the resources that a style sheet loads.
 //!
-//! [`what_is`] detects the kind of a document. [`read_html`] turns a page into a [`Page`];
+//! [`document_kind`] detects the kind of a document. [`read_html`] turns a page into a [`Page`];
 //! [`read_sitemap`], [`read_feed`] and [`read_css`] read the other kinds; and [`link_header`] reads
 //! the links in a header. None of these ever fails: any bytes give a value, with a
 //! [`DocumentOddity`] for each defect or omission. Time is linear in the input, memory is bounded
@@ -54,16 +54,18 @@ mod xml;
 pub use charset::CharsetSource;
 pub use content::{
     Block, BlockKind, BlockPlace, Content, ContentLimits, ContentOddity, ContentOddityKind,
-    DateKind, DateSource, DeclaredBy, DeclaredLanguage, DetectedLanguage, JsonLd, Language, Moment,
-    OpenGraph, PageContext, PageDate, Precision, Section, escape_markdown, read_content,
+    DateKind, DateSource, DeclaredLanguage, DetectedLanguage, JsonLd, Language, LanguageSource,
+    Moment, OpenGraph, PageContext, PageDate, Precision, Section, escape_markdown, read_content,
     read_markdown, read_page, read_page_text,
 };
 pub use css::{Css, read_css};
-pub use document_kind::{Document, MAX_SNIFF_BYTES, is_html, looks_like, may_be_read, what_is};
+pub use document_kind::{
+    ContentKind, MAX_SNIFF_BYTES, document_kind, is_html, may_be_read, sniff_media_type,
+};
 pub use feed::{Feed, FeedEntry, FeedKind, FeedUrl, read_feed};
 #[cfg(fuzzing)]
 pub use html::compare_with_html5ever;
-pub use html::{PageObserver, PageText, pass_over_tokens, read_anchors, read_html, read_text};
+pub use html::{PageObserver, PageText, read_anchors, read_html, read_text, walk_tokens};
 pub use limits::{DocumentOddity, DocumentOddityKind, Limits};
 pub use link::{Element, Link, LinkKind};
 pub use link_header::{link_header, refresh_header};

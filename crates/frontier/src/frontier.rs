@@ -86,7 +86,7 @@ pub trait Frontier: Send + Sync {
     /// `settled` for each removed link whose URL is settled; such a URL stays settled until
     /// [`Frontier::reopenings`] increases. Returns the number of the last commit that the check saw
     /// ([`Transaction::number`]), or `None` if nothing was checked.
-    fn leave_out_known(
+    fn drop_known(
         &self,
         links: &mut Vec<Admission>,
         settled: &mut dyn FnMut(&CanonicalUrl),

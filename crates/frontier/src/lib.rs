@@ -41,7 +41,6 @@
 mod admission;
 mod admit_rule;
 pub mod conformance;
-mod contents;
 mod error;
 mod exclusion;
 mod fingerprint;
@@ -54,6 +53,7 @@ mod record;
 pub mod shared;
 mod sieve;
 mod store;
+mod stored_part;
 mod transaction;
 mod url_state;
 mod visit;
@@ -65,11 +65,11 @@ pub mod parts {
     pub use crate::admit_rule::{
         AdmitAction, CurrentState, QueuePlace, Queued, Rank, capped, capped_exclusion, meet,
     };
-    pub use crate::contents::StoredPart;
     pub use crate::lease_table::{
         EntryMove, LeaseChanges, LeaseTable, QueueChange, QueueId, QueuePart, QueueReader, Totals,
     };
     pub use crate::record::{RecordState, UrlRecord};
+    pub use crate::stored_part::StoredPart;
     pub use crate::visit::StoredVisit;
 }
 

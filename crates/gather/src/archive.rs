@@ -5,10 +5,10 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Write as _};
 use std::path::Path;
 
-use crawl_archive::rows::{DigestRow, WarcPlace};
+use crawl_archive::rows::{FileChecksum, WarcPlace};
 use crawl_archive::{
-    CAPTURES, CaptureLog, DigestList, FOLDER, copy_renamed, create_anew, is_warc, marked_name,
-    open_regular, write_index,
+    CAPTURES, CaptureLog, DigestList, FOLDER, copy_renamed, is_warc, marked_name, open_regular,
+    replace_file, write_index,
 };
 
 use crate::error::GatherError;
@@ -43,7 +43,7 @@ impl Places {
 pub(crate) fn gather_archives(
     workers: &mut [Worker],
     to: &Path,
-) -> Result<(Vec<Places>, Vec<DigestRow>), GatherError> {
+) -> Result<(Vec<Places>, Vec<FileChecksum>), GatherError> {
     let mut places = Vec::new();
     let mut digests = Vec::new();
     let mut names = BTreeSet::new();
@@ -116,7 +116,7 @@ fn free_name(name: &str, worker: &str, taken: &BTreeSet<String>) -> String {
 }
 
 /// Returns the digests of WARC files that the worker's last run recorded as it ended.
-fn known_digests(dir: &Path) -> Result<BTreeMap<String, DigestRow>, GatherError> {
+fn known_digests(dir: &Path) -> Result<BTreeMap<String, FileChecksum>, GatherError> {
     let list = DigestList::read(dir).map_err(GatherError::io(dir))?;
     let list = list
         .filter(|list| list.faults.is_empty())
@@ -135,7 +135,7 @@ fn link_or_copy(from: &Path, to: &Path) -> io::Result<u64> {
     if fs::hard_link(from, to).is_ok() {
         return Ok(length);
     }
-    let mut out: File = create_anew(to)?;
+    let mut out: File = replace_file(to)?;
     let copied = io::copy(&mut BufReader::new(input), &mut out)?;
     out.sync_all()?;
     match copied == length {
@@ -148,7 +148,7 @@ fn link_or_copy(from: &Path, to: &Path) -> io::Result<u64> {
 fn write_captures(workers: &[Worker], places: &[Places], path: &Path) -> Result<u64, GatherError> {
     let mut length = 0;
     let mut write = || -> io::Result<()> {
-        let mut out = BufWriter::new(create_anew(path)?);
+        let mut out = BufWriter::new(replace_file(path)?);
         for (worker, places) in workers.iter().zip(places) {
             let Some(mut log) = CaptureLog::open(&worker.dir)? else {
                 continue;

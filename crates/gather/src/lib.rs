@@ -37,7 +37,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::WorkerRow;
-use crawl_archive::{ChangedFiles, create_anew, start_digests};
+use crawl_archive::{ChangedFiles, replace_file, start_digests};
 use crawl_records::{list_digests, write_report};
 use serde::Serialize;
 
@@ -125,7 +125,7 @@ pub fn gather(dirs: &[PathBuf], to: &Path, purpose: &Purpose<'_>) -> Result<Gath
 
 fn write_synced(path: &Path, text: &str) -> Result<(), GatherError> {
     let write = || -> io::Result<()> {
-        let mut file = create_anew(path)?;
+        let mut file = replace_file(path)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()
     };

@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crawl_archive::rows::RecheckRow;
-use crawl_archive::{Timestamp, create_anew};
+use crawl_archive::{Timestamp, replace_file};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::directory::holds_any;
@@ -93,7 +93,7 @@ pub fn write_recheck(
     }
     let path = dir.join(RECHECK);
     let beside = dir.join(RECHECK_BESIDE);
-    let file = create_anew(&beside).map_err(RecordsError::io(&beside))?;
+    let file = replace_file(&beside).map_err(RecordsError::io(&beside))?;
     let mut out = BufWriter::new(file);
     let written = counts.write(learnt, purpose, &mut out);
     written?.map_err(RecordsError::io(&beside))?;

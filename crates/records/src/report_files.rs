@@ -63,7 +63,7 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), RecordsError> {
     let mut temporary = path.to_owned().into_os_string();
     temporary.push(".new");
     let temporary = PathBuf::from(temporary);
-    let written = crawl_archive::create_anew(&temporary).and_then(|mut file| {
+    let written = crawl_archive::replace_file(&temporary).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()
     });

@@ -107,7 +107,7 @@ impl<T: DeserializeOwned> RowsOf<T> {
     pub(crate) fn next_with(&mut self, bytes: &[u8]) -> Option<Result<T, RecordsError>> {
         let next = self
             .0
-            .next_among(|line| memchr::memmem::find(line, bytes).is_some());
+            .next_matching(|line| memchr::memmem::find(line, bytes).is_some());
         next.map(|row| Ok(row?))
     }
 }

@@ -13,7 +13,7 @@ pub struct HostSummary {
     /// Requests in flight.
     pub in_flight: u32,
     /// Hosts with every slot in flight.
-    pub asked_hosts: u32,
+    pub busy_hosts: u32,
     /// Hosts that are ready, though an address, a site, the rate or the concurrency may delay them.
     pub ready: u32,
     /// Hosts that wait for their gap.
@@ -97,7 +97,7 @@ impl Scheduler {
         let now = self.now.max(now);
         let mut summary = HostSummary {
             in_flight: self.in_flight,
-            asked_hosts: 0,
+            busy_hosts: 0,
             ready: 0,
             waiting_hosts: 0,
             paused: Vec::new(),
@@ -114,7 +114,7 @@ impl Scheduler {
             match self.pause_of(host, now) {
                 Some(paused) => summary.paused.push(paused),
                 None if host.position == QueuePosition::NotQueued => {
-                    summary.asked_hosts += u32::from(host.in_flight > 0);
+                    summary.busy_hosts += u32::from(host.in_flight > 0);
                 }
                 None if host.position != QueuePosition::Later => summary.ready += 1,
                 None => summary.waiting_hosts += 1,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, Site, canonicalize};
 use regex::RegexSet;
 
-use crate::seed_areas::{AreaKind, AreaTaken, SeedAreas, SeedTerms, folder};
+use crate::seed_areas::{AreaConflict, AreaKind, SeedAreas, SeedTerms, folder};
 use crate::surt_prefix::SurtPrefix;
 
 /// How far from the seeds a crawl may go.
@@ -185,12 +185,12 @@ impl Scope {
     /// Adds a seed with settings of its own.
     ///
     /// # Errors
-    /// [`AreaTaken`] if another seed has different settings for the same area.
+    /// [`AreaConflict`] if another seed has different settings for the same area.
     pub fn add_seed_with(
         &mut self,
         url: &CanonicalUrl,
         terms: &SeedTerms,
-    ) -> Result<(), AreaTaken> {
+    ) -> Result<(), AreaConflict> {
         Arc::make_mut(&mut self.areas).add(url, terms, self.mode.area())?;
         self.add_seed(url);
         Ok(())
@@ -282,7 +282,7 @@ impl Scope {
 
     /// Returns whether the scope contains a URL or another URL of its host.
     #[must_use]
-    pub fn holds_some_of_host(&self, url: &CanonicalUrl) -> bool {
+    pub fn overlaps_host(&self, url: &CanonicalUrl) -> bool {
         let host = url.host_key();
         let mut seeds = self.seeds.iter();
         self.hosts.contains(&host) || self.reaches(url) || seeds.any(|seed| seed.host_key() == host)

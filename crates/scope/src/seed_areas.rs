@@ -47,7 +47,7 @@ impl SeedTerms {
 /// Two seeds have different settings for the same area.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{seed}` and `{other}` rule over the same {area}, and differ in depth, label or scope")]
-pub struct AreaTaken {
+pub struct AreaConflict {
     /// The seed that was refused.
     pub seed: CanonicalUrl,
     /// The seed that was added before.
@@ -99,13 +99,13 @@ impl SeedAreas {
     /// area.
     ///
     /// # Errors
-    /// [`AreaTaken`] if another seed has different settings for the same area.
+    /// [`AreaConflict`] if another seed has different settings for the same area.
     pub fn add(
         &mut self,
         seed: &CanonicalUrl,
         terms: &SeedTerms,
         usual: AreaKind,
-    ) -> Result<(), AreaTaken> {
+    ) -> Result<(), AreaConflict> {
         if terms.is_empty() {
             return Ok(());
         }
@@ -114,7 +114,7 @@ impl SeedAreas {
             terms: terms.clone(),
             kind: terms.scope.unwrap_or(usual),
         };
-        let conflict = |other: &SeedArea, area: String| AreaTaken {
+        let conflict = |other: &SeedArea, area: String| AreaConflict {
             seed: seed.clone(),
             other: other.seed.clone(),
             area,

@@ -208,7 +208,7 @@ impl Frontier for SharedFrontier {
             .map(|record| record.known(is_leased)))
     }
 
-    fn leave_out_known(
+    fn drop_known(
         &self,
         links: &mut Vec<Admission>,
         settled: &mut dyn FnMut(&CanonicalUrl),

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crawl_archive::rows::{PageRow, RequestRow};
-use crawl_archive::{CAPTURES, FOLDER, create_anew};
+use crawl_archive::{CAPTURES, FOLDER, replace_file};
 use crawl_records::{CrawlSettings, HostReport, HostSums, RecordsError, RoundView, Rounds, RowsOf};
 use crawl_records::{excluded, links, pages, requests, waiting, walk};
 use serde::de::DeserializeOwned;
@@ -180,7 +180,7 @@ impl Folder<'_> {
                     Format::Csv => "csv",
                 };
                 let path = self.out.join(format!("{}.{ending}", table.name));
-                let sink = create_anew(&path).and_then(|file| file_sink(*format, table, file));
+                let sink = replace_file(&path).and_then(|file| file_sink(*format, table, file));
                 (path, sink)
             }
             SinkKind::Sums(into) => {

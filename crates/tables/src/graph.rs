@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use crawl_archive::create_anew;
+use crawl_archive::replace_file;
 use crawl_archive::rows::{LinkRow, PageRow};
 use crawl_records::{CrawlSettings, RoundView, Rounds, links, pages};
 use serde::{Deserialize, Serialize};
@@ -138,7 +138,7 @@ fn write_pages(
 
 /// Writes `hosts.csv` and returns the number of host pairs.
 fn write_hosts(path: &Path, hosts: SpilledMap<u64>) -> io::Result<u64> {
-    let mut out = BufWriter::new(create_anew(path)?);
+    let mut out = BufWriter::new(replace_file(path)?);
     out.write_all(HOSTS_HEAD.as_bytes())?;
     let mut pairs = 0;
     let mut line = String::new();
@@ -165,7 +165,7 @@ struct XmlFile {
 
 impl XmlFile {
     fn begin(path: &Path) -> io::Result<XmlFile> {
-        let mut out = BufWriter::new(create_anew(path)?);
+        let mut out = BufWriter::new(replace_file(path)?);
         out.write_all(HEAD.as_bytes())?;
         Ok(XmlFile {
             out,

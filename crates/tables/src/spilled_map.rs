@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, BufWriter, Lines, Write as _};
 use std::path::{Path, PathBuf};
 
-use crawl_archive::create_anew;
+use crawl_archive::replace_file;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -99,7 +99,7 @@ impl<V: Serialize + DeserializeOwned> SpilledMap<V> {
     fn begin_run(&mut self) -> io::Result<(PathBuf, BufWriter<File>)> {
         let path = self.folder.join(format!("{}.tmp{}", self.name, self.made));
         self.made += 1;
-        let file = create_anew(&path)?;
+        let file = replace_file(&path)?;
         Ok((path, BufWriter::new(file)))
     }
 

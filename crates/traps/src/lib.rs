@@ -93,7 +93,7 @@ pub struct PageJudgement {
     pub is_barren: bool,
     /// Whether the page was a probe of a deferred kind and had something new, so that deferred URLs
     /// have to be judged again.
-    pub has_turned: bool,
+    pub traps_changed: bool,
     /// The number of words that are new on the page's host, if the page was compared.
     pub new_words: Option<u32>,
 }
@@ -201,7 +201,7 @@ impl Traps {
         let unjudged = PageJudgement {
             level,
             is_barren: false,
-            has_turned: false,
+            traps_changed: false,
             new_words: None,
         };
         if matches!(answer, PageAnswer::Nothing) {
@@ -246,7 +246,7 @@ impl Traps {
             }
             return unjudged;
         };
-        let mut has_turned = false;
+        let mut traps_changed = false;
         for place in std::iter::once(template).chain(family) {
             let is_template = Some(place) != family;
             let pattern = shape
@@ -266,7 +266,7 @@ impl Traps {
                 _ => {}
             }
             if matches!(page_yield, Yield::New) && self.deferred.remove(place) {
-                has_turned = true;
+                traps_changed = true;
                 is_changed = true;
                 self.has_changed = true;
                 account.had_been_misjudged();
@@ -285,7 +285,7 @@ impl Traps {
         PageJudgement {
             level,
             is_barren,
-            has_turned,
+            traps_changed,
             new_words,
         }
     }

@@ -451,7 +451,7 @@ fn a_deferred_kind_is_revived_by_something_new() {
     started.restore(b"nonsense\n\t\t");
     started.restore(b"parked 2\nnonsense\n\t\t");
     let (judgement, _) = visit(&mut traps, probe, &prose("a concert", 30));
-    assert!(judgement.has_turned && !judgement.is_barren);
+    assert!(judgement.traps_changed && !judgement.is_barren);
     assert_eq!(traps.standing(&url(999), None, 1), Disposition::Fetch);
     // The next time it takes twice as many pages.
     let again: Vec<bool> = (200..208).map(|n| visit(&mut traps, n, empty).1).collect();

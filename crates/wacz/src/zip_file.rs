@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use crawl_archive::create_anew;
+use crawl_archive::replace_file;
 use data_encoding::HEXLOWER;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -37,7 +37,7 @@ struct Entry {
 
 impl ZipFile {
     pub(crate) fn create(path: &Path) -> io::Result<ZipFile> {
-        let file = BufWriter::with_capacity(1 << 16, create_anew(path)?);
+        let file = BufWriter::with_capacity(1 << 16, replace_file(path)?);
         Ok(ZipFile {
             zip: ZipWriter::new(file),
             resources: Vec::new(),

@@ -128,18 +128,23 @@ fn write_part(text: &mut String, heading: &str, limits: &mut Vec<Limit>) {
 fn write_rows(text: &mut String, limits: &[Limit]) {
     text.push_str("\n| limit | value | beyond it |\n|---|---|---|\n");
     for limit in limits {
-        let row = |what: &str| format!("| {what} | {} | {} |", limit.value, limit.beyond);
         // A table row can't be wrapped, so a long description ends after its first clause.
-        let clauses = [
-            limit.what.len(),
-            clause(&limit.what, ';'),
-            clause(&limit.what, ':'),
-        ];
-        let shorter = clauses.into_iter().chain([clause(&limit.what, ',')]);
-        let rows = shorter.map(|end| row(&limit.what[..end]));
-        let fits = |row: &String| row.chars().count() <= MAX_COLUMNS;
-        let row = rows.clone().find(fits).or_else(|| rows.last());
-        text.push_str(&row.unwrap_or_default());
+        let ends = [';', ':', ','].map(|separator| clause(&limit.what, separator));
+        let row = |end: usize| {
+            let Limit {
+                what,
+                value,
+                beyond,
+            } = limit;
+            format!("| {} | {value} | {beyond} |", &what[..end])
+        };
+        let mut line = row(limit.what.len());
+        for end in ends {
+            if line.chars().count() > MAX_COLUMNS {
+                line = row(end);
+            }
+        }
+        text.push_str(&line);
         text.push('\n');
     }
 }

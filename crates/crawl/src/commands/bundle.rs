@@ -1,6 +1,6 @@
 //! `crawl export --to bundle`: writes everything needed to cite and check a crawl.
 
-use crawl_archive::NewFolder;
+use crawl_archive::AtomicFolder;
 use crawl_bundle::{BundleError, VerifyError, write_bundle};
 use crawl_records::{counted, size};
 use crawl_weburl::safe_line;
@@ -15,7 +15,7 @@ use crate::terminal::note;
 /// Writes the bundle next to its destination, and moves it there when complete.
 pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
     // An earlier bundle is not replaced, since it may be the only copy of cited data.
-    let folder = NewFolder::create(&args.out, |_| false);
+    let folder = AtomicFolder::create(&args.out, |_| false);
     let folder = folder.map_err(|error| of_folder(error, args))?;
     let written = write_bundle(&args.dir, folder.beside(), NAME_AND_VERSION);
     let written = written.map_err(|error| of_bundle(error, args))?;

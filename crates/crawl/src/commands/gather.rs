@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use crawl_archive::ReadError;
-use crawl_archive::{NewFileError, NewFolder};
+use crawl_archive::{AtomicFileError, AtomicFolder};
 use crawl_gather::{GatherError, Gathered, Purpose};
 use crawl_records::{counted, size};
 
@@ -22,7 +22,7 @@ const MAX_NAME: usize = 255;
 /// complete.
 pub(crate) fn run(args: &GatherArgs) -> Result<u8, CommandError> {
     // An earlier result is not replaced, since the workers' directories may be gone.
-    let folder = NewFolder::create(&args.output, |_| false);
+    let folder = AtomicFolder::create(&args.output, |_| false);
     let folder = folder.map_err(|error| of_folder(&error, &args.output))?;
     let gathered = crawl_gather::gather(&args.dirs, folder.beside(), &Purpose::Reading);
     let gathered = gathered.map_err(|error| of_gather(error, &args.output))?;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &GatherArgs) -> Result<u8, CommandError> {
 }
 
 /// Moves a directory to its destination, and returns once the move is durable.
-pub(super) fn put_in_place(folder: NewFolder, output: &Path) -> Result<(), CommandError> {
+pub(super) fn put_in_place(folder: AtomicFolder, output: &Path) -> Result<(), CommandError> {
     let finished = folder.finish();
     finished.map_err(|error| of_folder(&error, output))?;
     let sync = || match std::path::absolute(output)?.parent() {
@@ -53,14 +53,14 @@ pub(super) fn put_in_place(folder: NewFolder, output: &Path) -> Result<(), Comma
 pub(crate) fn as_one(
     dirs: &[PathBuf],
     dir: &mut PathBuf,
-) -> Result<Option<NewFolder>, CommandError> {
+) -> Result<Option<AtomicFolder>, CommandError> {
     let [first, _, ..] = dirs else {
         *dir = dirs.first().cloned().unwrap_or_default();
         return Ok(None);
     };
     // On the same file system, WARC files are hard-linked rather than copied.
     let place = first.with_file_name(format!("gathered-{}", process::id()));
-    let folder = NewFolder::create(&place, |_| false);
+    let folder = AtomicFolder::create(&place, |_| false);
     let folder = folder.map_err(|error| of_folder(&error, &place))?;
     // Exported tables and archives are named after this folder.
     *dir = folder.beside().join(name_of_all(dirs));
@@ -102,11 +102,11 @@ fn summary(gathered: &Gathered, args: &GatherArgs) -> String {
     message
 }
 
-pub(super) fn of_folder(error: &NewFileError, output: &Path) -> CommandError {
+pub(super) fn of_folder(error: &AtomicFileError, output: &Path) -> CommandError {
     match error {
-        NewFileError::Occupied { .. } => CommandError::usage(error.to_string())
+        AtomicFileError::Occupied { .. } => CommandError::usage(error.to_string())
             .hint("give --output a directory that does not exist yet, or an empty one"),
-        NewFileError::Write { source, .. } => unwritable(output, source),
+        AtomicFileError::Write { source, .. } => unwritable(output, source),
         _ => CommandError::disk(error.to_string()),
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crawl_archive::{NewFile, NewFileError};
+use crawl_archive::{AtomicFile, AtomicFileError};
 use crawl_index::export::{
     Bundle, ExportError, Exported, meilisearch, meilisearch_settings, opensearch,
     opensearch_mapping,
@@ -86,9 +86,9 @@ fn file(
         ExportFormat::Opensearch => (opensearch_mapping(), "mapping.json"),
         _ => (meilisearch_settings(), "settings.json"),
     };
-    let (written, done) = lines(format, index, NewFile::create(out)?, now)?;
+    let (written, done) = lines(format, index, AtomicFile::create(out)?, now)?;
     let beside = beside(out, ending);
-    let mut settings_file = NewFile::create(&beside)?;
+    let mut settings_file = AtomicFile::create(&beside)?;
     writeln!(settings_file, "{settings:#}").map_err(ExportError::Stream)?;
     settings_file.finish()?;
     written.finish()?;
@@ -129,9 +129,11 @@ fn beside(out: &Path, ending: &str) -> PathBuf {
 fn refusal(error: &ExportError, args: &ExportArgs) -> CommandError {
     match error {
         ExportError::Index(error) => of_index(error, &args.dir),
-        ExportError::File(NewFileError::Occupied { .. }) => CommandError::usage(error.to_string())
-            .hint("name a folder that does not exist yet, an empty one, or an earlier bundle"),
-        ExportError::File(NewFileError::Write { source, .. }) => unwritable(&args.out, source),
+        ExportError::File(AtomicFileError::Occupied { .. }) => {
+            CommandError::usage(error.to_string())
+                .hint("name a folder that does not exist yet, an empty one, or an earlier bundle")
+        }
+        ExportError::File(AtomicFileError::Write { source, .. }) => unwritable(&args.out, source),
         _ => CommandError::disk(error.to_string()),
     }
 }

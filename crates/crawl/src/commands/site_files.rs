@@ -3,7 +3,7 @@
 
 use std::io;
 
-use crawl_archive::NewFile;
+use crawl_archive::AtomicFile;
 use crawl_index::export::{ExportError, LlmsTxt, MarkdownFolder, PageSource, SitemapFolder};
 use crawl_index::{IndexedPage, SearchIndex};
 use crawl_records::{ArchivedPages, counted};
@@ -79,7 +79,7 @@ fn llms_txt(
     let done = if args.out.as_os_str() == "-" {
         list.finish(&mut io::stdout().lock())?
     } else {
-        let mut file = NewFile::create(&args.out)?;
+        let mut file = AtomicFile::create(&args.out)?;
         let done = list.finish(&mut file)?;
         file.finish()?;
         done

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crawl_archive::{NewFileError, NewFolder};
+use crawl_archive::{AtomicFileError, AtomicFolder};
 use crawl_records::{Rounds, counted};
 use crawl_tables::{Format, RowsRead, TablesError, WrittenTable};
 
@@ -78,7 +78,8 @@ fn folder<T>(
 ) -> Result<T, CommandError> {
     // An earlier export is not replaced, since the user may have added files to it.
     let is_ours = |_: &_| false;
-    let folder = NewFolder::create(&args.out, is_ours).map_err(|error| of_folder(error, args))?;
+    let folder =
+        AtomicFolder::create(&args.out, is_ours).map_err(|error| of_folder(error, args))?;
     let written = write(folder.beside()).map_err(|error| of_tables(error, args))?;
     folder.finish().map_err(|error| of_folder(error, args))?;
     Ok(written)
@@ -105,9 +106,9 @@ fn report_defects(name: &str, read: RowsRead) {
     }
 }
 
-pub(super) fn of_folder(error: NewFileError, args: &ExportArgs) -> CommandError {
+pub(super) fn of_folder(error: AtomicFileError, args: &ExportArgs) -> CommandError {
     match error {
-        NewFileError::Write { source, .. } => unwritable(&args.out, &source),
+        AtomicFileError::Write { source, .. } => unwritable(&args.out, &source),
         error => CommandError::usage(error.to_string())
             .hint("name a folder that does not exist yet, or an empty one"),
     }

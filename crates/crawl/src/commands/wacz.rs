@@ -3,7 +3,7 @@
 use std::{fs, io};
 
 use crawl_archive::Timestamp;
-use crawl_archive::{NewFileError, NewFolder};
+use crawl_archive::{AtomicFileError, AtomicFolder};
 use crawl_records::{counted, size};
 use crawl_wacz::{Packaged, WaczError, WaczOptions, package};
 
@@ -34,7 +34,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
         return Err(unwritable(out, &io::ErrorKind::NotFound.into()));
     }
     // The folder for sorting is removed when this function returns.
-    let scratch = NewFolder::create(out, |_| false).map_err(|error| of_scratch(&error, args))?;
+    let scratch = AtomicFolder::create(out, |_| false).map_err(|error| of_scratch(&error, args))?;
     let options = WaczOptions {
         round: match args.round {
             Some(RoundChoice::One(round)) => Some(round),
@@ -77,9 +77,9 @@ fn report(packaged: &Packaged, args: &ExportArgs) {
     }
 }
 
-fn of_scratch(error: &NewFileError, args: &ExportArgs) -> CommandError {
+fn of_scratch(error: &AtomicFileError, args: &ExportArgs) -> CommandError {
     match error {
-        NewFileError::Write { source, .. } => unwritable(&args.out, source),
+        AtomicFileError::Write { source, .. } => unwritable(&args.out, source),
         error => CommandError::disk(error.to_string()),
     }
 }

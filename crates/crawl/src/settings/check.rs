@@ -10,7 +10,7 @@ use crawl_fetcher::{Contact, HostAccess};
 use crawl_policy::ProductToken;
 use crawl_records::stored_settings;
 use crawl_scheduler::PolitenessOverrides;
-use crawl_scope::{AreaKind, AreaTaken, SeedAreas, SeedTerms};
+use crawl_scope::{AreaConflict, AreaKind, SeedAreas, SeedTerms};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostTable, canonicalize, classify, host_address};
 
 use super::ca_files::check_ca_files;
@@ -314,10 +314,10 @@ fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -
 }
 
 /// Returns the error for two seeds that set one area differently, with the places that list them.
-fn taken_area(taken: &AreaTaken, place: Option<&str>, other: Option<&str>) -> CommandError {
+fn taken_area(taken: &AreaConflict, place: Option<&str>, other: Option<&str>) -> CommandError {
     let before = place.map_or_else(String::new, |place| format!("{place}: "));
     let there = other.map_or_else(String::new, |other| format!(" of {other}"));
-    let AreaTaken { seed, other, area } = taken;
+    let AreaConflict { seed, other, area } = taken;
     let message = match seed == other {
         true => format!("the seed `{seed}`{there} carries another scope, depth or label"),
         false => format!(

@@ -12,13 +12,16 @@ use crate::config::Config;
 
 /// The lowest limit of unsettled items. It bounds the bodies in memory, and is large enough for
 /// group commits to pay off.
+/// Beyond the limit: no further request is sent.
 const MAX_UNSETTLED: u64 = 512;
 
 /// Maximum bytes of bodies not yet committed, apart from requests in flight.
+/// Beyond the limit: no further request is sent.
 const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
 
 /// Maximum bytes of pages that wait for a reader, per reader thread. In a debug build, a thread
 /// reads this much per second of the slowest pages: indexed Chinese ones.
+/// Beyond the limit: no further request is sent.
 const MAX_UNREAD_BYTES: u64 = 4 << 20;
 
 /// Maximum rows that a consumer of pages has not taken.
@@ -263,7 +266,7 @@ impl Backlog {
 mod tests {
     use std::time::Duration;
 
-    use super::super::by_itself::{at, config};
+    use super::super::fixtures::{at, config};
     use super::{
         Backlog, MAX_UNDELIVERED_ROWS, MAX_UNREAD_BYTES, MAX_UNSETTLED, MAX_UNSETTLED_BYTES,
     };

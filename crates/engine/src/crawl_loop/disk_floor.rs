@@ -69,7 +69,7 @@ mod tests {
     use crawl_weburl::canonicalize;
 
     use super::super::Next;
-    use super::super::by_itself::{at, coordinator, open_to_all};
+    use super::super::fixtures::{at, coordinator, open_to_all};
     use super::DiskFloor;
     use crate::control::Phase;
     use crate::messages::{Effect, Event};

@@ -178,7 +178,7 @@ fn place(host: &HostKey) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::by_itself::{at, config};
+    use super::super::fixtures::{at, config};
     use super::*;
 
     fn host(name: &str) -> HostKey {

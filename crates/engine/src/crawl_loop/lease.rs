@@ -220,7 +220,7 @@ impl Coordinator {
 
     /// Settles a URL without a request.
     fn settle_without_request(&mut self, item: WriterMessage, out: &mut Vec<Effect>) {
-        self.events.not_asked_for(&item);
+        self.events.not_fetched(&item);
         self.write(item, out);
         self.turns.passed();
     }

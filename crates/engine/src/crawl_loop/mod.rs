@@ -1,14 +1,14 @@
 //! The crawl loop: handles events, and emits effects.
 
 mod backlog;
-#[cfg(test)]
-mod by_itself;
 mod byte_lock;
 mod commands;
 mod crash_suspects;
 mod disk_floor;
 mod estimate;
 mod exchanges;
+#[cfg(test)]
+mod fixtures;
 pub(crate) mod followed;
 mod group_budgets;
 mod host_budgets;
@@ -151,7 +151,7 @@ impl Coordinator {
                 }
             }
             Event::Committed(committed) => {
-                let has_turned = committed.has_turned;
+                let traps_changed = committed.traps_changed;
                 let leaves_links = committed.leaves_links;
                 self.committed(now, *committed);
                 if let Some(are_left) = leaves_links
@@ -159,7 +159,7 @@ impl Coordinator {
                 {
                     self.write(WriterMessage::TakeLinks, out);
                 }
-                if has_turned {
+                if traps_changed {
                     self.write(WriterMessage::TakeBack { scope: None }, out);
                 }
             }

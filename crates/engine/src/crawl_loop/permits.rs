@@ -115,7 +115,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::super::Coordinator;
-    use super::super::by_itself::{at, config, coordinator, open_to_all, pages, run_report};
+    use super::super::fixtures::{at, config, coordinator, open_to_all, pages, run_report};
     use super::super::host_locks::HostLocks;
     use super::super::robots::PendingRobotsFetch;
     use crate::config::Config;

@@ -46,7 +46,7 @@ impl Coordinator {
             in_flight: self.hosts.in_flight(),
             known: counts.known,
             deferred: counts.deferred,
-            hosts_asked: resting.asked_hosts,
+            hosts_asked: resting.busy_hosts,
             hosts_ready: resting.ready,
             hosts_waiting: resting.waiting_hosts,
             hosts_resting: u32::try_from(resting.paused.len()).unwrap_or(u32::MAX),

@@ -133,7 +133,7 @@ mod tests {
     use crawl_scheduler::{OutcomeKind, Poll};
     use crawl_weburl::canonicalize;
 
-    use super::super::by_itself::{at, context, coordinator, leased};
+    use super::super::fixtures::{at, context, coordinator, leased};
     use super::{RequestLine, millis, purpose, row};
     use crate::messages::Job;
     use crate::priority::Priority;

@@ -99,7 +99,7 @@ mod tests {
     use crawl_scheduler::{Poll, Scheduler};
     use crawl_weburl::Origin;
 
-    use super::super::by_itself::{at, config};
+    use super::super::fixtures::{at, config};
     use super::RequestsInFlight;
 
     #[test]

@@ -76,7 +76,7 @@ mod tests {
     use crawl_scheduler::OutcomeKind;
     use crawl_weburl::HostKey;
 
-    use super::super::by_itself::at;
+    use super::super::fixtures::at;
     use super::Retries;
 
     #[test]

@@ -216,7 +216,7 @@ impl RunEnd {
 mod tests {
     use std::time::Duration;
 
-    use super::super::by_itself::at;
+    use super::super::fixtures::at;
     use super::super::waiting_documents::GiveUp;
     use super::{GRACE, RunEnd, Spent};
     use crate::config::Budgets;

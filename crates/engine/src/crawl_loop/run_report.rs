@@ -140,7 +140,7 @@ mod tests {
 
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
-    use super::super::by_itself::{at, config, pages};
+    use super::super::fixtures::{at, config, pages};
     use super::{MAX_LATEST_PAGES, RunReport};
     use crate::counters::Commit;
     use crate::revisit::visit::{RevisitSchedule, Round};

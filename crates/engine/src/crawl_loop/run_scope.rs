@@ -161,7 +161,7 @@ impl RunScope {
         }
         let host = of.host_key();
         let scope = &self.current;
-        let is_off = scope.hops_off() > 0 && !scope.holds_some_of_host(&robots_url);
+        let is_off = scope.hops_off() > 0 && !scope.overlaps_host(&robots_url);
         let mut elsewhere = 0;
         for sitemap in &mut sitemaps {
             if self.may_read_sitemap(&sitemap.url, &host) {
@@ -227,7 +227,7 @@ impl RunScope {
         match url.host_key() == *host {
             // The sitemaps of an out-of-scope host would lead to all of it.
             true => {
-                let is_off = scope.hops_off() > 0 && !scope.holds_some_of_host(url);
+                let is_off = scope.hops_off() > 0 && !scope.overlaps_host(url);
                 !is_off && scope.excluded(url).is_none()
             }
             false => scope.judge(url, 0) == ScopeVerdict::In,
@@ -241,7 +241,7 @@ mod tests {
     use crawl_scope::{Scope, ScopeMode};
     use crawl_weburl::{CanonicalUrl, HostKey, HostTable, Origin, canonicalize};
 
-    use super::super::by_itself::leased;
+    use super::super::fixtures::leased;
     use super::RunScope;
     use crate::config::Resources;
 

@@ -100,7 +100,7 @@ mod tests {
 
     use crawl_frontier::{Admission, Outcome};
 
-    use super::super::by_itself::{coordinator, leased, pages, run_report};
+    use super::super::fixtures::{coordinator, leased, pages, run_report};
     use crate::counters::Commit;
     use crate::summary::{Ended, SeedFailure, Summary};
     use crate::totals::Totals;

@@ -12,8 +12,8 @@ use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
 use tokio::sync::oneshot;
 
-use super::by_itself::{at, config, coordinator, leased, open_to_all, pages, run_report};
 use super::estimate::MAX_URLS_BY_HOST;
+use super::fixtures::{at, config, coordinator, leased, open_to_all, pages, run_report};
 use super::hosts::MAX_DELAYS;
 use super::run_scope::RunScope;
 use super::{Coordinator, Next, request_rows};
@@ -22,7 +22,7 @@ use crate::control::{Command, CommandAnswer, MAX_PARKED, Phase, PostedCommand, R
 use crate::error::EngineError;
 use crate::messages::{Committed, Effect, Event, Job, Order, WriterMessage};
 use crate::shared_traps::put_aside;
-use crate::simulated::script::{answer, failure};
+use crate::simulated::scripted_servers::{answer, failure};
 use crate::summary::{Ended, SeedFailure};
 use crate::totals::Totals;
 
@@ -100,7 +100,7 @@ fn a_commit_ends_its_items() {
     coordinator.hosts.check_invariants(0);
     // Deferred URLs are judged again.
     let committed = Committed {
-        has_turned: true,
+        traps_changed: true,
         ..Committed::default()
     };
     let mut out = Vec::new();
@@ -263,7 +263,7 @@ fn the_time_is_over_at_its_deadline() {
 fn a_corrected_host_state_is_written() {
     let mut coordinator = coordinator(|_| {});
     let host = HostKey::parse("a.example").unwrap();
-    let mut before = super::by_itself::coordinator(|_| {});
+    let mut before = super::fixtures::coordinator(|_| {});
     let future = at(5_000);
     let scheduler = before.hosts.scheduler();
     scheduler.note_past_request(future, &host, future, SECOND, None);
@@ -541,7 +541,7 @@ fn short_delays_require_own_hosts() {
         assert_eq!(answer.is_ok(), is_done, "{shown}");
         // If some host is fetched from quickly, hosts of others get a gap.
         let origin = origin("b.example");
-        let copy = super::by_itself::copy(&origin, "");
+        let copy = super::fixtures::copy(&origin, "");
         let compiled = coordinator.robots.keep(copy);
         let state = coordinator.robots.state(at(20), &compiled, None);
         let has_gap =

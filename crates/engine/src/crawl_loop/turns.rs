@@ -163,7 +163,7 @@ mod tests {
     use crawl_weburl::{Origin, canonicalize};
 
     use super::super::Next;
-    use super::super::by_itself::{at, coordinator, copy, leased, open_to_all};
+    use super::super::fixtures::{at, coordinator, copy, leased, open_to_all};
     use super::{HostTurns, MAX_JUDGED};
     use crate::messages::{Committed, Effect, Event, WriterMessage};
     use crate::totals::Totals;

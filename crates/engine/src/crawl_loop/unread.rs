@@ -37,10 +37,10 @@ impl Coordinator {
 mod tests {
     use crawl_frontier::Admission;
 
-    use super::super::by_itself::{at, context, coordinator, leased};
+    use super::super::fixtures::{at, context, coordinator, leased};
     use crate::messages::page::FetchedPage;
     use crate::messages::{Effect, Event, WriterMessage};
-    use crate::simulated::script::answer;
+    use crate::simulated::scripted_servers::answer;
 
     #[test]
     fn a_page_that_comes_back_unread_does_not_count() {

@@ -307,7 +307,7 @@ mod tests {
     };
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
-    use super::super::by_itself::{context, leased};
+    use super::super::fixtures::{context, leased};
     use super::{LeaseDisposition, UrlGate, is_fetched_or_pending};
     use crate::config::TrapRules;
     use crate::messages::WriterMessage;

@@ -10,12 +10,15 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, Origin};
 
 /// Maximum waiting documents of a host; at this number it gets no permit.
+/// Beyond the limit: the host waits.
 const MAX_HOST_DOCUMENTS: u64 = 16;
 /// Maximum bytes of waiting documents of a host; at this number it gets no permit.
+/// Beyond the limit: the host waits.
 const MAX_HOST_BYTES: u64 = 16 << 20;
 /// From this number of waiting documents on, each host may have only one.
 const MANY_DOCUMENTS: u64 = 128;
 /// Maximum waiting documents; at this number no host gets a permit.
+/// Beyond the limit: all hosts wait.
 const MAX_DOCUMENTS: u64 = 512;
 
 /// How long documents may still be read after a stop. Then their URLs are pending again.
@@ -127,7 +130,7 @@ mod tests {
     use crawl_frontier::Admission;
     use crawl_weburl::{Origin, canonicalize};
 
-    use super::super::by_itself::{at, coordinator, copy, open_to_all};
+    use super::super::fixtures::{at, coordinator, copy, open_to_all};
     use super::super::{Coordinator, Next};
     use super::{MAX_DOCUMENTS, MAX_HOST_DOCUMENTS, STOP_GRACE};
     use crate::control::Stop;

@@ -93,7 +93,7 @@ mod tests {
     use crawl_frontier::Admission;
     use crawl_weburl::canonicalize;
 
-    use super::super::by_itself::{at, coordinator};
+    use super::super::fixtures::{at, coordinator};
     use crate::summary::{Ended, UnreachableHost};
 
     #[test]

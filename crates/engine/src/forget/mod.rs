@@ -15,8 +15,8 @@ use std::path::Path;
 
 use crawl_archive::rows::TombstoneRow;
 use crawl_archive::{
-    CAPTURES, DIGESTS, DIGESTS_BESIDE, FOLDER, INDEX, Removal, RewrittenArchive, Timestamp,
-    create_anew, rewrite_archive, write_index,
+    CAPTURES, DIGESTS, FOLDER, INDEX, Removal, RewrittenArchive, TEMPORARY_DIGESTS, Timestamp,
+    replace_file, rewrite_archive, write_index,
 };
 use crawl_frontier::{Frontier as _, StoreRemoval};
 use crawl_weburl::{CanonicalUrl, HostKey};
@@ -268,7 +268,7 @@ const DERIVED: [&str; 11] = [
     "hosts.jsonl",
     "hosts.jsonl.new",
     DIGESTS,
-    DIGESTS_BESIDE,
+    TEMPORARY_DIGESTS,
 ];
 
 /// The counts so far, and the files to replace.
@@ -372,7 +372,7 @@ fn make_folder(path: &Path) -> Result<(), EngineError> {
 
 fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), EngineError> {
     let write = || -> io::Result<()> {
-        let mut file = create_anew(path)?;
+        let mut file = replace_file(path)?;
         file.write_all(bytes)?;
         file.sync_all()
     };

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use crawl_archive::rows::{READER_PANICKED, WarcPlace};
 use crawl_archive::{FOLDER, HttpMessage, ReadError, read_place};
 use crawl_coding::{DecodeLimits, decode};
-use crawl_extractor::{Document, Limits, PageText, may_be_read, what_is};
+use crawl_extractor::{ContentKind, Limits, PageText, document_kind, may_be_read};
 use crawl_fetcher::Secrets;
 use crawl_frontier::Frontier;
 use crawl_index::{
@@ -381,7 +381,7 @@ impl Build<'_> {
         let body = Bytes::copy_from_slice(http.body);
         let codings = headers.get_all(CONTENT_ENCODING);
         let bytes = decode(codings, &body, &DecodeLimits::default()).bytes;
-        let is_page = what_is(content_type, &bytes) == Document::Html;
+        let is_page = document_kind(content_type, &bytes) == ContentKind::Html;
         let kind = || documents.kind(content_type, url.path(), &bytes);
         let html = match is_page {
             true => None,

@@ -414,7 +414,7 @@ pub(crate) struct Committed {
     /// The origins of the leases that ended.
     pub(crate) ended: Vec<Origin>,
     /// Whether URLs deferred as traps must be judged again.
-    pub(crate) has_turned: bool,
+    pub(crate) traps_changed: bool,
     /// The number of ended leases that might have become a row of `pages.jsonl`.
     pub(crate) leases: u64,
     /// The crawl's totals after the commit.

@@ -67,7 +67,7 @@ impl ArchiveEncoder {
                 UrlKind::Resource => &[("purpose", "resource")],
             },
         };
-        let body: &[u8] = match page.row.is_body_left_out() {
+        let body: &[u8] = match page.row.is_body_omitted() {
             true => &[],
             false => &page.exchange.body,
         };

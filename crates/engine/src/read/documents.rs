@@ -164,7 +164,7 @@ impl PageReader {
     ) -> IndexEntry {
         let refused = self.search_refused(usage);
         let scope = links.scope();
-        let is_in_crawl = |url: &CanonicalUrl| scope.holds_some_of_host(url);
+        let is_in_crawl = |url: &CanonicalUrl| scope.overlaps_host(url);
         let url = &links.from().url;
         let mut resolve = |base: &CanonicalUrl, href: &str| links.url_of(base, href);
         let entry = entry(

@@ -6,7 +6,9 @@
 
 use crawl_archive::{DigestAlgorithm, Timestamp, find_response};
 use crawl_coding::{Decoded, decode};
-use crawl_extractor::{Content, ContentLimits, Document, PageContext, read_content, what_is};
+use crawl_extractor::{
+    Content, ContentKind, ContentLimits, PageContext, document_kind, read_content,
+};
 use crawl_frontier::UrlKind;
 use http::HeaderValue;
 use http::header::CONTENT_ENCODING;
@@ -175,7 +177,10 @@ impl PageReader {
         let decoded = decode(headers.get_all(CONTENT_ENCODING), &body, &self.decode);
         let content_type = http.field("content-type").map(String::from_utf8_lossy);
         let content_type = content_type.as_deref();
-        if !matches!(what_is(content_type, &decoded.bytes), Document::Html) {
+        if !matches!(
+            document_kind(content_type, &decoded.bytes),
+            ContentKind::Html
+        ) {
             return None;
         }
         let context = PageContext {

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 use crawl_archive::DigestAlgorithm;
 use crawl_archive::rows::PageRow;
 use crawl_coding::{DecodeEnd, DecodeLimits, Decoded, decode};
-use crawl_extractor::{Document, Limits, Meta, looks_like, may_be_read, what_is};
+use crawl_extractor::{ContentKind, Limits, Meta, document_kind, may_be_read, sniff_media_type};
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{Exchange, Interstitial, PageOutline, interstitial};
 use crawl_frontier::{Frontier, Lease, UrlKind};
@@ -137,7 +137,7 @@ impl PageReader {
         if let Some((frontier, traps)) = &self.shared
             && traps.may_change(&lease.url, &findings.links)
         {
-            frontier.leave_out_known(&mut findings.links, &mut |_| {});
+            frontier.drop_known(&mut findings.links, &mut |_| {});
         }
     }
 
@@ -200,7 +200,7 @@ impl PageReader {
         {
             let mut cache = self.known_links.borrow_mut();
             let settled = &mut |url: &CanonicalUrl| cache.note_settled(url);
-            findings.looked_at = frontier.leave_out_known(&mut findings.links, settled);
+            findings.looked_at = frontier.drop_known(&mut findings.links, settled);
         }
         // Computes shapes here, in parallel: the single-threaded loop needs the shape of each new
         // URL.
@@ -367,12 +367,12 @@ impl PageReader {
         Body {
             detected_type: match &decoded {
                 None if is_coded => None,
-                None => looks_like(&exchange.body),
-                Some(decoded) => looks_like(&decoded.bytes),
+                None => sniff_media_type(&exchange.body),
+                Some(decoded) => sniff_media_type(&decoded.bytes),
             },
             kind: match &decoded {
-                None => Document::Media,
-                Some(decoded) => what_is(content_type.as_deref(), &decoded.bytes),
+                None => ContentKind::Media,
+                Some(decoded) => document_kind(content_type.as_deref(), &decoded.bytes),
             },
             content_type,
             decoded,
@@ -400,14 +400,14 @@ impl PageReader {
         }
         let mut document = ReadDocument::default();
         match body.kind {
-            Document::Html => {
+            ContentKind::Html => {
                 let compared = self.compared(page, body.decoded.as_ref());
                 return self.html(links, rules, exchange, body.bytes(), compared);
             }
-            Document::Feed if is_page => {
+            ContentKind::Feed if is_page => {
                 document = self.feed(links, body.bytes(), content_type);
             }
-            Document::Css if is_page => {
+            ContentKind::Css if is_page => {
                 links.of_style_sheet(body.bytes(), content_type, &self.limits);
             }
             _ if is_page && lease.kind == UrlKind::Page => {
@@ -481,7 +481,7 @@ struct Body<'a> {
     content_type: Option<Cow<'a, str>>,
     /// The decoded body. `None` if it is not read.
     decoded: Option<Decoded>,
-    kind: Document,
+    kind: ContentKind,
     /// The media type detected from its bytes.
     detected_type: Option<&'static str>,
 }

@@ -14,7 +14,7 @@ use tracing::Span;
 
 use super::answers::Pending;
 use super::recorded::{RecordedRequest, tick};
-use super::script::Script;
+use super::recorded_order::RecordedOrder;
 use super::{Flight, Replay};
 use crate::control::{Command, PostedCommand};
 use crate::crawl_loop::followed::TurnAttempt;
@@ -28,7 +28,7 @@ const MAX_ATTEMPTS: u32 = 64;
 
 /// The state of a replay that follows a logged order.
 pub(super) struct Following {
-    pub(super) script: Script,
+    pub(super) script: RecordedOrder,
     /// Messages whose commit is still to come.
     held: HashMap<MessageKey, VecDeque<WriterMessage>>,
     /// Groups to be committed.
@@ -64,7 +64,7 @@ struct Lost(Option<String>);
 type Step = Result<Result<(), Lost>, EngineError>;
 
 impl Following {
-    pub(super) fn new(script: Script) -> Following {
+    pub(super) fn new(script: RecordedOrder) -> Following {
         Following {
             script,
             held: HashMap::new(),
@@ -86,7 +86,7 @@ impl Following {
     }
 
     /// Returns the requests in flight and the held messages, in no particular order.
-    pub(super) fn give_up(self) -> (Script, Vec<UnderWay>, Vec<WriterMessage>) {
+    pub(super) fn give_up(self) -> (RecordedOrder, Vec<UnderWay>, Vec<WriterMessage>) {
         let under_way = self.under_way.into_values().flatten().collect();
         let held = self.held.into_values().flatten().collect();
         (self.script, under_way, held)

@@ -6,8 +6,8 @@ mod commit_order;
 mod following;
 mod held_commits;
 mod recorded;
+mod recorded_order;
 mod runs;
-mod script;
 
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::iter::Peekable;
@@ -30,7 +30,7 @@ use self::following::{Followed, Following, UnderWay};
 use self::held_commits::HeldCommits;
 pub use self::recorded::RecordedCrawl;
 use self::recorded::tick;
-use self::script::Script;
+use self::recorded_order::RecordedOrder;
 use crate::config::Config;
 use crate::crawl_loop::{Coordinator, Next, request_rows};
 use crate::error::EngineError;
@@ -87,7 +87,7 @@ pub fn replay(
         });
     }
     let script = match timing {
-        ReplayTiming::AsRecorded => Script::open(crawl.dir())?,
+        ReplayTiming::AsRecorded => RecordedOrder::open(crawl.dir())?,
         ReplayTiming::ByPolicy => None,
     };
     let Some((script, run)) = script else {

@@ -10,7 +10,7 @@ use crawl_weburl::canonicalize;
 use super::answers::{Answers, ReplayDifference};
 use super::following::{Following, UnderWay};
 use super::recorded::tick;
-use super::script::Script;
+use super::recorded_order::RecordedOrder;
 use super::{Replay, mark};
 use crate::config::Config;
 use crate::control::Stop;
@@ -24,7 +24,7 @@ impl Replay {
     pub(super) fn take_up(
         config: &Config,
         answers: Answers,
-        script: Script,
+        script: RecordedOrder,
         run: RunBegan,
     ) -> Result<Replay, EngineError> {
         let is_first =

@@ -116,7 +116,7 @@ impl<'a> ChangeDetector<'a> {
         if status == 304 && known.is_conditional() {
             return Some(Repeat::NotModified(known));
         }
-        if status != known.status || self.answer.row.is_body_left_out() {
+        if status != known.status || self.answer.row.is_body_omitted() {
             return None;
         }
         let digest = self.answer.body_digest.map(str::to_owned);
@@ -140,7 +140,7 @@ impl<'a> ChangeDetector<'a> {
                 (known.status, known.digest.clone(), VisitResult::Same)
             }
             _ => {
-                let is_withheld = self.answer.row.is_body_left_out();
+                let is_withheld = self.answer.row.is_body_omitted();
                 let digest = match record {
                     Some(record) if !is_withheld => record.digest.to_owned(),
                     _ => self.digest.take().unwrap_or_else(|| self.body_digest()),
@@ -240,7 +240,7 @@ impl<'a> ChangeDetector<'a> {
         let row = self.answer.row;
         let usage = row.usage.iter().flat_map(|usage| &usage.said);
         let has_own_usage = usage.into_iter().any(|said| said.channel == "meta");
-        row.error.is_none() && !row.is_body_left_out() && !self.answer.is_list && !has_own_usage
+        row.error.is_none() && !row.is_body_omitted() && !self.answer.is_list && !has_own_usage
     }
 }
 

@@ -13,7 +13,7 @@ use crawl_scheduler::Tick;
 use crawl_scope::ContentFilter;
 use crawl_weburl::canonicalize;
 
-use super::script::{Answer, answer, rows};
+use super::scripted_servers::{Answer, answer, rows};
 use super::{Run, Servers, config, drawn, play_run};
 use crate::messages::Job;
 use crate::revisit::visit::Round;
@@ -201,13 +201,18 @@ fn crawl(filter: &ContentFilter) -> Came {
         assert_eq!(row.digest.is_some(), row.bytes > 0, "{}", row.url);
         let path = row.url.strip_prefix("http://a.example").unwrap();
         let document = document(number(path).unwrap());
-        let (looks_like, language) = match document.content_type {
+        let (sniff_media_type, language) = match document.content_type {
             "text/html" => ("text/html", document.language),
             _ => ("text/plain", None),
         };
         let is_too_long = row.unwanted.as_deref() == Some("max-size 400");
-        let looks_like = (row.bytes > 0 && !is_too_long).then_some(looks_like);
-        assert_eq!(row.detected_type.as_deref(), looks_like, "{}", row.url);
+        let sniff_media_type = (row.bytes > 0 && !is_too_long).then_some(sniff_media_type);
+        assert_eq!(
+            row.detected_type.as_deref(),
+            sniff_media_type,
+            "{}",
+            row.url
+        );
         // Detected only if languages are filtered, and only for pages that are read and not seeds.
         let has_language = !filter.languages.is_empty() && row.depth > 0 && !is_too_long;
         let language = language.filter(|_| has_language);

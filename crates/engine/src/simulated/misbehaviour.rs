@@ -10,7 +10,7 @@ use crawl_scope::ScopeMode;
 use crawl_weburl::canonicalize;
 use expect_test::expect;
 
-use super::script::{Answer, Scenario, answer, crawl, fails, moved, page};
+use super::scripted_servers::{Answer, Scenario, answer, crawl, fails, moved, page};
 use crate::config::Config;
 use crate::control::Command;
 

@@ -10,7 +10,7 @@ mod replayed;
 mod robots;
 mod sample;
 mod sample_coverage;
-pub(crate) mod script;
+pub(crate) mod scripted_servers;
 mod seed_terms;
 mod slow_reader;
 mod steered;
@@ -39,7 +39,7 @@ use tokio::sync::oneshot;
 use tracing::Span;
 
 use self::content_filter::filtered;
-use self::script::failure;
+use self::scripted_servers::failure;
 use self::slow_reader::{SlowReader, Step};
 use crate::config::{Config, ScopeRules, TrapRules};
 use crate::content_filter::body_filter;

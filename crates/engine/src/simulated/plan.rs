@@ -18,7 +18,7 @@ use crawl_testweb::{Answer as WebAnswer, LinkMix, TestWeb};
 use crawl_weburl::canonicalize;
 use tempfile::TempDir;
 
-use super::script::{Answer, answer};
+use super::scripted_servers::{Answer, answer};
 use super::{Played, Run, START, Servers, config, drawn, play_run};
 use crate::config::{Config, Extent};
 use crate::messages::Job;

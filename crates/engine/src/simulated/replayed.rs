@@ -16,7 +16,7 @@ use crawl_weburl::{HostKey, canonicalize};
 use tokio::sync::oneshot;
 use tracing::Span;
 
-use super::script::{answer, failure};
+use super::scripted_servers::{answer, failure};
 use super::{ADDRESS, START, Servers, config, drawn};
 use crate::config::{Config, TrapRules};
 use crate::control::{Command, PostedCommand};

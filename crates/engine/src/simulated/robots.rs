@@ -6,7 +6,7 @@ use crawl_policy::usage::UsagePurpose;
 use crawl_scope::ScopeMode;
 use expect_test::expect;
 
-use super::script::{answer, crawl, fails, moved, page};
+use super::scripted_servers::{answer, crawl, fails, moved, page};
 use crate::config::Forbidden;
 
 const ROBOTS: &str = "http://a.example/robots.txt";

@@ -13,7 +13,7 @@ use crawl_sample::{SampleDesign, SampleMethod, rank};
 use crawl_scheduler::Tick;
 use crawl_weburl::canonicalize;
 
-use super::script::{answer, moved, page, rows};
+use super::scripted_servers::{answer, moved, page, rows};
 use super::{Played, Run, Servers, config, play_run};
 use crate::config::Config;
 use crate::messages::Job;

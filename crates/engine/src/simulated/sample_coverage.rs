@@ -15,7 +15,7 @@ use crawl_sample::{SampleDesign, SampleMethod, StratumRule};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use super::script::{answer, moved, page};
+use super::scripted_servers::{answer, moved, page};
 use super::{Played, Run, Servers, config, drawn, play_run};
 use crate::config::Config;
 use crate::messages::Job;

@@ -12,7 +12,7 @@ use crawl_scheduler::Tick;
 use crawl_scope::{AreaKind, ScopeMode, SeedTerms};
 use crawl_weburl::canonicalize;
 
-use super::script::{answer, page, rows};
+use super::scripted_servers::{answer, page, rows};
 use super::{Run, Servers, config, drawn, play_run};
 use crate::messages::Job;
 use crate::revisit::visit::Round;

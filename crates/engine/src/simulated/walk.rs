@@ -13,7 +13,7 @@ use crawl_sample::{SampleMethod, WalkDesign};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use super::script::{answer, moved, page, rows};
+use super::scripted_servers::{answer, moved, page, rows};
 use super::{Played, Run, Servers, config, drawn, play_run};
 use crate::config::Config;
 use crate::messages::Job;

@@ -125,7 +125,7 @@ impl CrashJournal {
 
     /// Rewrites the file and syncs it, since the counts must survive a power cut too.
     fn begin(&self, beside: &Path) -> io::Result<()> {
-        let file = crawl_archive::create_anew(beside)?;
+        let file = crawl_archive::replace_file(beside)?;
         write_line(&file, 0, &format!("{HEAD}{}\n", self.readers))?;
         for (url, suspect) in &*self.suspects {
             write_line(&file, suspect.line, &format!("{} {url}\n", suspect.deaths))?;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use crawl_archive::rows::WaitingRow;
 use crawl_archive::{
-    Archive, ArchiveOptions, DIGESTS, DIGESTS_BESIDE, DigestAlgorithm, LogFile, LogSyncer, RowFile,
-    RowReader, Warcinfo, check_entries, keep_archive_digests,
+    Archive, ArchiveOptions, DIGESTS, DigestAlgorithm, LogFile, LogSyncer, RowFile, RowReader,
+    TEMPORARY_DIGESTS, Warcinfo, check_entries, keep_archive_digests,
 };
 use crawl_frontier::shared::WorkerFrontier;
 use crawl_frontier::{
@@ -84,7 +84,7 @@ const OURS: [&str; 28] = [
     WAITING,
     WAITING_BESIDE,
     DIGESTS,
-    DIGESTS_BESIDE,
+    TEMPORARY_DIGESTS,
 ];
 
 /// The files that a crawl writes rows to.

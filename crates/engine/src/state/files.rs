@@ -4,12 +4,12 @@ use std::fs;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 
-use crawl_archive::create_anew;
+use crawl_archive::replace_file;
 
 /// Writes a temporary file and renames it to `path`, so that readers see complete contents.
 /// Replaces what was at `path`, even a link.
 pub(super) fn replace(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = create_anew(temporary)?;
+    let mut file = replace_file(temporary)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(temporary, path)?;

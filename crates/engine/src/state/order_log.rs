@@ -96,7 +96,7 @@ impl OrderLog {
         };
         let mut order = self.order();
         if order.waits_since.is_some_and(|since| since <= newest) {
-            order.file.write_held()?;
+            order.file.flush_held()?;
             order.waits_since = None;
         }
         Ok(())
@@ -109,7 +109,7 @@ impl OrderLog {
     pub(crate) fn end(&self) -> Result<(), ArchiveError> {
         let mut order = self.order();
         order.waits_since = None;
-        order.file.write_held()
+        order.file.flush_held()
     }
 
     /// Appends a group of messages before it is committed.

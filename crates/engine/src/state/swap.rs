@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use crawl_archive::{create_anew, read_text};
+use crawl_archive::{read_text, replace_file};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
@@ -80,7 +80,7 @@ pub(crate) fn commit(
         let mark = sign(&swap.message());
         let swap = swap.clone();
         let bytes = serde_json::to_vec(&List { swap, mark })?;
-        let mut file = create_anew(&beside)?;
+        let mut file = replace_file(&beside)?;
         file.write_all(&bytes)?;
         file.sync_all()?;
         fs::rename(&beside, &list)?;

@@ -662,7 +662,7 @@ impl Group<'_> {
             return self.admit(links).map(drop);
         };
         let verdict = trap_evidence::weigh(traps, &lease, signal, links);
-        self.committed.has_turned |= verdict.has_turned;
+        self.committed.traps_changed |= verdict.traps_changed;
         self.new_words = verdict.new_words;
         let admitted = self.admit(links)?;
         if verdict.is_barren {

@@ -11,7 +11,7 @@ use crate::shared_traps::{SharedTraps, put_aside};
 /// The conclusions of the trap detection from a settled page.
 pub(crate) struct TrapJudgement {
     pub(crate) is_barren: bool,
-    pub(crate) has_turned: bool,
+    pub(crate) traps_changed: bool,
     pub(crate) new_words: Option<u32>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn weigh(
     place(shared, opinion.level, links);
     TrapJudgement {
         is_barren: opinion.is_barren,
-        has_turned: opinion.has_turned,
+        traps_changed: opinion.traps_changed,
         new_words: opinion.new_words,
     }
 }

@@ -9,7 +9,7 @@ use super::head::{Head, Meta};
 use super::heading_marks::{HeadingMarks, RemovedMarks};
 use super::hints::Traits;
 use super::json_ld::{JsonLd, JsonLdReader};
-use super::language::{DeclaredBy, detect};
+use super::language::{LanguageSource, detect};
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::main_text::places;
 use super::model::{Block, BlockKind, Content};
@@ -91,7 +91,7 @@ impl ContentReader {
         if let Some(value) = context.content_language {
             self.head
                 .language
-                .declare(value, DeclaredBy::Header, 0, &mut self.oddities);
+                .declare(value, LanguageSource::Header, 0, &mut self.oddities);
         }
         let title = self.title.take().map(|mut title| title.take());
         if title.as_ref().is_some_and(|(_, cut)| *cut) {
@@ -405,8 +405,8 @@ impl ContentReader {
     fn root(&mut self, tag: &Tag<'_>, offset: usize) {
         for attribute in tag.attributes.iter() {
             let by = match () {
-                () if attribute.is("lang") => DeclaredBy::Lang,
-                () if attribute.is("xml:lang") => DeclaredBy::XmlLang,
+                () if attribute.is("lang") => LanguageSource::Lang,
+                () if attribute.is("xml:lang") => LanguageSource::XmlLang,
                 () => continue,
             };
             if tag.attributes.is_first(attribute) {

@@ -1,7 +1,7 @@
 //! Metadata in a page's head.
 
 use super::dates::{DateSource, Dates, kind_of_meta};
-use super::language::{DeclaredBy, Language};
+use super::language::{Language, LanguageSource};
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use crate::text::{Collapsed, trim};
 
@@ -63,7 +63,7 @@ impl Head {
             .is_some_and(|equiv| trim(equiv).eq_ignore_ascii_case("content-language"))
         {
             self.language
-                .declare(meta.content, DeclaredBy::Meta, offset, oddities);
+                .declare(meta.content, LanguageSource::Meta, offset, oddities);
         }
         for names in [meta.name, meta.property].into_iter().flatten() {
             // RDFa allows several properties in one `meta`.
@@ -99,7 +99,7 @@ impl Head {
             "og:image" | "og:image:url" => &mut graph.image,
             "og:locale" => {
                 self.language
-                    .declare(content, DeclaredBy::OpenGraph, offset, oddities);
+                    .declare(content, LanguageSource::OpenGraph, offset, oddities);
                 &mut graph.locale
             }
             "og:site_name" => &mut graph.site_name,

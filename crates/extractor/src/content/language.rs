@@ -30,7 +30,7 @@ pub struct DeclaredLanguage {
     /// The language tag (BCP 47) as written, but with `-` for `_`.
     pub tag: String,
     /// The source of the declaration.
-    pub by: DeclaredBy,
+    pub by: LanguageSource,
 }
 
 /// The source of a declared language, strongest first (HTML Standard 3.2.6.2; the last one is
@@ -38,7 +38,7 @@ pub struct DeclaredLanguage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "snake_case")]
-pub enum DeclaredBy {
+pub enum LanguageSource {
     /// `lang` of the `html` element or, if missing, of the `body`.
     Lang,
     /// `xml:lang` of `html` or `body`.
@@ -101,12 +101,13 @@ impl Language {
     pub(super) fn declare(
         &mut self,
         value: &str,
-        by: DeclaredBy,
+        by: LanguageSource,
         offset: usize,
         oddities: &mut Oddities,
     ) {
         let value = value.trim();
-        let is_list = matches!(by, DeclaredBy::Meta | DeclaredBy::Header) && value.contains(',');
+        let is_list =
+            matches!(by, LanguageSource::Meta | LanguageSource::Header) && value.contains(',');
         if value.is_empty() || is_list {
             return;
         }

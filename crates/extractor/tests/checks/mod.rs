@@ -2,8 +2,9 @@
 //! suite also runs them on random inputs.
 
 use crawl_extractor::{
-    CharsetSource, Document, DocumentOddity, Limits, Link, LinkKind, MAX_SNIFF_BYTES, Page,
-    is_html, link_header, read_css, read_feed, read_html, read_sitemap, refresh_header, what_is,
+    CharsetSource, ContentKind, DocumentOddity, Limits, Link, LinkKind, MAX_SNIFF_BYTES, Page,
+    document_kind, is_html, link_header, read_css, read_feed, read_html, read_sitemap,
+    refresh_header,
 };
 use crawl_weburl::canonicalize;
 
@@ -168,10 +169,10 @@ pub(crate) fn charset(data: &[u8]) {
         Some("text/plain"),
         Some(text.as_ref()),
     ] {
-        let kind = what_is(content_type, data);
-        assert_eq!(is_html(content_type, data), kind == Document::Html);
+        let kind = document_kind(content_type, data);
+        assert_eq!(is_html(content_type, data), kind == ContentKind::Html);
         let head = &data[..data.len().min(MAX_SNIFF_BYTES)];
-        assert_eq!(what_is(content_type, head), kind);
+        assert_eq!(document_kind(content_type, head), kind);
     }
 }
 

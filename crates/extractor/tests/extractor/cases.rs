@@ -5,7 +5,9 @@
 use std::fmt::{Debug, Write as _};
 use std::path::PathBuf;
 
-use crawl_extractor::{Document, FeedUrl, Limits, read_feed, read_html, read_sitemap, what_is};
+use crawl_extractor::{
+    ContentKind, FeedUrl, Limits, document_kind, read_feed, read_html, read_sitemap,
+};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use expect_test::expect_file;
 
@@ -59,7 +61,11 @@ fn cases_of_feeds() {
     };
     check("feeds", 15, |body| {
         let feed = read_feed(body, None, &Limits::default());
-        let mut shown = format!("{:?}, sniffed as {:?}\n", feed.kind, what_is(None, body));
+        let mut shown = format!(
+            "{:?}, sniffed as {:?}\n",
+            feed.kind,
+            document_kind(None, body)
+        );
         line(&mut shown, "title", feed.title.as_ref());
         line(
             &mut shown,
@@ -92,7 +98,7 @@ fn cases_of_feeds() {
 fn cases_of_sitemaps() {
     check("sitemaps", 8, |body| {
         let sitemap = read_sitemap(body, None, &Limits::default());
-        let sniffed: Document = what_is(None, body);
+        let sniffed: ContentKind = document_kind(None, body);
         let mut shown = format!("{:?}, sniffed as {sniffed:?}\n", sitemap.kind);
         for entry in &sitemap.entries {
             line(&mut shown, "entry", Some(&entry.loc));

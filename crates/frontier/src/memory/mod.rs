@@ -186,7 +186,7 @@ impl Frontier for MemoryFrontier {
         Ok(shared.records.get(url).map(|record| record.known(leased)))
     }
 
-    fn leave_out_known(
+    fn drop_known(
         &self,
         links: &mut Vec<Admission>,
         settled: &mut dyn FnMut(&CanonicalUrl),

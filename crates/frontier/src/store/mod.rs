@@ -1,6 +1,5 @@
 //! A frontier on disk: the states of URLs in a sieve, everything else in a fjall store.
 
-mod contents;
 mod due_rows;
 mod journal;
 mod meta_keys;
@@ -10,6 +9,7 @@ mod primitives;
 mod queue_block;
 mod record_codec;
 mod rewrite;
+mod stored_parts;
 mod tables;
 mod transaction;
 mod url_changes;
@@ -259,7 +259,7 @@ impl Frontier for FjallFrontier {
             .transpose()
     }
 
-    fn leave_out_known(
+    fn drop_known(
         &self,
         links: &mut Vec<Admission>,
         settled: &mut dyn FnMut(&CanonicalUrl),

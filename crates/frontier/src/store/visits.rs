@@ -317,8 +317,8 @@ mod tests {
     use crate::admission::UrlKind;
     use crate::admit_rule::QueuePlace;
     use crate::conformance::helpers::{admit, lease, link, settle_until, url, visit_due};
-    use crate::contents::StoredPart;
     use crate::record::UrlRecord;
+    use crate::stored_part::StoredPart;
     use crate::visit::Visit;
     use crate::{FjallFrontier, Frontier as _, FrontierError, Options};
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use crawl_archive::NewFileError;
+use crawl_archive::AtomicFileError;
 
 use crate::error::IndexError;
 
@@ -16,7 +16,7 @@ pub enum ExportError {
     Index(#[from] IndexError),
     /// The output could not be written, or something else is in its place.
     #[error(transparent)]
-    File(#[from] NewFileError),
+    File(#[from] AtomicFileError),
     /// The output stream failed.
     #[error("can't write: {0}")]
     Stream(#[source] io::Error),
@@ -27,7 +27,7 @@ impl ExportError {
     pub(super) fn at(path: &Path) -> impl Fn(io::Error) -> ExportError {
         let path = path.to_path_buf();
         move |source| {
-            ExportError::File(NewFileError::Write {
+            ExportError::File(AtomicFileError::Write {
                 path: path.clone(),
                 source,
             })

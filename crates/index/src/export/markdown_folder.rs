@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crawl_extractor::{
-    ContentLimits, Document, Limits, PageContext, escape_markdown, read_html, read_markdown,
-    what_is,
+    ContentKind, ContentLimits, Limits, PageContext, document_kind, escape_markdown, read_html,
+    read_markdown,
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -14,7 +14,7 @@ use super::date::rfc3339;
 use super::file_name::{FileNames, relative};
 use super::page_record::sections;
 use super::{ExportError, is_shown};
-use crawl_archive::NewFolder;
+use crawl_archive::AtomicFolder;
 use crawl_index_entry::IndexedPage;
 
 /// The fetched body of a page, without content codings.
@@ -29,7 +29,7 @@ pub struct PageSource<'a> {
 impl PageSource<'_> {
     /// Returns whether the body is HTML. For other types, such as PDF, only the index has the text.
     fn is_html(&self) -> bool {
-        what_is(self.content_type, self.body) == Document::Html
+        document_kind(self.content_type, self.body) == ContentKind::Html
     }
 }
 
@@ -52,7 +52,7 @@ pub struct MarkdownReport {
 /// page ([`MarkdownFolder::page`]), and call [`MarkdownFolder::finish`].
 #[derive(Debug)]
 pub struct MarkdownFolder {
-    folder: NewFolder,
+    folder: AtomicFolder,
     now: i64,
     names: FileNames,
     /// Pages indexed in place of others with the same text, by the URLs of the others.
@@ -67,7 +67,7 @@ impl MarkdownFolder {
     /// [`ExportError`] if `out` is not empty or can't be written.
     pub fn create(out: &Path, now: i64) -> Result<MarkdownFolder, ExportError> {
         Ok(MarkdownFolder {
-            folder: NewFolder::create(out, |_| false)?,
+            folder: AtomicFolder::create(out, |_| false)?,
             now,
             names: FileNames::default(),
             same_as: HashMap::new(),

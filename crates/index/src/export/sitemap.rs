@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::date::rfc3339;
 use super::file_name::part;
 use super::{ExportError, is_shown};
-use crawl_archive::NewFolder;
+use crawl_archive::AtomicFolder;
 use crawl_index_entry::IndexedPage;
 
 /// Maximum URLs in a file, as the protocol requires.
@@ -34,7 +34,7 @@ pub struct SitemapReport {
 /// A folder with a sitemap for each origin, because a sitemap may only list URLs of its own origin.
 #[derive(Debug)]
 pub struct SitemapFolder {
-    folder: NewFolder,
+    folder: AtomicFolder,
     now: i64,
     /// The time of the last change of each URL, by origin.
     origins: BTreeMap<String, BTreeMap<String, Option<String>>>,
@@ -47,7 +47,7 @@ impl SitemapFolder {
     /// [`ExportError`] if `out` is not empty or can't be written.
     pub fn create(out: &Path, now: i64) -> Result<SitemapFolder, ExportError> {
         Ok(SitemapFolder {
-            folder: NewFolder::create(out, |_| false)?,
+            folder: AtomicFolder::create(out, |_| false)?,
             now,
             origins: BTreeMap::new(),
         })

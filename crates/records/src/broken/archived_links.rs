@@ -7,8 +7,8 @@ use bytes::Bytes;
 use crawl_archive::rows::PageRow;
 use crawl_archive::{FOLDER, HttpMessage, WarcRecord, read_place};
 use crawl_extractor::{
-    Document, Limits, Link, LinkKind, SitemapKind, link_header, may_be_read, read_css, read_feed,
-    read_html, read_sitemap, refresh_header, what_is,
+    ContentKind, Limits, Link, LinkKind, SitemapKind, document_kind, link_header, may_be_read,
+    read_css, read_feed, read_html, read_sitemap, refresh_header,
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -117,21 +117,21 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn of_body(&mut self, body: &[u8], content_type: Option<&str>) {
-        match what_is(content_type, body) {
-            Document::Html => {
+        match document_kind(content_type, body) {
+            ContentKind::Html => {
                 let page = read_html(body, content_type, self.limits);
                 let base = page.base_url(&self.url);
                 for link in &page.links {
                     self.link(&base, link);
                 }
             }
-            Document::Css => {
+            ContentKind::Css => {
                 let base = self.url.clone();
                 for link in &read_css(body, content_type, self.limits).links {
                     self.link(&base, link);
                 }
             }
-            Document::Feed => {
+            ContentKind::Feed => {
                 let feed = read_feed(body, content_type, self.limits);
                 for entry in &feed.entries {
                     if let Some(Ok(to)) = entry.url.as_ref().map(|url| url.resolve(&self.url)) {
@@ -139,7 +139,7 @@ impl Page<'_> {
                     }
                 }
             }
-            Document::Sitemap | Document::Text => self.of_sitemap(body, content_type),
+            ContentKind::Sitemap | ContentKind::Text => self.of_sitemap(body, content_type),
             _ => {}
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use crawl_extractor::{
-    ContentLimits, Document, PageContext, PageText, read_anchors, read_content, what_is,
+    ContentKind, ContentLimits, PageContext, PageText, document_kind, read_anchors, read_content,
 };
 use crawl_weburl::CanonicalUrl;
 use percent_encoding::percent_decode_str;
@@ -80,7 +80,9 @@ impl Fragments {
             };
             let content_type = row.content_type.as_deref();
             let body = archived.body(&row);
-            let html = |body: &bytes::Bytes| matches!(what_is(content_type, body), Document::Html);
+            let html = |body: &bytes::Bytes| {
+                matches!(document_kind(content_type, body), ContentKind::Html)
+            };
             if let Some(body) = body.filter(html) {
                 check_page(&body, content_type, wanted, faults);
             }

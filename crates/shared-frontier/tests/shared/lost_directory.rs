@@ -280,7 +280,7 @@ fn living_owners_forget_settled_states_of_reopened_urls() {
     assert_eq!(second.robots(&elsewhere).unwrap().unwrap(), b"copy");
     assert!(!second.survey().unwrap().links_wait);
     let mut links = vec![link("/a", 1)];
-    second.leave_out_known(&mut links, &mut |url| panic!("{url} is not settled"));
+    second.drop_known(&mut links, &mut |url| panic!("{url} is not settled"));
     assert_eq!(links.len(), 1);
     let again = lease(&second);
     assert_eq!((again.url.path(), again.depth, again.attempt), ("/a", 2, 1));

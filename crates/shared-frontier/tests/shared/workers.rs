@@ -259,7 +259,7 @@ fn links_to_hosts_of_another_worker_reach_it_by_the_same_rules() {
     };
     assert_eq!(waiting(), 0);
     let mut links = vec![link("/b", 2), link("/b", 7), link("/new", 7)];
-    sender.leave_out_known(&mut links, &mut |url| panic!("{url} is not settled"));
+    sender.drop_known(&mut links, &mut |url| panic!("{url} is not settled"));
     let mut transaction = sender.begin().unwrap();
     transaction
         .admit_all(&[link("/b", 2), link("/b", 3), excluded("/never", 0)])

@@ -202,7 +202,7 @@ fn the_level_rises_with_pages_without_anything_new() {
         });
         let actual = (judgement.level, judgement.is_barren);
         assert_eq!(actual, expected, "{answer:?}");
-        assert!(!judgement.has_turned);
+        assert!(!judgement.traps_changed);
     }
 }
 

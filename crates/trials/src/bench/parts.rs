@@ -14,7 +14,7 @@ use bytes::Bytes;
 use clap::Args;
 use crawl_archive::{Capture, CaptureMetadata, CapturedRequest, Encoder, RecordIds, Timestamp};
 use crawl_coding::{DecodeLimits, decode};
-use crawl_extractor::{Limits, pass_over_tokens, read_html};
+use crawl_extractor::{Limits, read_html, walk_tokens};
 use crawl_frontier::{Admission, Durability, FjallFrontier, Frontier, Options, Outcome, Visit};
 use crawl_index::{IndexWriter, IndexedPage};
 use crawl_policy::{AgentRules, ProductToken, Profile as RobotsProfile};
@@ -238,7 +238,7 @@ fn reading(parts: &mut Parts, pages: &[Page]) {
         pages.iter().for_each(|page| html5ever(&page.html));
     });
     parts.time("tokenise, ours", || {
-        pages.iter().for_each(|page| pass_over_tokens(&page.html));
+        pages.iter().for_each(|page| walk_tokens(&page.html));
     });
     parts.time("read links, directives, title", || {
         for page in pages {

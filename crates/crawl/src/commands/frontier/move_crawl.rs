@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::NewFolder;
+use crawl_archive::AtomicFolder;
 use crawl_engine::{GatheredWorker, ImportTarget, MovedCrawl, export, import};
 use crawl_frontier::shared::MovedOut as _;
 use crawl_gather::Purpose;
@@ -80,7 +80,7 @@ pub(super) fn export_crawl(
     as_json: bool,
 ) -> Result<u8, CommandError> {
     let (urls, crawl) = place_of_crawl(args)?;
-    let folder = NewFolder::create(output, |_| false);
+    let folder = AtomicFolder::create(output, |_| false);
     let folder = folder.map_err(|error| of_folder(&error, output))?;
     let whole = std::path::absolute(output).map_err(|why| unwritable(output, &why))?;
     let to = whole.display().to_string();

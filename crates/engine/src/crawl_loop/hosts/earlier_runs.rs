@@ -115,7 +115,7 @@ mod tests {
     use crawl_weburl::{HostKey, Origin, canonicalize};
 
     use super::super::super::Coordinator;
-    use super::super::super::by_itself::{at, coordinator, open_to_all};
+    use super::super::super::fixtures::{at, coordinator, open_to_all};
     use crate::config::Config;
 
     const SECOND: Duration = Duration::from_secs(1);

@@ -374,7 +374,7 @@ mod tests {
     use crawl_scheduler::{Permit, Poll, Purpose};
     use crawl_weburl::Origin;
 
-    use super::super::by_itself::{at, config, open_to_all};
+    use super::super::fixtures::{at, config, open_to_all};
     use super::Hosts;
     use crate::config::Config;
 

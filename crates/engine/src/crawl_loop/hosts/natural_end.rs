@@ -83,7 +83,7 @@ mod tests {
     use crawl_scheduler::{PauseReason, RobotsState};
     use crawl_weburl::canonicalize;
 
-    use super::super::super::by_itself::{at, coordinator, open_to_all};
+    use super::super::super::fixtures::{at, coordinator, open_to_all};
     use super::describe_pause;
     use crate::summary::{Ended, UnreachableHost};
 

@@ -317,7 +317,7 @@ mod tests {
     use crawl_scheduler::Poll;
     use crawl_weburl::{HostKey, Origin};
 
-    use super::super::super::by_itself::{at, config, coordinator, copy, open_to_all};
+    use super::super::super::fixtures::{at, config, coordinator, copy, open_to_all};
     use super::super::super::host_locks::HostLocks;
     use super::ResidentHosts;
     use crate::config::Config;
@@ -518,7 +518,7 @@ mod tests {
             let work = coordinator.hosts.busiest(at(20), 1);
             assert_eq!(work[0].gap, Duration::from_secs(7), "{known}");
             // The own copy of an origin does not count.
-            let mut coordinator = crate::crawl_loop::by_itself::coordinator(|_| {});
+            let mut coordinator = crate::crawl_loop::fixtures::coordinator(|_| {});
             coordinator.slow_siblings(at(20), &known).unwrap();
             assert!(!coordinator.hosts.knows(&known.host_key()));
         }

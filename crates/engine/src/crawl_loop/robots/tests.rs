@@ -7,12 +7,12 @@ use crawl_policy::usage::UsagePurpose;
 use crawl_scheduler::{Politeness, PolitenessOverride, RobotsState};
 use crawl_weburl::{HostKey, Origin};
 
-use super::super::by_itself::{at, coordinator, copy};
+use super::super::fixtures::{at, coordinator, copy};
 use super::{
     Forbidden, MAX_STRANGE_FILES, MIN_OTHERS_DELAY, PendingRobotsFetch, RobotsStanding, is_quick,
     may_be_anothers,
 };
-use crate::simulated::script::{answer, failure};
+use crate::simulated::scripted_servers::{answer, failure};
 
 #[test]
 fn a_forbidden_robots_txt_closes_a_site_if_the_operator_says_so() {

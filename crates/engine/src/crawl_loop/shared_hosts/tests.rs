@@ -6,9 +6,9 @@ use crawl_scheduler::Poll;
 use super::super::request_rows;
 use super::*;
 use crate::crawl_loop::Next;
-use crate::crawl_loop::by_itself::{at, coordinator};
+use crate::crawl_loop::fixtures::{at, coordinator};
 use crate::messages::{Committed, Event, Job, WriterMessage};
-use crate::simulated::script::moved;
+use crate::simulated::scripted_servers::moved;
 
 /// This worker owns every host, in one bucket.
 struct OneBucket;

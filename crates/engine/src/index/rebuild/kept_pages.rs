@@ -146,7 +146,7 @@ impl LastAnswers<'_> {
     fn place(&self, row: &mut PageRow) -> Option<WarcPlace> {
         // The crawl's index is redacted, but its archive is not.
         let is_unredacted = row.echoes_secret && self.rules.secrets.is_empty();
-        let is_out = is_unredacted || row.is_body_left_out();
+        let is_out = is_unredacted || row.is_body_omitted();
         row.warc.take().filter(|_| !is_out)
     }
 }

@@ -8,7 +8,7 @@ use crawl_weburl::canonicalize;
 use super::*;
 use crate::config::Revisits;
 use crate::revisit::visit::Round;
-use crate::simulated::script::answer;
+use crate::simulated::scripted_servers::answer;
 
 const ARCHIVED_AT: u64 = 7;
 

@@ -29,7 +29,7 @@ use self::texts::Texts;
 use super::{ExportError, is_shown};
 use crate::search_box::BOX;
 use crate::search_rules::SearchRules;
-use crawl_archive::NewFolder;
+use crawl_archive::AtomicFolder;
 use crawl_index_entry::IndexedPage;
 
 /// The version of the format. `search.js` refuses any other.
@@ -57,7 +57,7 @@ const SCRIPT: [&str; 5] = [
 /// behind.
 #[derive(Debug)]
 pub struct Bundle {
-    folder: NewFolder,
+    folder: AtomicFolder,
     texts: Texts,
     gathered: Gathered,
     rules: SearchRules,
@@ -114,7 +114,7 @@ impl Bundle {
     /// # Errors
     /// [`ExportError::File`] if `path` exists and is not a bundle, or if the disk fails.
     pub fn create(path: &Path, now: i64) -> Result<Bundle, ExportError> {
-        let folder = NewFolder::create(path, is_bundle)?;
+        let folder = AtomicFolder::create(path, is_bundle)?;
         let texts = Texts::create(&folder.beside().join("data/texts"))?;
         let gathered = Gathered::new(&folder.beside().join("data"));
         Ok(Bundle {

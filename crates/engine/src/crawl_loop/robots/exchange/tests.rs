@@ -8,13 +8,13 @@ use crawl_scheduler::RobotsState;
 use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{HostTable, Origin};
 
-use super::super::super::by_itself::{at, config};
+use super::super::super::fixtures::{at, config};
 use super::super::super::run_scope::RunScope;
 use super::super::super::shared_hosts::SharedHosts;
 use super::super::{PendingRobotsFetch, RobotsStanding, RobotsStates};
 use super::{RobotsReaction, RobotsStep};
 use crate::config::{Config, Resources};
-use crate::simulated::script::{answer, failure, moved};
+use crate::simulated::scripted_servers::{answer, failure, moved};
 
 fn origin() -> Origin {
     Origin::parse("http://a.example").unwrap()

@@ -13,7 +13,7 @@ use crate::state::order_log::ORDER;
 
 /// The rows of `state/order.jsonl`, and those of `requests.jsonl` in the order of their ends. Both
 /// are streamed from disk.
-pub(super) struct Script {
+pub(super) struct RecordedOrder {
     order: RowReader<OrderRow>,
     requests: BufReader<File>,
     /// Bytes of `requests.jsonl` read so far.
@@ -23,14 +23,14 @@ pub(super) struct Script {
     line: Vec<u8>,
 }
 
-impl Script {
+impl RecordedOrder {
     /// Opens the logged order of the crawl in `dir`, and returns it with its first run. `None` if
     /// the order was not logged from the first request on.
-    pub(super) fn open(dir: &Path) -> Result<Option<(Script, RunBegan)>, EngineError> {
+    pub(super) fn open(dir: &Path) -> Result<Option<(RecordedOrder, RunBegan)>, EngineError> {
         let path = dir.join("requests.jsonl");
         let order = RowReader::open_if_any(&dir.join(ORDER))?;
         let requests = open_regular(&path).map_err(EngineError::disk(&path))?;
-        let mut script = Script {
+        let mut script = RecordedOrder {
             order,
             requests: BufReader::new(requests),
             read: 0,

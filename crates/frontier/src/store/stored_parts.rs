@@ -11,9 +11,9 @@ use super::record_codec::Note;
 use super::transaction::FjallTransaction;
 use super::url_changes::{Change, StoredState};
 use crate::admit_rule::{Deferred, QueuePlace, Queued, capped, capped_exclusion};
-use crate::contents::StoredPart;
 use crate::error::FrontierError;
 use crate::record::{RecordState, UrlRecord};
+use crate::stored_part::StoredPart;
 use crate::transaction::Transaction as _;
 use crate::visit::StoredVisit;
 
