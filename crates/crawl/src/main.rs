@@ -28,8 +28,10 @@ mod values;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::{fs, io};
 
 use cli::args::{self, Cli, Command, ConfigArgs, IndexArgs, JobArgs, RecheckArgs, ReplayArgs};
+use cli::overview::overview;
 use cli::preprocess::{self, UnreadCommandLine};
 use cli::usage_error;
 use commands::{export, forget, inspect, plan, recheck, records, robots};
@@ -42,7 +44,7 @@ use commands::{index, search};
     feature = "tables"
 )))]
 use error::left_out;
-use error::{CommandError, no_crawl};
+use error::{CommandError, FINISHED, no_crawl};
 use run::connection_limit;
 use settings::{
     Environment, check_without_seeds, defaults_listing, effective, gather, gather_with_sources,
@@ -58,6 +60,10 @@ use values::FilePath;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    if std::env::args_os().skip(1).eq(["-h"]) {
+        let text = overview(&args::command());
+        return print(text.as_bytes()).map_or_else(|refusal| refuse(&refusal), ExitCode::from);
+    }
     let cli = match preprocess::read() {
         Ok(cli) => cli,
         Err(UnreadCommandLine::Syntax(error)) => return usage_error::show(&error),
@@ -153,7 +159,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
             clap_complete::generate(shell, &mut args::command(), "crawl", &mut script);
             print(&script)
         }
-        Some(Command::Man) => man(),
+        Some(Command::Man(args)) => man(args.all.as_deref()),
     }
 }
 
@@ -210,11 +216,21 @@ fn check_config(job: JobArgs) -> Result<u8, CommandError> {
     print(format!("{}: nothing is wrong\n", file.display()).as_bytes())
 }
 
-/// Prints the main page, then a section for each command.
-fn man() -> Result<u8, CommandError> {
+/// Prints the main page of the manual, or writes a page for each command into a directory.
+fn man(all: Option<&Path>) -> Result<u8, CommandError> {
+    let failed = |why: io::Error| {
+        let place = all.map_or("the manual page".to_owned(), |dir| {
+            dir.display().to_string()
+        });
+        CommandError::disk(format!("can't write {place}: {why}"))
+    };
+    if let Some(dir) = all {
+        fs::create_dir_all(dir).map_err(failed)?;
+        clap_mangen::generate_to(args::command(), dir).map_err(failed)?;
+        return Ok(FINISHED);
+    }
     let mut page = Vec::new();
-    clap_mangen::Man::new(args::command())
-        .render(&mut page)
-        .map_err(|why| CommandError::disk(format!("can't write the manual page: {why}")))?;
+    let manual = clap_mangen::Man::new(args::command());
+    manual.render(&mut page).map_err(failed)?;
     print(&page)
 }

@@ -120,8 +120,8 @@ pub(crate) enum Command {
         /// The shell
         shell: Shell,
     },
-    /// Print the manual page
-    Man,
+    /// Print the manual page, or write a page for each command
+    Man(ManArgs),
 }
 
 /// Estimate what a crawl would cost its hosts, from robots.txt and sitemaps alone
@@ -733,9 +733,17 @@ pub(crate) struct ServeArgs {
     pub(crate) behind_proxy: bool,
 }
 
-/// Returns the clap command, with the built-in defaults in its help.
+/// Print the manual page, or write a page for each command
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write crawl.1, crawl-report.1 and so on into this directory instead
+    #[arg(long, value_name = "DIR")]
+    pub(crate) all: Option<PathBuf>,
+}
+
+/// Returns the clap command, with the built-in defaults and examples in its help.
 pub(crate) fn command() -> clap::Command {
-    Cli::command()
+    super::overview::with_examples(Cli::command())
         .mut_args(with_default)
         .mut_subcommand("config", |config| config.mut_args(with_default))
         .mut_subcommand("plan", |plan| plan.mut_args(with_default))

@@ -4,6 +4,7 @@ pub(crate) mod args;
 #[cfg(test)]
 mod documented_commands;
 pub(crate) mod gather;
+pub(crate) mod overview;
 pub(crate) mod preprocess;
 pub(crate) mod report;
 pub(crate) mod search_filter;

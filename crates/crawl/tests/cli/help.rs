@@ -1,5 +1,7 @@
 //! Help, version, completions and manual page, and the documentation page with all help texts.
 
+use std::fs;
+
 use expect_test::expect_file;
 
 use crate::harness::{Cmd, setup};
@@ -91,11 +93,10 @@ fn help_names_every_group_and_default() {
         "output",
         "display",
     ] {
-        assert!(short.contains(&format!("[{group}]:")), "{group}");
+        assert!(long.contains(&format!("[{group}]:")), "{group}");
     }
-    for text in [&short, &long] {
-        assert!(text.contains("[default: 1s]") && text.contains("[default: rfc9309]"));
-    }
+    assert!(long.contains("[default: 1s]") && long.contains("[default: rfc9309]"));
+    assert!(short.lines().count() <= 45, "{short}");
     assert!(long.contains("130 interrupted"));
     assert!(long.len() > short.len());
     for command in [
@@ -113,6 +114,7 @@ fn help_names_every_group_and_default() {
     ] {
         let help = cmd.run(&[command, "--help"]).ok();
         assert!(help.contains(&format!("Usage: crawl {command}")), "{help}");
+        assert!(help.starts_with("Example: crawl "), "{help}");
     }
 }
 
@@ -141,6 +143,20 @@ fn completions_and_manual_page() {
     }
     let page = cmd.run(&["man"]).ok();
     assert!(page.contains(".TH crawl 1") && page.contains("wait\\-unreachable"));
+}
+
+#[test]
+fn a_manual_page_is_written_for_each_command() {
+    let (dir, cmd) = setup("man-pages");
+    cmd.run(&["man", "--all", "man/pages"]).ok();
+    for page in ["crawl.1", "crawl-report.1", "crawl-frontier-status.1"] {
+        let text = fs::read_to_string(dir.path().join("man/pages").join(page)).unwrap();
+        assert!(text.contains(".TH"), "{page}");
+    }
+    assert!(!dir.path().join("man/pages/crawl-read-document.1").exists());
+    dir.write("file", "");
+    let refused = cmd.run(&["man", "--all", "file"]);
+    assert_eq!(refused.code, 3, "{}", refused.stderr);
 }
 
 #[test]
