@@ -156,7 +156,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         Some(Command::ReadDocument(args)) => commands::read_document::run(&args),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut args::command(), "crawl", &mut script);
+            clap_complete::generate(shell, &mut args::visible_command(), "crawl", &mut script);
             print(&script)
         }
         Some(Command::Man(args)) => man(args.all.as_deref()),

@@ -750,6 +750,17 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommand("replay", |replay| replay.mut_args(with_default))
 }
 
+/// Returns the clap command without commands that only the program itself starts.
+pub(crate) fn visible_command() -> clap::Command {
+    let command = command();
+    let commands = command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set());
+    clap::Command::new("crawl")
+        .args(command.get_arguments().cloned())
+        .subcommands(commands.cloned())
+}
+
 /// Adds the default to a flag's help. It is not set in clap, because a flag that wasn't typed must
 /// not win over a file.
 fn with_default(flag: clap::Arg) -> clap::Arg {

@@ -140,6 +140,9 @@ fn completions_and_manual_page() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = cmd.run(&["completions", shell]).ok();
         assert!(script.contains("max-pages-per-host"), "{shell}");
+        assert!(script.contains("report"), "{shell}");
+        let is_internal = script.contains("read-document") || script.contains("read__document");
+        assert!(!is_internal, "{shell}");
     }
     let page = cmd.run(&["man"]).ok();
     assert!(page.contains(".TH crawl 1") && page.contains("wait\\-unreachable"));
