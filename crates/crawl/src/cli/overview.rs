@@ -110,7 +110,10 @@ pub(crate) fn overview(command: &clap::Command) -> String {
         let help = flag.and_then(clap::Arg::get_help).map(ToString::to_string);
         // The first clause is enough here, and the default is in the long help.
         let help = help.unwrap_or_default();
-        let help = help.split([',', '(', '[', ';', ':']).next().unwrap_or_default();
+        let help = help
+            .split([',', '(', '[', ';', ':'])
+            .next()
+            .unwrap_or_default();
         let usage = format!("--{name} {value}");
         let _ = writeln!(text, "  {usage:<22} {}", help.trim_end());
     }
