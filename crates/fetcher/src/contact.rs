@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(message, expect);
         let message = long.parse::<Contact>().unwrap_err().to_string();
         assert!(
-            message.ends_with(": it has 260 bytes, more than 256"),
+            message.ends_with(": 260 bytes long, the maximum is 256"),
             "{message}"
         );
     }
