@@ -213,7 +213,7 @@ fn check_config(job: JobArgs) -> Result<u8, CommandError> {
     let flags = job.layer.clone();
     let settings = gather_settings(job)?;
     check_without_seeds(&settings).map_err(|problem| located(problem, &file, &flags))?;
-    print(format!("{}: nothing is wrong\n", file.display()).as_bytes())
+    print(format!("{}: no problems found\n", file.display()).as_bytes())
 }
 
 /// Prints the main page of the manual, or writes a page for each command into a directory.

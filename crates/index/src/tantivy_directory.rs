@@ -83,7 +83,7 @@ pub(crate) fn check_files(dir: &Path) -> Result<(), IndexError> {
             found if found.as_ref().is_ok_and(fs::Metadata::is_file) => {}
             Err(why) => return Err(IndexError::disk(&path)(why)),
             Ok(_) => {
-                let message = format!("{} is no regular file", path.display());
+                let message = format!("{} isn't a regular file", path.display());
                 return Err(IndexError::damaged(dir, message));
             }
         }
@@ -275,7 +275,7 @@ mod tests {
         std::os::unix::fs::symlink("/nowhere", dir.path().join(".tantivy-meta.lock")).unwrap();
         let error = check_files(dir.path()).unwrap_err().to_string();
         assert!(
-            error.contains(".tantivy-meta.lock is no regular file"),
+            error.contains(".tantivy-meta.lock isn't a regular file"),
             "{error}"
         );
     }

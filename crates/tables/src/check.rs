@@ -88,7 +88,7 @@ pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, Table
             Ok(found) if found.rows != expected.rows => {
                 let (found, rows) = (found.rows, expected.rows);
                 Some(format!(
-                    "it has {found} rows, and the row files give {rows}"
+                    "{found} rows instead of {rows} as in the row files"
                 ))
             }
             Ok(found) => {
@@ -102,10 +102,10 @@ pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, Table
                 let is_short = found.columns.len() != expected.columns.len();
                 match wrong {
                     Some((column, _)) => Some(format!(
-                        "column `{}` holds a value that the row files do not give",
+                        "column `{}` has a value that is not in the row files",
                         column.name
                     )),
-                    None => is_short.then(|| "it has other columns".to_owned()),
+                    None => is_short.then(|| "its columns differ".to_owned()),
                 }
             }
         };

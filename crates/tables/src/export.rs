@@ -62,7 +62,7 @@ pub enum TablesError {
     #[error(transparent)]
     Records(#[from] RecordsError),
     /// The crawl has no `links.jsonl`, so there is no graph to write.
-    #[error("`{}` kept no links", dir.display())]
+    #[error("`{}` has no links", dir.display())]
     NoLinks {
         /// The crawl's directory.
         dir: PathBuf,

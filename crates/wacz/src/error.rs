@@ -31,7 +31,7 @@ pub enum WaczError {
         last: u32,
     },
     /// A file given as a package of earlier rounds is not one.
-    #[error("`{}` is no WACZ file of an earlier round: {what}", path.display())]
+    #[error("`{}` isn't the WACZ file of an earlier round: {what}", path.display())]
     NotEarlier {
         /// The file.
         path: PathBuf,

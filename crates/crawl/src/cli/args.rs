@@ -628,7 +628,7 @@ impl FromStr for RoundChoice {
         match (text, text.parse()) {
             ("all", _) => Ok(RoundChoice::All),
             (_, Ok(0)) | (_, Err(_)) => {
-                Err("give the number of a round, from 1, or `all`".to_owned())
+                Err("give the number of a round, counted from 1, or `all`".to_owned())
             }
             (_, Ok(round)) => Ok(RoundChoice::One(round)),
         }

@@ -30,7 +30,7 @@ Exit codes:
 - 2: the command line or the configuration is wrong.
 - 3: the disk or the state failed.
 - 4: `crawl audit` found a breach, or `crawl verify` a defect.
-- 130: interrupted; the same command goes on.
+- 130: interrupted; the same command continues.
 
 This page is written by `UPDATE_EXPECT=1 cargo test -p crawl --test cli help`.
 ";

@@ -241,7 +241,7 @@ fn a_log_that_would_keep_next_to_nothing_is_refused() {
 fn an_unwritable_log_is_reported_once() {
     let (dir, cmd) = setup("full-log");
     let shown = crawl(&dir, &cmd, &site(), &["--log", "/dev/full"]);
-    let error = "the log `/dev/full` can't be written: No space left on device";
+    let error = "can't write to the log `/dev/full`: No space left on device";
     assert_eq!(shown.matches(error).count(), 1, "{shown}");
 }
 

@@ -305,20 +305,20 @@ fn a_walk_that_contradicts_itself_is_refused() {
     for (flags, words) in [
         (
             &["--walk", "9", "--sample", "9"][..],
-            "choose pages in two ways",
+            "can't combine --sample with --walk",
         ),
         (
             &["--walk", "9", "--max-depth", "3"][..],
-            "--max-depth 3 says nothing of a walk",
+            "can't combine --max-depth 3 with --walk",
         ),
-        (&["--walk", "0"][..], "--walk 0 is not from 1 to 1000000"),
+        (&["--walk", "0"][..], "--walk 0 isn't between 1 and 1000000"),
         (
             &["--walk", "9", "--walkers", "0"][..],
-            "--walkers 0 is not from 1 to 1000",
+            "--walkers 0 isn't between 1 and 1000",
         ),
         (
             &["--walk", "9", "--walk-restart", "1.5"][..],
-            "--walk-restart 1.5 is no probability",
+            "--walk-restart 1.5 isn't a probability",
         ),
     ] {
         let ran = cmd.run(&[&["http://127.0.0.1:1/"], flags].concat());
@@ -345,7 +345,7 @@ fn a_sample_from_a_seed_sitemap_fetches_no_other_pages() {
     let flags = ["--seed-sitemap", &seed, "--sample", "3", "--output", "c"];
     let refused = cmd.run(&[&flags[..], &QUICK].concat());
     assert_eq!(refused.code, 2, "{}", refused.stderr);
-    let hint = "hint: --frame-depth 0 draws from what the sitemap lists\n";
+    let hint = "hint: --frame-depth 0 draws from the pages in the sitemap\n";
     assert!(refused.stderr.ends_with(hint), "{}", refused.stderr);
     assert!(web.log().is_empty());
     let ran = cmd.run(&[&flags[..], &["--frame-depth", "0"], &QUICK].concat());

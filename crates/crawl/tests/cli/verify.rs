@@ -239,7 +239,7 @@ fn directories_that_hold_no_crawl_can_not_be_verified() {
     assert_eq!(
         ran.refusal(&dir),
         "2\nerror: `empty` holds no crawl\n\
-         hint: give the directory that a crawl left, with its pages.jsonl"
+         hint: give the directory of a crawl, with its pages.jsonl"
     );
 }
 

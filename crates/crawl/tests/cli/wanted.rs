@@ -322,9 +322,9 @@ fn contradicting_filters_are_reported_with_their_place() {
     let refused = cmd.run(&["config", "--check", "bad.toml"]);
     expect![[r"
         2
-        error: bad.toml:3:17: `content-type`: `html` is no media type: it looks like `text/html` or `image/*`
+        error: bad.toml:3:17: `content-type`: `html` isn't a media type: it looks like `text/html` or `image/*`
         hint: `crawl config` prints a configuration with every key
-        error: bad.toml:4:13: `language`: `de_AT` is no language range: it looks like `de` or `de-AT`
+        error: bad.toml:4:13: `language`: `de_AT` isn't a language range: it looks like `de` or `de-AT`
         hint: `crawl config` prints a configuration with every key"]]
     .assert_eq(&refused.refusal(&dir));
     dir.write(
@@ -338,7 +338,7 @@ fn contradicting_filters_are_reported_with_their_place() {
         error: bad.toml:3:1: --min-size 3MiB is more than --max-size 2MiB
         hint: no document could be kept
         error: bad.toml:4:1: --max-size 2MiB is more than --max-body 1MiB
-        hint: a body is cut at --max-body: raise that too, or leave --max-size out
+        hint: bodies are truncated at --max-body: raise it too, or remove --max-size
         error: bad.toml:3:1: --min-size 3MiB is more than --max-body 1MiB
         hint: no document could be kept"]]
     .assert_eq(&refused.refusal(&dir));

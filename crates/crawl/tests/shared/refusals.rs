@@ -78,7 +78,7 @@ fn a_name_is_used_once_and_all_workers_have_the_same_settings() {
     crawl.wait_for_requests(20);
     let stderr = refused(&mut crawl.command_in("other", "w1", flags), 2);
     assert!(
-        stderr.contains("a worker named `w1` is at work"),
+        stderr.contains("worker `w1` is already running"),
         "{stderr}"
     );
     let stderr = refused(

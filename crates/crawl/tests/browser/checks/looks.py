@@ -73,10 +73,10 @@ def check_nothing_sticks_out_of_small_screens(look):
             fits(page, path)
         page.goto(look.told["live"] + "/crawl")
         page.locator("#controls").wait_for()
-        # A host that was parked, with the longest name there is.
+        # A parked host with a name of the maximum length.
         page.evaluate(
             """() => { const button = document.createElement("button");
-            button.textContent = `Take ${"a".repeat(250)} back`;
+            button.textContent = `Unpark ${"a".repeat(250)}`;
             const parked = document.getElementById("parked");
             parked.hidden = false; parked.append(button); }"""
         )
@@ -161,7 +161,7 @@ def check_the_report_links_to_pages(look):
     page = open_report(look)
     link = page.get_by_role("region", name="Broken pages").get_by_role("link").first
     assert link.get_attribute("rel") == "nofollow noopener noreferrer"
-    expect(page.get_by_text("And 30 hosts that were never asked.")).to_be_visible()
+    expect(page.get_by_text("And 30 hosts never contacted.")).to_be_visible()
 
 
 def check_text_may_be_twice_as_large(look):
