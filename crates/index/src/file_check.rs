@@ -39,7 +39,7 @@ pub(crate) enum Checked {
 }
 
 /// Checks all files of an index before it is opened for writing. Returns false if `is_stopped`,
-/// which is called every few kilobytes, returned true.
+/// which is called between small parts of the files, returned true.
 ///
 /// # Errors
 /// [`IndexError::Damaged`] with the name of the damaged file, or an I/O error.

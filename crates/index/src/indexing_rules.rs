@@ -81,7 +81,7 @@ pub enum NotIndexed {
     Unavailable(String),
     /// The site refuses use in a search index.
     Usage(String),
-    /// The page says that the requested page does not exist, although its status is not an error.
+    /// The page is an error page for a missing page, sent with a success status.
     SoftMissing,
     /// The page has no title, and no text except links to other pages.
     Empty,
@@ -223,8 +223,8 @@ fn description(content: &Content, title: &str) -> String {
             if !is_heading && parts.is_some_and(says) {
                 return beginning(line, MAX_NAME_CHARS).to_owned();
             }
-            // The column of a table may have the same name as the heading, so the heading is
-            // ignored in tables.
+            // Only headings and lines of blocks with several lines count here, because a table may
+            // have a column of that name.
             is_beneath_name =
                 (is_heading || has_lines) && NAME_HEADINGS.contains(&line.to_lowercase().as_str());
             if is_heading {

@@ -161,9 +161,9 @@ pub(crate) fn says_missing(title: &str, heading: &str, text: &str) -> bool {
 enum Message {
     /// The text contains a whole message, such as "404 Not Found".
     Full,
-    /// The text contains the number 404 as a part of its own.
+    /// The text, or a part of it between punctuation, is only the status code.
     Number,
-    /// The text contains the number 404 between other words, such as "Room 404".
+    /// The text contains the status code between other words, such as "Room 404".
     NumberInName,
     None,
 }
@@ -206,7 +206,7 @@ fn words_of(part: &str) -> impl Iterator<Item = &str> {
     part.split(is_apart).filter(|word| !word.is_empty())
 }
 
-/// Returns true if a part contains the number 404, not as a piece of a longer word or number.
+/// Returns true if a part contains the status code, not as a piece of a longer word or number.
 fn has_number(part: &str) -> bool {
     part.match_indices(NUMBER).any(|(at, _)| {
         let (before, behind) = (&part[..at], &part[at + NUMBER.len()..]);

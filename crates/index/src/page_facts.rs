@@ -259,7 +259,7 @@ fn add_version_facts(members: &mut [VersionedPage], facts: &mut CountedSort) -> 
         return Ok(());
     }
     for (count, page) in (1..).zip([newest].into_iter().chain(similar)) {
-        // The newest version has no newer ones, the next has one, and so on.
+        // The count is the place of the version, starting with 1 for the newest.
         facts.add(
             &fact(url_key(&page.url), NEWEST, newest.url.as_bytes()),
             count,

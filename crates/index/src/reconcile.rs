@@ -462,7 +462,7 @@ fn reconcile(
         writer,
         done: Reconciled::default(),
     };
-    // Writing doesn't affect the reading: the segments that are being read don't change.
+    // Concurrent deletions and additions don't affect the segments being read.
     let stored = |page| settling.settle(IndexEntry::Put(Box::new(page)), false);
     if all.each_stored(&surveyed.latest, stored)?.is_break() {
         return Ok(None);

@@ -24,8 +24,7 @@ pub(crate) const KIND_PAGE: &str = "page";
 /// The value of [`Fields::kind`] for a page with the same text as another.
 pub(crate) const KIND_DUPLICATE: &str = "duplicate";
 
-/// The value of [`Fields::leaving`] for a page that the last visit would have removed, if that
-/// reason were certain.
+/// The value of [`Fields::leaving`] for a page that stays for now although a visit would remove it.
 pub(crate) const LEAVING: &str = "yes";
 /// The value of [`Fields::leaving`] for a page that yields to its canonical URL.
 pub(crate) const GIVES_WAY: &str = "canonical";
@@ -60,8 +59,8 @@ pub(crate) struct Fields {
     pub(crate) leaving: Field,
     /// When the page expires.
     pub(crate) until: Field,
-    /// The number of pages that link to the page, rounded to a power of two. So small changes don't
-    /// require writing the page again.
+    /// The number of pages that link to the page, stored as a power of two, so that small changes
+    /// have no effect.
     pub(crate) linked: Field,
     /// The page's prior in hundredths: how likely it answers any query.
     pub(crate) worth: Field,

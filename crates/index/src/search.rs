@@ -389,8 +389,8 @@ impl Search<'_> {
         })
     }
 
-    /// Moves the page that is pinned to the query to the first place. Returns the number of
-    /// matching pages, including the pinned page.
+    /// Moves the page that is pinned to the query to the first place. Returns the new number of
+    /// matching pages.
     fn pin(
         &self,
         typed: &str,
@@ -421,8 +421,8 @@ impl Search<'_> {
             );
             results.truncate(self.options.limit);
         }
-        // It is known that the pinned page is not among the matching pages only if all of these
-        // were in the results.
+        // If all matching pages were in the results, and the pinned page was not, then the pinned
+        // page is an additional one. Otherwise this is unknown.
         let is_new = !was_found && self.options.offset == 0 && total <= before;
         Ok(total + usize::from(is_new))
     }

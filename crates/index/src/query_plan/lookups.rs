@@ -67,7 +67,8 @@ impl Planner<'_> {
             passage: WEIGHTS.passage,
             heading: WEIGHTS.heading,
             least_part: match runs.len() + free.count() {
-                // If a query has only two words, both are required.
+                // If a query has only two words, both are intended, so the rarer word alone is not
+                // enough.
                 0..=2 => f32::INFINITY,
                 _ => WEIGHTS.least_part,
             },

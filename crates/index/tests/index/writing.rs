@@ -418,8 +418,8 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
             kept_reasons,
             [each("no_page"), each("redirect"), each("soft_404")]
         );
-        // A page that can be found under another URL is not lost. Two pages that name each other as
-        // canonical are lost if both yield.
+        // Pages that can be found under another URL don't count as lost. Pages that name each other
+        // as canonical do.
         let moved: Vec<_> = (0..9)
             .map(|n| drop(n, "redirect: http://a.example/19"))
             .collect();

@@ -5,8 +5,8 @@
 //! class of words with the same stem, the file contains:
 //!
 //! - the number of pages that have any of the words,
-//! - the number of compounds that end in the stem, and for each compound its length in bytes and
-//!   its UTF-8 bytes,
+//! - the number of compounds that end in the stem, and for each compound the length in bytes and
+//!   the UTF-8 bytes of one of its words,
 //! - the number of words.
 //!
 //! For each word of the class, the following is added:
