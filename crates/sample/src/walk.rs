@@ -86,9 +86,8 @@ mod tests {
 
     #[test]
     fn a_step_can_be_recomputed() {
-        // The expected values were computed with: python3 -c "import hashlib; d =
-        // hashlib.sha256(b'1\n2\n7').digest(); print(int.from_bytes(d[:8], 'big') / 2**64,
-        // int.from_bytes(d[8:16], 'big') * 10 >> 64)"
+        // python3 -c "import hashlib; d = hashlib.sha256(b'1\n2\n7').digest();
+        // print(int.from_bytes(d[:8], 'big') / 2**64, int.from_bytes(d[8:16], 'big') * 10 >> 64)"
         let design = WalkDesign::default();
         assert_eq!(design.start(2, 7, 10), 1);
         let with = |restart: f64| WalkDesign {
