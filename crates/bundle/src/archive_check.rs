@@ -1,4 +1,5 @@
-//! Checks the WARC files and their lists: every member, record, digest and length.
+//! Checks the WARC files, the capture log and the index: every gzip member, record, digest and
+//! length.
 
 use std::fs;
 use std::io::{self, BufReader, ErrorKind, Read as _};
@@ -14,11 +15,11 @@ use crate::cross_check::{AboutCapture, CaptureFacts, CrossCheck, no_file};
 use crate::error::{VerifyError, is_damage};
 use crate::verification::Verification;
 
-/// The head of a gzip member as the crawler writes it: no name, no comment, no time. The next two
-/// bytes depend on the compressor.
+/// The first bytes of a gzip member as the crawler writes it: no name, no comment, no time. The two
+/// bytes after these depend on the compressor.
 const GZIP_HEAD: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
 
-/// Returns the names of a crawl's WARC files, sorted. Files of other programs in the folder are
+/// Returns the sorted names of a crawl's WARC files. Other programs' files in the folder are
 /// ignored.
 pub(crate) fn warc_names(dir: &Path) -> Result<Vec<String>, VerifyError> {
     let folder = dir.join(FOLDER);
@@ -38,7 +39,8 @@ pub(crate) fn warc_names(dir: &Path) -> Result<Vec<String>, VerifyError> {
     Ok(names)
 }
 
-/// Reads a WARC file to its end and passes its captures to `cross`.
+/// Reads a WARC file to its end, and passes each capture to `cross` for comparison with other
+/// files.
 pub(crate) fn check_warc(
     dir: &Path,
     name: &str,
@@ -116,7 +118,8 @@ fn hand_over(name: &str, capture: &UnderWay, cross: &mut CrossCheck) -> Result<(
     result.map_err(VerifyError::Scratch)
 }
 
-/// Reports a record that can't be read. The last file of a killed crawl may end in one.
+/// Reports a record that can't be read. At the end of a killed crawl's last file (`is_tail`) this
+/// is not a defect.
 fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut Verification) {
     let (offset, what) = match error {
         ReadError::Torn { offset, source, .. } => (
@@ -140,7 +143,7 @@ fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut Verific
     }
 }
 
-/// A capture whose metadata record has not been read yet.
+/// A capture whose metadata record follows and has not been read yet.
 struct UnderWay {
     id: String,
     facts: CaptureFacts,
@@ -151,7 +154,8 @@ impl UnderWay {
         let http = record.http();
         let redirect = http.as_ref().map(|http| redirect_target(record, http));
         let is_revisit = record.kind() == "revisit";
-        // WARC has no other value for a body withheld at the site's request.
+        // `unspecified` means that the body was withheld at the site's request: WARC has no
+        // specific value for this.
         let is_withheld = record.field("WARC-Truncated") == Some("unspecified");
         let digest = record.field("WARC-Payload-Digest");
         let body = http.as_ref().map(|http| http.body.len() as u64);
@@ -179,7 +183,7 @@ impl UnderWay {
     }
 }
 
-/// Returns the target URL of a redirect in the form that `pages.jsonl` has.
+/// Returns the target URL of a redirect, in the same form as in `pages.jsonl`.
 fn redirect_target(record: &WarcRecord, http: &HttpMessage<'_>) -> Option<String> {
     if !matches!(http.status(), Some(301 | 302 | 303 | 307 | 308)) {
         return None;
@@ -191,7 +195,7 @@ fn redirect_target(record: &WarcRecord, http: &HttpMessage<'_>) -> Option<String
     target.ok().map(|url| url.to_string())
 }
 
-/// Parses the fields of a metadata record.
+/// Returns what a metadata record states about its capture.
 fn about(record: &WarcRecord) -> AboutCapture {
     let text = String::from_utf8_lossy(&record.block);
     let field = |name: &str| {
@@ -209,7 +213,7 @@ fn about(record: &WarcRecord) -> AboutCapture {
     }
 }
 
-/// Reads the first bytes of gzip members, in step with the records.
+/// Reads the first bytes of each gzip member, while the records are read in parallel.
 struct MemberHeads {
     file: BufReader<fs::File>,
     at: u64,
@@ -231,7 +235,7 @@ impl MemberHeads {
     }
 }
 
-/// Checks the capture log and the index. The index must be sorted.
+/// Checks the lines of the capture log and of the index, and that the index is sorted.
 pub(crate) fn check_lists(
     dir: &Path,
     is_ended: bool,

@@ -11,8 +11,8 @@ use crate::bag::is_within;
 use crate::error::{VerifyError, is_damage};
 use crate::verification::Verification;
 
-/// Checks each listed file. Returns whether the list covers all files, which means that no run is
-/// active and none was killed.
+/// Checks each listed file against its digest. Returns true if the list covers all files. Otherwise
+/// a run is active or was killed.
 pub(crate) fn check_digests(
     dir: &Path,
     verification: &mut Verification,
@@ -67,8 +67,8 @@ pub(crate) fn check_digests(
     Ok(list.is_whole)
 }
 
-/// Describes how a file differs from its row; `None` if it matches. While a run is active, only the
-/// listed beginning of the file is compared.
+/// Describes how a file differs from its row in the list; `None` if it matches. While a run is
+/// active, only the beginning of the file up to the listed length is compared.
 fn file_difference(
     dir: &Path,
     row: &FileChecksum,

@@ -1,4 +1,4 @@
-//! The check of a crawl's directory.
+//! Checks a crawl's directory.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::report_check::check_report;
 use crate::row_check::{SampleCheck, check_rows, missing_column};
 use crate::verification::Verification;
 
-/// Parts of a directory that are recorded only once, so that no check can detect a change.
+/// Parts of a directory that are recorded only in one place, so a change to them can't be detected.
 const UNCHECKED: [&str; 4] = [
     "columns of rows that nothing repeats: titles, the words of links, rules, statements on use ..",
     "most of crawl.toml, all of report.html, of state/ and of index/",
@@ -26,10 +26,10 @@ const UNCHECKED: [&str; 4] = [
     "whether whole rows or records were taken away together with all that speaks of them",
 ];
 
-/// Checks everything that a crawl directory records twice: WARC records against their digests and
-/// lengths, the archive's lists, rows and records against each other, and the report against the
-/// rows. Data to sort waits in unlinked files in the folder `scratch`. Memory is bounded by the
-/// longest record and the number of hosts. Nothing is written to `dir`.
+/// Checks everything that a crawl's directory records in two places: WARC records against their
+/// digests and lengths, the capture lists, rows and records against each other, and the report
+/// against the rows. Temporary files for sorting are unlinked files in the folder `scratch`. Memory
+/// is bounded by the longest record and the number of hosts. Nothing is written to `dir`.
 ///
 /// # Errors
 /// [`VerifyError`] if something could not be checked. Defects are reported in the [`Verification`].
@@ -59,7 +59,7 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
     let results = &mut verification;
     let mut is_ended = check_digests(dir, results)?;
     if is_ended {
-        // The digests cover every byte.
+        // No part is unchecked, because the digests cover every byte.
         results.unchecked.clear();
     }
     check_rows(
@@ -87,7 +87,7 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
         .iter()
         .filter(|name| is_ended && !cross.is_named(name))
     {
-        // A file whose records were all forgotten is not named anywhere.
+        // No row names a file if `crawl forget` erased all of its records.
         if !dir.join("tombstones.jsonl").exists() {
             let message = "neither captures.cdxj nor pages.jsonl names a record of it";
             results.file(&format!("{FOLDER}/{name}"), message);
@@ -100,7 +100,7 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
     cross
         .finish(is_ended, results)
         .map_err(VerifyError::Scratch)?;
-    // The report is computed only if all rows are readable.
+    // The report can be compared only if all rows are readable.
     if is_ended && are_files {
         check_report(dir, results)?;
     }

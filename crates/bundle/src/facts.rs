@@ -1,4 +1,4 @@
-//! The facts about a crawl that the descriptions in a bundle use.
+//! Collects the facts about a crawl that are used in the descriptions of a bundle.
 
 use std::path::Path;
 
@@ -8,15 +8,15 @@ use crawl_weburl::safe_line;
 
 use crate::error::{BundleError, VerifyError};
 
-/// A crawl in the numbers and words that describe it.
+/// The facts about a crawl that the descriptions mention.
 #[derive(Clone, Debug)]
 pub(crate) struct CrawlFacts {
     pub(crate) report: Report,
-    /// The program and version of the last run: `crawl 0.1.0`.
+    /// The name and version of the program in the last run, such as `crawl 0.1.0`.
     pub(crate) program: String,
-    /// The program and version that made the bundle.
+    /// The name and version of the program that made the bundle.
     pub(crate) bundler: String,
-    /// The start of the first request and the end of the last one.
+    /// When the first request started, and when the last one ended.
     pub(crate) begun: Timestamp,
     pub(crate) ended: Timestamp,
 }
@@ -57,7 +57,8 @@ impl CrawlFacts {
         self.ended().chars().take(10).collect()
     }
 
-    /// Returns a title from the subject of the study, or else from the first seed.
+    /// Returns a title for the crawl: the subject of the study, or if none is configured, the first
+    /// seed.
     pub(crate) fn title(&self) -> String {
         let crawl = &self.report.crawl;
         let seed = crawl.seeds.first();
@@ -68,8 +69,8 @@ impl CrawlFacts {
         }
     }
 
-    /// Returns whoever is responsible for the crawl: the person, else the institution, else the
-    /// contact; `None` if the configuration names none.
+    /// Returns who is responsible for the crawl: the configured person, or else the institution, or
+    /// else the contact. `None` if none is configured.
     pub(crate) fn author(&self) -> Option<&str> {
         let operator = &self.report.crawl.operator;
         let candidates = [&operator.name, &operator.institution, &operator.contact];
@@ -111,14 +112,14 @@ pub(crate) struct FileMeaning {
     pub(crate) what: &'static str,
 }
 
-/// Returns the names of row files and reports that a crawl may write. Other files in the directory
-/// could belong to anyone.
+/// Returns the names of all row files and reports that a crawl may write. Any other file in the
+/// directory may be the user's own.
 pub(crate) fn row_files_and_reports() -> impl Iterator<Item = &'static str> {
     let names = NAMED.iter().map(|(name, ..)| *name);
     names.filter(|name| name.ends_with(".jsonl") || name.starts_with("report."))
 }
 
-/// Returns the meaning of a file, given its path in the payload.
+/// Returns the media type and description of a file. `path` is relative to the payload's folder.
 pub(crate) fn meaning(path: &str) -> FileMeaning {
     let named = NAMED.iter().find(|(name, ..)| *name == path);
     let ended = ENDED
@@ -134,7 +135,7 @@ pub(crate) fn meaning(path: &str) -> FileMeaning {
 }
 
 const JSON_LINES: &str = "application/jsonl";
-/// Files by name, with media type and description.
+/// The media type and description of files with a fixed name.
 const NAMED: [(&str, &str, &str); 22] = [
     ("CITATION.cff", "application/yaml", "how to cite this crawl"),
     (
@@ -235,7 +236,7 @@ const NAMED: [(&str, &str, &str); 22] = [
         "a row for each worker from whose directory this was gathered, with what was counted",
     ),
 ];
-/// Files by folder and extension, with media type and description.
+/// The media type and description of files with a certain folder and extension.
 const ENDED: [(&str, &str, &str, &str); 2] = [
     (
         "archive/",

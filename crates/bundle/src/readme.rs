@@ -1,4 +1,4 @@
-//! `README.md` of a bundle, generated from its data.
+//! Generates the `README.md` of a bundle from the facts about the crawl.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::facts::{CrawlFacts, meaning};
 use crate::payload::BundledFile;
 
 pub(crate) const README: &str = "README.md";
-/// Maximum hosts listed individually.
+/// Maximum number of hosts that are listed one by one.
 const MAX_HOSTS: usize = 50;
 
 const CHECK: &str = "\
@@ -130,7 +130,7 @@ fn hosts(facts: &CrawlFacts, text: &mut String) {
     text.push('\n');
 }
 
-/// Returns a text as one line of Markdown, with all markup escaped.
+/// Converts a text to one line of Markdown. All markup characters are escaped.
 fn line(text: &str) -> String {
     let text = crawl_weburl::safe_line(text);
     let mut line = String::with_capacity(text.len());

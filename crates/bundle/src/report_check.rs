@@ -73,15 +73,16 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
     Ok(())
 }
 
-/// Returns a value as parsed from its text: the last bit of a fraction may differ.
+/// Returns a value as it is after writing and reading it, because the last bit of a fraction may
+/// change.
 fn as_read<T: Serialize>(value: &T) -> Value {
     let text = serde_json::to_vec(value).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-/// Counts the values in `stored` and collects those that differ from the computed ones. A value
-/// that only the computed report has is not a difference, because older versions wrote fewer
-/// fields.
+/// Counts the values in `stored`, and adds those that differ from the computed ones to `out`. If
+/// only the computed report has a value, this is not a difference, because older versions wrote
+/// fewer fields.
 fn compare(stored: &Value, summed: Option<&Value>, path: &str, out: &mut Vec<String>) -> u64 {
     match (stored, summed) {
         (Value::Object(stored), Some(Value::Object(summed))) => stored
@@ -109,7 +110,7 @@ fn compare(stored: &Value, summed: Option<&Value>, path: &str, out: &mut Vec<Str
     }
 }
 
-/// Returns the beginning of a value for display.
+/// Returns the beginning of a value for use in a message.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(60) {

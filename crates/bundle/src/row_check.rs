@@ -1,4 +1,4 @@
-//! Row files: every line must be a row that the program could have written.
+//! Checks row files: every line must be a row that the crawler could have written.
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, ErrorKind};
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::error::{VerifyError, is_damage};
 use crate::verification::Verification;
 
-/// Visits the rows of a file, which may be missing. `each` gets the line number and the row.
+/// Calls `each` with the line number and the row, for every row of a file. The file may be missing.
 pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
     dir: &Path,
     name: &str,
@@ -63,7 +63,7 @@ pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
     Ok(())
 }
 
-/// Describes a column that is null although the row's other columns rule that out.
+/// Returns a message if a column is null although other columns of the row require a value.
 pub(crate) fn missing_column(row: &PageRow, is_archived: bool) -> Option<&'static str> {
     match row {
         PageRow {
@@ -72,7 +72,7 @@ pub(crate) fn missing_column(row: &PageRow, is_archived: bool) -> Option<&'stati
             ..
         } => Some("columns `status` and `error` are both null"),
         PageRow { status: None, .. } => None,
-        // An unwanted body that was not read has no digest.
+        // The digest may be null if the body was unwanted, because such a body was not read.
         PageRow {
             digest: None,
             unwanted: None,
@@ -85,7 +85,7 @@ pub(crate) fn missing_column(row: &PageRow, is_archived: bool) -> Option<&'stati
     }
 }
 
-/// The numbers of a stratum, which must be equal in all its rows.
+/// The numbers of a stratum. All rows about the stratum must have the same numbers.
 #[derive(Clone, Copy, PartialEq)]
 struct Stratum {
     drawn: Option<u64>,
@@ -93,9 +93,9 @@ struct Stratum {
     probability: Option<f64>,
 }
 
-/// Checks column `sample` across all rows.
+/// Checks the column `sample` in all rows.
 pub(crate) struct SampleCheck {
-    /// True if the configuration enables sampling.
+    /// True if the configuration enables a sample.
     is_sampled: bool,
     strata: BTreeMap<String, Stratum>,
 }
@@ -139,7 +139,7 @@ impl SampleCheck {
             ("redirect", None) => stratum_of_row.probability.is_none(),
             ("frame", None) => stratum_of_row.probability == Some(1.0),
             ("drawn" | "redirect" | "frame", _) => false,
-            // Other kinds of sample have no such numbers.
+            // Samples of other kinds have no stratum numbers.
             _ => true,
         };
         if !is_right {
@@ -148,8 +148,8 @@ impl SampleCheck {
     }
 }
 
-/// Returns a column that the program doesn't write, or a value that it would write differently.
-/// Columns may be missing, because older versions had fewer.
+/// Returns a message about a column that the program would not write, or would write with another
+/// value. A missing column is accepted, because older versions wrote fewer columns.
 fn foreign_value<T: Serialize>(line: &[u8], row: &T) -> Option<String> {
     let mut again = serde_json::to_vec(row).ok()?;
     again.push(b'\n');

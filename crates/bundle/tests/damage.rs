@@ -1,5 +1,5 @@
-//! Damage to a hand-written crawl or bundle: each kind is reported as a defect and does not abort
-//! the check.
+//! Damages a hand-written crawl or bundle. Every kind of damage must be reported as a defect,
+//! without ending the check early.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -16,10 +16,10 @@ const PAGE: &str = r#"{"url":"http://e.example/","status":200,"fetched_at":"2026
 "#;
 const ENDED: &str = r#"{"origin":null,"urls":0,"reason":"finished","detail":null}
 "#;
-/// Longer than any of these checks takes.
+/// A time limit that none of these checks should reach.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Verifies what `make` writes into an empty folder, and returns the result.
+/// Calls `make` to fill an empty folder, verifies the folder and returns the result.
 fn verify_made(make: impl FnOnce(&Path)) -> Verification {
     let (dir, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     make(dir.path());

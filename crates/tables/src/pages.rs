@@ -1,4 +1,4 @@
-//! The table `pages`.
+//! Defines the table `pages`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::url_parts::UrlParts;
 
 use Kind::{Bytes, Integer, Long, Short, Text, Time};
 
-/// The source of a row of the table.
+/// The data for one row of the table `pages`.
 pub(crate) struct Page {
     pub(crate) row: PageRow,
     pub(crate) url: Option<UrlParts>,
@@ -21,7 +21,7 @@ pub(crate) struct Page {
     pub(crate) crawl: Option<Arc<str>>,
 }
 
-/// The column of the crawl directory's name.
+/// The name of the column that contains the name of the crawl's directory.
 pub(crate) const CRAWL_COLUMN: &str = "crawl";
 
 pub(crate) const PAGES: Table<Page> = Table {
@@ -631,7 +631,7 @@ impl Page {
     }
 }
 
-/// Parses a UUID of 32 hexadecimal digits, ignoring hyphens, into its bytes.
+/// Converts a UUID of 32 hexadecimal digits to its 16 bytes. Hyphens are ignored.
 fn uuid(text: &str) -> Value<'_> {
     let digits: String = text.chars().filter(|digit| *digit != '-').collect();
     match u128::from_str_radix(&digits, 16) {

@@ -1,4 +1,4 @@
-//! The tables `requests`, `excluded`, `links`, `walk`, `hosts` and `robots`.
+//! Defines the tables `requests`, `excluded`, `links`, `walk`, `hosts` and `robots`.
 
 use crawl_archive::Timestamp;
 use crawl_archive::rows::{ExcludedRow, LinkRow, RequestRow, WalkRow};
