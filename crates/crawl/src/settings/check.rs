@@ -695,7 +695,7 @@ mod tests {
         );
         let agent = |text: &str| super::check_agent(text).unwrap_err().message;
         expect![
-            "unusable --agent: `a b` is no product token: letters, digits, `_` and `-` only, at least one"
+            "unusable --agent: `a b` is not a product token: letters, digits, `_` and `-` only, at least one"
         ]
         .assert_eq(&agent("a b"));
         let long = "a".repeat(65);

@@ -103,11 +103,7 @@ fn check_committed(file: &str, expect: Expect) {
     fs::remove_file(&path).unwrap();
     let ran = cmd.run(&go_on(&[]));
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    assert!(
-        ran.stderr.contains(", 0 are there\nhint: "),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains(", 0 found\nhint: "), "{}", ran.stderr);
 
     fs::write(&path, &bytes).unwrap();
     assert_eq!(dir.read("c/pages.jsonl"), pages, "nothing was changed");
@@ -124,7 +120,7 @@ fn rows_shorter_than_committed() {
         "pages.jsonl",
         expect![[r#"
             3
-            error: c/FILE is shorter than the state says: WHOLE bytes were committed, HALF are there
+            error: c/FILE is shorter than the state says: WHOLE bytes committed, HALF found
             hint: what was fetched stays readable in c; start anew with another --output, or put back what is missing"#]],
     );
 }
@@ -135,7 +131,7 @@ fn an_archive_shorter_than_committed() {
         "archive/",
         expect![[r#"
             3
-            error: c/archive/FILE is shorter than the state says: WHOLE bytes were committed, HALF are there
+            error: c/archive/FILE is shorter than the state says: WHOLE bytes committed, HALF found
             hint: what was fetched stays readable in c; start anew with another --output, or put back what is missing"#]],
     );
 }
@@ -266,7 +262,7 @@ fn a_full_disk_ends_the_crawl_and_the_same_command_goes_on() {
         let rows = dir.read("c/pages.jsonl");
         let ran = run_on_a_full_disk(&cmd, &web, flags);
         let message = format!(
-            "3\nerror: no room left to write to c/{file}\n\
+            "3\nerror: no space left to write to c/{file}\n\
              hint: free some space on the disk; the same command goes on from there"
         );
         assert_eq!(ran.refusal(&dir), message);

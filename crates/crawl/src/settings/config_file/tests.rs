@@ -87,7 +87,7 @@ fn bad_values_name_their_line() {
     check(
         "[operator]\nagent = \"a b\"\n",
         expect![[r#"
-            error: crawl.toml:2:9: unusable `agent`: `a b` is no product token: letters, digits, `_` and `-` only, at least one
+            error: crawl.toml:2:9: unusable `agent`: `a b` is not a product token: letters, digits, `_` and `-` only, at least one
             hint: a product token is a single word such as `crawl`; version and contact are added"#]],
     );
     check(
