@@ -52,7 +52,7 @@ pub(crate) fn check_warc(
     let shown = format!("{FOLDER}/{name}");
     let mut heads = match MemberHeads::open(&path) {
         Err(error) if is_damage(&error) => {
-            verification.file(&shown, format!("it can't be read: {error}"));
+            verification.file(&shown, format!("can't be read: {error}"));
             return Ok(());
         }
         heads => heads.map_err(VerifyError::read(&path))?,
@@ -73,11 +73,11 @@ pub(crate) fn check_warc(
         let head = heads.at(record.offset).map_err(VerifyError::read(&path))?;
         let mut wrong = |what: &str| verification.record(&shown, record.offset, what);
         if head != GZIP_HEAD {
-            wrong("its gzip member begins otherwise than the crawl writes them");
+            wrong("its gzip header differs from the one that the crawl writes");
         }
         if let Some(field) = record.wrong_digest() {
             wrong(&format!(
-                "{field} is not the digest of what the record holds"
+                "{field} is not the digest of the record's content"
             ));
         }
         let id = record.field("WARC-Record-ID").unwrap_or_default();
@@ -85,7 +85,7 @@ pub(crate) fn check_warc(
             "response" | "revisit" => {
                 let next = UnderWay::of(&record, name, id);
                 if next.is_none() {
-                    wrong("it names no URL or no date");
+                    wrong("the URL or the date is missing");
                 }
                 if let Some(capture) = std::mem::replace(&mut under_way, next) {
                     hand_over(name, &capture, cross)?;
@@ -94,7 +94,7 @@ pub(crate) fn check_warc(
             "request" | "metadata" => {
                 let of = record.field("WARC-Concurrent-To").unwrap_or_default();
                 match under_way.as_mut().filter(|capture| capture.id == of) {
-                    None => wrong("the record that it belongs to does not stand before it"),
+                    None => wrong("the record that it belongs to does not precede it"),
                     Some(capture) if record.kind() == "metadata" => {
                         capture.facts.about = Some(about(&record));
                     }
@@ -102,7 +102,7 @@ pub(crate) fn check_warc(
                 }
             }
             "warcinfo" if record.field("WARC-Filename") != Some(name) => {
-                wrong("its WARC-Filename is another name");
+                wrong("its WARC-Filename is a different name");
             }
             _ => {}
         }
@@ -124,15 +124,16 @@ fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut Verific
     let (offset, what) = match error {
         ReadError::Torn { offset, source, .. } => (
             *offset,
-            format!("its gzip member is damaged ({source}); nothing behind it is read"),
+            format!("its gzip member is damaged ({source}); nothing after it was read"),
         ),
         ReadError::Malformed { offset, what, .. } => (
             *offset,
-            format!("no WARC record: {what}; nothing behind it is read"),
+            format!("not a WARC record: {what}; nothing after it was read"),
         ),
-        ReadError::TooLong { offset, bytes, .. } => {
-            (*offset, format!("a record of {bytes} bytes is not read"))
-        }
+        ReadError::TooLong { offset, bytes, .. } => (
+            *offset,
+            format!("a record of {bytes} bytes is too long to be read"),
+        ),
         error => (0, error.to_string()),
     };
     match is_tail {
@@ -265,7 +266,11 @@ pub(crate) fn check_lists(
             verification.checked.index_lines += 1;
             if text.as_bytes() < before.as_slice() {
                 let list = format!("{FOLDER}/{INDEX}");
-                verification.line(&list, line, "it belongs before the line above it");
+                verification.line(
+                    &list,
+                    line,
+                    "out of order: it belongs before the previous line",
+                );
             }
             before.clear();
             before.extend_from_slice(text.as_bytes());
@@ -291,12 +296,12 @@ fn each_line(
     let shown = format!("{FOLDER}/{list}");
     let file = match open_regular(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound && is_ended => {
-            verification.file(&shown, "it is missing");
+            verification.file(&shown, "missing");
             return Ok(());
         }
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) if is_damage(&error) => {
-            verification.file(&shown, format!("it can't be read: {error}"));
+            verification.file(&shown, format!("can't be read: {error}"));
             return Ok(());
         }
         file => file.map_err(VerifyError::read(&path))?,
@@ -314,7 +319,7 @@ fn each_line(
         match parsed {
             Some((text, line)) => each((&line.file, line.offset), number, text, verification)
                 .map_err(VerifyError::Scratch)?,
-            None => verification.line(&shown, number, "it is no line of an index"),
+            None => verification.line(&shown, number, "not a line of an index"),
         }
     }
     Ok(())

@@ -103,7 +103,7 @@ pub(crate) fn check_bag(
         .map(|(_, _, path)| path.as_str())
         .eq(TAG_FILES)
     {
-        let message = format!("it does not list {}", TAG_FILES.join(", "));
+        let message = format!("does not list {}", TAG_FILES.join(", "));
         verification.file(TAG_MANIFEST, message);
     }
     let is_tag_file = |file: &(u64, String, String)| TAG_FILES.contains(&file.2.as_str());
@@ -111,17 +111,17 @@ pub(crate) fn check_bag(
         // Nothing else records the digests of these files, so it is unknown whether the file or the
         // digest changed.
         if !is_as_listed(root, &path, &sha256, verification)? {
-            let message = format!("the digest of {path}, or that file, is not as it was");
+            let message = format!("{path} or its digest was changed");
             verification.line(TAG_MANIFEST, line, message);
         }
         listed.insert(path);
     }
     if !read_text(&root.join(BAG), BAG_TEXT.len() as u64).is_ok_and(|text| text == BAG_TEXT) {
-        verification.file(BAG, "it is not the text of a bag");
+        verification.file(BAG, "not the text of a bag");
     }
     for (_, sha256, path) in read_manifest(root, MANIFEST, verification)?.files {
         if !path.starts_with(&format!("{DATA}/")) || path.split('/').any(|part| part == "..") {
-            let message = format!("it lists `{path}`, which is not of the payload");
+            let message = format!("lists `{path}`, which is not in the payload");
             verification.file(MANIFEST, message);
             continue;
         }
@@ -145,7 +145,7 @@ fn read_manifest(
     let mut files: Vec<(u64, String, String)> = Vec::new();
     let file = match open_regular(&path) {
         Err(error) if is_damage(&error) => {
-            verification.file(name, "it is missing");
+            verification.file(name, "missing");
             return Ok(Manifest { files });
         }
         file => file.map_err(VerifyError::read(&path))?,
@@ -160,15 +160,19 @@ fn read_manifest(
         };
         match parsed {
             Some((_, path)) if !is_within(&path) => {
-                verification.line(name, number, "it names a file outside of the bundle");
+                verification.line(name, number, "lists a file outside the bundle");
             }
             Some((sha256, path)) => {
                 if files.last().is_some_and(|(_, _, before)| *before >= path) {
-                    verification.line(name, number, "it belongs before the line above it");
+                    verification.line(
+                        name,
+                        number,
+                        "out of order: it belongs before the previous line",
+                    );
                 }
                 files.push((number, sha256, path));
             }
-            None => verification.line(name, number, "it is no digest and path"),
+            None => verification.line(name, number, "not a digest and a path"),
         }
     }
     Ok(Manifest { files })
@@ -201,10 +205,10 @@ fn is_as_listed(
             if actual_sha256 == sha256 {
                 return Ok(true);
             }
-            format!("its SHA-256 is {actual_sha256}, and the manifest says {sha256}")
+            format!("its SHA-256 is {actual_sha256}, but the manifest says {sha256}")
         }
         Err(error) if is_damage(&error) => {
-            format!("it is listed and can't be read: {error}")
+            format!("listed, but can't be read: {error}")
         }
         Err(error) => return Err(VerifyError::read(&root.join(path))(error)),
     };

@@ -125,12 +125,12 @@ fn check_robots(data: &Path) -> Result<Vec<Problem>, VerifyError> {
     let path = data.join(ROBOTS);
     let mut problems: Vec<Problem> = Vec::new();
     let Ok(file) = open_regular(&path) else {
-        problems.push((ROBOTS.to_owned(), None, "it is missing".to_owned()));
+        problems.push((ROBOTS.to_owned(), None, "missing".to_owned()));
         return Ok(problems);
     };
     let mut lines = LineReader::new(BufReader::new(file), MAX_ROBOTS_LINE_BYTES);
     let mut number = 0;
-    let message = "it is not the answer that the archive has there";
+    let message = "differs from the response in the archive";
     each_robots_copy::<VerifyError>(data, |copy| {
         number += 1;
         let mut expected = serde_json::to_vec(copy).unwrap_or_default();
@@ -146,7 +146,7 @@ fn check_robots(data: &Path) -> Result<Vec<Problem>, VerifyError> {
         .map_err(VerifyError::read(&path))?
         .is_some()
     {
-        let message = "the archive has no more answers for robots.txt";
+        let message = "the archive has no further robots.txt response";
         problems.push((ROBOTS.to_owned(), Some(number + 1), message.to_owned()));
     }
     Ok(problems)
@@ -160,7 +160,7 @@ fn check_descriptions(data: &Path) -> Result<Vec<(String, String)>, VerifyError>
         Err(error) => {
             return Ok(vec![(
                 RO_CRATE.to_owned(),
-                format!("it can't be read: {error}"),
+                format!("can't be read: {error}"),
             )]);
         }
     };
@@ -182,7 +182,7 @@ fn check_descriptions(data: &Path) -> Result<Vec<(String, String)>, VerifyError>
         if !is_right {
             problems.push((
                 RO_CRATE.to_owned(),
-                format!("it tells another `{name}` than there is"),
+                format!("its description of `{name}` does not match the file"),
             ));
         }
         described_files.insert(name.to_owned());
@@ -193,7 +193,7 @@ fn check_descriptions(data: &Path) -> Result<Vec<(String, String)>, VerifyError>
         .into_iter()
         .filter(|name| !described_files.contains(name))
     {
-        problems.push((RO_CRATE.to_owned(), format!("it does not tell of `{name}`")));
+        problems.push((RO_CRATE.to_owned(), format!("does not describe `{name}`")));
     }
     Ok(problems)
 }

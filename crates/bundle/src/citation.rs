@@ -12,7 +12,7 @@ pub(crate) fn citation_file(facts: &CrawlFacts) -> Option<String> {
     let author = facts.author()?;
     let operator = &facts.report.crawl.operator;
     let mut text = String::from("cff-version: 1.2.0\ntype: dataset\n");
-    let message = "To cite this crawl, use these fields, and the digest of its manifest.";
+    let message = "To cite this crawl, use these fields and the digest of its manifest.";
     let _ = writeln!(text, "message: {}", quoted(message));
     let _ = writeln!(text, "title: {}", quoted(&facts.title()));
     let _ = writeln!(text, "abstract: {}", quoted(&facts.summary()));
@@ -41,7 +41,7 @@ pub(crate) fn citation_line(facts: &CrawlFacts) -> String {
     let (hosts, _) = facts.report.hosts_asked();
     let mut line = format!(
         "{} ({}): {}. Crawl of {}, ended {}.",
-        facts.author().unwrap_or("Whoever publishes it"),
+        facts.author().unwrap_or("The publisher"),
         facts.day().split('-').next().unwrap_or_default(),
         facts.title(),
         crawl_records::counted(hosts.len() as u64, "host", "hosts"),

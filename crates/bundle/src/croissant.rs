@@ -36,7 +36,7 @@ pub(crate) fn croissant(facts: &CrawlFacts, files: &[BundledFile], citation: &st
         "description": facts.summary(),
         "datePublished": facts.day(),
         "version": "1.0.0",
-        "license": "No license is stated: the pages are the works of those who wrote them.",
+        "license": "No license is stated: the pages are the works of their authors.",
         "citeAs": citation,
         "url": operator.study_page.as_deref().unwrap_or("./"),
         "distribution": distribution,

@@ -312,8 +312,8 @@ impl CrossCheck {
         let uncommitted = groups.uncommitted;
         if uncommitted > 0 {
             verification.notes.push(format!(
-                "{uncommitted} entries without their counterpart: the last run has not ended, and \
-                 its next start cuts off what was not committed"
+                "{uncommitted} entries have no counterpart: the last run has not ended, and the \
+                 next start removes what was not committed"
             ));
         }
         Ok(())
@@ -323,7 +323,7 @@ impl CrossCheck {
 /// Returns the message for a row that names a missing file. This is always a defect, because the
 /// file is created before rows that name it are committed.
 pub(crate) fn no_file(name: &str) -> String {
-    format!("it names a record of {FOLDER}/{name}, which is missing")
+    format!("names a record of {FOLDER}/{name}, which is missing")
 }
 
 fn place_key(name: &str, offset: u64) -> u128 {
@@ -384,10 +384,7 @@ impl Groups<'_> {
         let [first, others @ ..] = group else { return };
         if first.kind != CAPTURE {
             for other in group {
-                self.missing(
-                    other,
-                    "no response or revisit record begins where this says",
-                );
+                self.missing(other, "no response or revisit record begins at this offset");
             }
             return;
         }
@@ -401,15 +398,12 @@ impl Groups<'_> {
                     let wrong = COLUMNS.iter().find(|(at, _)| differ(first, other, *at));
                     if let Some((_, column)) = wrong {
                         let record = self.name(first);
-                        self.wrong(
-                            other,
-                            format!("column `{column}` is not what {record} says"),
-                        );
+                        self.wrong(other, format!("column `{column}` differs from {record}"));
                     }
                 }
                 LOG_LINE | INDEX_LINE if differ(first, other, LINE) => {
                     let record = self.name(first);
-                    self.wrong(other, format!("it is not the line of {record}"));
+                    self.wrong(other, format!("not the line of {record}"));
                 }
                 _ => {}
             }
@@ -445,7 +439,7 @@ impl Groups<'_> {
                 |request: &&Statement| request.kind == REQUEST_ROW && !differ(request, other, ONLY);
             if other.kind != REQUEST_ROW && group.iter().find(has_same).is_none() {
                 let row = self.name(first);
-                self.wrong(other, format!("its status is not that of {row}"));
+                self.wrong(other, format!("its status differs from {row}"));
             }
         }
     }
@@ -456,7 +450,7 @@ impl Groups<'_> {
             for other in group {
                 self.missing(
                     other,
-                    "the archive has no record of what this is a revisit of",
+                    "the archive has no record with the payload that this one revisits",
                 );
             }
             return;
@@ -466,7 +460,7 @@ impl Groups<'_> {
                 let record = self.name(first);
                 self.wrong(
                     other,
-                    format!("its digest is not that of {record}, which it revisits"),
+                    format!("its digest differs from {record}, which it revisits"),
                 );
             }
         }
@@ -474,10 +468,7 @@ impl Groups<'_> {
 
     fn page(&mut self, group: &[Statement]) {
         if let Some(first) = group.first().filter(|first| first.kind == LINK_SOURCE) {
-            self.missing(
-                first,
-                "pages.jsonl has no row of the page that the link stands on",
-            );
+            self.missing(first, "pages.jsonl has no row for the page with this link");
         }
     }
 

@@ -19,7 +19,7 @@ pub(crate) fn check_digests(
 ) -> Result<bool, VerifyError> {
     let list = match DigestList::read(dir) {
         Err(error) if is_damage(&error) => {
-            verification.file(DIGESTS, format!("it can't be read: {error}"));
+            verification.file(DIGESTS, format!("can't be read: {error}"));
             return Ok(false);
         }
         list => list.map_err(VerifyError::read(&dir.join(DIGESTS)))?,
@@ -33,7 +33,7 @@ pub(crate) fn check_digests(
     let mut unreadable = BTreeSet::new();
     for row in &list.rows {
         if !is_within(&row.file) {
-            let message = format!("it lists `{}`, which is no file of the crawl", row.file);
+            let message = format!("lists `{}`, which is not a file of the crawl", row.file);
             verification.file(DIGESTS, message);
             continue;
         }
@@ -44,7 +44,7 @@ pub(crate) fn check_digests(
                 unreadable.insert(row.file.as_str());
             }
             Err(error) if is_damage(&error) => {
-                let message = format!("{DIGESTS} lists it, and it can't be read: {error}");
+                let message = format!("{DIGESTS} lists it, but it can't be read: {error}");
                 verification.file(&row.file, message);
             }
             Err(error) => return Err(VerifyError::read(&dir.join(&row.file))(error)),
@@ -82,11 +82,11 @@ fn file_difference(
     Ok(match (sha256 == row.sha256, bytes == row.bytes) {
         (true, true) => None,
         (_, false) => Some(format!(
-            "it has {bytes} bytes, and {DIGESTS} says {}",
+            "it has {bytes} bytes, but {DIGESTS} says {}",
             row.bytes
         )),
         (false, true) => Some(format!(
-            "its SHA-256 is {sha256}, and {DIGESTS} says {}",
+            "its SHA-256 is {sha256}, but {DIGESTS} says {}",
             row.sha256
         )),
     })

@@ -20,10 +20,10 @@ use crate::verification::Verification;
 
 /// Parts of a directory that are recorded only in one place, so a change to them can't be detected.
 const UNCHECKED: [&str; 4] = [
-    "columns of rows that nothing repeats: titles, the words of links, rules, statements on use ..",
-    "most of crawl.toml, all of report.html, of state/ and of index/",
-    "the two bytes of a gzip member's head that tell of the compressor, and unused bits at its end",
-    "whether whole rows or records were taken away together with all that speaks of them",
+    "row columns that are recorded only once: titles, link texts, rules, usage statements ..",
+    "most of crawl.toml, and all of report.html, state/ and index/",
+    "the two bytes of a gzip header that describe the compressor, and unused bits at the end",
+    "whether whole rows or records were removed together with everything that refers to them",
 ];
 
 /// Checks everything that a crawl's directory records in two places: WARC records against their
@@ -53,7 +53,7 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
     match config.map(|text| text.parse::<toml::Table>()) {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => verification.file("crawl.toml", error.message().to_owned()),
-        Err(error) => verification.file("crawl.toml", format!("it can't be read: {error}")),
+        Err(error) => verification.file("crawl.toml", format!("can't be read: {error}")),
     }
     let mut cross = CrossCheck::new(dir, scratch);
     let results = &mut verification;
@@ -74,8 +74,8 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
     )?;
     results.is_ended = is_ended;
     if !is_ended {
-        let note = "the last run has not ended, or was killed: what is not committed yet is no \
-                    defect, and report.json is not held against the rows";
+        let note = "the last run has not ended, or was killed: uncommitted data is not a defect, \
+                    and report.json is not checked against the rows";
         results.notes.push(note.to_owned());
     }
     check_all_rows(dir, is_ended, &mut cross, results)?;

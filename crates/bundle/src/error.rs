@@ -22,8 +22,8 @@ pub enum VerifyError {
         /// The system's error.
         source: io::Error,
     },
-    /// Temporary data for sorting could not be written to the scratch folder.
-    #[error("can't write what is sorted: {0}")]
+    /// Data to sort could not be written to the scratch folder.
+    #[error("can't write temporary files for sorting: {0}")]
     Scratch(io::Error),
 }
 
@@ -76,13 +76,13 @@ pub enum BundleError {
         dir: PathBuf,
     },
     /// The crawl sent no requests.
-    #[error("the crawl in `{}` asked nobody for anything", dir.display())]
+    #[error("the crawl in `{}` sent no requests", dir.display())]
     NoRequests {
         /// The crawl's directory.
         dir: PathBuf,
     },
-    /// A file of the crawl is damaged, or changed while it was bundled.
-    #[error("what `{}` holds is damaged: {first}", dir.display())]
+    /// The crawl is damaged, or changed while it was bundled.
+    #[error("`{}` is damaged: {first}", dir.display())]
     Damaged {
         /// The crawl's directory.
         dir: PathBuf,

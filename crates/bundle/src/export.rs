@@ -134,7 +134,7 @@ fn check_listed(dir: &Path, payload: &Payload) -> Result<(), BundleError> {
     match listed.iter().find(differs) {
         None => Ok(()),
         Some(row) => {
-            let message = format!("{}: its SHA-256 is not that of {DIGESTS}", row.file);
+            let message = format!("{}: its SHA-256 differs from {DIGESTS}", row.file);
             Err(damaged(dir, message))
         }
     }

@@ -65,7 +65,7 @@ impl CrawlFacts {
         match (&crawl.operator.study, seed) {
             (Some(study), _) => study.clone(),
             (None, Some(seed)) => format!("Crawl of {seed}"),
-            (None, None) => "A crawl of the web".to_owned(),
+            (None, None) => "A web crawl".to_owned(),
         }
     }
 
@@ -82,7 +82,7 @@ impl CrawlFacts {
         let report = &self.report;
         let (hosts, _) = report.hosts_asked();
         format!(
-            "{} of {}, asked for from {} to {} by {}; {}.",
+            "{} of {}, fetched from {} to {} by {}; {}.",
             counted(report.pages.total, "page", "pages"),
             counted(hosts.len() as u64, "host", "hosts"),
             self.begun(),
@@ -141,12 +141,12 @@ const NAMED: [(&str, &str, &str); 22] = [
     (
         "README.md",
         "text/markdown",
-        "what this is, and how to check it",
+        "what this is and how to check it",
     ),
     (
         "archive/captures.cdxj",
         "text/plain",
-        "the index of the archive, in the order of capture",
+        "the index of the archive, in capture order",
     ),
     (
         "archive/index.cdxj",
@@ -156,27 +156,27 @@ const NAMED: [(&str, &str, &str); 22] = [
     (
         "crawl.toml",
         "application/toml",
-        "the configuration in force, without secrets; the version",
+        "the configuration in force, without secrets, and the version",
     ),
     (
         "croissant.json",
         "application/ld+json",
-        "the tables and their columns, for loaders of data sets",
+        "the tables and their columns, for dataset loaders",
     ),
     (
         "delays.jsonl",
         JSON_LINES,
-        "the delays that operators set in the workers from which this was gathered",
+        "the delays that operators set in the gathered workers",
     ),
     (
         "excluded.jsonl",
         JSON_LINES,
-        "a row for each URL that was not asked for, with the rule",
+        "a row for each URL that was not fetched, with the rule",
     ),
     (
         "hosts.jsonl",
         JSON_LINES,
-        "a row for each host: whether it is whole, and what is missing",
+        "a row for each host: whether it is complete and what is missing",
     ),
     ("links.jsonl", JSON_LINES, "a row for each link of a page"),
     (
@@ -187,43 +187,43 @@ const NAMED: [(&str, &str, &str); 22] = [
     (
         "report.html",
         "text/html",
-        "the crawl in numbers, to be read",
+        "the crawl in numbers, for readers",
     ),
     ("report.json", "application/json", "the crawl in numbers"),
     (
         "requests.jsonl",
         JSON_LINES,
-        "a row for each request, with the gap that was kept before it",
+        "a row for each request, with the gap before it",
     ),
     (
         "ro-crate-metadata.json",
         "application/ld+json",
-        "what each file is, and how it came to be",
+        "what each file is and how it was made",
     ),
     (
         "robots.jsonl",
         JSON_LINES,
-        "each answer for a robots.txt with its text, as it was in force",
+        "each robots.txt response with the text in force",
     ),
     (
         "state/delays.jsonl",
         JSON_LINES,
-        "delays that the operator set while the crawl ran, and settings that were read again",
+        "delays that the operator set while the crawl ran, and reloaded settings",
     ),
     (
         "state/order.jsonl",
         JSON_LINES,
-        "whose turn it was and what was committed when: by it a replay comes to the same order",
+        "the order of turns and commits, which a replay follows",
     ),
     (
         "tombstones.jsonl",
         JSON_LINES,
-        "a row for each page or host that was taken out, without its name: when, and why",
+        "a row for each page or host that was removed, without its name: when and why",
     ),
     (
         "waiting.jsonl",
         JSON_LINES,
-        "how the last run ended, and what was waiting",
+        "how the last run ended and what was waiting",
     ),
     (
         "walk.jsonl",
@@ -233,7 +233,7 @@ const NAMED: [(&str, &str, &str); 22] = [
     (
         "workers.jsonl",
         JSON_LINES,
-        "a row for each worker from whose directory this was gathered, with what was counted",
+        "a row for each gathered worker, with its counts",
     ),
 ];
 /// The media type and description of files with a certain folder and extension.

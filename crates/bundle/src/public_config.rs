@@ -14,8 +14,8 @@ const NOTES: &str = "crawl";
 const MARK: &str = "mark";
 
 const HEAD: &str = "\
-# The configuration that was in force, without secrets and without the mark of its user. So this
-# file has another digest than `config-digest` in the archive says.
+# The configuration in force, without secrets and without the mark of its user. So the digest of
+# this file differs from `config-digest` in the archive.
 ";
 
 /// Returns the text of a `crawl.toml` without secrets, proxy credentials, and the key that marks

@@ -22,9 +22,9 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
     let report = report(dir)?;
     let summed = as_read(&report);
     match read_text(&dir.join(REPORT), MAX_REPORT_BYTES) {
-        Err(error) => verification.file(REPORT, format!("it can't be read: {error}")),
+        Err(error) => verification.file(REPORT, format!("can't be read: {error}")),
         Ok(text) => match serde_json::from_str::<Value>(&text) {
-            Err(error) => verification.file(REPORT, format!("it is no JSON: {error}")),
+            Err(error) => verification.file(REPORT, format!("not JSON: {error}")),
             Ok(stored) => {
                 let mut differences = Vec::new();
                 let values = compare(&stored, Some(&summed), "", &mut differences);
@@ -40,7 +40,7 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
     let mut hosts = hosts.map(as_read);
     let file = match open_regular(&path) {
         Err(error) => {
-            verification.file(HOSTS, format!("it can't be read: {error}"));
+            verification.file(HOSTS, format!("can't be read: {error}"));
             return Ok(());
         }
         Ok(file) => file,
@@ -56,8 +56,8 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
         };
         let mut differences = Vec::new();
         match (stored, hosts.next()) {
-            (None, _) => verification.line(HOSTS, number, "it is no row"),
-            (Some(_), None) => verification.line(HOSTS, number, "the rows know no such host"),
+            (None, _) => verification.line(HOSTS, number, "not a row"),
+            (Some(_), None) => verification.line(HOSTS, number, "no row mentions this host"),
             (Some(stored), Some(host)) => {
                 compare(&stored, Some(&host), "", &mut differences);
             }
@@ -68,7 +68,10 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
     }
     match hosts.count() {
         0 => {}
-        more => verification.file(HOSTS, format!("{more} hosts of the rows are missing")),
+        more => verification.file(
+            HOSTS,
+            format!("{more} hosts that the rows mention are missing"),
+        ),
     }
     Ok(())
 }
@@ -100,9 +103,9 @@ fn compare(stored: &Value, summed: Option<&Value>, path: &str, out: &mut Vec<Str
         (stored, Some(summed)) if stored == summed => 1,
         (stored, summed) => {
             let name = path.trim_start_matches('.');
-            let summed = summed.map_or("nothing of it".to_owned(), shown);
+            let summed = summed.map_or("nothing".to_owned(), shown);
             out.push(format!(
-                "`{name}` is {}, and the rows say {summed}",
+                "`{name}` is {}, but the rows say {summed}",
                 shown(stored)
             ));
             1
@@ -141,8 +144,8 @@ mod tests {
         check(
             json!({"a": {"b": [1, 3]}, "d": null}),
             &[
-                "`a.b[1]` is 2, and the rows say 3",
-                "`c` is \"x\", and the rows say nothing of it",
+                "`a.b[1]` is 2, but the rows say 3",
+                "`c` is \"x\", but the rows say nothing",
             ],
         );
     }

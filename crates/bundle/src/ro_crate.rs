@@ -54,8 +54,8 @@ pub(crate) fn ro_crate(facts: &CrawlFacts, files: &[BundledFile]) -> String {
         }),
         json!({
             "@id": LICENSE, "@type": "CreativeWork", "name": "No license is stated",
-            "description": "The pages in the archive are the works of those who wrote them. Whoever \
-                publishes this crawl says what may be done with its records.",
+            "description": "The pages in the archive are the works of their authors. Whoever \
+                publishes this crawl decides how its records may be used.",
         }),
         json!({
             "@id": PROGRAM, "@type": "SoftwareApplication", "name": "crawl",
@@ -110,8 +110,8 @@ fn agent(facts: &CrawlFacts) -> Option<(&'static str, Vec<Value>)> {
     let mut agent = entity(id, kind, facts.author().unwrap_or_default());
     if let Some(contact) = &operator.contact {
         agent.insert("contactPoint".into(), reference(CONTACT));
-        let mut point = entity(CONTACT, "ContactPoint", "Contact of the crawl");
-        point.insert("contactType".into(), json!("operator of the crawl"));
+        let mut point = entity(CONTACT, "ContactPoint", "Crawl contact");
+        point.insert("contactType".into(), json!("crawl operator"));
         let key = if contact.contains("://") {
             "url"
         } else {

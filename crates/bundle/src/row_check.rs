@@ -26,7 +26,7 @@ pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
     let file = match open_regular(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) if is_damage(&error) => {
-            verification.file(name, format!("it can't be read: {error}"));
+            verification.file(name, format!("can't be read: {error}"));
             return Ok(());
         }
         file => file.map_err(VerifyError::read(&path))?,
@@ -43,17 +43,17 @@ pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
                 row
             }
             (_, Some(Err(error))) => {
-                verification.line(name, number, format!("it is no row: {error}"));
+                verification.line(name, number, format!("not a row: {error}"));
                 continue;
             }
             (_, None) if !is_ended => {
                 verification
                     .notes
-                    .push(format!("{name}: the last line has no end"));
+                    .push(format!("{name}: the last line is incomplete"));
                 continue;
             }
             (_, _) => {
-                verification.line(name, number, "the line has no end");
+                verification.line(name, number, "the line is incomplete");
                 continue;
             }
         };
@@ -77,9 +77,9 @@ pub(crate) fn missing_column(row: &PageRow, is_archived: bool) -> Option<&'stati
             digest: None,
             unwanted: None,
             ..
-        } => Some("column `digest` is null, and the page was answered"),
+        } => Some("column `digest` is null, but the page was answered"),
         PageRow { warc: None, .. } if is_archived => {
-            Some("column `warc` is null, and the page was answered")
+            Some("column `warc` is null, but the page was answered")
         }
         _ => None,
     }
@@ -117,7 +117,7 @@ impl SampleCheck {
         let Some(sample) = &row.sample else { return };
         let mut wrong = |what: &str| verification.line("pages.jsonl", line, what);
         if !self.is_sampled {
-            wrong("column `sample` tells of a sample, and crawl.toml of none");
+            wrong("column `sample` describes a sample, but crawl.toml has none");
         }
         let stratum_of_row = Stratum {
             drawn: sample.drawn,
@@ -143,7 +143,7 @@ impl SampleCheck {
             _ => true,
         };
         if !is_right {
-            wrong("column `sample` is not what the other rows of its stratum say");
+            wrong("column `sample` contradicts the other rows of its stratum");
         }
     }
 }
@@ -163,9 +163,9 @@ fn foreign_value<T: Serialize>(line: &[u8], row: &T) -> Option<String> {
     columns
         .iter()
         .find_map(|(column, value)| match expected.get(column) {
-            None => Some(format!("no row has a column `{column}`")),
+            None => Some(format!("unknown column `{column}`")),
             Some(expected) if expected != value => {
-                Some(format!("column `{column}` holds no value of its kind"))
+                Some(format!("column `{column}` has an invalid value"))
             }
             Some(_) => None,
         })

@@ -265,16 +265,16 @@ fn wrong_contents_with_right_digests_are_detected() {
     assert!(findings.contains(table), "{findings}");
     let findings = remade("data/robots.jsonl", "/barred", "/others");
     assert!(
-        findings.contains(": it is not the answer that the archive has there"),
+        findings.contains(": differs from the response in the archive"),
         "{findings}"
     );
     assert!(
-        findings.contains("it tells another `robots.jsonl` than there is"),
+        findings.contains("its description of `robots.jsonl` does not match the file"),
         "{findings}"
     );
     let findings = remade("data/requests.jsonl", "\"status\":404", "\"status\":410");
     assert!(
-        findings.contains("its status is not that of line"),
+        findings.contains("its status differs from line"),
         "{findings}"
     );
 }
@@ -328,7 +328,7 @@ fn folders_without_a_crawl_are_not_bundled_and_empty_ones_are_reported() {
     let page = dir.read("c/report.html").replacen("<title>", "<title>x", 1);
     dir.write("c/report.html", &page);
     let ran = cmd.run(&["export", "c", "--to", "bundle", "--out", "b2"]);
-    let reason = "report.html: its SHA-256 is not that of digests.jsonl";
+    let reason = "report.html: its SHA-256 differs from digests.jsonl";
     assert!(
         ran.code == 4 && ran.stderr.contains(reason),
         "{}",

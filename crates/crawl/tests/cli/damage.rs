@@ -103,11 +103,7 @@ fn check_committed(file: &str, expect: Expect) {
     fs::remove_file(&path).unwrap();
     let ran = cmd.run(&go_on(&[]));
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    assert!(
-        ran.stderr.contains(", 0 are there\nhint: "),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains(", 0 found\nhint: "), "{}", ran.stderr);
 
     fs::write(&path, &bytes).unwrap();
     assert_eq!(dir.read("c/pages.jsonl"), pages, "nothing was changed");
@@ -266,7 +262,7 @@ fn a_full_disk_ends_the_crawl_and_the_same_command_goes_on() {
         let rows = dir.read("c/pages.jsonl");
         let ran = run_on_a_full_disk(&cmd, &web, flags);
         let message = format!(
-            "3\nerror: no room left to write to c/{file}\n\
+            "3\nerror: no space left to write to c/{file}\n\
              hint: free some disk space; then the same command continues"
         );
         assert_eq!(ran.refusal(&dir), message);

@@ -270,7 +270,7 @@ fn no_byte_of_a_forgotten_page_remains_and_it_is_never_fetched_again() {
     ]);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("was taken out of this crawl"),
+        ran.stderr.contains("was removed from this crawl"),
         "{}",
         ran.stderr
     );
@@ -287,7 +287,7 @@ fn no_byte_of_a_forgotten_page_remains_and_it_is_never_fetched_again() {
     let explanation = cmd.run(&["explain", "c", &gone]).ok();
     let at = dir.rows("c/tombstones.jsonl")[0]["at"].clone();
     let line = format!(
-        "was taken out of this crawl, and is not asked for again\n  when: {}\n  reason: ",
+        "removed from this crawl; will not be fetched again\n  when: {}\n  reason: ",
         at.as_str().unwrap()
     );
     assert!(explanation.contains(&line), "{explanation}");

@@ -119,7 +119,7 @@ fn index_reports_a_directory_without_a_crawl() {
             args,
             expect![[r#"
             2
-            error: `notes.txt` in `c` is not the program's
+            error: `notes.txt` in `c` was not written by this program
             hint: move `notes.txt` to another folder"#]],
         );
     }

@@ -392,8 +392,7 @@ fn a_spent_budget_is_named_where_a_run_ends_for_another_reason() {
     );
     let url = left_out[0]["url"].as_str().unwrap();
     let explained = cmd.run(&["explain", "c", url]).ok();
-    let reason =
-        format!("is not asked for while a budget is spent\n  reason: budget, by `{rule}`\n");
+    let reason = format!("not fetched: a budget is spent\n  reason: budget, by `{rule}`\n");
     assert!(explained.contains(&reason), "{explained}");
 }
 

@@ -125,7 +125,7 @@ fn sighup_makes_a_crawl_without_a_terminal_reload_its_settings() {
     let url = web.url(0, "/out19");
     let explained = cmd.run(&["explain", "c", &url]).ok();
     assert!(explained.contains("by `exclude /out`"), "{explained}");
-    assert!(explained.contains("that rule holds since: "), "{explained}");
+    assert!(explained.contains("rule in force since: "), "{explained}");
     // The stored settings count as the user's own, so the crawl resumes without a message.
     let ran = cmd.run(&["--output", "c", "--progress", "off"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

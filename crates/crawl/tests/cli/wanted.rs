@@ -125,7 +125,7 @@ fn unwanted_documents_have_a_row_and_no_body() {
         assert_eq!(outcomes[outcome], count, "{outcomes}");
     }
     let explained = cmd.run(&["explain", "c", &web.url(0, "/a.png")]).ok();
-    let reason = "not wanted, and its body not kept: content-type image/png";
+    let reason = "unwanted, so its body was not kept: content-type image/png";
     assert!(explained.contains(reason), "{explained}");
     let verified = cmd.run(&["verify", "c"]).ok();
     assert!(verified.contains("defects    none"), "{verified}");
@@ -243,7 +243,7 @@ fn pages_a_few_links_off_the_scope_are_fetched_and_marked() {
     );
     let explained = cmd.run(&["explain", "one", &url(1, "/a")]).ok();
     assert!(
-        explained.contains("off the scope by 1 link, as hops-off-scope allows"),
+        explained.contains("1 link out of scope, allowed by hops-off-scope"),
         "{explained}"
     );
     assert_eq!(

@@ -386,7 +386,7 @@ fn only_a_bundle_is_replaced() {
     ] {
         fs::write(&manifest, foreign).unwrap();
         let refused = Bundle::create(&made.path, 0).unwrap_err().to_string();
-        assert!(refused.ends_with("is there already"), "{refused}");
+        assert!(refused.ends_with("already exists"), "{refused}");
     }
 }
 
