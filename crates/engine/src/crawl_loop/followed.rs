@@ -1,5 +1,5 @@
-//! Turns of the crawl loop that a replay repeats: the log names the host, and the loop decides what
-//! its turn does.
+//! Turns of the crawl loop that a replay repeats. The log names the host of each turn, and the loop
+//! decides again what the turn does.
 
 use crawl_archive::rows::HostTurn;
 use crawl_scheduler::{Poll, Purpose, Tick};
@@ -15,19 +15,19 @@ pub(crate) enum TurnAttempt {
     Used,
     /// The host had a permit for another purpose, which was given back.
     OtherPurpose,
-    /// The host gets no request before this tick.
+    /// The host may not get a request before this tick.
     NotBefore(Tick),
     /// The host has nothing to fetch.
     Nothing,
 }
 
 impl Coordinator {
-    /// Lets the scheduler choose hosts again, after the last repeated turn.
+    /// Ends the repetition of recorded turns: from now on, the scheduler chooses the hosts again.
     pub(crate) fn lead_no_more(&mut self) {
         self.turns.repeat_no_more();
     }
 
-    /// Gives a host the turn that was recorded.
+    /// Gives a recorded turn to the host that the record names.
     pub(crate) fn take_turn(
         &mut self,
         now: Tick,
