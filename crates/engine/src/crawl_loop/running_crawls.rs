@@ -1,9 +1,9 @@
 //! The running crawls of one user, to find out which one holds a host.
 //!
 //! Each running crawl has a file in a common folder. The file contains the crawl's directory and
-//! start time, followed by a list of the hosts that the crawl holds, by number. While a crawl runs, it keeps
-//! one byte of its file locked. If the byte is not locked, the crawl is dead, and the next crawl
-//! that starts removes the file.
+//! start time, followed by a list of the hosts that the crawl holds, by number. While a crawl runs,
+//! it keeps one byte of its file locked. If the byte is not locked, the crawl is dead, and the next
+//! crawl that starts removes the file.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
