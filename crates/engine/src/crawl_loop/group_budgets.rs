@@ -32,8 +32,7 @@ struct GroupSpending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GroupState {
     HasRoom,
-    /// Leases fill the rest of the budget. There is room again if one of them doesn't become a
-    /// page.
+    /// Leases fill the rest of the budget. There is room again if a lease doesn't become a page.
     Leased,
     /// This budget is spent.
     Spent(&'static str),

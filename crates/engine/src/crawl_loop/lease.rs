@@ -41,7 +41,7 @@ impl Coordinator {
         let mut later = Vec::new();
         let job = self.first_page(now, (host, origin), &mut later, out);
         if !later.is_empty() {
-            // These URLs go into one message, because messages overtake each other and would change
+            // Send these URLs in one message, because messages overtake each other and would change
             // their order.
             self.write(WriterMessage::Later(later), out);
         }
@@ -56,8 +56,8 @@ impl Coordinator {
         out: &mut Vec<Effect>,
     ) -> Result<Option<Job>, FrontierError> {
         let standing = self.robots.standing(origin)?;
-        // Call both, without short-circuiting: each of them notes the origin, to wake it once there
-        // is room.
+        // Call both, without short-circuiting: each call notes the origin, to wake it once there is
+        // room.
         let is_full =
             self.hosts.turns_away(now, host, origin) | self.backlog.turns_away(host, origin);
         while !is_full && self.turns.goes_on() && self.backlog.has_room_behind(later.len()) {

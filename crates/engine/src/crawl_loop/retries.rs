@@ -28,8 +28,8 @@ impl Retries {
 
     /// Returns whether to retry a URL after an attempt. Attempts of a URL are numbered from 1.
     ///
-    /// A 429 or 503 is about the host rather than the URL. If the host answers everything with
-    /// these, the URL is retried without a limit. If the host gives other URLs another answer, or
+    /// A 429 or 503 is about the host rather than the URL. If the host answers everything like
+    /// this, the URL is retried without a limit. If the host gives other URLs another answer, or
     /// the answers have a Retry-After, the URL is settled after the maximum number of retries.
     pub(super) fn is_tried_again(
         &mut self,

@@ -11,8 +11,8 @@ use crate::control::Stop;
 use crate::error::EngineError;
 use crate::summary::Ended;
 
-/// How long requests in flight may continue after the deadline. They get this time because each
-/// page that is given up must be requested a second time.
+/// How long requests in flight may continue after the deadline. Each page that is given up must be
+/// requested a second time.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Decides when a run ends, and why.

@@ -21,8 +21,8 @@ const ALIVE: u64 = 1 << 62;
 /// The offset of the list of hosts, and so the maximum size of the entry before the list. The
 /// crawl's directory and start time fit into it, since paths have at most 4,096 bytes.
 const HOSTS_AT: u64 = 64 << 10;
-/// Bytes per host in the list. They contain the host's number plus one, or zeros if this place in
-/// the list is free.
+/// Bytes per host in the list. The bytes contain the host's number plus one, or zeros if this place
+/// in the list is free.
 const HOST_BYTES: u64 = 8;
 /// Maximum number of hosts to read from another crawl's list.
 const MAX_HOSTS: u64 = 16 << 20;

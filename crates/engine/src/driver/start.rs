@@ -41,8 +41,8 @@ use crate::state::order_log::OrderLog;
 use crate::state::parked_hosts::parked;
 use crate::trace_events::TraceEvents;
 use crate::write::Writer;
-/// Maximum rows at the end of `requests.jsonl` to read at a start. That is more than can have been
-/// in flight or uncommitted when the last run ended.
+/// Maximum rows at the end of `requests.jsonl` to read at a start: more than can have been in
+/// flight or uncommitted when the last run ended.
 const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
 /// The crawl directory and its state at the start of a run.
@@ -339,8 +339,8 @@ fn restore_earlier_run(
 /// Returns the indexer's check of whether readers need the processors.
 fn is_busy(config: &Config, load: &ReaderLoad) -> IsBusy {
     let (load, has_time) = (load.clone(), config.budgets.max_time.is_none());
-    // With a time limit, the indexer never waits for readers, since the run may have no time to
-    // index later.
+    // In a run with a time limit, the indexer never waits for readers, since there may be no time
+    // to index later.
     Arc::new(move || has_time && load.is_busy())
 }
 

@@ -116,8 +116,8 @@ pub(crate) enum Event {
         /// Length of the document's body in bytes.
         bytes: u64,
     },
-    /// A document no longer waits for a reading process. Its page goes to the writer next, or is
-    /// given back.
+    /// A document no longer waits for a reading process. The document's page goes to the writer
+    /// next, or is given back.
     DocumentEnded {
         /// The host of the document.
         host: HostKey,
@@ -157,7 +157,7 @@ pub(crate) struct EndedExchange {
     pub(crate) result: Result<Box<Exchange>, Failure>,
     /// The tracing span of the exchange.
     pub(crate) span: Span,
-    /// What the scheduler learns about the host.
+    /// The outcome of the request for the scheduler.
     pub(crate) signal: RequestOutcome,
     /// The row for `requests.jsonl`.
     pub(crate) line: Box<RequestLine>,
@@ -274,7 +274,7 @@ pub(crate) enum WriterMessage {
         lease: Lease,
         /// The reason for the exclusion.
         exclusion: Exclusion,
-        /// What is stored from the previous visit of the URL.
+        /// The stored state from the previous visit of the URL.
         past: Option<Box<PreviousVisit>>,
     },
     /// Defer a URL without fetching it.
@@ -305,7 +305,7 @@ pub(crate) enum WriterMessage {
         /// deferred.
         scope: Option<Arc<Scope>>,
     },
-    /// Draw the sample from the URLs that were deferred for it, since no more of them can be found.
+    /// Draw the sample from the URLs that were deferred for it, since no further page can be found.
     DrawSample,
     /// Admit links that other workers found to hosts of this worker.
     TakeLinks,

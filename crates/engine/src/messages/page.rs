@@ -27,7 +27,7 @@ pub(crate) struct FetchContext {
     pub(crate) robots: RobotsVerdict,
     /// The rules of the URL's origin when the verdict was given.
     pub(crate) rules: Arc<CompiledRobots>,
-    /// What is stored from the previous visit of the URL.
+    /// The stored state from the previous visit of the URL.
     pub(crate) past: Option<Box<PreviousVisit>>,
     /// The label of the seed whose area contains the URL.
     pub(crate) label: Option<Arc<str>>,
@@ -63,7 +63,7 @@ pub(crate) struct PageVisit {
     pub(crate) lease: Lease,
     /// The outcome that the URL is settled with.
     pub(crate) outcome: Outcome,
-    /// The row for `pages.jsonl`. It lacks the archive position, which the writer adds.
+    /// The row for `pages.jsonl`, without the archive position, which the writer adds.
     pub(crate) row: Box<PageRow>,
     /// Whether to write the row. False for a guessed URL that did not exist at the previous visit
     /// and still doesn't.
@@ -166,13 +166,13 @@ pub(crate) fn visited_at(row: &PageRow) -> u32 {
     seconds(Tick::from_micros(row.fetched_at.as_micros()))
 }
 
-/// What a reader found in a document.
+/// The findings of a reader in a document.
 #[derive(Debug, Default)]
 pub(crate) struct PageFindings {
     /// URLs that the document lists, each with the time of its last change according to the
     /// document, in seconds since the Unix epoch.
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
-    /// What the page contributes to trap detection.
+    /// The page's evidence for trap detection.
     pub(crate) signal: TrapSignal,
     /// The page's entry for the search index.
     pub(crate) entry: Option<IndexEntry>,
@@ -201,7 +201,7 @@ pub(crate) struct UsedPage {
     pub(crate) row: Option<Box<PageRow>>,
     /// The row in its encoded form.
     pub(crate) line: Option<PageLine>,
-    /// What the page contributed to trap detection.
+    /// The page's evidence for trap detection.
     pub(crate) signal: TrapSignal,
     /// The links that were admitted.
     pub(crate) links: Vec<Admission>,
@@ -225,7 +225,7 @@ pub(crate) struct EncodedPage {
     pub(crate) visit: PageVisit,
     /// The encoded row. `None` if the writer must add more to it than the archive position.
     pub(crate) line: Option<PageLine>,
-    /// What a reader found in the page.
+    /// The findings of the reader in the page.
     pub(crate) findings: PageFindings,
     /// The archive records of the exchange. `None` if the crawl has no archive.
     pub(crate) capture: Option<EncodedCapture>,
@@ -245,7 +245,7 @@ pub(crate) struct HeldMemory {
     pub(crate) links: Option<BytePass>,
 }
 
-/// What a page contributes to trap detection.
+/// The evidence of a page for trap detection.
 #[derive(Debug, Default)]
 pub(crate) enum TrapSignal {
     /// The fingerprint of a page with text.

@@ -11,7 +11,7 @@ pub(crate) const MAX_TAKEN_LINKS: usize = 4096;
 /// Maximum number of URLs to reopen in one transaction.
 pub(crate) const MAX_REOPENED_URLS: usize = 4096;
 
-/// Tells which hosts this worker owns.
+/// Knows which hosts this worker owns.
 pub(crate) trait HostOwnership: Send + Sync {
     /// Returns the bucket of a host. All hosts of a bucket change owner together.
     fn bucket_of(&self, host: &HostKey) -> i32;
@@ -19,8 +19,8 @@ pub(crate) trait HostOwnership: Send + Sync {
     /// Whether this worker owns a host.
     fn owns(&self, host: &HostKey) -> bool;
 
-    /// Returns how long ago this worker took a host over from another worker. That worker may have
-    /// sent the host requests until then. `None` if the host had no owner before.
+    /// Returns how long ago this worker took a host over from another worker, which may have sent
+    /// the host requests until then. `None` if the host had no owner before.
     fn taken_over_for(&self, host: &HostKey) -> Option<Duration>;
 
     /// Returns the buckets that contain leased URLs.
@@ -33,12 +33,12 @@ pub(crate) trait HostOwnership: Send + Sync {
 /// News about the other workers, or about the state that all workers share.
 #[derive(Debug)]
 pub(crate) enum SharedNews {
-    /// This worker now owns more hosts. Contains their origins with pending URLs, each with the
-    /// number of these URLs.
+    /// This worker now owns more hosts. Contains the new hosts' origins with pending URLs, each
+    /// with its number of pending URLs.
     Taken(Vec<(Origin, u64)>),
     /// The hosts in these buckets must be handed over to other workers.
     Leave(Vec<i32>),
-    /// These buckets were handed over.
+    /// The listed buckets were handed over.
     HandedOver(Vec<i32>),
     /// Links to hosts of this worker wait to be admitted, some of its URLs must be reopened, or
     /// another worker found that a seed redirects.

@@ -29,8 +29,8 @@ pub(crate) struct ReadDocument {
     pub(crate) charset: Option<&'static str>,
     /// The tag of the document's language, if a language was detected.
     pub(crate) language: Option<String>,
-    /// What the site declares about the use of the page, including the page's own META elements.
-    /// `None` if it declares nothing.
+    /// The site's statements about the use of the page, including those in the page's META
+    /// elements. `None` if it declares nothing.
     pub(crate) usage: Option<UsageStatements>,
     /// Why no link of the document is followed; `None` if links are followed.
     pub(crate) bar: Option<Exclusion>,
@@ -48,11 +48,11 @@ pub(crate) struct ReadDocument {
     pub(crate) text_digest: Option<String>,
     /// The digest of the main text at the last visit, if it was recomputed.
     pub(crate) past_text_digest: Option<String>,
-    /// How often the page changes, as far as the page itself shows it.
+    /// How often the page changes, according to the page itself.
     pub(crate) declared_state: Option<DocumentState>,
     /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
     pub(crate) is_list: bool,
-    /// What was found in the document, for the writer.
+    /// The reader's findings in the document, for the writer.
     pub(crate) findings: PageFindings,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct ReadPage {
     pub(crate) past: Option<Box<PreviousVisit>>,
     pub(crate) host: HostState,
     pub(crate) exchange: Box<Exchange>,
-    /// The row for `pages.jsonl`. It still lacks the digest and the archive position.
+    /// The row for `pages.jsonl`, still without the digest and the archive position.
     pub(crate) row: PageRow,
     pub(crate) error: Option<DocumentError>,
     pub(crate) charset: Option<&'static str>,

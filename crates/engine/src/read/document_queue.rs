@@ -17,7 +17,7 @@ pub(super) struct DocumentQueue<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    /// Hosts with waiting documents, in the order in which they are served.
+    /// Hosts with waiting documents, in serving order.
     hosts: VecDeque<(HostKey, VecDeque<T>)>,
     /// The number of documents being read, by host.
     running: HashMap<HostKey, usize>,

@@ -67,7 +67,7 @@ impl PageReader {
             gives_back: &self.gives_back,
         };
         let text = PageText::decode(bytes, content_type(exchange).as_deref());
-        // Keep a seed in any language. Its links are followed, and the language of each linked page
+        // Keep a seed in any language: its links are followed, and the language of each linked page
         // is checked.
         let is_judged = is_page && lease.kind == UrlKind::Page && !links.is_of_scope_seed();
         let is_judged = is_judged && !self.wanted.languages.is_empty();
@@ -196,7 +196,7 @@ impl PageReader {
         }
     }
 
-    /// Reads a feed. Its entries have the same depth as the feed itself.
+    /// Reads a feed. The entries of a feed have the same depth as the feed.
     pub(crate) fn feed(
         &self,
         links: &mut Links<'_>,

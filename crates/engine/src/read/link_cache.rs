@@ -1,5 +1,5 @@
-//! A reader thread's cache of links that were resolved and judged. It pays off because most links
-//! of a page are also on other pages of the site.
+//! A reader thread's cache of links that were resolved and judged. The cache pays off because most
+//! links of a page are also on other pages of the site.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
@@ -67,8 +67,7 @@ struct Addresses {
     resources: HashTable<Address>,
 }
 
-/// An address as written. Its hash is stored too, because a growing table needs the hashes of all
-/// entries.
+/// An address as written, and its hash, because a growing table needs the hashes of all entries.
 #[derive(Clone, Debug)]
 struct Address {
     hash: u64,
@@ -142,7 +141,7 @@ pub(crate) struct Target {
     pub(crate) action: Option<Option<Exclusion>>,
     /// The scope's verdict on the URL, regardless of its depth.
     pub(crate) verdict: ScopeVerdict,
-    /// The maximum depth at which the verdict holds; `None` if it holds at every depth.
+    /// The maximum depth for which the verdict holds; `None` if it holds for every depth.
     pub(crate) max_depth: Option<u32>,
 }
 
@@ -169,7 +168,7 @@ impl Default for LinkCache {
 }
 
 impl LinkCache {
-    /// Creates a cache with a memory limit in bytes. With a limit of 0, it caches nothing.
+    /// Creates a cache with a memory limit in bytes. The cache stays empty with a limit of 0.
     pub(super) fn of_size(max_bytes: usize) -> LinkCache {
         LinkCache {
             scope: None,
@@ -352,7 +351,7 @@ impl LinkCache {
     }
 
     /// If a target is settled and on the document's own origin, returns whether this is the
-    /// document's first link to it. `None` for all other targets.
+    /// document's first link to it. `None` for any other target.
     pub(super) fn settled(&mut self, number: usize) -> Option<bool> {
         let state = &mut self.states[number];
         let is_settled = state.settled_at.is_some() && state.settled_at == self.settled_at;
@@ -496,8 +495,8 @@ static IS_ORDINARY: [bool; 256] = {
     table
 };
 
-/// Returns the length of a URL up to and including the last slash within its first `end` bytes.
-/// `end` if there is no slash.
+/// Returns the length of a URL up to and including the last slash within its first `end` bytes, or
+/// `end` if these have no slash.
 fn folder_bytes(url: &str, end: usize) -> usize {
     memrchr(b'/', &url.as_bytes()[..end]).map_or(end, |slash| slash + 1)
 }

@@ -35,8 +35,8 @@ pub(crate) struct LinkPolicy {
     forms: bool,
     /// Whether `links.jsonl` is written.
     rows: bool,
-    /// A link that contains one of these secrets is not followed, since the request would pass the
-    /// secret on.
+    /// A link that contains one of the operator's secrets is not followed, since the request would
+    /// pass the secret on.
     pub(crate) secrets: Secrets,
     traps: TrapRules,
 }
@@ -87,7 +87,7 @@ impl Discovery {
         }
     }
 
-    /// A part of a page, such as an image. It has the same depth as the page.
+    /// A part of a page, such as an image. The part has the same depth as the page.
     pub(crate) fn resource(from: &Lease) -> Discovery {
         Discovery {
             kind: UrlKind::Resource,
@@ -178,8 +178,8 @@ impl<'a> Links<'a> {
     }
 
     /// Whether links of this kind are not followed from this document. Concerns only documents out
-    /// of scope. If the document is the last one allowed, only its redirects are followed. Its
-    /// parts are skipped, unless the resources of all pages are wanted.
+    /// of scope. If the document is the last one allowed, only its redirects are followed. Parts of
+    /// the document are skipped, unless the resources of all pages are wanted.
     fn ends_here(&self, discovery: Discovery) -> bool {
         let is_last = self.hops_off >= self.scope.hops_off() && discovery.redirects == 0;
         self.hops_off > 0
@@ -434,8 +434,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Whether a link replaces an earlier link to the same URL. A link that may be followed
-    /// replaces one that may not, and a page replaces a resource.
+    /// Whether a link replaces an earlier link to the same URL. A permitted link replaces a barred
+    /// one, and a page replaces a resource.
     fn outweighs(&self, place: usize, discovery: Discovery, barred: Option<&Exclusion>) -> bool {
         let kind = self.found[place].kind;
         discovery.kind > kind || barred.is_none() && discovery.kind == kind
@@ -574,7 +574,7 @@ fn without_query(href: &str) -> &str {
     href.split(['?', '#']).next().unwrap_or_default()
 }
 
-/// Returns the exclusion for links of a page that declares `nofollow` for all its links.
+/// Returns the exclusion for links of a page that declares `nofollow` for every link.
 pub(crate) fn page_refusal(source: CitedText) -> Exclusion {
     let reason = match source.place {
         DirectivePlace::Header => Reason::Header,

@@ -121,7 +121,7 @@ const PASSING_PHRASES: [&str; 17] = [
     "조회수",
 ];
 
-/// Data for comparing a page with its last visit. It is determined before the page is read.
+/// Data for comparing a page with its last visit, determined before the page is read.
 #[derive(Debug, Default)]
 pub(super) struct ComparedText {
     /// Whether the digest of the main text is needed.
@@ -134,7 +134,7 @@ pub(super) struct ComparedText {
 }
 
 impl PageReader {
-    /// Determines whether to compare the main text. That is not needed if the whole body is the
+    /// Determines whether to compare the main text, which is not needed if the whole body is the
     /// same as at the last visit.
     pub(super) fn compared(&self, page: &FetchedPage, decoded: Option<&Decoded>) -> ComparedText {
         let exchange = &page.exchange;

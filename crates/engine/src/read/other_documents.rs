@@ -15,7 +15,7 @@ use crate::messages::page::{PageFindings, TrapSignal};
 use crate::time::seconds_of;
 
 impl PageReader {
-    /// Reads a text, Markdown, DOCX or PDF document. Its links are indexed, but not followed, so
+    /// Reads a text, Markdown, DOCX or PDF document. The links are indexed, but not followed, so
     /// that a crawl sends the same requests with and without an index.
     pub(super) fn other_document(
         &self,

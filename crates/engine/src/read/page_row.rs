@@ -11,7 +11,7 @@ use super::content_type;
 use super::document::{DocumentError, ReadDocument};
 use crate::messages::page::{FetchContext, TrapSignal, row_without_answer};
 
-/// Returns the row of a page. It lacks the usage statements and the digest.
+/// Returns the row of a page, still without the usage statements and the digest.
 pub(super) fn page_row(
     lease: &Lease,
     context: FetchContext,
@@ -51,7 +51,7 @@ pub(super) fn page_row(
     }
 }
 
-/// Returns the name of the error that a row reports; `None` if there was no error.
+/// Returns the name of the error that a row reports, if there was an error.
 fn row_error(read: Option<&DocumentError>, cut: Option<Truncation>) -> Option<String> {
     let cut = cut.map(|cut| cut.name().to_owned());
     match read {

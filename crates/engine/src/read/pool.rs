@@ -49,8 +49,8 @@ const LINK_BYTES: usize = 500;
 /// exceed it.
 const MAX_LINK_BYTES: usize = 20_000 * LINK_BYTES;
 
-/// The minimum interval between two measurements of the readers' load, and the share of time from
-/// which on they count as busy.
+/// The minimum interval between two measurements of the readers' load, and the share of their time
+/// that makes them count as busy.
 const LOAD_INTERVAL: Duration = Duration::from_millis(200);
 const BUSY_PERCENT: u64 = 40;
 
@@ -157,7 +157,7 @@ impl ReaderPool {
         journal: &CrashJournal,
         load: &ReaderLoad,
     ) -> io::Result<ReaderPool> {
-        // One queue for all readers, so that a slow page does not delay the pages behind it.
+        // All readers share a queue, so that a slow page does not delay the pages behind it.
         let (work, receiver) = channel::unbounded();
         let entries = ByteGate::new(MAX_ENTRY_BYTES);
         let slots = journal.slots()?.into_iter().enumerate();
@@ -263,11 +263,10 @@ struct ReaderWorker {
     slot: JournalSlot,
     /// Limits the memory for index entries of all reader threads.
     entries: ByteGate,
-    /// Limits the memory for links of all reader threads. It is released when the links are
-    /// committed.
+    /// Limits the memory for links of all reader threads, until the links are committed.
     links: ByteGate,
-    /// Sends events to the crawl loop. The sender is weak, because the loop learns that the
-    /// writer's thread is gone by the drop of the last strong sender.
+    /// Sends events to the crawl loop. The sender is weak: when the last strong sender is dropped,
+    /// the loop learns that the writer's thread is gone.
     events: WeakUnboundedSender<Event>,
     load: ReaderLoad,
     documents: DocumentQueue<WaitingDocument>,
@@ -276,8 +275,8 @@ struct ReaderWorker {
 }
 
 impl ReaderWorker {
-    /// Reports the pages that this thread started. They are reported together, since each report
-    /// wakes the loop.
+    /// Reports the pages that this thread started, several pages at once, since each report wakes
+    /// the loop.
     fn report_begun(&mut self, bytes: u64) {
         self.begun_bytes += bytes;
         if self.begun_bytes >= MAX_UNREPORTED_BYTES {
@@ -316,7 +315,7 @@ impl ReaderWorker {
     }
 
     fn send_event(&self, event: Event) {
-        // The loop is gone if the run is over. Then there is nothing to report.
+        // The loop is gone if the run is over, and needs no report.
         if let Some(events) = self.events.upgrade() {
             let _ = events.send(event);
         }
@@ -385,8 +384,8 @@ fn serve(
         let item = item.unwrap_or_else(|_| Some(reader_panicked()));
         tools.load.add(began.elapsed());
         if item.is_some_and(|item| items.send(item).is_err()) {
-            // The page is not settled, but it did not crash the process either. It must not become
-            // a crash suspect.
+            // The page is not settled, but it did not crash the process either, so it must not
+            // become a crash suspect.
             tools.slot.rest();
             return;
         }

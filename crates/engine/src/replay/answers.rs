@@ -21,8 +21,8 @@ use crate::content_filter::body_filter;
 /// block.
 const ORIGINAL: &[u8] = b"x-archive-orig-";
 
-/// Statuses after which the crawl retried a URL. The archive has only the answer to the last
-/// attempt, but `requests.jsonl` has the status of each attempt.
+/// Statuses that made the crawl retry a URL. The archive has only the answer to the last attempt,
+/// but `requests.jsonl` has the status of each attempt.
 const TRIED_AGAIN: [u16; 5] = [429, 500, 502, 503, 504];
 
 /// When the answers of a replay arrive.
@@ -380,8 +380,7 @@ fn exchange(
     }
 }
 
-/// Returns the header fields of an answer of which only the status and the requested wait are on
-/// record.
+/// Returns the header fields of an answer that has only a status and a requested wait on record.
 fn wait_of(recorded: &RecordedRequest) -> HeaderMap {
     let mut headers = HeaderMap::new();
     // Declare a type whose body is not parsed, since the page is retried anyway.

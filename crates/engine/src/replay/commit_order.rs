@@ -1,5 +1,5 @@
-//! Commits pages in the order of the rows of the replayed crawl, which is the order in which the
-//! reader threads of that crawl finished.
+//! Commits pages in the order of the rows of the replayed crawl: the crawl's reader threads
+//! finished in that order.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

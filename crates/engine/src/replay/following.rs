@@ -37,7 +37,7 @@ pub(super) struct Following {
     /// URLs that were requeued or deferred. For each time that happened, how many messages were
     /// committed before it, and the URL's queue position until then.
     put_behind: HashMap<CanonicalUrl, Vec<(u64, QueuePlace)>>,
-    /// Requests in flight, by URL. If the crawl was killed, some of them have no end on record.
+    /// Requests in flight, by URL. If the crawl was killed, some requests have no end on record.
     under_way: HashMap<String, VecDeque<UnderWay>>,
 }
 
@@ -95,8 +95,8 @@ impl Following {
         (self.script, under_way, held)
     }
 
-    /// Restores a message to the form in which the crawl committed it, after `committed` other
-    /// messages. When the crawl's reader looked up the links, fewer of them were known.
+    /// Restores a message to what the crawl committed after `committed` other messages. When the
+    /// crawl's reader looked up the links, fewer links were known.
     fn take_in(&mut self, fact: &MessageFact, message: &mut WriterMessage, committed: u64) {
         match message {
             WriterMessage::Page(page) => {
@@ -264,7 +264,7 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// Ends requests in the order of their rows until `count` of them have ended in this run. Only
+    /// Ends requests in the order of their rows until `count` requests have ended in this run. Only
     /// rows within the first `bytes` bytes of `requests.jsonl` count.
     fn end_requests(&mut self, count: u64, bytes: u64) -> Step {
         while self.keys.ended() < count
@@ -287,12 +287,12 @@ impl Replay {
             && let Some(following) = &mut self.following
         {
             let Some(facts) = following.groups.pop_front() else {
-                // `u64::MAX` stands for all groups of the run.
+                // `u64::MAX` means all groups of the run.
                 let is_all = messages == u64::MAX;
                 return Ok(if is_all { Ok(()) } else { Err(Lost(None)) });
             };
-            // If the crawl was killed, its request log may end before its order log does. Then the
-            // last groups lack messages.
+            // If the crawl was killed, its request log may end before its order log does. In that
+            // case, the last groups lack messages.
             let is_cut_off = messages == u64::MAX && !facts.iter().all(|fact| following.has(fact));
             if is_cut_off {
                 return Ok(Ok(()));

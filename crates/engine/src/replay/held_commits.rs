@@ -1,5 +1,5 @@
-//! Holds back commits that the crawl made only after it chose its next page. They are made once the
-//! replay has sent the requests that the crawl chose before them.
+//! Holds back commits that the crawl made only after it chose its next page. Each such commit is
+//! made once the replay has sent the requests that the crawl chose before them.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
 //! Crawls again over the answers that a crawl archived: with the same loop, readers and writer, but
-//! in virtual time. There is no fetcher, so no request can reach a server.
+//! in virtual time. A replay has no fetcher, so it can't send requests to a server.
 
 mod answers;
 mod commit_order;
@@ -165,13 +165,13 @@ impl Ord for Flight {
     }
 }
 
-/// What the loop may do at the current moment of virtual time.
+/// The action that the loop may take at the current moment of virtual time.
 enum Step {
     /// The loop may issue requests.
     Issue,
-    /// The loop may not issue requests yet, although something ended.
+    /// The loop must not issue requests yet, although something ended.
     Hold,
-    /// Nothing is in flight, so there is no moment to advance to.
+    /// Nothing is in flight, so virtual time can't advance.
     Nothing,
 }
 

@@ -1,5 +1,5 @@
-//! The records of a crawl, from which a replay gets its answers: the requests with their times, and
-//! the index of the archive. The answers themselves stay on disk.
+//! The records of a crawl, which are the source of a replay's answers: the requests with their
+//! times, and the index of the archive. The answers themselves stay on disk.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -42,7 +42,7 @@ pub struct RecordedCrawl {
     all: ResponseTimes,
 }
 
-/// A request that the crawl sent. Its URL is represented by a 64-bit hash. Times are milliseconds.
+/// A request that the crawl sent. The URL is represented by a 64-bit hash. Times are milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedRequest {
     url: u64,

@@ -10,8 +10,8 @@ use crawl_archive::{ReadError, RowReader, open_regular};
 use crate::error::EngineError;
 use crate::state::order_log::ORDER;
 
-/// The rows of `state/order.jsonl`, and the rows of `requests.jsonl` in the order in which the
-/// requests ended. Both files are read row by row.
+/// The rows of `state/order.jsonl`, and the rows of `requests.jsonl` sorted by the end of the
+/// request. Both files are read row by row.
 pub(super) struct RecordedOrder {
     order: RowReader<OrderRow>,
     requests: BufReader<File>,

@@ -56,8 +56,8 @@ impl Replay {
         let round_began = Tick::from_micros(u64::from(run.round_began) * 1_000_000);
         let mut replay = Replay::new(&config, answers, directory, tick(run.at), round_began)?;
         replay.following = Some(Following::new(script));
-        // A replay has no archive from which a later round could compute the digests of texts, so
-        // they are stored.
+        // A replay has no archive, so a later round can't compute the digests of texts later. Store
+        // them now.
         replay.reader = replay.reader.keeping_known_links().keeping_texts();
         Ok(replay)
     }

@@ -73,7 +73,8 @@ pub(super) struct Group<'a> {
     pub(super) tombstones: &'a Tombstones,
     redirects: SettledRedirects,
     /// Set if a message of this group requests that deferred URLs are judged again. Contains the
-    /// scope for that. It is done once after the group, however many messages request it.
+    /// scope to judge by. The URLs are judged once after the group, however many messages request
+    /// it.
     pub(super) take_back: Option<Option<Arc<Scope>>>,
     /// Whether to draw the sample once the group is committed.
     pub(super) draws_sample: bool,
@@ -350,7 +351,7 @@ impl Group<'_> {
         self.committed.bytes += bytes;
     }
 
-    /// Settles a guessed URL that does not exist. Its answer is archived, but has no row in
+    /// Settles a guessed URL that does not exist. The answer is archived, but has no row in
     /// `pages.jsonl`.
     fn settle_unlisted(
         &mut self,
@@ -409,7 +410,8 @@ impl Group<'_> {
         self.totals.pages += 1;
         self.totals.bytes += row.bytes;
         let failed = row.is_failed();
-        // A failed sitemap doesn't count as a failed page: it may not exist, if nothing lists it.
+        // A failed sitemap doesn't count as a failed page: a sitemap that nothing lists may not
+        // exist.
         if failed && lease.kind != UrlKind::Sitemap {
             self.totals.failed += 1;
         }
@@ -551,8 +553,8 @@ impl Group<'_> {
         })
     }
 
-    /// Admits links that other workers found to hosts of this worker. Reopens URLs of these hosts
-    /// whose rows are lost.
+    /// Admits links that other workers found to hosts of this worker. Reopens URLs of this worker's
+    /// hosts if their rows are lost.
     fn take_links(&mut self) -> Result<(), EngineError> {
         let (Some(shared), Some(transaction)) = (self.shared, self.transaction.worker()) else {
             return Ok(());
@@ -562,8 +564,7 @@ impl Group<'_> {
         let are_lost_left = reopened.is_more;
         self.list_reopened(reopened)?;
         self.committed.leaves_links = Some(links.len() >= MAX_TAKEN_LINKS || are_lost_left);
-        // Read the targets only after the links, so that no redirect is missed that led to one of
-        // them.
+        // Read the targets only after the links, so that no redirect is missed that led to a link.
         let targets = self.scope_seeds.learn(&shared.crawl_meta()?);
         self.committed.targets.extend(targets);
         if let Some(traps) = self.traps {

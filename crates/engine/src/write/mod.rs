@@ -1,9 +1,9 @@
 //! The single writer: appends to the archive and row files, then commits the transaction that
 //! settles the URLs.
 //!
-//! As soon as the writer is free, it commits a group: all messages that arrived in the meantime. It
-//! syncs the files before it commits the transaction, which contains their lengths. After a crash,
-//! the files can therefore be cut back to the committed state.
+//! As soon as the writer is free, it commits a group: all messages that arrived in the meantime.
+//! The files are synced before the transaction is committed, which contains their lengths. After a
+//! crash, the files can therefore be cut back to the committed state.
 
 mod group;
 mod open_transaction;
@@ -42,8 +42,8 @@ use crate::tombstones::Tombstones;
 use crate::totals::Totals;
 use crate::trace_events::TraceEvents;
 
-/// Maximum messages in one transaction. There are enough of them to share the cost of a sync, but
-/// few enough that their links become available soon.
+/// Maximum messages in one transaction. Enough messages share the cost of a sync, but their links
+/// still become available soon.
 const MAX_GROUP: usize = 256;
 
 /// After a commit, the writer sleeps this many times as long as the commit took, but at most
@@ -72,7 +72,8 @@ pub(crate) struct Writer {
     events: TraceEvents,
     /// Whether to pass on the rows of pages once they are committed.
     keeps_rows: bool,
-    /// Pages and hosts that the crawl was made to forget. They are never admitted or written again.
+    /// Pages and hosts that the crawl was made to forget, and that are never admitted or written
+    /// again.
     tombstones: Tombstones,
     /// Receives the committed length of the index log after each commit.
     indexer: Option<Sender<u64>>,

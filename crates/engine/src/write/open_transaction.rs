@@ -1,4 +1,4 @@
-//! The transaction of a group. It has the same interface whether the frontier is the crawl's own or
+//! The transaction of a group, with the same interface whether the frontier is the crawl's own or
 //! shared with other workers.
 
 use std::ops::{Deref, DerefMut};

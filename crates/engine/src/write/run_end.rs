@@ -25,8 +25,8 @@ pub(crate) type ExcludedCounts = BTreeMap<String, u64>;
 /// Lists the URLs that this run knew but did not fetch, rewrites the archive's index, and records
 /// what is pending.
 ///
-/// The rows for these URLs are not part of the committed state, so the next start cuts them off.
-/// One of the URLs may then be reached in another way, or a budget may be raised.
+/// The rows for these URLs are not part of the committed state, so the next start cuts them off: a
+/// URL may then be reached in another way, or a budget may be raised.
 pub(crate) fn write_derived(
     config: &Config,
     writer: Writer,
@@ -41,8 +41,8 @@ pub(crate) fn write_derived(
         shared,
         ..
     } = writer;
-    // A later start replaces these rows. They have the start time of the round, so that their times
-    // stay the same.
+    // A later start replaces these rows. Use the start time of the round in all of them, so that
+    // their times stay the same.
     let began = u64::from(visits.round.began) * 1_000_000;
     let when = Some((visits.round.number, Timestamp::from_micros(began)));
     let excluded = &mut files.excluded;

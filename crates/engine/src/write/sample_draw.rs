@@ -16,8 +16,8 @@ use crate::sampling::Sampling;
 use crate::sampling::drawn::is_in_frame;
 
 impl Writer {
-    /// Draws the sample, and admits its pages in one transaction. After a crash, either all of them
-    /// are pending, or the next run draws the same sample. Returns the origins whose queues
+    /// Draws the sample, and admits its pages in one transaction. After a crash, either all its
+    /// pages are pending, or the next run draws the same sample. Returns the origins whose queues
     /// changed. Draws nothing once `abandon` is set.
     pub(super) fn draw_sample(
         &mut self,
@@ -34,8 +34,8 @@ impl Writer {
         let mut frame = Frame::new(sampling.design());
         let mut drawn = Vec::new();
         frontier.each_deferred(&mut |waiting| {
-            // `drawn` stays small. If N URLs arrive in random order, only about n (1 + ln N/n) of
-            // them rank among the first n when they are added.
+            // `drawn` stays small. If N URLs arrive in random order, only about n (1 + ln N/n) URLs
+            // rank among the first n when they are added.
             if is_in_frame(&waiting) && frame.add(waiting.url, waiting.depth) {
                 let url = waiting.url.clone();
                 drawn.push(Admission {

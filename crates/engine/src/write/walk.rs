@@ -1,5 +1,5 @@
-//! The steps of a random walk. They are taken in the transaction that settles the page that a
-//! walker waits for.
+//! The steps of a random walk. A walker takes its step in the transaction that settles the page it
+//! waits for.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ impl Group<'_> {
         self.move_walkers(Some(url))
     }
 
-    /// Moves each walker as far as it can move. Admits the URLs that walkers then wait for.
+    /// Moves each walker as many steps as possible. Admits the URLs that walkers then wait for.
     pub(super) fn move_walkers(&mut self, from: Option<&CanonicalUrl>) -> Result<(), EngineError> {
         let Some(walk) = self.walk().cloned() else {
             return Ok(());
@@ -165,8 +165,8 @@ impl Group<'_> {
         Ok(Some(page))
     }
 
-    /// Returns the admission of a URL that a walker waits for. It is made from the link that led to
-    /// the URL, or from what the frontier knows of the URL.
+    /// Returns the admission of a URL that a walker waits for, made from the link that led to the
+    /// URL, or from what the frontier knows of the URL.
     fn waiting(
         &self,
         at: &str,

@@ -140,8 +140,7 @@ mod tests {
         }
     }
 
-    /// Returns the second at which a host with one page gets its next request; 1,000 if it gets
-    /// none.
+    /// Returns when a host with one page gets its next request, in seconds; 1,000 if it gets none.
     fn next_request(coordinator: &mut Coordinator, name: &str) -> u64 {
         let origin = Origin::parse(&format!("http://{name}")).unwrap();
         coordinator.hosts.set_robots(at(20), &origin, open_to_all());

@@ -36,8 +36,7 @@ const OTHER_CRAWL_WAIT: Duration = Duration::from_secs(10);
 /// several times a second, so a longer search would cost too much.
 const MAX_HOSTS_SEARCHED: usize = 20_000;
 
-/// Maximum number of hosts whose remaining time is computed. These are the hosts with the most
-/// pending URLs.
+/// Maximum number of hosts whose remaining time is computed: those with the most pending URLs.
 const MAX_HOSTS_COMPARED: usize = 50;
 
 /// All hosts of a crawl. Combines the scheduler with the budgets, locks, retries and requests in
@@ -295,7 +294,7 @@ impl Hosts {
         }
     }
 
-    /// Records that a state of each of these hosts is on disk, or was replaced by a newer state.
+    /// Records that a state of each host in `hosts` is on disk, or was replaced by a newer state.
     pub(super) fn states_kept(&mut self, now: Tick, hosts: &[HostKey]) {
         self.residents.states_kept(now, hosts);
     }

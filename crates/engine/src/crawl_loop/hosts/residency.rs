@@ -123,7 +123,7 @@ impl ResidentHosts {
         &mut self.spans
     }
 
-    /// Counts a state of each of these hosts as being on disk, or as replaced by a newer state.
+    /// Counts a state of each host in `hosts` as being on disk, or as replaced by a newer state.
     pub(super) fn states_kept(&mut self, now: Tick, hosts: &[HostKey]) {
         for host in hosts {
             let Some(sent) = self.sent.get_mut(host) else {

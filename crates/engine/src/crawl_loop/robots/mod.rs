@@ -425,8 +425,8 @@ impl RobotsStates {
         origins.get(origin).map(String::as_str)
     }
 
-    /// Returns why a host's robots.txt files are unreachable, with the URL of each; `None` if none
-    /// of them is.
+    /// Returns why a host's robots.txt files are unreachable, with the URL of each; `None` if all
+    /// can be reached.
     pub(crate) fn why_unreachable_host(&self, host: &HostKey) -> Option<String> {
         let origins = self.unreachable.get(host)?;
         let reasons = origins.iter().map(|(origin, why)| {
