@@ -25,7 +25,7 @@ const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
 /// Beyond the limit: no further request is sent.
 const MAX_UNREAD_BYTES: u64 = 4 << 20;
 
-/// Maximum rows of committed pages that the consumer of the rows has not taken yet.
+/// Maximum rows of committed pages that their consumer has not taken yet.
 const MAX_UNDELIVERED_ROWS: usize = 1_024;
 
 /// Counts and limits the pages and writer messages that are not committed yet.
@@ -62,7 +62,7 @@ pub(super) struct Backlog {
     max_unread_bytes: u64,
     /// The time of the last commit, or the last time that nothing waited for a commit.
     committed_at: Tick,
-    /// Rows of committed pages that the consumer of the rows has not taken.
+    /// Rows of committed pages that their consumer has not taken yet.
     undelivered: usize,
     documents: WaitingDocuments,
     disk: DiskFloor,
@@ -91,8 +91,8 @@ impl Backlog {
         self.max_unread_bytes = MAX_UNREAD_BYTES.saturating_mul(threads.max(1) as u64);
     }
 
-    /// Returns whether another request may be sent. False also if finished items have waited for a
-    /// commit for so long that a crash would lose too many requests.
+    /// Returns whether another request may be sent. Also returns false if finished items have
+    /// waited so long for a commit that a crash would lose too many requests.
     pub(super) fn has_room(&self, now: Tick) -> bool {
         self.has_room_behind(0)
             && self.documents.have_room()
@@ -194,7 +194,7 @@ impl Backlog {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Sets the number of rows that the consumer of the rows has not taken.
+    /// Sets the number of page rows that their consumer has not taken yet.
     pub(super) fn note_undelivered(&mut self, rows: usize) {
         self.undelivered = rows;
     }
@@ -204,7 +204,7 @@ impl Backlog {
         self.documents.add(host, bytes);
     }
 
-    /// Counts a document that no longer waits. Returns the origins to wake.
+    /// Counts a document that no longer waits for a reading process. Returns the origins to wake.
     pub(super) fn document_ended(
         &mut self,
         now: Tick,

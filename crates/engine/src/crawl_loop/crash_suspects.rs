@@ -80,7 +80,8 @@ impl CrashSuspects {
         self.held.push(lease);
     }
 
-    /// Ends a lone reading that has begun. Call it when nothing is in flight.
+    /// Ends the reading of a suspect that was read alone, if it has begun. Call it when nothing is
+    /// in flight.
     pub(super) fn end_reading(&mut self) {
         if self
             .reading
@@ -101,7 +102,7 @@ impl CrashSuspects {
         Some(lease)
     }
 
-    /// Returns whether a lone reading is due or under way.
+    /// Returns whether a suspect is being read alone, or is about to be.
     pub(super) fn reads_alone(&self) -> bool {
         self.reading.is_some()
     }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use crate::config::Budgets;
 
-/// Maximum number of pending URLs for which the estimate considers the budgets of hosts. To do so,
-/// it walks over all hosts, several times a second, which would cost too much with more URLs.
+/// Maximum number of pending URLs for which the estimate considers the budgets of hosts. With more
+/// URLs, the walk over all hosts would cost too much, since progress is reported several times a
+/// second.
 pub(crate) const MAX_URLS_BY_HOST: u64 = 20_000;
 
 /// The work done in a run and the work left.
@@ -27,7 +28,7 @@ pub(crate) struct WorkDone {
     pub(super) slowest_host: Option<Duration>,
 }
 
-/// An amount, summed over all runs of the round, and over this run alone.
+/// An amount: its sum over all runs of the round, and its sum over this run alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Amount {
     pub(super) of_round: u64,

@@ -67,7 +67,7 @@ impl Coordinator {
         self.hosts.free_if_idle(&host);
     }
 
-    /// Passes the result of a request for an origin's rules to [`RobotsStates`], and carries out
+    /// Passes the result of a request for an origin's rules to `RobotsStates`, and carries out
     /// what follows from it.
     pub(super) fn rules_fetched(
         &mut self,

@@ -31,7 +31,8 @@ pub(super) fn config() -> Config {
     let mut config = Config::new(agent, "0.0", None, vec![seed], "c");
     // Tests use permits directly unless they test look-ups.
     config.politeness.look_ups = 0;
-    // All hosts in these tests have the same address.
+    // All hosts in these tests have the same address, so a limit per address would delay their
+    // requests.
     config.politeness.address_rate = None;
     config
 }

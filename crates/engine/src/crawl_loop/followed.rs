@@ -11,9 +11,9 @@ use crate::messages::Effect;
 /// The outcome of an attempt at a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnAttempt {
-    /// The host had a permit, which was used.
+    /// The host had a permit, and the turn used it.
     Used,
-    /// The host had a permit for another purpose, which was given back.
+    /// The host had a permit for another purpose than the turn's, so the permit was given back.
     OtherPurpose,
     /// The host may not get a request before this tick.
     NotBefore(Tick),

@@ -44,7 +44,7 @@ impl Coordinator {
     /// Uses the oldest permit whose look-up ended.
     ///
     /// # Errors
-    /// No permit is ready, or there is no room for its request before the returned tick.
+    /// No permit is ready, or there is no room for its request before the tick in the error.
     pub(super) fn use_found(
         &mut self,
         now: Tick,

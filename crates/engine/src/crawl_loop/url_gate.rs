@@ -153,7 +153,8 @@ impl UrlGate {
         self.suspects.hold(lease);
     }
 
-    /// Ends the lone reading of a suspect, if it has begun. Call it when nothing is in flight.
+    /// Ends the reading of a suspect that was read alone, if it has begun. Call it when nothing is
+    /// in flight.
     pub(super) fn end_reading(&mut self) {
         self.suspects.end_reading();
     }

@@ -27,7 +27,7 @@ pub(super) fn page_row(
     PageRow {
         status: Some(exchange.status),
         bytes: exchange.body.len() as u64,
-        // A 304 has no body, so its Content-Type describes nothing (docs/recrawl.md).
+        // A 304 has no body, so its Content-Type describes nothing.
         content_type: content_type(exchange)
             .filter(|_| exchange.status != 304)
             .map(Cow::into_owned),

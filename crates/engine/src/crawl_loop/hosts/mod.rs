@@ -183,7 +183,7 @@ impl Hosts {
     /// permit back. Another permit may then be ready.
     ///
     /// # Errors
-    /// No permit is ready, or there is no room for its request before the returned tick.
+    /// No permit is ready, or there is no room for its request before the tick in the error.
     pub(super) fn next_found(&mut self, now: Tick) -> Result<Option<Permit>, Option<Tick>> {
         let (permit, address) = self.requests.next_found().ok_or(None)?;
         match self.scheduler.admit(now, permit, address) {

@@ -166,7 +166,8 @@ fn the_end_seen_in_one_rest_does_not_end_a_later_one() {
     assert_eq!(step(over(3)), (true, Vec::new()));
 }
 
-/// Otherwise the worker would use pages that the store counts as free and grants to another worker.
+/// If they were used, the worker would use pages that the store counts as free and grants to
+/// another worker.
 #[test]
 fn pages_requested_before_a_rest_are_not_used() {
     let mut coordinator = coordinator(|config| config.budgets.max_pages = Some(57));
