@@ -32,8 +32,8 @@ use crate::revisit::document_state::DocumentState;
 use crate::secrets::redacted_entry;
 use crate::time::seconds_of;
 
-/// Sitemaps longer than this are parsed one at a time, since the entries of a sitemap take several
-/// times as much memory as its text.
+/// Sitemaps longer than this are parsed one at a time, since their entries take several times as
+/// much memory.
 /// Beyond the limit: read one at a time.
 const LONG_SITEMAP_BYTES: usize = 1 << 20;
 
