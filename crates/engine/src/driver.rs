@@ -50,10 +50,11 @@ use crate::write::run_end;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Maximum ended requests, and maximum other events, that the loop handles before it checks for
-/// commands and signals again. Each ended request may compile a robots.txt.
+/// commands and signals again. Handling an ended request may take long, since it may compile a
+/// robots.txt.
 const MAX_EVENTS: usize = 64;
 
-/// How long indexing may continue once the time of a run is over.
+/// How long indexing may continue after the last page, once the time of a run is over.
 const INDEX_GRACE: Duration = Duration::from_millis(250);
 
 /// Crawls until nothing is left, a budget is spent, or the controls request a stop.
@@ -62,11 +63,11 @@ const INDEX_GRACE: Duration = Duration::from_millis(250);
 ///
 /// # Errors
 /// [`EngineError`] if the directory can't be used, or if I/O or the state fails. Everything fetched
-/// before stays readable, and calling this again resumes the crawl.
+/// until then stays readable, and another call resumes the crawl.
 pub async fn run(config: Config, controls: Controls) -> Result<Summary, EngineError> {
     let span = trace_events::crawl_span(&config.output);
-    // A task on the runtime's own threads, which ended requests wake without switching threads. The
-    // task ends with this future.
+    // Run on a runtime thread, so that finished requests wake the loop without a thread switch.
+    // Dropping this future aborts the task.
     let mut task = JoinSet::new();
     task.spawn(run_in_span(config, controls).instrument(span));
     match task.join_next().await {
@@ -111,7 +112,8 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
     });
     let mut driver = match config.shared {
         None => driver.await?,
-        // A shared frontier's database may take long to answer, or never answer.
+        // The database of a shared frontier may answer late or never, so a stop must be able to end
+        // the wait.
         Some(_) => tokio::select! {
             driver = driver => driver?,
             _ = early_stop.wait_for(|stop| *stop != Stop::No) => return Err(EngineError::StoppedEarly),
@@ -120,7 +122,7 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
     let _waker =
         RuntimeWaker::start(Handle::current()).map_err(EngineError::disk(&config.output))?;
     let looped = driver.run_loop(&mut controls).await;
-    // Dropping a command notifies its sender that it is too late.
+    // Drop the commands that were not handled. This notifies their senders that the run is over.
     controls.commands.close();
     while controls.commands.try_recv().is_ok() {}
     controls
@@ -129,7 +131,7 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
     off_the_runtime(move || driver.end(looped, started)).await
 }
 
-/// Runs work that waits for disk and threads on a thread where it blocks no task.
+/// Runs `work`, which waits for the disk and for threads, on a thread that is allowed to block.
 async fn off_the_runtime<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
 ) -> Result<T, EngineError> {
@@ -159,39 +161,41 @@ struct Driver {
     events: async_mpsc::UnboundedReceiver<Event>,
     /// Requests and lookups in flight.
     fetches: JoinSet<Event>,
-    /// Rows of committed pages not yet taken by the consumer.
+    /// Rows of committed pages that their consumer has not taken yet.
     undelivered: VecDeque<PageRow>,
     _disk: DiskWatch,
-    /// For a shared frontier, the connection to the other workers and the lock of this directory.
+    /// The connection to the other workers and the lock of this directory. `None` unless the
+    /// frontier is shared.
     workers: Option<Workers>,
     resumed: bool,
-    /// Set to make readers and writer drop their work.
+    /// If set, readers and writer drop their remaining work.
     abandon: Arc<AtomicBool>,
-    /// Set when the last page is settled.
+    /// Set when the last page is settled, to limit the indexing that remains.
     last_work: Arc<OnceLock<LastWork>>,
     stop: watch::Receiver<Stop>,
 }
 
-/// The parts of a run that a worker needs to share its crawl.
+/// What a worker needs to take part in a shared crawl.
 struct Workers {
     frontier: Arc<dyn WorkerFrontier>,
     thread: WorkerThread,
-    /// Held until the end.
+    /// The lock of the directory, held until the end of the run.
     _lock: Option<File>,
 }
 
 impl Workers {
-    /// Ends the run while no bucket changes owner, then releases this worker's buckets, so that
-    /// other workers continue at once. No request to their hosts is in flight any more.
+    /// Ends the run while no bucket changes owner. Releases this worker's buckets, so that other
+    /// workers can continue with their hosts at once. No request to these hosts is in flight any
+    /// more.
     fn end_with(
         self,
         end: impl FnOnce() -> Result<Summary, EngineError>,
     ) -> Result<Summary, EngineError> {
         self.thread.end();
         let ended = end();
-        // After an error the last requests to a host are possibly uncommitted. Until the leases
-        // expire, only the next life of this worker sends requests to it, after reading its own
-        // records.
+        // After an error, the last requests to a host may be uncommitted. Keep the buckets, so that
+        // no other worker sends requests to their hosts until the leases expire. Only a restart of
+        // this worker may, after it has read its own records.
         if ended.is_ok()
             && let Err(error) = self.frontier.give_up()
         {
@@ -201,22 +205,23 @@ impl Workers {
     }
 }
 
-/// How long the index may continue after the last page.
+/// How long indexing may continue after the last page.
 #[derive(Debug)]
 struct LastWork {
     deadline: Option<Tick>,
-    /// The urgency of the stop before the last work. A more urgent stop ends indexing.
+    /// How urgently a stop was requested before the last page. A more urgent stop ends indexing.
     stop: Stop,
 }
 
 impl Driver {
-    /// Runs the loop until the run is over. Each iteration handles events and performs the effects.
+    /// Runs the loop until the run is over. Each iteration handles events, and then performs the
+    /// effects.
     async fn run_loop(&mut self, controls: &mut Controls) -> Result<Ended, EngineError> {
         let mut effects = Vec::new();
         let mut last_report = Instant::now();
         let mut timer = pin!(sleep(PROGRESS_INTERVAL));
         self.coordinator.begin(self.clock.now(), &mut effects);
-        // Commands sent before the start are handled however soon the run is over.
+        // Commands that were sent before the start are handled even if the run is over at once.
         while let Ok(command) = controls.commands.try_recv() {
             let event = Event::Command(command);
             self.coordinator
@@ -227,7 +232,7 @@ impl Driver {
             .progress
             .send_replace(self.coordinator.progress(self.clock.now()));
         loop {
-            // The loop ends after the effects of the last event were performed: a request is logged
+            // The effects of all events so far are already performed. A request is therefore logged
             // before its host gets the next permit.
             let next = self.coordinator.advance(self.clock.now(), &mut effects);
             self.perform(&mut effects);
@@ -244,11 +249,12 @@ impl Driver {
             let event = self
                 .next_event(controls, (timer.as_mut(), wake, last_report))
                 .await;
-            // The rows of all requests that end in between are written at once.
+            // Let more requests end first, so that the rows of all of them are logged in one write.
             let_others_run().await;
             let fetched = std::iter::from_fn(|| self.fetches.try_join_next()).map(fetch_ended);
             let other_events = std::iter::from_fn(|| self.events.try_recv().ok());
-            // Commands come first. Events beyond the limit are handled in the next iteration.
+            // Commands are handled first. Events beyond the limit are handled in the next
+            // iteration.
             let control_events = control_events(controls).into_iter().chain(event);
             let ended = fetched.take(MAX_EVENTS);
             for mut event in control_events
@@ -272,19 +278,20 @@ impl Driver {
         }
     }
 
-    /// Delivers the remaining rows to the consumer, unless the run must end at once.
+    /// Delivers the remaining rows of pages to their consumer, unless the run must end at once.
     async fn deliver_rest(&mut self, controls: &mut Controls) {
         while !self.undelivered.is_empty() && *controls.stop.borrow() != Stop::Now {
             tokio::select! {
                 () = deliver(&mut controls.pages, &mut self.undelivered) => {}
                 _ = stopped(&mut controls.stop) => {}
-                // Drop late commands, because the consumer may wait for an answer.
+                // Drop commands that arrive this late. Otherwise the consumer of rows might wait
+                // for an answer, and take no rows.
                 command = next_command(&mut controls.commands) => drop(command),
             }
         }
     }
 
-    /// Returns the next event. `None` if only time has passed.
+    /// Returns the next event. `None` if the tick to wake at came before any event.
     async fn next_event(
         &mut self,
         controls: &mut Controls,
@@ -295,14 +302,14 @@ impl Driver {
             wake.since(self.clock.now()).min(report_in)
         });
         let wake = tokio::time::Instant::now() + wait;
-        // Firing too early costs an iteration, which is cheaper than resetting the timer for each
-        // event.
+        // A timer that fires too early only costs an iteration of the loop. That is cheaper than
+        // resetting the timer for each event.
         if timer.is_elapsed() || wake < timer.deadline() {
             timer.as_mut().reset(wake);
         }
         tokio::select! {
-            // The most frequent events are polled first, which starves nothing: each iteration also
-            // handles all other events, commands and a stop, whatever woke it.
+            // Poll the most frequent events first. The other events are handled too, since each
+            // iteration takes all waiting events, commands and stops, whatever it was woken by.
             biased;
             () = deliver(&mut controls.pages, &mut self.undelivered), if !self.undelivered.is_empty() => None,
             Some(ended) = self.fetches.join_next(), if !self.fetches.is_empty() => {
@@ -318,7 +325,7 @@ impl Driver {
     }
 
     fn perform(&mut self, effects: &mut Vec<Effect>) {
-        // Requests are logged in one write before their results are passed on.
+        // All ended requests are logged in one write, before their results are passed on.
         let noted = self.order.begin_rows(lines_to_log(effects));
         let noted = noted.and_then(|()| self.requests.append_requests(lines_to_log(effects)));
         let turns = effects.iter().filter_map(|effect| match effect {
@@ -327,7 +334,8 @@ impl Driver {
         });
         let noted = noted.and_then(|()| self.order.note_turns(turns));
         if noted.is_err() {
-            // Pass nothing on that is not logged. The next start finds it pending.
+            // Logging failed, so the results must not be passed on. Their URLs are pending again at
+            // the next start.
             effects.clear();
         }
         self.unless_broken(noted);
@@ -344,8 +352,8 @@ impl Driver {
                 Effect::Fetch { permit, job, span } => {
                     let fetcher = Arc::clone(&self.fetcher);
                     self.fetches.spawn(async move {
-                        // The future of a fetch is large. Create it within its task to avoid a
-                        // move.
+                        // The future of a fetch is large, so create it within its task rather than
+                        // move it there.
                         let fetched = Box::pin(fetcher.fetch(permit, job.request()));
                         let (spent, result) = fetched.instrument(span.clone()).await;
                         request_rows::ended(job, spent, result, span)
@@ -385,7 +393,7 @@ impl Driver {
         let written =
             noted.and_then(|()| directory::write_config(&self.config.output, &rules.config_text));
         if written.is_ok() {
-            // The sender of the command may be gone.
+            // Sending fails if the sender of the command is gone, which doesn't matter.
             let _ = rules.answer.send(Ok(CommandAnswer::Done));
         }
         self.unless_broken(written);
@@ -399,8 +407,8 @@ impl Driver {
         }
     }
 
-    /// Ends threads and writes derived files. Other workers may then continue with the hosts of
-    /// this worker.
+    /// Ends all threads, and writes the files that are derived from the state. Other workers may
+    /// then continue with this worker's hosts.
     fn end(
         mut self,
         looped: Result<Ended, EngineError>,
@@ -444,7 +452,8 @@ impl Driver {
             deadline: over.map(|over| over + INDEX_GRACE),
             stop: stop_before,
         });
-        // Uncommitted work is pending at the next start, as after a kill.
+        // If the work is dropped, the URLs of uncommitted pages are pending at the next start, as
+        // they are after a kill.
         abandon.store(at_once || looped.is_err(), Ordering::Relaxed);
         readers.end();
         let mut writer = writer.join().map_err(|_| EngineError::Thread {
@@ -473,8 +482,9 @@ impl Driver {
     }
 }
 
-/// Yields to all tasks that are ready to run. `tokio::task::yield_now` would wait until this thread
-/// is otherwise idle, and no other thread could continue with the loop in the meantime.
+/// Yields to all other tasks that are ready to run. `tokio::task::yield_now` is no alternative: it
+/// would resume the loop only once this thread is idle, and no other thread could take the loop
+/// over in the meantime.
 async fn let_others_run() {
     let mut has_waited = false;
     poll_fn(|context| {
@@ -495,13 +505,13 @@ fn fetch_ended(ended: Result<Event, JoinError>) -> Event {
     })
 }
 
-/// Waits until the consumer has room, and sends as many rows as fit.
+/// Waits until the consumer of rows has room, and sends as many rows as fit.
 async fn deliver(to: &mut Option<async_mpsc::Sender<PageRow>>, rows: &mut VecDeque<PageRow>) {
     let Some(consumer) = to else {
         return rows.clear();
     };
     let Ok(room) = consumer.reserve().await else {
-        // The consumer is gone.
+        // The consumer of rows is gone.
         *to = None;
         return;
     };
@@ -515,10 +525,11 @@ async fn deliver(to: &mut Option<async_mpsc::Sender<PageRow>>, rows: &mut VecDeq
     }
 }
 
-/// Returns the commands that arrived since the last check, and a stop if there is one.
+/// Returns the commands that arrived since the last check, and the stop that was requested, if any,
+/// as events.
 fn control_events(controls: &mut Controls) -> Vec<Event> {
     let mut events = Vec::new();
-    // The sender of the stop may be gone.
+    // Reading works even if the sender of the stop is gone.
     let stop = controls.stop.borrow_and_update();
     if stop.has_changed() {
         events.push(Event::Stop(*stop));
@@ -534,7 +545,7 @@ fn control_events(controls: &mut Controls) -> Vec<Event> {
 async fn next_command(commands: &mut async_mpsc::Receiver<PostedCommand>) -> PostedCommand {
     match commands.recv().await {
         Some(command) => command,
-        // No sender is left.
+        // All senders are gone, so no command can arrive any more.
         None => std::future::pending().await,
     }
 }
@@ -543,7 +554,7 @@ async fn next_command(commands: &mut async_mpsc::Receiver<PostedCommand>) -> Pos
 async fn stopped(stop: &mut watch::Receiver<Stop>) -> Stop {
     match stop.changed().await {
         Ok(()) => *stop.borrow_and_update(),
-        // No sender is left.
+        // The sender is gone, so no stop can be requested any more.
         Err(_) => std::future::pending().await,
     }
 }

@@ -1,4 +1,5 @@
-//! Back-pressure: the work between a permit and its commit, and whether there is room for more.
+//! Back-pressure: counts the pages and writer messages that are not committed yet, and stops
+//! further requests while there are too many.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,8 +11,8 @@ use super::disk_floor::DiskFloor;
 use super::waiting_documents::WaitingDocuments;
 use crate::config::Config;
 
-/// The lowest limit of unsettled items. It bounds the bodies in memory, and is large enough for
-/// group commits to pay off.
+/// The lowest limit of unsettled items. The limit bounds the memory for bodies, yet is high enough
+/// for group commits to pay off.
 /// Beyond the limit: no further request is sent.
 const MAX_UNSETTLED: u64 = 512;
 
@@ -19,15 +20,15 @@ const MAX_UNSETTLED: u64 = 512;
 /// Beyond the limit: no further request is sent.
 const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
 
-/// Maximum bytes of pages that wait for a reader, per reader thread. In a debug build, a thread
-/// reads this much per second of the slowest pages: indexed Chinese ones.
+/// Maximum bytes of pages that wait for a reader, per reader thread. A reader thread of a debug
+/// build reads this much per second if the pages are of the slowest kind: indexed Chinese ones.
 /// Beyond the limit: no further request is sent.
 const MAX_UNREAD_BYTES: u64 = 4 << 20;
 
-/// Maximum rows that a consumer of pages has not taken.
+/// Maximum rows of committed pages that their consumer has not taken yet.
 const MAX_UNDELIVERED_ROWS: usize = 1_024;
 
-/// Counts the work between a permit and its commit, and limits it.
+/// Counts and limits the pages and writer messages that are not committed yet.
 ///
 /// A page is reported in this order: [`leased`](Self::leased), [`page_ended`](Self::page_ended),
 /// then [`handed_to_readers`](Self::handed_to_readers) and [`reading_began`](Self::reading_began)
@@ -37,14 +38,15 @@ const MAX_UNDELIVERED_ROWS: usize = 1_024;
 /// reported with [`written`](Self::written), and committed as well.
 ///
 /// A document that waits for a reading process is reported with `document_waits` and
-/// `document_ended`. Waiting documents do not count as unsettled, so they hold up only their host.
+/// `document_ended`. Waiting documents do not count as unsettled, so they hold up only requests to
+/// their own host.
 ///
-/// Emits nothing but origins to wake. The caller asks [`has_room`](Self::has_room) before each
-/// permit.
+/// Emits no effects. Some methods return origins to wake. The caller asks
+/// [`has_room`](Self::has_room) before each permit.
 #[derive(Debug)]
 pub(super) struct Backlog {
     max_unsettled: u64,
-    /// The longest wait for a commit.
+    /// The maximum time that a finished item may wait for its commit.
     commit_within: Duration,
     /// Jobs and writer messages handed out and not yet committed.
     unsettled: u64,
@@ -55,12 +57,12 @@ pub(super) struct Backlog {
     leases: u64,
     /// Bytes of bodies not yet committed.
     bytes: u64,
-    /// Bytes of bodies that no reader has begun, a part of `bytes`.
+    /// Bytes of bodies that no reader has begun to read, a part of `bytes`.
     unread_bytes: u64,
     max_unread_bytes: u64,
-    /// The last commit, or the last time that nothing waited for one.
+    /// The time of the last commit, or the last time that nothing waited for a commit.
     committed_at: Tick,
-    /// Rows of committed pages that the consumer has not taken.
+    /// Rows of committed pages that their consumer has not taken yet.
     undelivered: usize,
     documents: WaitingDocuments,
     disk: DiskFloor,
@@ -69,7 +71,7 @@ pub(super) struct Backlog {
 impl Backlog {
     pub(super) fn new(config: &Config, now: Tick) -> Backlog {
         Backlog {
-            // Room for all requests in flight, and a group of finished ones.
+            // Room for all requests in flight, and for a group of finished ones.
             max_unsettled: MAX_UNSETTLED.max(2 * u64::from(config.politeness.concurrency)),
             commit_within: config.commit_within,
             unsettled: 0,
@@ -89,8 +91,8 @@ impl Backlog {
         self.max_unread_bytes = MAX_UNREAD_BYTES.saturating_mul(threads.max(1) as u64);
     }
 
-    /// Returns whether another request may be sent. False also if finished items have waited for a
-    /// commit for so long that a crash would lose too many requests.
+    /// Returns whether another request may be sent. Also returns false if finished items have
+    /// waited so long for a commit that a crash would lose too many requests.
     pub(super) fn has_room(&self, now: Tick) -> bool {
         self.has_room_behind(0)
             && self.documents.have_room()
@@ -101,13 +103,13 @@ impl Backlog {
             && !self.disk.is_low()
     }
 
-    /// Returns whether another item may be unsettled after `more` that are about to be.
+    /// Returns whether one more item may become unsettled after `more` items that are about to.
     pub(super) fn has_room_behind(&self, more: usize) -> bool {
         self.unsettled_but_documents() + (more as u64) < self.max_unsettled
     }
 
-    /// Items may have to wait for the current commit and the next one, so each gets half of the
-    /// time.
+    /// Returns whether finished items have waited too long for a commit: more than half of
+    /// `commit_within`. An item may have to wait for two commits, the current one and the next.
     fn is_behind(&self, now: Tick) -> bool {
         self.is_commit_due() && now.since(self.committed_at) > self.commit_within / 2
     }
@@ -120,7 +122,8 @@ impl Backlog {
         self.unsettled.saturating_sub(self.documents.count())
     }
 
-    /// Notes the time. If nothing waits for a commit, the wait for the next one starts now.
+    /// Notes the time. If nothing waits for a commit now, the wait for the next commit starts at
+    /// this time.
     pub(super) fn note_time(&mut self, now: Tick) {
         if !self.is_commit_due() {
             self.committed_at = now;
@@ -155,7 +158,7 @@ impl Backlog {
         self.pages_in_flight -= 1;
     }
 
-    /// Counts a leased URL that is pending again.
+    /// Counts a lease that ended without a commit: its URL is pending again.
     pub(super) fn released(&mut self) {
         self.unsettled -= 1;
         self.leases -= 1;
@@ -177,7 +180,7 @@ impl Backlog {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Counts messages of this weight to the writer, with bodies of this total size.
+    /// Counts messages to the writer, by their total weight and the total size of their bodies.
     pub(super) fn written(&mut self, weight: u64, bytes: u64) {
         self.unsettled += weight;
         self.bytes += bytes;
@@ -191,7 +194,7 @@ impl Backlog {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Sets the number of rows that the consumer has not taken.
+    /// Sets the number of page rows that their consumer has not taken yet.
     pub(super) fn note_undelivered(&mut self, rows: usize) {
         self.undelivered = rows;
     }
@@ -201,14 +204,14 @@ impl Backlog {
         self.documents.add(host, bytes);
     }
 
-    /// Counts a document that no longer waits. Returns the origins to wake.
+    /// Counts a document that no longer waits for a reading process. Returns the origins to wake.
     pub(super) fn document_ended(
         &mut self,
         now: Tick,
         host: &HostKey,
         bytes: u64,
     ) -> BTreeSet<Origin> {
-        // The wait for a commit starts now, not when the page was fetched.
+        // The document's wait for a commit starts now, not when the document was fetched.
         self.note_time(now);
         self.documents.remove(host, bytes)
     }
@@ -255,7 +258,7 @@ impl Backlog {
         self.unsettled
     }
 
-    /// Returns the uncommitted bytes of bodies, and the unread ones.
+    /// Returns the bytes of uncommitted bodies, and the bytes of unread bodies.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> (u64, u64) {
         (self.bytes, self.unread_bytes)
@@ -319,7 +322,7 @@ mod tests {
     fn a_commit_may_take_half_of_its_time() {
         let mut backlog = backlog();
         backlog.leased();
-        // Requests in flight do not wait for a commit.
+        // A request in flight does not wait for a commit yet.
         backlog.note_time(at(40));
         backlog.page_ended();
         assert!(backlog.has_room(at(45)) && !backlog.has_room(at(46)));

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
-/// Locks a byte. Returns false if another open file holds it. Never blocks.
+/// Locks the byte at an offset. Returns false if another open file holds its lock. Never blocks.
 pub(crate) fn lock(file: &File, at: u64) -> io::Result<bool> {
     match set(file, at, libc::F_WRLCK) {
         Ok(()) => Ok(true),
@@ -17,12 +17,12 @@ pub(crate) fn lock(file: &File, at: u64) -> io::Result<bool> {
     }
 }
 
-/// Unlocks a byte.
+/// Unlocks the byte at an offset.
 pub(crate) fn unlock(file: &File, at: u64) -> io::Result<()> {
     Ok(set(file, at, libc::F_UNLCK)?)
 }
 
-/// Returns whether another open file holds the byte.
+/// Returns whether another open file holds the lock of the byte at an offset.
 pub(crate) fn is_locked(file: &File, at: u64) -> bool {
     let mut lock = byte_range(at, libc::F_WRLCK);
     let result = fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock));
@@ -40,7 +40,7 @@ fn byte_range(at: u64, kind: i32) -> libc::flock {
         l_whence: narrow(libc::SEEK_SET),
         l_start: libc::off_t::try_from(at).unwrap_or_default(),
         l_len: 1,
-        // Must be 0 for these commands.
+        // Must be 0 for `F_OFD_SETLK` and `F_OFD_GETLK`.
         l_pid: 0,
     }
 }

@@ -15,8 +15,8 @@ use crate::time::millis;
 const MAX_HOSTS_SHOWN: usize = 50;
 
 impl Coordinator {
-    /// Routes a command to the part that carries it out. Answers at once, or once its order is
-    /// durable.
+    /// Routes an operator's command to the part of the loop that carries it out. The command is
+    /// answered at once, or once its order is on disk.
     pub(super) fn command(&mut self, now: Tick, posted: PostedCommand, out: &mut Vec<Effect>) {
         let PostedCommand { command, answer } = posted;
         let entry = self.log_entry(now, &command);
@@ -62,8 +62,8 @@ impl Coordinator {
         }
     }
 
-    /// Returns the log entry that lets a replay repeat a command. Pauses show in request times, and
-    /// rules in the settings, so neither has an entry.
+    /// Returns the log entry that lets a replay repeat a command. A pause has no entry, since the
+    /// times of requests show it. New rules have none either, since the settings show them.
     fn log_entry(&self, now: Tick, command: &Command) -> Option<Effect> {
         let (command, about, delay) = match command {
             Command::Add(url) => ("add", Some(url.clone()), None),
@@ -97,13 +97,13 @@ impl Coordinator {
     }
 }
 
-/// Answers a command. The sender may have gone away.
+/// Sends the answer to a command. No effect if the sender of the command is gone.
 pub(super) fn reply(answer: AnswerSender, result: Result<CommandAnswer, Refused>) {
     let _ = answer.send(result);
 }
 
-/// Parses a URL to add, and checks that the fetcher would connect to the address in it, if there is
-/// one.
+/// Parses a URL that the operator adds. Refuses the URL if its host is an address that the fetcher
+/// would not connect to.
 fn usable(url: &str, config: &Config) -> Result<CanonicalUrl, Refused> {
     let url = canonicalize(None, url).map_err(|why| Refused::Unusable {
         url: url.to_owned(),

@@ -1,25 +1,27 @@
-//! Crash suspects: URLs that the program seems to have died of.
+//! Crash suspects: URLs that were being read when the program died, so reading them may have killed
+//! it.
 
 use std::collections::HashMap;
 
 use crawl_frontier::Lease;
 use crawl_weburl::CanonicalUrl;
 
-/// After this many deaths while a URL was being read, it is read last and alone.
+/// The number of times that the process must have died while reading a URL before the URL is read
+/// last and alone.
 const DEATHS_UNTIL_ALONE: u32 = 3;
 
 /// How to treat a leased URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Treatment {
-    /// Like any other.
+    /// Treat the URL like any other.
     Usual,
-    /// Fetch it once nothing else is left, and read nothing else at the same time.
+    /// Fetch the URL once nothing else is left, and read nothing else at the same time.
     LastAndAlone,
-    /// Settle it as failed: it killed the process even when read alone.
+    /// Settle the URL as failed: reading it killed the process even when nothing else was read.
     GiveUp,
 }
 
-/// Returns the treatment of a URL during whose reading the process died this many times.
+/// Returns the treatment of a URL, given how often the process died while reading it.
 fn treatment(deaths: u32) -> Treatment {
     match deaths {
         0..DEATHS_UNTIL_ALONE => Treatment::Usual,
@@ -28,18 +30,19 @@ fn treatment(deaths: u32) -> Treatment {
     }
 }
 
-/// URLs that were being read when the process died. Empty unless it died.
+/// URLs that were being read when the process died. Empty unless the process died in an earlier
+/// run.
 ///
-/// Before a lease is fetched, [`treatment`](Self::treatment) decides how to treat it; leases to
-/// read alone are passed to [`hold`](Self::hold). Once nothing else is left, the owner ends the
-/// last lone reading with [`end_reading`](Self::end_reading) and takes the next held lease with
-/// [`begin_reading`](Self::begin_reading); while this [`reads_alone`](Self::reads_alone), nothing
-/// else is fetched. At the end of the run [`take_held`](Self::take_held) returns the remaining
-/// leases.
+/// Before a lease is fetched, [`treatment`](Self::treatment) decides how to treat it; leases that
+/// must be read alone are passed to [`hold`](Self::hold). Once nothing else is left, the owner ends
+/// the last lone reading with [`end_reading`](Self::end_reading) and takes the next held lease with
+/// [`begin_reading`](Self::begin_reading); while [`reads_alone`](Self::reads_alone) returns true,
+/// nothing else is fetched. At the end of the run [`take_held`](Self::take_held) returns the
+/// remaining leases.
 #[derive(Default)]
 pub(super) struct CrashSuspects {
     deaths: HashMap<CanonicalUrl, u32>,
-    /// Leases that wait until nothing else is left. Not counted as unsettled.
+    /// Leases of suspects, held until nothing else is left. Held leases do not count as unsettled.
     held: Vec<Lease>,
     /// The URL that is read alone.
     reading: Option<LoneReading>,
@@ -47,7 +50,7 @@ pub(super) struct CrashSuspects {
 
 struct LoneReading {
     url: CanonicalUrl,
-    /// Whether the URL was leased again to be read.
+    /// Whether the URL was leased again to be read alone.
     is_begun: bool,
 }
 
@@ -67,7 +70,7 @@ impl CrashSuspects {
         }
     }
 
-    /// Sets how often the process died while each URL was being read.
+    /// Sets how often the process died while reading each URL.
     pub(super) fn suspect(&mut self, deaths: HashMap<CanonicalUrl, u32>) {
         self.deaths = deaths;
     }
@@ -77,7 +80,8 @@ impl CrashSuspects {
         self.held.push(lease);
     }
 
-    /// Ends a lone reading that has begun. Call it when nothing is in flight.
+    /// Ends the reading of a suspect that was read alone, if it has begun. Call it when nothing is
+    /// in flight.
     pub(super) fn end_reading(&mut self) {
         if self
             .reading
@@ -98,7 +102,7 @@ impl CrashSuspects {
         Some(lease)
     }
 
-    /// Returns whether a lone reading is due or under way.
+    /// Returns whether a suspect is being read alone, or is about to be.
     pub(super) fn reads_alone(&self) -> bool {
         self.reading.is_some()
     }

@@ -1,12 +1,12 @@
 //! The limit on free disk space below which fetching pauses.
 //!
-//! Requests in flight end and are kept. Fetching resumes once a tenth more than the limit is free;
-//! at the limit itself, one page would pause it again.
+//! Requests in flight still end, and their pages are kept. Fetching resumes once a tenth more than
+//! the limit is free. If it resumed at the limit itself, the next page would pause it again.
 
 /// The free disk space and its limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DiskFloor {
-    /// Bytes that must stay free; 0 means no limit.
+    /// The limit: bytes that must stay free. 0 means no limit.
     least: u64,
     /// Bytes that were free at the last measurement; `None` before the first.
     free: Option<u64>,
@@ -46,7 +46,7 @@ impl DiskFloor {
         was_low != self.is_low
     }
 
-    /// Sets the number of free bytes, and logs a change of state.
+    /// Sets the number of free bytes, and logs when fetching pauses or resumes.
     pub(super) fn note_free_space(&mut self, free: u64) {
         if !self.look(free) {
             return;
@@ -94,7 +94,7 @@ mod tests {
             (false, true),
         ];
         assert_eq!(low, expected);
-        // Without a limit the disk is never low; huge limits do not overflow.
+        // Without a limit, the disk is never low. Huge limits do not overflow.
         assert!(!DiskFloor::new(0).look(0));
         let mut endless = DiskFloor::new(u64::MAX);
         assert!(endless.look(7) && !endless.look(u64::MAX - 1));

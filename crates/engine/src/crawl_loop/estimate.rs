@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use crate::config::Budgets;
 
-/// Maximum pending URLs for which the budgets of hosts count in the estimate. Progress is reported
-/// several times a second, and above this number a walk over all hosts would cost too much.
+/// Maximum number of pending URLs for which the estimate considers the budgets of hosts. With more
+/// URLs, the walk over all hosts would cost too much, since progress is reported several times a
+/// second.
 pub(crate) const MAX_URLS_BY_HOST: u64 = 20_000;
 
 /// The work done in a run and the work left.
@@ -23,11 +24,11 @@ pub(crate) struct WorkDone {
     pub(super) server_time: Amount,
     /// Pending and leased URLs on hosts with budget left.
     pub(super) pages_left: u64,
-    /// How long the slowest host needs at its gap; `None` if unknown.
+    /// How long the slowest host needs to fetch its URLs at its gap; `None` if unknown.
     pub(super) slowest_host: Option<Duration>,
 }
 
-/// An amount, summed over all runs of the round and over this run.
+/// An amount: its sum over all runs of the round, and its sum over this run alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Amount {
     pub(super) of_round: u64,
@@ -37,15 +38,16 @@ pub(crate) struct Amount {
 /// How much of a run is done and how long the rest takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Estimate {
-    /// 0 at the start, 1 at the end.
+    /// The share of the run that is done: 0 at the start, 1 at the end.
     pub(super) share_done: f64,
-    /// `None` if there is nothing to estimate it from.
+    /// The remaining time; `None` if there is nothing to estimate it from.
     pub(super) left: Option<Duration>,
-    /// Whether `left` is the time of the slowest host rather than based on the rate so far.
+    /// Whether `left` is the time that the slowest host needs. If false, `left` is based on the
+    /// rate of the run so far.
     pub(super) is_of_slowest_host: bool,
 }
 
-/// Returns the estimate for the end that comes first.
+/// Returns the estimate for whatever ends the run first: a budget, or the last known URL.
 pub(crate) fn estimate(work: &WorkDone, budgets: &Budgets) -> Estimate {
     let pages = work.pages.of_round;
     let all_pages = pages + work.pages_left;
@@ -93,7 +95,8 @@ pub(crate) fn estimate(work: &WorkDone, budgets: &Budgets) -> Estimate {
 }
 
 impl Amount {
-    /// Returns the estimate for a run that ends at `most`, at the rate of this run so far.
+    /// Returns the estimate for a run that ends when the amount reaches `most`, if it grows at the
+    /// rate of this run so far.
     fn estimate(self, most: u64, elapsed: Duration) -> Estimate {
         let rate = self.of_run as f64 / elapsed.as_secs_f64().max(0.001);
         let rest = most.saturating_sub(self.of_round) as f64;
@@ -123,7 +126,8 @@ mod tests {
     use super::{Amount, WorkDone, estimate};
     use crate::config::Budgets;
 
-    /// 50 pages of 1,000 bytes each in 100 s, all in this run, with 950 URLs pending.
+    /// A run that fetched 50 pages of 1,000 bytes each in 100 s, with 950 URLs pending. No earlier
+    /// run fetched anything.
     fn work() -> WorkDone {
         let of = |amount| Amount {
             of_round: amount,
@@ -203,7 +207,7 @@ mod tests {
         assert_eq!(slowest(1_899, None, None), (1_900, false));
         assert_eq!(slowest(1_901, None, None), (1_901, true));
         assert_eq!(slowest(9_000, None, Some(300)), (200, false));
-        // A page budget ends the run before that host is done.
+        // A page budget ends the run before the slowest host is done.
         assert_eq!(slowest(9_000, Some(150), None), (200, false));
         let none_yet = WorkDone {
             pages_left: 3,
@@ -226,7 +230,7 @@ mod tests {
             ..work()
         };
         check(&over, &Budgets::default(), 1.0, Some(0));
-        // Pages of earlier runs count as done, but not for the rate of this run.
+        // Pages of earlier runs count as done, but are left out of the rate of this run.
         let resumed = WorkDone {
             pages: Amount {
                 of_round: 50,

@@ -1,4 +1,4 @@
-//! Exchanges that ended, and the next step towards an origin's rules.
+//! Handles exchanges that ended, and decides on the next step towards an origin's rules.
 
 use crawl_fetcher::{Exchange, Failure, FailureKind};
 use crawl_frontier::FrontierError;
@@ -40,12 +40,13 @@ impl Coordinator {
         });
         let kind = signal.kind;
         let learned = self.hosts.request_ended(now, spent, signal, bytes as u64);
-        // Our own wait, if the server named none.
+        // Record the wait in the row: the one that the server requested, else the crawl's own.
         line.note_wait(learned.wait_asked.map(millis));
         self.events.exchange_ended(&span, line.row(), &result);
         self.events.host_waits(now, &host, job.url(), &learned);
         let is_given_up = matches!(&result, Err(failure) if failure.kind == FailureKind::GivenUp);
-        // An unsent request may be to a host that another worker owns by now.
+        // An unsent request isn't logged in a shared crawl, since another worker may own its host
+        // now.
         let is_unsent = matches!(&result, Err(failure) if failure.ended == failure.started);
         if !(is_given_up && is_unsent && self.shared.is_shared()) {
             out.push(Effect::Log(line));
@@ -54,7 +55,7 @@ impl Coordinator {
             Job::Page { lease, context } => {
                 self.page_fetched(now, lease, context, result, kind, out);
             }
-            // The result says nothing about the origin's rules.
+            // A request that was given up shows nothing about the origin's rules.
             _ if is_given_up => self.write_state(&host, out),
             job => {
                 let fetched = self.rules_fetched(now, &job, result.map(|exchange| *exchange), out);
@@ -66,7 +67,8 @@ impl Coordinator {
         self.hosts.free_if_idle(&host);
     }
 
-    /// Routes an exchange for an origin's rules, and its consequences.
+    /// Passes the result of a request for an origin's rules to `RobotsStates`, and carries out
+    /// what follows from it.
     pub(super) fn rules_fetched(
         &mut self,
         now: Tick,
@@ -74,7 +76,7 @@ impl Coordinator {
         result: Result<Exchange, Failure>,
         out: &mut Vec<Effect>,
     ) -> Result<(), FrontierError> {
-        // Before the new rules change this state.
+        // Take the host's state before the new rules change it.
         let host = Some(self.hosts.state(&job.url().host_key()));
         let scope = &self.scope;
         let (of, purpose, reaction) = match job {
@@ -119,7 +121,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Has the scheduler take the next step towards the rules of an origin.
+    /// Has the scheduler take the next step towards an origin's rules.
     fn take_robots_step(
         &mut self,
         now: Tick,
@@ -145,7 +147,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Keeps to the paces that the other origins of an origin's host request.
+    /// Makes an origin's host keep the robots paces of its other origins too.
     pub(super) fn slow_siblings(
         &mut self,
         now: Tick,

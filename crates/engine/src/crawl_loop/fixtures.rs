@@ -31,7 +31,8 @@ pub(super) fn config() -> Config {
     let mut config = Config::new(agent, "0.0", None, vec![seed], "c");
     // Tests use permits directly unless they test look-ups.
     config.politeness.look_ups = 0;
-    // Hosts in these tests share an address.
+    // All hosts in these tests have the same address, so a limit per address would delay their
+    // requests.
     config.politeness.address_rate = None;
     config
 }
@@ -46,7 +47,7 @@ pub(super) fn coordinator(change: impl FnOnce(&mut Config)) -> Coordinator {
     Coordinator::new(Arc::new(config), frontier, scope, totals, at(10), 1)
 }
 
-/// Totals with this number of pages.
+/// Totals with this number of pages, and nothing else.
 pub(super) fn pages(pages: u64) -> Totals {
     Totals {
         pages,
@@ -54,7 +55,7 @@ pub(super) fn pages(pages: u64) -> Totals {
     }
 }
 
-/// The report of a run with these totals. `before` are the totals when its round began.
+/// The report of a run that has these totals now. `before` are the totals when its round began.
 pub(super) fn run_report(
     round: u32,
     before: Totals,

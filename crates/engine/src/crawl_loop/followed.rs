@@ -1,5 +1,5 @@
-//! Turns of the crawl loop that a replay repeats: the log names the host, and the loop decides what
-//! its turn does.
+//! Turns of the crawl loop that a replay repeats. The log names the host of each turn, and the loop
+//! decides again what the turn does.
 
 use crawl_archive::rows::HostTurn;
 use crawl_scheduler::{Poll, Purpose, Tick};
@@ -11,23 +11,23 @@ use crate::messages::Effect;
 /// The outcome of an attempt at a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnAttempt {
-    /// The host had a permit, which was used.
+    /// The host had a permit, and the turn used it.
     Used,
-    /// The host had a permit for another purpose, which was given back.
+    /// The host had a permit for another purpose than the turn's, so the permit was given back.
     OtherPurpose,
-    /// The host gets no request before this tick.
+    /// The host may not get a request before this tick.
     NotBefore(Tick),
     /// The host has nothing to fetch.
     Nothing,
 }
 
 impl Coordinator {
-    /// Lets the scheduler choose hosts again, after the last repeated turn.
+    /// Ends the repetition of recorded turns: from now on, the scheduler chooses the hosts again.
     pub(crate) fn lead_no_more(&mut self) {
         self.turns.repeat_no_more();
     }
 
-    /// Gives a host the turn that was recorded.
+    /// Gives a recorded turn to the host that the record names.
     pub(crate) fn take_turn(
         &mut self,
         now: Tick,

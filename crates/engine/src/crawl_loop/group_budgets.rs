@@ -24,7 +24,7 @@ struct GroupSpending {
     served: Duration,
     /// Leased URLs that may become pages.
     leases: u64,
-    /// Origins that were turned away while leases filled the budget.
+    /// Origins that were turned away while the group's leases filled its budget.
     turned_away: BTreeSet<Origin>,
 }
 
@@ -32,7 +32,7 @@ struct GroupSpending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GroupState {
     HasRoom,
-    /// Leased URLs may use up the rest, or give it back.
+    /// Leases fill the rest of the budget. There is room again if a lease doesn't become a page.
     Leased,
     /// This budget is spent.
     Spent(&'static str),
@@ -58,7 +58,7 @@ impl GroupBudgets {
         }
     }
 
-    /// Takes back a page that was counted: its URL is pending again.
+    /// Undoes the count of a page whose URL is pending again.
     pub(super) fn unsettled(&mut self, host: &HostKey) {
         if let Some(spent) = self.spending(host) {
             spent.pages = spent.pages.saturating_sub(1);
@@ -98,8 +98,8 @@ impl GroupBudgets {
         .unwrap_or_default()
     }
 
-    /// Returns the state of a host's group. Requests in flight may exceed budgets of bytes and
-    /// time.
+    /// Returns whether a host's group has room for another page. Requests in flight may exceed
+    /// budgets of bytes and time.
     pub(super) fn state(&self, host: &HostKey) -> GroupState {
         match self.group(host) {
             Some(group) => self.state_of(group),
@@ -125,7 +125,7 @@ impl GroupBudgets {
         }
     }
 
-    /// Names the budget that a host's group has spent.
+    /// Returns the name of the budget that a host's group has spent; `None` if it has spent none.
     pub(super) fn spent_by(&self, host: &HostKey) -> Option<String> {
         let group = self.group(host)?;
         match self.state_of(group) {
@@ -134,7 +134,7 @@ impl GroupBudgets {
         }
     }
 
-    /// Names a budget that some group has spent.
+    /// Returns the name of a spent budget of any group; `None` if no group has spent one.
     pub(super) fn spent(&self) -> Option<String> {
         let spent = self.groups.iter().filter_map(|(_, group)| {
             let state = self.state_of(group);
@@ -146,8 +146,8 @@ impl GroupBudgets {
         spent.min()
     }
 
-    /// Returns the name of a host's group and how many pages it may still fetch. `None` if pages
-    /// are not limited.
+    /// Returns the name of a host's group, and how many pages the group may still fetch. `None` if
+    /// the group's pages are not limited.
     pub(super) fn room(&self, host: &HostKey) -> Option<(&str, u64)> {
         let group = self.group(host)?;
         let (pages, leases) = self
@@ -176,7 +176,7 @@ impl GroupBudgets {
     }
 }
 
-/// Names a budget of a group, as records do.
+/// Returns the name of a group's budget, as rows and messages give it.
 fn in_words(budget: &str, group: &str) -> String {
     format!("{budget} of group {group}")
 }
@@ -202,7 +202,7 @@ mod tests {
         HostKey::parse(name).unwrap()
     }
 
-    /// Group `g` with two domains, and group `other` with one.
+    /// Group `g` with two domains, and group `other` with one domain.
     fn budgets(change: fn(&mut HostGroup)) -> GroupBudgets {
         let mut group = HostGroup {
             name: "g".to_owned(),
@@ -238,7 +238,7 @@ mod tests {
                 assert_eq!(budgets.state(&host(page)), GroupState::HasRoom, "{name}");
                 assert_eq!(budgets.spent(), None);
                 budgets.add(&host(page), 1, 100, SECOND);
-                // Not in this group.
+                // `c.example` is not in group `g`.
                 budgets.add(&host("c.example"), 1, 100, SECOND);
                 budgets.add(&host("d.example"), 1, 100, SECOND);
             }
@@ -268,7 +268,7 @@ mod tests {
         budgets.turn_away(&origin("b.example"));
         budgets.turn_away(&origin("x.a.example"));
         assert!(budgets.with_room_again(&a).is_empty());
-        // A lease that becomes a page makes no room.
+        // A lease that became a page makes no room when it ends.
         budgets.lease_ended(&a);
         budgets.add(&a, 1, 0, SECOND);
         assert_eq!(budgets.state(&b), GroupState::Leased);

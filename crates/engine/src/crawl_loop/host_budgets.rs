@@ -15,12 +15,13 @@ use crate::summary::Ended;
 
 /// The budgets and spending of all hosts that this crawl knows.
 ///
-/// Receives what a host spends: [`request_ended`](Self::request_ended) for each request, [`leased`](Self::leased)
-/// and [`lease_ended`](Self::lease_ended) for each page request, and [`settled`](Self::settled) or
-/// [`unsettled`](Self::unsettled) for each page. [`is_full`](Self::is_full) decides about permits;
-/// origins that were turned away are reported with [`turn_away`](Self::turn_away), and returned by
-/// `lease_ended` and [`with_room_again`](Self::with_room_again). What was spent is stored with the
-/// state of a host ([`stored`](Self::stored), [`restore`](Self::restore)). Emits nothing.
+/// Receives what a host spends: [`request_ended`](Self::request_ended) for each request,
+/// [`leased`](Self::leased) and [`lease_ended`](Self::lease_ended) for each page request, and
+/// [`settled`](Self::settled) or [`unsettled`](Self::unsettled) for each page.
+/// [`is_full`](Self::is_full) decides about permits; origins that were turned away are reported
+/// with [`turn_away`](Self::turn_away), and returned by `lease_ended` and
+/// [`with_room_again`](Self::with_room_again). What was spent is stored with the state of a host
+/// ([`stored`](Self::stored), [`restore`](Self::restore)). Emits no effects.
 pub(crate) struct HostBudgets {
     budgets: Budgets,
     by_host: HashMap<HostKey, HostSpending>,
@@ -33,7 +34,7 @@ pub(crate) struct HostBudgets {
     served: Duration,
     /// The part of `served` from before this run.
     served_before: Duration,
-    /// The number of this round. Stored spending of another round does not count.
+    /// The number of this round. Stored spending of an earlier round does not count.
     round: u32,
 }
 
@@ -47,12 +48,12 @@ struct HostSpending {
     served: Duration,
     /// Leased URLs that may become pages.
     leases: u64,
-    /// The start of this run's first request.
+    /// The start of the host's first request in this run.
     since: Option<Tick>,
 }
 
 impl HostSpending {
-    /// Takes the maximum of each amount: either side may be the newer one.
+    /// Returns the larger value of each amount, since either spending may be the newer one.
     fn at_least(self, stored: HostSpending) -> HostSpending {
         HostSpending {
             pages: self.pages.max(stored.pages),
@@ -81,7 +82,8 @@ impl HostBudgets {
         self.round = round;
     }
 
-    /// Restores a host's spending from its stored state. Returns the remaining bytes.
+    /// Restores what a host has spent from its stored state. Returns the rest of the stored bytes,
+    /// which describe the host's politeness.
     pub(crate) fn restore<'a>(&mut self, host: &HostKey, stored: &'a [u8]) -> &'a [u8] {
         let Some((account, rest)) = self.read(stored) else {
             return &[];
@@ -91,7 +93,8 @@ impl HostBudgets {
         rest
     }
 
-    /// Returns the bytes behind the budget in a host's stored state, and restores nothing.
+    /// Returns the part of a host's stored state that describes its politeness, without restoring
+    /// what the host has spent.
     pub(crate) fn politeness<'a>(&self, stored: &'a [u8]) -> &'a [u8] {
         self.read(stored).map_or(&[], |(_, rest)| rest)
     }
@@ -105,8 +108,9 @@ impl HostBudgets {
         self.turned_away.clear();
     }
 
-    /// Counts the spending of all hosts, earlier runs included, against the budgets that they
-    /// share. `stored` are states of hosts, which may be older than those in memory.
+    /// Counts what all hosts have spent, earlier runs included, against the budgets that several
+    /// hosts share. `stored` are the stored states of hosts, which may be older than those in
+    /// memory.
     pub(crate) fn share(&mut self, stored: impl Iterator<Item = (HostKey, Vec<u8>)>) {
         let mut accounts = self.by_host.clone();
         for (host, bytes) in stored {
@@ -133,12 +137,13 @@ impl HostBudgets {
         self.served_before = self.served.saturating_sub(of_run);
     }
 
-    /// Returns whether hosts share a budget, so that stored spending counts from the start.
+    /// Returns whether several hosts share a budget. If so, what all of them have spent must be
+    /// counted from the start of the run.
     pub(crate) fn are_shared(&self) -> bool {
         self.budgets.max_server_time.is_some() || !self.groups.is_empty()
     }
 
-    /// Forgets a host that left memory, unless hosts have budgets.
+    /// Forgets a host that left memory. No effect if hosts have budgets.
     pub(crate) fn forget(&mut self, host: &HostKey) {
         if !self.limit_hosts() {
             self.by_host.remove(host);
@@ -152,7 +157,7 @@ impl HostBudgets {
             || !self.groups.is_empty()
     }
 
-    /// Returns how many of the pending URLs the budgets of their hosts leave room for.
+    /// Returns how many of the pending URLs may still be fetched within the budgets of their hosts.
     pub(crate) fn with_room(&self, waiting: Vec<(Origin, u64)>) -> u64 {
         let mut by_host: HashMap<HostKey, u64> = HashMap::new();
         for (origin, count) in waiting {
@@ -171,8 +176,8 @@ impl HostBudgets {
         alone + in_groups.sum::<u64>()
     }
 
-    /// Returns how many pages a host may still fetch. Budgets of bytes and time count only once
-    /// they are spent.
+    /// Returns how many pages a host may still fetch. Budgets of bytes and time don't lower this
+    /// number until they are spent.
     fn room(&self, host: &HostKey) -> u64 {
         let HostSpending { pages, leases, .. } = self.account(host);
         match (self.full.contains_key(host), self.budget(host).max_pages) {
@@ -224,8 +229,8 @@ impl HostBudgets {
         self.turned_away.remove(host).unwrap_or_default()
     }
 
-    /// Returns origins that were turned away because the host's group was full, if there is room
-    /// now. Call it once it is known whether a lease of the host became a page.
+    /// If the group of a host has room again, returns the origins that were turned away because it
+    /// was full. Call this once it is known whether a lease of the host became a page.
     pub(crate) fn with_room_again(&mut self, host: &HostKey) -> BTreeSet<Origin> {
         self.groups.with_room_again(host)
     }
@@ -234,7 +239,8 @@ impl HostBudgets {
     pub(crate) fn turn_away(&mut self, origin: &Origin) {
         self.groups.turn_away(origin);
         let host = origin.host_key();
-        // Only if leases fill the budget can there be room again.
+        // There can only be room again if leases fill the budget, since a lease may not become a
+        // page.
         if self.account(&host).leases > 0 {
             let origins = self.turned_away.entry(host).or_default();
             if !origins.contains(origin) {
@@ -259,7 +265,7 @@ impl HostBudgets {
         self.groups.add(host, 1, 0, Duration::ZERO);
     }
 
-    /// Takes back a page that was counted: its URL is pending again.
+    /// Undoes the count of a page whose URL is pending again.
     pub(crate) fn unsettled(&mut self, host: &HostKey) {
         let account = self.by_host.entry(host.clone()).or_default();
         account.pages = account.pages.saturating_sub(1);
@@ -285,7 +291,8 @@ impl HostBudgets {
         } else if over(active, budget.max_time) {
             "max-time-per-host"
         } else {
-            // Full for now, but not spent: leases end. A group keeps track of its own budget.
+            // The host may be full without having spent its budget, since its leases may not become
+            // pages. A group keeps track of its own budget.
             return reached(account.pages + account.leases, budget.max_pages)
                 || self.groups.state(host) != GroupState::HasRoom;
         };
@@ -293,13 +300,14 @@ impl HostBudgets {
         true
     }
 
-    /// Names the budget that a host or its group has spent.
+    /// Returns the name of the budget that a host or its group has spent; `None` if neither has
+    /// spent one.
     pub(crate) fn spent_by(&self, host: &HostKey) -> Option<String> {
         let own = self.full.get(host).map(|budget| (*budget).to_owned());
         own.or_else(|| self.groups.spent_by(host))
     }
 
-    /// Returns the end of a crawl in which a host or group has spent its budget.
+    /// Returns how the crawl ends if a host or a group has spent its budget; `None` if none has.
     pub(crate) fn spent(&self) -> Option<Ended> {
         let of_hosts = self.full.values().min().copied();
         of_hosts
@@ -312,7 +320,8 @@ impl HostBudgets {
         self.served
     }
 
-    /// Returns `served` in microseconds, and the part of it from this run.
+    /// Returns the server response time of all hosts in microseconds: that of all runs of this
+    /// round, and the part of this run.
     pub(crate) fn served_micros(&self) -> (u64, u64) {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let of_run = self.served.saturating_sub(self.served_before);

@@ -1,9 +1,9 @@
 //! Host locks: of all crawls that a user runs on a machine, only one at a time fetches from a host.
 //!
 //! Each crawl lists the hosts that it holds in its own file in the folder `running`. A crawl takes
-//! a host after checking that no live crawl lists it. Only one crawl checks at a time, by locking a
-//! file that all share. A lock for each host would make each lock slower than the last, as the
-//! system keeps the locks of a file in a list.
+//! a host after checking that no live crawl lists it. Only one crawl checks at a time: it locks a
+//! file that all crawls share. There isn't a file lock per host, because the system keeps the locks
+//! of a file in a list, so each further lock would be slower to set.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -21,18 +21,20 @@ use crate::config::Config;
 
 /// The folder with the files of running crawls, next to the shared lock file.
 const RUNNING: &str = "running";
-/// Maximum hosts to log as held by another crawl; others wait silently.
+/// Maximum number of hosts to log as held by another crawl. Further hosts wait without a log
+/// message.
 const MAX_LOGGED: usize = 10;
 /// The byte of the shared file to lock while taking a host.
 const LOCKED_BYTE: u64 = 0;
-/// Maximum tries to get the lock. After that the host counts as taken. The lock is held for
-/// microseconds, unless the process that holds it was suspended.
+/// Maximum tries to lock the shared file. After that, the host to lock counts as held by another
+/// crawl. Crawls lock the file only for microseconds, so this happens only if the process with the
+/// lock was suspended.
 const MAX_LOCK_TRIES: u32 = 10_000;
 
 /// The host locks of this crawl.
 ///
-/// [`hold`](Self::hold) locks a host and [`free`](Self::free) unlocks it. Without a file to share,
-/// every host can be held.
+/// [`hold`](Self::hold) locks a host and [`free`](Self::free) unlocks it. If no file is shared with
+/// other crawls, this crawl can hold every host.
 #[derive(Debug, Default)]
 pub struct HostLocks {
     shared: Option<Shared>,
@@ -40,7 +42,7 @@ pub struct HostLocks {
     logged: HashSet<HostKey>,
 }
 
-/// The files that crawls share.
+/// The files that the user's crawls share.
 #[derive(Debug)]
 struct Shared {
     lock: File,
@@ -48,14 +50,14 @@ struct Shared {
 }
 
 impl HostLocks {
-    /// Locks nothing, as no other crawl shares these locks.
+    /// Returns locks that are not shared with any other crawl, so this crawl can hold every host.
     #[must_use]
     pub fn none() -> HostLocks {
         HostLocks::default()
     }
 
-    /// Opens the locks that this crawl shares with the user's other crawls. `None` if there is no
-    /// file to share, or it can't be opened.
+    /// Opens the locks that this crawl shares with the user's other crawls. `None` if the settings
+    /// name no file to share, or the file can't be opened.
     pub(crate) fn shared(config: &Config, now: Tick) -> Option<HostLocks> {
         let path = config.host_locks.as_ref()?;
         let directory = std::path::absolute(&config.output);
@@ -74,8 +76,8 @@ impl HostLocks {
             .ok()
     }
 
-    /// Opens the locks in this file, which is created if missing, with its folder. `crawl` is how
-    /// other crawls see this one.
+    /// Opens the host locks in the file at `path`. The file and its folder are created if missing.
+    /// `crawl` describes this crawl to the others.
     ///
     /// # Errors
     /// The file can't be opened for writing.
@@ -99,7 +101,7 @@ impl HostLocks {
     }
 
     /// Locks a host. Returns whether this crawl holds it now. Never waits for another crawl. If the
-    /// system can't lock, every crawl may fetch from the host.
+    /// system can't lock files, every crawl may fetch from the host.
     pub fn hold(&mut self, host: &HostKey) -> bool {
         let Some(shared) = &mut self.shared else {
             return true;
@@ -128,7 +130,7 @@ impl HostLocks {
         }
     }
 
-    /// Logs once that a host is held by another crawl, for the first such hosts.
+    /// Logs that another crawl holds a host: once per host, and only for the first few hosts.
     pub(crate) fn log_holder(&mut self, host: &HostKey) {
         if self.logged.len() < MAX_LOGGED && self.logged.insert(host.clone()) {
             tracing::warn!("{host} is waited for: {}", self.describe_holder(host));
@@ -166,8 +168,9 @@ impl Shared {
     }
 }
 
-/// Returns the number under which crawls list a host: 62 bits of FNV-1a, the same in each program.
-/// Two hosts with the same number would only wait for each other.
+/// Returns the number under which crawls list a host: 62 bits of FNV-1a, the same in every version
+/// of the program. If two hosts had the same number, a crawl of one would only have to wait for a
+/// crawl of the other.
 fn place(host: &HostKey) -> u64 {
     let bytes = host.as_str().bytes();
     let hash = bytes.fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
@@ -185,13 +188,13 @@ mod tests {
         HostKey::parse(name).unwrap()
     }
 
-    /// Programs of different versions run at the same time.
+    /// Programs of different versions may run at the same time, so they must use the same numbers.
     #[test]
     fn a_host_is_locked_at_the_same_place_for_ever() {
         assert_eq!(place(&host("a.example")), 712_529_663_959_018_250);
     }
 
-    /// The system walks through all locks of a file to set another.
+    /// To set a lock, the system walks through all locks of the file.
     #[test]
     fn locks_of_the_system_do_not_grow_with_the_hosts() {
         use std::os::unix::fs::MetadataExt as _;
@@ -254,7 +257,8 @@ mod tests {
         let directory = std::path::absolute(&config.output).unwrap();
         let end = format!("since 1970-01-01T00:00:10.000Z: {}", directory.display());
         assert!(words.ends_with(&end), "{words}");
-        // A file has no folder below it, so the crawl does without locks.
+        // This path needs `hosts.lock` to be a folder, but it is a file. The crawl then runs
+        // without locks.
         config.host_locks = Some(dir.path().join("hosts.lock").join("hosts.lock"));
         assert!(shared(&config).is_none());
     }

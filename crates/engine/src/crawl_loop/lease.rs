@@ -1,4 +1,4 @@
-//! Pages: which leased URL is fetched, and what follows from its exchange.
+//! Pages: decides which leased URL is fetched, and handles the result of its request.
 
 use std::sync::Arc;
 
@@ -16,21 +16,21 @@ use crate::messages::{Effect, Job, WriterMessage};
 use crate::priority::{Priority, is_guess};
 use crate::revisit::visit::PreviousVisit;
 
-/// What to do after a URL, in the loop over the URLs of its origin.
+/// The next step after a leased URL was judged, in the loop over the URLs of its origin.
 enum LeaseStep {
-    /// Send its request.
+    /// Send the request for the URL.
     Send(Job),
     /// Lease the next URL.
     Next,
-    /// End the loop. Other URLs of the origin are left for its next permit.
+    /// End the loop. The origin's next permit continues with its other URLs.
     End,
-    /// End the loop. The origin waits, and the scheduler knows about it.
+    /// End the loop. The origin waits, and the scheduler was notified of that.
     Wait,
 }
 
 impl Coordinator {
-    /// Returns the request for the next URL of an origin that may be fetched, and settles the
-    /// refused URLs before it.
+    /// Returns the request for the next URL of an origin that may be fetched. Refused URLs before
+    /// that one are settled.
     pub(crate) fn next_page(
         &mut self,
         now: Tick,
@@ -41,7 +41,8 @@ impl Coordinator {
         let mut later = Vec::new();
         let job = self.first_page(now, (host, origin), &mut later, out);
         if !later.is_empty() {
-            // One message, since messages overtake each other and these URLs keep their order.
+            // Send these URLs in one message, because messages overtake each other and would change
+            // their order.
             self.write(WriterMessage::Later(later), out);
         }
         job
@@ -55,7 +56,8 @@ impl Coordinator {
         out: &mut Vec<Effect>,
     ) -> Result<Option<Job>, FrontierError> {
         let standing = self.robots.standing(origin)?;
-        // Both note the origin, to wake it once there is room.
+        // Call both, without short-circuiting: each call notes the origin, to wake it once there is
+        // room.
         let is_full =
             self.hosts.turns_away(now, host, origin) | self.backlog.turns_away(host, origin);
         while !is_full && self.turns.goes_on() && self.backlog.has_room_behind(later.len()) {
@@ -76,7 +78,8 @@ impl Coordinator {
         }
         let is_cut_short = self.turns.is_cut_short();
         if is_cut_short {
-            // The commit of the passed URLs wakes the origin. Other hosts are served until then.
+            // The commit of the settled and requeued URLs wakes the origin. Until then, other hosts
+            // get permits.
             self.gate.wait_for_commit(origin);
         }
         let pending = match is_full || is_cut_short {
@@ -87,7 +90,7 @@ impl Coordinator {
         Ok(None)
     }
 
-    /// Judges a leased URL by scope and robots.txt, and settles it if it is refused.
+    /// Checks a leased URL against scope and robots.txt, and settles the URL if it is refused.
     fn consider(
         &mut self,
         now: Tick,
@@ -130,7 +133,7 @@ impl Coordinator {
         Ok(LeaseStep::Next)
     }
 
-    /// Acts on the decision of the gate about a URL that scope and robots.txt allow.
+    /// Acts on the gate's decision about a URL that scope and robots.txt allow.
     fn pass_gate(
         &mut self,
         now: Tick,
@@ -148,7 +151,7 @@ impl Coordinator {
                 return Ok(LeaseStep::Send(self.page_job(now, lease, context)));
             }
             LeaseDisposition::Wait(lease) => {
-                // The commit of the requests in flight wakes the origin.
+                // The origin is woken once its requests in flight are committed.
                 let reason = "waits until what its origin is asked for now is read";
                 self.hold_back(now, lease, reason);
                 LeaseStep::Wait
@@ -202,7 +205,7 @@ impl Coordinator {
     ) {
         let host = lease.url.host_key();
         self.hosts.page_settled(&host);
-        // The commit counts the end of a lease.
+        // Count a lease that began, since the commit counts one that ended.
         self.gate.leased(&lease.origin);
         self.backlog.given_up();
         let state = self.hosts.state(&host);
@@ -210,7 +213,7 @@ impl Coordinator {
         self.write(WriterMessage::Unanswered(Box::new(visit)), out);
     }
 
-    /// Releases a URL. Its origin gets no permit until it is woken.
+    /// Releases a URL. Its origin gets no permit until the origin is woken.
     fn hold_back(&mut self, now: Tick, lease: Lease, reason: &'static str) {
         self.events.waits(&lease.url, reason);
         let origin = lease.origin.clone();
@@ -225,7 +228,7 @@ impl Coordinator {
         self.turns.passed();
     }
 
-    /// Counts a URL that is fetched, and returns its request.
+    /// Counts a URL as leased for a request, and returns the request.
     fn page_job(&mut self, now: Tick, lease: Lease, context: FetchContext) -> Job {
         self.backlog.leased();
         self.gate.leased(&lease.origin);
@@ -260,8 +263,8 @@ impl Coordinator {
         }
         let is_ours = result.as_ref().is_err_and(|failure| failure.kind.is_ours());
         if kind == OutcomeKind::NoConnection || is_ours {
-            // The host's problem, or ours: the URL returns to the head of its queue, with the same
-            // number of attempts.
+            // The failure is the host's problem or the crawl's own, so the URL returns to the head
+            // of its queue and the attempt does not count.
             self.events.tried_again(&lease, &result);
             self.release(now, lease);
             self.wake_group(now, &host);
@@ -271,11 +274,11 @@ impl Coordinator {
             self.events.tried_again(&lease, &result);
             self.wake_group(now, &host);
             let host = Box::new(self.hosts.state(&host));
-            // The lease is unsettled until the writer has it.
+            // The lease counts as unsettled until the writer has this message.
             out.push(Effect::Write(WriterMessage::Retry { lease, host }));
             return;
         }
-        // The part of an answer that broke off is read and kept.
+        // If an answer broke off, the part that arrived is read and kept.
         let result = result.or_else(|mut failure| match failure.answer.take() {
             Some(answer) => Ok(answer),
             None => Err(failure),
@@ -290,7 +293,8 @@ impl Coordinator {
         let host = self.hosts.state(&host);
         match result {
             Ok(exchange) => {
-                // URLs in the sitemap of a seed add no hosts to the scope.
+                // Only a redirect of a seed itself adds a host to the scope, not one of a URL in a
+                // seed's sitemap.
                 if self.scope.current().is_seed(&lease.url)
                     && let Some(Ok(target)) = exchange.redirect_target()
                 {
@@ -312,14 +316,15 @@ impl Coordinator {
         }
     }
 
-    /// Wakes origins that were turned away because the host's group was full, if there is room now.
+    /// Wakes origins that were turned away because the host's group was full, if the group has room
+    /// now.
     fn wake_group(&mut self, now: Tick, host: &HostKey) {
         for origin in self.hosts.with_room_again(host) {
             self.wake_pending(now, &origin);
         }
     }
 
-    /// Releases a URL that was fetched: it returns to the head of its queue.
+    /// Releases a URL whose request was sent: it returns to the head of its queue.
     pub(super) fn release(&mut self, now: Tick, lease: Lease) {
         let origin = lease.origin.clone();
         self.frontier.release(lease);
@@ -329,8 +334,8 @@ impl Coordinator {
     }
 }
 
-/// Returns whether a URL counts as a page of its host. A guessed sitemap that does not exist does
-/// not count.
+/// Returns whether an answered URL counts as a page of its host. Only a guessed sitemap that does
+/// not exist doesn't count.
 pub(super) fn counts_as_page(lease: &Lease, status: u16) -> bool {
     !(is_guess(lease) && (400..500).contains(&status))
 }

@@ -63,15 +63,15 @@ use crate::summary::Ended;
 use crate::totals::Totals;
 use crate::trace_events::TraceEvents;
 
-/// The crawl loop: routes events to the parts that own the state of a crawl, and their effects to
-/// the driver. Never waits or sleeps.
+/// The crawl loop: passes events to the parts that own the state of a crawl, and the effects of
+/// these parts to the driver. Never waits or sleeps.
 ///
 /// Call the set-up methods first (`enter_round`, `sample`, `share_traps`, `share_hosts`, `suspect`,
 /// `park_again`, `share_crawl`, `read_by`), then what earlier runs left (`restore`,
 /// `note_past_request`, `note_unknown_requests`), then `begin`. From then on,
-/// [`handle`](Self::handle) takes each event, and [`advance`](Self::advance) is due after a batch
-/// of events and at the time that it returned. Once it returns [`Next::Done`],
-/// [`outcome`](Self::outcome) and `into_summary` return how the run ended.
+/// [`handle`](Self::handle) takes each event, and [`advance`](Self::advance) is called after each
+/// batch of events, and at the time that its last call returned. Once `advance` returns
+/// [`Next::Done`], [`outcome`](Self::outcome) and `into_summary` return how the run ended.
 ///
 /// The doc of each part lists its events, its effects and the order of its calls:
 /// - permit to commit: [`Hosts`], [`HostTurns`], [`Backlog`];
@@ -92,17 +92,17 @@ pub(crate) struct Coordinator {
     events: TraceEvents,
 }
 
-/// The driver's step after the effects.
+/// What the driver does next, after performing the effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Wait for an event, at most until this moment.
+    /// Wait for an event, at most until this tick.
     Wait(Option<Tick>),
-    /// The run is over: nothing is in flight, nothing unsettled.
+    /// End the run: nothing is in flight, and everything is settled.
     Done,
 }
 
 impl Coordinator {
-    /// Creates the loop over an open frontier; `totals` are those of the runs before.
+    /// Creates the loop over an open frontier. `totals` are the totals of all earlier runs.
     #[must_use]
     pub(crate) fn new(
         config: Arc<Config>,
@@ -128,7 +128,7 @@ impl Coordinator {
         }
     }
 
-    /// Returns whether the run must end without saving.
+    /// Returns whether the run must end without saving its unfinished work.
     #[must_use]
     pub(crate) fn stopped_at_once(&self) -> bool {
         self.end.is_stopped_at_once()
@@ -145,7 +145,8 @@ impl Coordinator {
             Event::Fetched(ended) => self.fetched(now, ended, out),
             Event::AddressFound { permit, address } => {
                 self.hosts.look_up_ended(permit, address);
-                // A replay drives turns itself and never calls `advance` for them.
+                // While recorded turns are repeated, `advance` is not called, so the permit is used
+                // here.
                 if self.turns.are_repeated() {
                     let _ = self.use_found(now, out);
                 }
@@ -200,7 +201,7 @@ impl Coordinator {
         *self.report.of_all_runs()
     }
 
-    /// Handles news of the other workers.
+    /// Handles news about the other workers of a shared crawl.
     fn handle_news(&mut self, now: Tick, news: SharedNews, out: &mut Vec<Effect>) {
         let pages = self.totals().pages;
         match self.shared.take_in(news, pages, out) {
@@ -215,7 +216,7 @@ impl Coordinator {
         }
     }
 
-    /// Sets the number of rows that the consumer of pages has not taken.
+    /// Sets the number of rows of pages that their consumer has not taken.
     pub(crate) fn note_undelivered(&mut self, rows: usize) {
         self.backlog.note_undelivered(rows);
     }
@@ -225,7 +226,7 @@ impl Coordinator {
         self.backlog.note_free_space(free);
     }
 
-    /// Checks the counters against each other and against what they count.
+    /// Checks the counters of the parts against each other.
     ///
     /// # Panics
     /// If they do not agree.
@@ -255,7 +256,8 @@ impl Coordinator {
             self.robots.drop_copy(origin);
         }
         for (origin, _) in committed.origins {
-            // The count of the commit may be out of date: leases are released in between.
+            // Ask the frontier for the number of pending URLs. The commit's count may be out of
+            // date, since leases may have been released in the meantime.
             self.wake_pending(now, &origin);
         }
         for origin in self.gate.take_waiting() {
@@ -272,13 +274,13 @@ impl Coordinator {
         );
     }
 
-    /// Wakes an origin with the number of its URLs that are pending now.
+    /// Wakes an origin, with the number of its URLs that are pending now.
     fn wake_pending(&mut self, now: Tick, origin: &Origin) {
         self.wake(now, origin, self.frontier.pending(origin));
     }
 
-    /// Tells the scheduler about an origin's pending URLs, and about rules that earlier runs left
-    /// if this run has not met the origin.
+    /// Passes an origin's number of pending URLs to the scheduler. If this run has not met the
+    /// origin, also passes the rules that earlier runs stored.
     fn wake(&mut self, now: Tick, origin: &Origin, urls: u64) {
         if let Err(error) = self.try_wake(now, origin, urls) {
             self.fail(error);
@@ -314,7 +316,7 @@ impl Coordinator {
         out.push(Effect::Write(item));
     }
 
-    /// Has the state of a host written.
+    /// Has the writer store the state of a host.
     fn write_state(&mut self, host: &HostKey, out: &mut Vec<Effect>) {
         let state = self.hosts.state(host);
         self.write(WriterMessage::Host(Box::new(state)), out);

@@ -16,7 +16,7 @@ use crate::messages::{Effect, NewRules};
 use crate::time::millis;
 
 impl Coordinator {
-    /// Replaces the rules, and answers once they are on disk.
+    /// Replaces the rules, and answers the command once they are on disk.
     ///
     /// Pending URLs are judged by the new rules when they are leased. Requests in flight end as
     /// usual.
@@ -42,7 +42,8 @@ impl Coordinator {
         };
         after.budgets = rules.budgets;
         after.politeness = Politeness {
-            // Depends on the number of file descriptors, so it stays.
+            // The concurrency was chosen by the number of file descriptors at the start, so it
+            // stays.
             concurrency: before.politeness.concurrency,
             look_ups: before.politeness.look_ups,
             ..rules.politeness
@@ -68,8 +69,8 @@ impl Coordinator {
         }));
     }
 
-    /// Slows down hosts of others that the new politeness would fetch from too quickly, and has
-    /// robots.txt of hosts fetched that are no longer excluded.
+    /// Applies the new rules: slows down fetching from hosts of others, if the new politeness would
+    /// be too quick for them, and has robots.txt fetched for hosts that are no longer excluded.
     fn hold_to_rules(&mut self, now: Tick) -> Result<(), FrontierError> {
         let paces = self.robots.take_politeness(now, &self.config)?;
         for (origin, pace) in paces {
@@ -83,7 +84,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Replaces the budgets, and wakes origins that may have room now.
+    /// Applies the new budgets, and wakes origins that may have room now.
     fn hold_to_budgets(&mut self, now: Tick) -> Result<(), FrontierError> {
         self.end.set_budgets(&self.config.budgets);
         self.hosts.set_budgets()?;
@@ -97,7 +98,8 @@ impl Coordinator {
 /// Returns the previous rules, and the added and removed exclusions.
 fn reread(before: &Config, after: &Config) -> RereadSettings {
     let politeness = &before.politeness;
-    // Also sites without a gap of their own: the longest name that matches a host wins.
+    // List also the sites without a gap of their own, since the longest name that matches a host
+    // wins.
     let sites = politeness.sites.iter().map(|(name, terms)| {
         let site = RereadSite {
             delay: terms.delay.map(millis),
@@ -115,7 +117,7 @@ fn reread(before: &Config, after: &Config) -> RereadSettings {
     }
 }
 
-/// Returns the exclusions as rows name them.
+/// Returns the exclusions by the names that rows use for them.
 fn exclusions(scope: &ScopeRules) -> BTreeSet<String> {
     let hosts = scope.exclude_hosts.iter();
     let hosts = hosts.map(|(name, ())| format!("exclude-host {name}"));

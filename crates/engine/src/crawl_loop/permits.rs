@@ -1,4 +1,4 @@
-//! The use of a permit: from the scheduler to a request.
+//! The use of a permit: all steps from the scheduler's permit to the request.
 
 use crawl_scheduler::{Permit, Purpose, Tick};
 use crawl_weburl::CanonicalUrl;
@@ -18,15 +18,16 @@ impl Coordinator {
                 let permit = self.hosts.set_aside(now, permit);
                 out.push(Effect::FindAddress { permit, url });
             }
-            // No request follows, for example to an excluded host.
+            // The permit needs no request, for example because its host is excluded.
             None if permit.is_set_aside() => self.hosts.skip_look_up(permit),
             None => self.use_permit(now, permit, out),
         }
     }
 
-    /// Returns the URL whose address to look up before the request: always for robots.txt, since
-    /// the name may have a new address, otherwise if the host's address is unknown. Requests
-    /// through a proxy count at no address.
+    /// Returns the URL whose address must be looked up before the request. A request for robots.txt
+    /// always needs a look-up, since the name may have a new address. Other requests need one if
+    /// the host's address is unknown. `None` if no look-up is needed, as through a proxy, where
+    /// requests don't count towards an address.
     fn url_to_find(&self, permit: &Permit) -> Option<CanonicalUrl> {
         if self.config.fetch.proxy.is_some() || self.scope.is_left_out(permit.host()) {
             return None;
@@ -43,7 +44,7 @@ impl Coordinator {
     /// Uses the oldest permit whose look-up ended.
     ///
     /// # Errors
-    /// There is no such permit, or no room for its request before the given tick.
+    /// No permit is ready, or there is no room for its request before the tick in the error.
     pub(super) fn use_found(
         &mut self,
         now: Tick,
@@ -85,7 +86,7 @@ impl Coordinator {
             self.report.of_all_runs().messages,
         );
         if let Some(turn) = (self.turns).record(now, permit.purpose(), is_sent, progress) {
-            // The turn is recorded before its request is sent.
+            // The turn must be recorded before its request is sent.
             out.insert(before, Effect::NoteTurn(turn));
         }
         match job {
@@ -152,7 +153,7 @@ mod tests {
         coordinator.command(at(20), PostedCommand { command, answer }, &mut Vec::new());
     }
 
-    /// Handles the end of a permit's look-up, and takes a step.
+    /// Handles the end of the look-up for a permit, and takes a step of the loop.
     fn address_found(
         coordinator: &mut Coordinator,
         permit: Permit,
@@ -255,7 +256,8 @@ mod tests {
             let _ = coordinator.advance(at(20), &mut out);
             requests = sent(&out);
         }
-        // The concurrency is 1, so two permits wait. They are not looked up again.
+        // The concurrency is 1, so the other two permits wait. Their addresses are not looked up
+        // again.
         assert_eq!((requests, coordinator.hosts.requests().found()), (1, 2));
         coordinator.end.stop(Stop::Drain);
         let _ = coordinator.advance(at(20), &mut out);
@@ -390,7 +392,8 @@ mod tests {
         scheduler.set_pending(at(20), &origin(), 3);
         scheduler.set_robots(at(20), &origin(), open_to_all());
         let permit = permit(&mut coordinator);
-        // Its robots.txt is no longer in the cache, so that comes first; no URL is pending either.
+        // No request follows: the origin's robots.txt is not in the cache, so it must be fetched
+        // first, and no URL is pending.
         address_found(&mut coordinator, permit, None);
         assert_eq!(
             (

@@ -8,22 +8,23 @@ use crawl_scheduler::Permit;
 /// Counts the requests in flight, and queues the permits whose address look-up ended.
 ///
 /// A permit that needs a look-up goes through [`look_up_began`](Self::look_up_began),
-/// [`look_up_ended`](Self::look_up_ended) and [`next_found`](Self::next_found); one that was set
-/// aside without a look-up through [`skip_look_up`](Self::skip_look_up) and `next_found`. If its
-/// request must wait for room, the caller returns it with [`put_back`](Self::put_back). Each
-/// request sent is reported with [`sent`](Self::sent), and its end with [`ended`](Self::ended).
+/// [`look_up_ended`](Self::look_up_ended) and [`next_found`](Self::next_found). A permit that was
+/// set aside without a look-up goes through [`skip_look_up`](Self::skip_look_up) and `next_found`.
+/// If the request of a permit must wait for room, the caller returns the permit with
+/// [`put_back`](Self::put_back). Each request sent is reported with [`sent`](Self::sent), and its
+/// end with [`ended`](Self::ended).
 #[derive(Debug, Default)]
 pub(super) struct RequestsInFlight {
-    /// Requests, look-ups, and the permits in `found`.
+    /// The number of requests, look-ups, and permits in `found`.
     count: u32,
-    /// Permits whose look-up ended, oldest first, with the address if it was found.
+    /// Permits whose look-up ended, oldest first. Each comes with the address, if one was found.
     found: VecDeque<(Permit, Option<IpAddr>)>,
     sent: u64,
     ended: u64,
 }
 
 impl RequestsInFlight {
-    /// Counts a look-up for a permit that was set aside.
+    /// Counts a look-up that began, for a permit that was set aside.
     pub(super) fn look_up_began(&mut self) {
         self.count += 1;
     }
@@ -32,7 +33,7 @@ impl RequestsInFlight {
         self.found.push_back((permit, address));
     }
 
-    /// Queues a permit that was set aside as if its look-up had ended without an address.
+    /// Queues a permit that was set aside, as if its look-up had ended without an address.
     pub(super) fn skip_look_up(&mut self, permit: Permit) {
         self.look_up_began();
         self.look_up_ended(permit, None);
@@ -45,7 +46,8 @@ impl RequestsInFlight {
         Some(oldest)
     }
 
-    /// Puts back a permit that [`next_found`](Self::next_found) returned, as the next one.
+    /// Puts back a permit that [`next_found`](Self::next_found) returned. It is the next one to be
+    /// returned again.
     pub(super) fn put_back(&mut self, permit: Permit, address: Option<IpAddr>) {
         self.count += 1;
         self.found.push_front((permit, address));
@@ -61,12 +63,12 @@ impl RequestsInFlight {
         self.ended += 1;
     }
 
-    /// Returns whether no request and no look-up is in flight.
+    /// Returns whether neither a request nor a look-up is in flight.
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Returns whether only permits whose look-up ended are in flight.
+    /// Returns whether everything counted as in flight is a permit whose look-up ended.
     pub(super) fn are_all_found(&self) -> bool {
         self.count as usize == self.found.len()
     }
@@ -81,7 +83,7 @@ impl RequestsInFlight {
         self.ended
     }
 
-    /// Returns the number of requests, look-ups and permits whose look-up ended.
+    /// Returns the number of requests, look-ups, and permits whose look-up ended.
     #[cfg(test)]
     pub(super) fn count(&self) -> u32 {
         self.count

@@ -9,7 +9,7 @@ use foldhash::{HashSet, HashSetExt as _};
 ///
 /// Receives the end of each page request that reached its host, in
 /// [`is_tried_again`](Self::is_tried_again), and hosts that left memory, in
-/// [`forget`](Self::forget). Emits nothing.
+/// [`forget`](Self::forget). Emits no effects.
 #[derive(Debug)]
 pub(super) struct Retries {
     /// Maximum retries of a URL.
@@ -26,11 +26,11 @@ impl Retries {
         }
     }
 
-    /// Returns whether to retry a URL after its attempt with this number, from 1.
+    /// Returns whether to retry a URL after an attempt. Attempts of a URL are numbered from 1.
     ///
-    /// A 429 or 503 is about the host, so it settles no URL while the host gives no other answer.
-    /// If other URLs of the host are answered, or the answers have a Retry-After, the URL is
-    /// settled after the maximum number of retries.
+    /// A 429 or 503 is about the host rather than the URL. If the host answers everything like
+    /// this, the URL is retried without a limit. If the host gives other URLs another answer, or
+    /// the answers have a Retry-After, the URL is settled after the maximum number of retries.
     pub(super) fn is_tried_again(
         &mut self,
         attempt: u32,
@@ -97,7 +97,8 @@ mod tests {
         let result = Err(failure);
         let wait = |retry_after| OutcomeKind::AskedToWait { retry_after };
         let (silent, named) = (wait(None), wait(Some(Duration::from_secs(1))));
-        // After the maximum number of retries, only URLs of silent hosts are retried.
+        // After the maximum number of retries, a URL is retried only if its host answers everything
+        // with 429 or 503.
         for (attempt, kind, is_tried_again) in [
             (3, named, true),
             (4, named, false),

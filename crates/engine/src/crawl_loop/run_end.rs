@@ -1,4 +1,5 @@
-//! The end of a run: its budgets, its pauses, and when requests that hold it up are given up.
+//! The end of a run: when budgets or pauses affect it, and when requests that hold it up are given
+//! up.
 
 use std::time::Duration;
 
@@ -10,29 +11,29 @@ use crate::control::Stop;
 use crate::error::EngineError;
 use crate::summary::Ended;
 
-/// How long requests in flight may still take after the deadline: each page that is given up costs
-/// its server a second request.
+/// How long requests in flight may continue after the deadline. Each page that is given up must be
+/// requested a second time.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Decides when a run ends, and why.
 ///
 /// Events, at any time and in any order: [`stop`](Self::stop), [`end`](Self::end),
 /// [`fail`](Self::fail), [`pause`](Self::pause), [`resume`](Self::resume) and
-/// [`set_budgets`](Self::set_budgets). The first end and the first failure win; a failure outweighs
-/// every end.
+/// [`set_budgets`](Self::set_budgets). The first end and the first failure are kept, and a failure
+/// takes precedence over every end.
 ///
 /// Each step of the loop begins with [`begin_step`](Self::begin_step) and
 /// [`end_by_time`](Self::end_by_time), and sends requests only if
 /// [`spent_budget`](Self::spent_budget) returns `None`. Once the run
 /// [`is_ending`](Self::is_ending), no request is sent, and [`give_up`](Self::give_up) limits the
 /// time of the requests in flight. After the last step, [`outcome`](Self::outcome) returns the end.
-/// Emits nothing.
+/// Emits no effects.
 #[derive(Debug)]
 pub(super) struct RunEnd {
     budgets: Budgets,
     started: Tick,
     paused_since: Option<Tick>,
-    /// Total length of the pauses that are over.
+    /// Total length of the pauses that have ended.
     paused: Duration,
     stop: Stop,
     ended: Option<Ended>,
@@ -41,12 +42,13 @@ pub(super) struct RunEnd {
     is_given_up: bool,
 }
 
-/// The amounts that budgets limit.
+/// How much was spent of each budget.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spent {
     /// Pages of this round, and leased URLs that may become pages.
     pub(super) pages: u64,
-    /// Whether all workers together have spent the page budget; `None` if there is only this one.
+    /// Whether all workers together have spent the page budget; `None` if no other worker shares
+    /// the crawl.
     pub(super) are_shared_pages_spent: Option<bool>,
     /// Bytes of bodies, over all runs of the round and all workers.
     pub(super) bytes: u64,
@@ -72,12 +74,12 @@ impl RunEnd {
         self.budgets = budgets.clone();
     }
 
-    /// Pauses the run. No effect if it is paused.
+    /// Pauses the run. No effect if the run is paused already.
     pub(super) fn pause(&mut self, now: Tick) {
         self.paused_since.get_or_insert(now);
     }
 
-    /// Resumes the run. No effect if it is not paused.
+    /// Resumes the run. No effect if the run is not paused.
     pub(super) fn resume(&mut self, now: Tick) {
         let since = self.paused_since.take();
         self.paused += since.map_or(Duration::ZERO, |since| now.since(since));
@@ -104,8 +106,8 @@ impl RunEnd {
         Some(self.started + self.budgets.max_time? + self.paused)
     }
 
-    /// Ends the run if its time is over. Returns the deadline, or `None` for a paused run, which
-    /// has none until it is resumed.
+    /// Ends the run if its time is over. Returns the deadline; `None` if the run has no time limit,
+    /// or while it is paused.
     pub(super) fn end_by_time(&mut self, now: Tick) -> Option<Tick> {
         let deadline = self.deadline().filter(|_| !self.is_paused())?;
         if deadline <= now {
@@ -114,10 +116,10 @@ impl RunEnd {
         Some(deadline)
     }
 
-    /// Returns the name of a budget that leaves no room for another page.
+    /// Returns the name of a budget that leaves no room for another page; `None` if there is none.
     pub(super) fn spent_budget(&self, spent: &Spent) -> Option<&'static str> {
         let budgets = &self.budgets;
-        // A worker of a shared crawl has only a part of the pages.
+        // A worker of a shared crawl fetches only a part of the pages that the budget limits.
         let are_pages_spent = spent
             .are_shared_pages_spent
             .unwrap_or_else(|| budgets.max_pages.is_some_and(|max| spent.pages >= max));
@@ -140,7 +142,7 @@ impl RunEnd {
         self.stop = self.stop.max(stop);
     }
 
-    /// Ends the run for a reason, unless it has one already.
+    /// Ends the run for a reason. No effect if the run has a reason to end already.
     pub(super) fn end(&mut self, ended: Ended) {
         self.ended.get_or_insert(ended);
     }
@@ -150,8 +152,7 @@ impl RunEnd {
         self.failure.get_or_insert(error);
     }
 
-    /// Begins a step of the loop. Returns true if the run is over at once and the step must not
-    /// happen.
+    /// Begins a step of the loop. Returns true if the run must end at once, without this step.
     pub(super) fn begin_step(&mut self) -> bool {
         let is_over = self.failure.is_some() || self.stop == Stop::Now;
         if is_over || self.stop == Stop::Drain {
@@ -165,7 +166,7 @@ impl RunEnd {
         self.ended.is_some()
     }
 
-    /// Returns whether the run is ending, or was stopped since its last step.
+    /// Returns whether the run is ending, or a stop was requested since the last step.
     pub(super) fn is_stopping(&self) -> bool {
         self.is_ending() || self.stop != Stop::No
     }
@@ -175,13 +176,13 @@ impl RunEnd {
         self.stop == Stop::Now
     }
 
-    /// Returns whether something failed.
+    /// Returns whether the run has failed.
     pub(super) fn is_broken(&self) -> bool {
         self.failure.is_some()
     }
 
     /// Returns whether to give up requests in flight and unread pages of a run that is ending.
-    /// Returns [`GiveUp::Now`] at most once, some time after the deadline.
+    /// [`GiveUp::Now`] is returned at most once, some time after the deadline.
     pub(super) fn give_up(&mut self, now: Tick) -> GiveUp {
         let Some(deadline) = self.deadline().filter(|_| !self.is_given_up) else {
             return GiveUp::No;
@@ -194,7 +195,7 @@ impl RunEnd {
         GiveUp::Now
     }
 
-    /// Returns the end of the run. Call it once: it takes the failure out.
+    /// Returns the end of the run. Call it only once, since it moves the failure out.
     ///
     /// # Errors
     /// The first failure.
@@ -205,7 +206,7 @@ impl RunEnd {
         }
     }
 
-    /// Returns the reason to end, if there is one yet.
+    /// Returns why the run ends; `None` while there is no reason to end.
     #[cfg(test)]
     pub(super) fn ended(&self) -> Option<&Ended> {
         self.ended.as_ref()

@@ -19,7 +19,7 @@ const MAX_LATEST_PAGES: usize = 10;
 ///
 /// [`enter_round`](Self::enter_round) comes before the first commit. Then, in any order, it
 /// receives ended requests ([`request_ended`](Self::request_ended)), answers for robots.txt,
-/// settled pages ([`settled`](Self::settled)) and commits. Emits nothing. At the end of the run,
+/// settled pages ([`settled`](Self::settled)) and commits. Emits no effects. At the end of the run,
 /// [`take_unusable`](Self::take_unusable) and [`take_seeds_failed`](Self::take_seeds_failed) hand
 /// the collections over.
 #[derive(Debug)]
@@ -29,14 +29,14 @@ pub(super) struct RunReport {
     round: Round,
     counters: Counters,
     robots_requests: u64,
-    /// Links that name nothing to fetch, by reason.
+    /// Numbers of links that don't lead to a fetchable URL, by reason.
     unusable: BTreeMap<&'static str, u64>,
     seeds_failed: Vec<SeedFailure>,
     latest: VecDeque<LatestPage>,
 }
 
 impl RunReport {
-    /// Begins a run of the first round; `at_start` are the totals of the runs before.
+    /// Begins a run of the first round. `at_start` are the totals of all earlier runs.
     pub(super) fn new(at_start: Totals, now: Tick) -> RunReport {
         RunReport {
             totals: at_start,
@@ -59,12 +59,13 @@ impl RunReport {
         self.counters.request(request);
     }
 
-    /// Counts a request for a robots.txt, or a hop of it, that was answered or failed.
+    /// Counts a request for a robots.txt, or for the target of its redirect, that was answered or
+    /// failed.
     pub(super) fn robots_answered(&mut self) {
         self.robots_requests += 1;
     }
 
-    /// Counts links that name nothing to fetch, for this reason.
+    /// Counts links that don't lead to a fetchable URL, for this reason.
     pub(super) fn add_unusable(&mut self, why: &'static str, count: u64) {
         *self.unusable.entry(why).or_default() += count;
     }
@@ -92,12 +93,12 @@ impl RunReport {
         self.seeds_failed.extend(seeds_failed);
     }
 
-    /// Returns the sums over all runs, as committed.
+    /// Returns the totals over all runs, as of the last commit.
     pub(super) fn of_all_runs(&self) -> &Totals {
         &self.totals
     }
 
-    /// Returns the sums since the round began.
+    /// Returns the totals since the round began.
     pub(super) fn of_round(&self) -> Totals {
         self.totals.since(&self.round.before)
     }
@@ -123,7 +124,7 @@ impl RunReport {
         self.latest.iter().cloned().collect()
     }
 
-    /// Takes the number of links that name nothing to fetch, by reason.
+    /// Takes the numbers of links that don't lead to a fetchable URL, by reason.
     pub(super) fn take_unusable(&mut self) -> BTreeMap<&'static str, u64> {
         std::mem::take(&mut self.unusable)
     }

@@ -1,4 +1,5 @@
-//! The scope of a run. Pending URLs are judged again, as an earlier scope may have been wider.
+//! The scope of a run. URLs that earlier runs left pending are judged again, since their scope may
+//! have been wider.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,24 +18,26 @@ use crate::control::Refused;
 use crate::messages::Order;
 use crate::secrets::SECRET_IN_URL;
 
-/// Counter of sitemaps on out-of-scope hosts.
+/// The name under which out-of-scope sitemaps on another host are counted.
 const SITEMAP_ELSEWHERE: &str = "sitemap_elsewhere";
 
 /// Judges URLs and hosts by the scope in force.
 ///
-/// Events that change the scope: [`resume`](Self::resume) before the first lease,
+/// The scope is changed by [`resume`](Self::resume) before the first lease,
 /// [`set_exclusions`](Self::set_exclusions), [`add_target`](Self::add_target) and
-/// [`add_seed`](Self::add_seed) at any time. If the host of an origin
-/// [`is_left_out`](Self::is_left_out), the caller does not fetch robots.txt, and reports the origin
-/// with [`leave_out`](Self::leave_out). After a change of the exclusions the caller fetches
-/// robots.txt of the origins of [`take_left_out`](Self::take_left_out). Emits nothing.
+/// [`add_seed`](Self::add_seed) at any time.
+///
+/// If the host of an origin [`is_left_out`](Self::is_left_out), the caller does not fetch the
+/// origin's robots.txt, and reports the origin with [`leave_out`](Self::leave_out). After a change
+/// of the exclusions, the caller fetches robots.txt for each origin that
+/// [`take_left_out`](Self::take_left_out) returns. Emits no effects.
 #[derive(Debug)]
 pub(super) struct RunScope {
     current: Arc<Scope>,
     resources: Resources,
-    /// Whether pending URLs may be out of scope, because another scope admitted them.
+    /// Whether pending URLs may be out of scope, because they were admitted under another scope.
     judges_again: bool,
-    /// Origins of excluded hosts whose robots.txt is not fetched.
+    /// Origins whose robots.txt is not fetched because their host is excluded.
     left_out: BTreeSet<Origin>,
 }
 
@@ -48,7 +51,7 @@ impl RunScope {
         }
     }
 
-    /// Returns the scope in force, to judge links by.
+    /// Returns the scope in force, which links are judged by.
     pub(super) fn current(&self) -> &Arc<Scope> {
         &self.current
     }
@@ -61,7 +64,7 @@ impl RunScope {
     /// Replaces the exclusions.
     ///
     /// # Errors
-    /// A pattern that can't be compiled. The scope is then as it was.
+    /// A pattern that can't be compiled. The scope is then unchanged.
     pub(super) fn set_exclusions(
         &mut self,
         include: &[String],
@@ -73,7 +76,7 @@ impl RunScope {
         Ok(())
     }
 
-    /// Adds the host of the target of a redirect from a seed.
+    /// Adds the host that a seed redirects to.
     pub(super) fn add_target(&mut self, seed: &CanonicalUrl, target: &CanonicalUrl) {
         Arc::make_mut(&mut self.current).add_target(seed, target);
     }
@@ -88,7 +91,7 @@ impl RunScope {
         self.judges_again && self.current.excluded_host(host).is_some()
     }
 
-    /// Notes an origin whose robots.txt is not fetched, as its host is excluded.
+    /// Notes an origin whose robots.txt is not fetched because its host is excluded.
     pub(super) fn leave_out(&mut self, origin: &Origin) {
         self.left_out.insert(origin.clone());
     }
@@ -103,7 +106,8 @@ impl RunScope {
         self.current.terms(url)?.label.clone()
     }
 
-    /// Judges a leased URL by the scope in force. `None` if the URL may be fetched.
+    /// Judges a leased URL by the scope in force. Returns why the URL must not be fetched; `None`
+    /// if it may be.
     pub(super) fn out_of_scope(&self, lease: &Lease) -> Option<Exclusion> {
         if !self.judges_again {
             return None;
@@ -131,14 +135,15 @@ impl RunScope {
                 rule: Some(rule),
                 ..Exclusion::of(Reason::Scope)
             }),
-            // Only too deep. A later run may go deeper, but would not reconsider a settled URL.
+            // The URL is only too deep. It isn't settled for that, since a later run may go deeper,
+            // but would not reconsider a settled URL.
             _ => None,
         }
     }
 
     /// Returns the sitemaps that an origin's robots.txt names, or `/sitemap.xml` if it names none.
-    /// Also counts, by reason, sitemaps on other hosts that are out of scope and sitemaps that
-    /// contain a secret.
+    /// Also returns the numbers of sitemaps that are left out, by reason: out-of-scope ones on
+    /// other hosts, and sitemaps whose URL contains a secret.
     pub(super) fn sitemaps_of(
         &self,
         of: &Origin,
@@ -167,7 +172,7 @@ impl RunScope {
             if self.may_read_sitemap(&sitemap.url, &host) {
                 continue;
             }
-            // The pages of this sitemap will be missing, so record why.
+            // The pages of this sitemap will be missing, so the reason is counted.
             elsewhere += u64::from(sitemap.url.host_key() != host);
             let rule = match scope.judge(&sitemap.url, 0) {
                 ScopeVerdict::Out { rule, .. } => rule,
@@ -178,7 +183,7 @@ impl RunScope {
                 ..Exclusion::of(Reason::Scope)
             });
         }
-        // An excluded guess is not recorded, since no robots.txt names it.
+        // An excluded guess is left out without a record, since no robots.txt names it.
         let are_recorded = !is_guess && !is_off;
         sitemaps.retain(|sitemap| sitemap.state == NewState::Pending || are_recorded);
         let elsewhere = if is_off { 0 } else { elsewhere };
@@ -187,7 +192,8 @@ impl RunScope {
         (sitemaps, unusable)
     }
 
-    /// Adds a seed to the scope, unless its URL was settled before. Returns the order to write.
+    /// Adds a seed to the scope, unless its URL was already settled. Returns the order for the
+    /// writer to store.
     ///
     /// # Errors
     /// The exclusions rule the seed out.
@@ -220,12 +226,12 @@ impl RunScope {
         Ok(Order::Add { seed, refused })
     }
 
-    /// Returns whether a sitemap that a host names is read: on the same host unless excluded, on
-    /// another host if in scope.
+    /// Returns whether a sitemap is read that a host's robots.txt names. A sitemap on the same host
+    /// must not be excluded. One on another host must be in scope.
     pub(super) fn may_read_sitemap(&self, url: &CanonicalUrl, host: &HostKey) -> bool {
         let scope = &self.current;
         match url.host_key() == *host {
-            // The sitemaps of an out-of-scope host would lead to all of it.
+            // A sitemap of an out-of-scope host would lead to that whole host, so it is not read.
             true => {
                 let is_off = scope.hops_off() > 0 && !scope.overlaps_host(url);
                 !is_off && scope.excluded(url).is_none()
@@ -269,7 +275,7 @@ mod tests {
             let shown = format!("{host} {path} {kind:?} {resources:?}");
             let mut run = RunScope::new(scope.clone(), resources);
             let url = canonicalize(None, &format!("http://{host}.example{path}")).unwrap();
-            // All URLs are too deep, which settles nothing.
+            // This scope makes all URLs too deep, but that is no reason to settle a URL.
             let admission = Admission {
                 kind,
                 ..Admission::link(url, 5, seed.clone())
@@ -281,7 +287,7 @@ mod tests {
             let reason = exclusion.map(|exclusion| exclusion.reason);
             assert_eq!(reason, is_out.then_some(Reason::Scope), "{shown}");
         }
-        // A seed is out of scope if excluded, but not for its host.
+        // A seed is out of scope only if it is excluded. Being on another host doesn't matter.
         for (url, is_out) in [("http://b.example/", false), ("http://b.example/x", true)] {
             let mut run = RunScope::new(scope.clone(), all);
             run.resume();

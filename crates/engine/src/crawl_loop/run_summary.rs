@@ -26,7 +26,7 @@ impl Coordinator {
         let round = *self.report.round();
         let mut seeds_failed = self.report.take_seeds_failed();
         // Another worker of a shared crawl may have fetched the seeds. If the database can't be
-        // read, assume so rather than report a failure.
+        // read, assume that one did, since a failure would be reported otherwise.
         let seed_mark = self
             .shared
             .is_shared()
@@ -51,10 +51,11 @@ impl Coordinator {
             indexed,
             unusable: self.report.take_unusable(),
             seeds_fetched: match of_round.seeds_fetched.max(by_others) {
-                // In a later round, perhaps no seed was due.
+                // Some pages were fetched, so the round did not fail. Perhaps no seed was due in
+                // it.
                 0 if round.number > 1 && of_round.pages > of_round.failed => 1,
                 0 if of_round.pages == 0 => totals.seeds_fetched,
-                // No seed was due, and all due pages failed.
+                // All pages of the round failed, but no seed was due in it.
                 0 if round.number > 1 && seeds_failed.is_empty() => totals.seeds_fetched,
                 fetched => fetched,
             },
@@ -114,7 +115,8 @@ mod tests {
         }
     }
 
-    /// The summary of a run with one seed and its outcome, in a round that began with `before`.
+    /// The summary of a run with one seed and that seed's outcome, in a round that began with the
+    /// totals `before`.
     fn summary_of(seed: Option<Outcome>, round: u32, before: Totals, totals: Totals) -> Summary {
         let mut coordinator = coordinator(|_| {});
         let frontier = Arc::clone(&coordinator.frontier);
@@ -167,7 +169,8 @@ mod tests {
 
     #[test]
     fn in_a_later_round_seeds_may_not_be_due() {
-        // Pages, failed pages and fetched seeds: before the round, and with it.
+        // Each row has the round, the number of pages, failed pages and fetched seeds before it and
+        // at its end, and the expected number.
         for (round, before, now, fetched) in [
             (1, (0, 0, 0), (3, 1, 0), 0),
             (2, (5, 0, 3), (5, 0, 3), 3),
@@ -183,7 +186,8 @@ mod tests {
 
     #[test]
     fn seeds_of_earlier_rounds_count_unless_due_pages_failed() {
-        // Pages and failed pages of this round.
+        // Each row has the numbers of pages and failed pages of this round, and the expected
+        // number.
         for (pages, failed, fetched) in [(0, 0, 3), (2, 2, 0), (2, 1, 1)] {
             let mut coordinator = coordinator(|_| {});
             let (before, now) = (totals(5, 0, 3), totals(5 + pages, failed, 3));

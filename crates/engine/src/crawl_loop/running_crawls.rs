@@ -1,9 +1,9 @@
 //! The running crawls of one user, to find out which one holds a host.
 //!
-//! Each has a file in a folder. The file contains the directory of the crawl and its start time,
-//! followed by a list of the hosts that the crawl holds, by number. A crawl keeps one byte of its
-//! file locked as long as it lives. The file of a dead crawl is no longer locked, and the next
-//! crawl that starts removes it.
+//! Each running crawl has a file in a common folder. The file contains the crawl's directory and
+//! start time, followed by a list of the hosts that the crawl holds, by number. While a crawl runs,
+//! it keeps one byte of its file locked. If the byte is not locked, the crawl is dead, and the next
+//! crawl that starts removes the file.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -15,22 +15,24 @@ use serde::{Deserialize, Serialize};
 
 use super::byte_lock;
 
-/// The byte of its file that a crawl keeps locked while it lives: behind everything that is
-/// written.
+/// The byte of its file that a running crawl keeps locked. The offset is larger than any file of
+/// this kind.
 const ALIVE: u64 = 1 << 62;
-/// The offset of the list of hosts, and so the maximum size of the part before it. Paths have at
-/// most 4,096 bytes.
+/// The offset of the list of hosts, and so the maximum size of the entry before the list. The
+/// crawl's directory and start time fit into it, since paths have at most 4,096 bytes.
 const HOSTS_AT: u64 = 64 << 10;
-/// Bytes per host in the list: its number plus one, or zeros if the entry is free.
+/// Bytes per host in the list. The bytes contain the host's number plus one, or zeros if this place
+/// in the list is free.
 const HOST_BYTES: u64 = 8;
-/// Maximum hosts to read of another crawl's list.
+/// Maximum number of hosts to read from another crawl's list.
 const MAX_HOSTS: u64 = 16 << 20;
-/// Maximum files to search for the crawl that holds a host.
+/// Maximum number of files to search for the crawl that holds a host.
 const MAX_FILES: usize = 1000;
-/// Maximum files to create: another crawl may take a new file for a dead crawl's and remove it.
+/// Maximum attempts to create a file. Several may be needed, because another crawl that finds a new
+/// file not locked yet takes it for a dead crawl's, and removes it.
 const MAX_TRIES: u32 = 10;
 
-/// A crawl's entry for other crawls to read.
+/// A crawl's description of itself for other crawls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningCrawl {
     /// The directory of the crawl.
@@ -39,7 +41,7 @@ pub struct RunningCrawl {
     pub since: String,
 }
 
-/// This crawl's own file.
+/// This crawl's file in the folder of running crawls.
 #[derive(Debug)]
 pub(crate) struct Running {
     folder: PathBuf,
@@ -51,7 +53,7 @@ pub(crate) struct Running {
     free: Vec<u64>,
 }
 
-/// The other crawl that holds a host; `None` inside if its file can't be read.
+/// The other crawl that holds a host. Contains `None` if that crawl's file can't be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Holder(Option<RunningCrawl>);
 
@@ -62,14 +64,14 @@ impl Holder {
 }
 
 impl Running {
-    /// Creates the file of a crawl in the folder, which is created if missing, and removes the
-    /// files of dead crawls.
+    /// Creates the file of a crawl in `folder`, and the folder if it is missing. Removes the files
+    /// of dead crawls.
     pub(crate) fn enter(folder: &Path, crawl: &RunningCrawl) -> io::Result<Running> {
         fs::create_dir_all(folder)?;
         for (path, file) in files(folder, None) {
-            // A live crawl has this byte locked.
+            // A running crawl has this byte locked, so the lock fails for it.
             if byte_lock::lock(&file, ALIVE).unwrap_or(false) {
-                // Another crawl may have removed the file just now.
+                // Ignore errors, since another crawl may have removed the file just now.
                 let _ = fs::remove_file(path);
             }
         }
@@ -100,7 +102,7 @@ impl Running {
 
     /// Adds a host to the list of this crawl.
     pub(crate) fn hold(&mut self, host: u64) -> io::Result<()> {
-        // Each index is either in use or free.
+        // The list's length, since each index is either in use or free.
         let end = (self.held.len() + self.free.len()) as u64;
         let place = self.free.pop().unwrap_or(end);
         if let Err(why) = self.write(place, host + 1) {
@@ -114,7 +116,7 @@ impl Running {
     /// Removes a host from the list of this crawl.
     pub(crate) fn free(&mut self, host: u64) {
         if let Some(place) = self.held.remove(&host) {
-            // At worst the host is held until the end.
+            // If this fails, the host only stays held until this crawl ends.
             let _ = self.write(place, 0);
             self.free.push(place);
         }
@@ -134,7 +136,7 @@ impl Running {
     }
 }
 
-/// Returns whether the list in a file contains a number.
+/// Returns whether the list of hosts in a file contains a number.
 fn lists(mut file: &File, number: u64) -> bool {
     if file.seek(SeekFrom::Start(HOSTS_AT)).is_err() {
         return false;
@@ -149,28 +151,28 @@ fn lists(mut file: &File, number: u64) -> bool {
     false
 }
 
-/// Reads the entry in a file.
+/// Reads the description of a crawl from its file.
 fn described(mut file: &File) -> Option<RunningCrawl> {
     file.rewind().ok()?;
     let mut text = String::new();
     file.take(HOSTS_AT).read_to_string(&mut text).ok()?;
-    // The space between the entry and the list is all zeros.
+    // The space between the description and the list is filled with zeros.
     serde_json::from_str(text.trim_end_matches('\0')).ok()
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // At worst the next crawl removes it.
+        // If this fails, the next crawl removes the file.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Opens the files of all crawls, except `own`.
+/// Opens the files of all running crawls, except the file at `own`.
 fn files(folder: &Path, own: Option<&Path>) -> impl Iterator<Item = (PathBuf, File)> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     entries.take(MAX_FILES).flatten().filter_map(move |entry| {
         let path = entry.path();
-        // Links and pipes are not ours.
+        // Crawls create only regular files, so skip links and pipes.
         let is_wanted = Some(&*path) != own && entry.file_type().is_ok_and(|kind| kind.is_file());
         let file = is_wanted.then(|| options().open(&path))?.ok()?;
         Some((path, file))
@@ -251,7 +253,7 @@ mod tests {
         let mut one = Running::enter(dir.path(), &crawl("/a")).unwrap();
         let second = Running::enter(dir.path(), &crawl("/b")).unwrap();
         one.hold(1).unwrap();
-        // A killed process leaves its file unlocked.
+        // A copy that nothing locks looks like the file of a killed process.
         fs::copy(&one.path, dir.path().join("1-0.json")).unwrap();
         assert_eq!(second.holder(1), by(crawl("/a")));
         drop(one);

@@ -25,12 +25,12 @@ impl Coordinator {
         self.hosts.enter_round(visits.round.number);
     }
 
-    /// Fetches only the pages of a sample, if there is one.
+    /// Restricts fetching to the pages of a sample, if one is to be drawn.
     pub(crate) fn sample(&mut self, sampling: Option<Sampling>) {
         self.gate.sample(sampling);
     }
 
-    /// Uses the evidence for traps that the writer shares.
+    /// Uses the trap detector's state, which is shared with the writer.
     pub(crate) fn share_traps(&mut self, shared: SharedTraps) {
         self.gate.share_traps(shared);
     }
@@ -40,7 +40,7 @@ impl Coordinator {
         self.hosts.share_locks(locks);
     }
 
-    /// Takes how often the program died while it read each URL.
+    /// Sets how often the program died while reading each URL.
     pub(crate) fn suspect(&mut self, deaths: HashMap<CanonicalUrl, u32>) {
         self.gate.suspect(deaths);
     }
@@ -61,15 +61,15 @@ impl Coordinator {
         self.shared.share(owners, allowed);
     }
 
-    /// Takes the number of threads that read pages.
+    /// Sets the number of threads that read pages.
     pub(crate) fn read_by(&mut self, threads: usize) {
         self.backlog.read_by(threads);
     }
 
-    /// Continues an earlier run, which may have had another scope.
+    /// Continues an earlier run, whose scope may have been another one.
     ///
     /// # Errors
-    /// The frontier's.
+    /// The frontier can't be read.
     pub(crate) fn restore(&mut self, restart: RestartKind) -> Result<(), FrontierError> {
         self.scope.resume();
         self.hosts.restore(restart)
@@ -78,15 +78,16 @@ impl Coordinator {
     /// Returns the stored address of a host, if there is one.
     ///
     /// # Errors
-    /// The frontier's.
+    /// The frontier can't be read.
     pub(crate) fn past_address(&self, host: &HostKey) -> Result<Option<IpAddr>, FrontierError> {
         self.hosts.past_address(host)
     }
 
-    /// Keeps the gap after a request of an earlier run, given its row in the log.
+    /// Makes a host keep its gap after a request of an earlier run, given the request's row in the
+    /// log.
     ///
     /// # Errors
-    /// The frontier's.
+    /// The frontier can't be read.
     pub(crate) fn note_past_request(
         &mut self,
         now: Tick,
@@ -95,10 +96,10 @@ impl Coordinator {
         self.hosts.note_past_request(now, row, &self.shared)
     }
 
-    /// Lets each host with pending URLs wait for a gap, after a run that was cut off.
+    /// After a run that was cut off, lets each host with pending URLs wait for a gap.
     ///
     /// # Errors
-    /// The frontier's.
+    /// The frontier can't be read.
     pub(crate) fn note_unknown_requests(&mut self, now: Tick) -> Result<(), FrontierError> {
         self.hosts.note_unknown_requests(now, &self.shared)
     }

@@ -11,10 +11,10 @@ use crate::messages::Effect;
 use crate::messages::sharing::{HostOwnership, SharedNews, SharedRequest};
 use crate::summary::Ended;
 
-/// A worker with fewer granted pages left than this requests more.
+/// If a worker may fetch fewer further pages than this, it requests more.
 const FEW_PAGES: u64 = 16;
 
-/// How often to look for hosts that can be handed over.
+/// How often to check for hosts that can be handed over.
 const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
 
 /// This worker's part in a shared crawl: which hosts it owns, how many pages it may fetch, and when
@@ -24,31 +24,31 @@ const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
 /// - Each step of the loop calls [`step`](Self::step). If it returns true, the loop evicts the
 ///   hosts that leave (see [`is_leaving`](Self::is_leaving)) and passes the buckets that are still
 ///   busy to [`hand_over`](Self::hand_over).
-/// - [`end_with_others`](Self::end_with_others) ends a run that would end if it were alone, once
-///   the other workers have nothing to do either.
+/// - [`end_with_others`](Self::end_with_others) ends a run that would end if it were alone, as soon
+///   as the other workers have nothing to do either.
 ///
 /// Emits [`Effect::Share`]: requests for pages, rests, and buckets to hand over. A *rest* begins
-/// when this worker reports that it has nothing to do. Rests are numbered, as news may be about an
-/// earlier one.
+/// when this worker reports that it has nothing to do. Rests are numbered, because news may refer
+/// to an earlier rest.
 #[derive(Default)]
 pub(crate) struct SharedHosts {
     /// `None` if this process crawls alone.
     owners: Option<Arc<dyn HostOwnership>>,
-    /// Buckets to hand over, and whether their hand-over was requested. No pages of their hosts are
-    /// fetched.
+    /// Buckets to hand over, each with whether its hand-over was requested. No pages of their hosts
+    /// are fetched.
     leaving: BTreeMap<i32, bool>,
     looked_at: Tick,
-    /// The number of the rest that this worker is in.
+    /// The number of the current rest; `None` if this worker is not resting.
     rest: Option<u64>,
     /// The number of rests so far.
     rests: u64,
-    /// Whether no other worker has anything to do either.
+    /// Whether all other workers have nothing to do either.
     is_over: bool,
-    /// Whether links of other workers are being admitted.
+    /// Whether the writer is admitting links that other workers found.
     takes_links: bool,
-    /// Pages that this worker may have; `None` if there is no limit.
+    /// The number of pages that this worker may fetch; `None` if there is no limit.
     allowed: Option<u64>,
-    /// Whether more pages were requested.
+    /// Whether this worker requested more pages and has no answer yet.
     asks_for_pages: bool,
     /// Whether no worker may fetch any more pages.
     are_pages_spent: bool,
@@ -60,29 +60,30 @@ pub(crate) struct SharedHosts {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NewsReaction {
     Nothing,
-    /// Wake these origins, with their numbers of pending URLs: this worker owns them now.
+    /// This worker took over hosts. Wake these origins of theirs, each with its number of pending
+    /// URLs.
     Wake(Vec<(Origin, u64)>),
-    /// Have the writer admit links of other workers.
+    /// Have the writer admit links that other workers found.
     TakeLinks,
-    /// End the run, as all hosts are handed over.
+    /// End the run, since all hosts are handed over.
     End,
 }
 
-/// The state of the loop at a step.
+/// The state of this worker at a step of the loop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WorkerState {
     /// Committed pages of this worker.
     pub(super) pages: u64,
     /// Leased URLs that may become pages.
     pub(super) leases: u64,
-    /// Whether anything is in flight or not committed.
+    /// Whether a request is in flight, or something is not committed.
     pub(super) is_busy: bool,
     pub(super) is_ending: bool,
 }
 
 impl SharedHosts {
     /// Shares the crawl with other workers. `allowed` is the number of pages that this worker may
-    /// have; `None` if there is no limit.
+    /// fetch; `None` if there is no limit.
     pub(super) fn share(&mut self, owners: Arc<dyn HostOwnership>, allowed: Option<u64>) {
         self.owners = Some(owners);
         self.allowed = allowed;
@@ -93,7 +94,7 @@ impl SharedHosts {
         self.owners.is_some()
     }
 
-    /// Returns whether this worker has nothing to do and waits for others.
+    /// Returns whether this worker has nothing to do and waits for other workers.
     pub(super) fn rests(&self) -> bool {
         self.rest.is_some()
     }
@@ -108,13 +109,14 @@ impl SharedHosts {
         self.is_shared().then_some(self.are_pages_spent)
     }
 
-    /// Returns whether this worker owns a host and keeps it.
+    /// Returns whether this worker owns a host and does not have to hand it over.
     pub(super) fn keeps(&self, host: &HostKey) -> bool {
         let owners = self.owners.as_ref();
         owners.is_none_or(|owners| owners.owns(host)) && !self.is_leaving(host)
     }
 
-    /// Returns for how long this worker has owned a host, if it took it over from another.
+    /// Returns for how long this worker has owned a host. `None` if the host was not taken over
+    /// from another worker.
     pub(super) fn taken_over_for(&self, host: &HostKey) -> Option<Duration> {
         self.owners.as_ref()?.taken_over_for(host)
     }
@@ -129,14 +131,15 @@ impl SharedHosts {
         bucket.is_some_and(|bucket| self.leaving.contains_key(&bucket))
     }
 
-    /// Returns whether this worker may fetch another page, given its number of pages.
+    /// Returns whether this worker may fetch another page after it has fetched `pages`.
     pub(super) fn may_fetch(&self, pages: u64) -> bool {
         let owners = self.owners.as_ref();
         self.allowed.is_none_or(|allowed| pages < allowed)
             && owners.is_none_or(|owners| owners.may_send())
     }
 
-    /// Handles news of the other workers. `pages` are the committed pages of this one.
+    /// Handles news about the other workers. `pages` is the number of this worker's committed
+    /// pages.
     pub(super) fn take_in(
         &mut self,
         news: SharedNews,
@@ -164,7 +167,8 @@ impl SharedHosts {
                     return NewsReaction::TakeLinks;
                 }
             }
-            // A rest began since the request, and gave the pages back.
+            // This answer is outdated: since its request, a rest began, and gave the allowed pages
+            // back.
             SharedNews::Allowed { rests, .. } if rests != self.rests => {}
             SharedNews::Allowed { pages, .. } => {
                 self.asks_for_pages = false;
@@ -178,14 +182,15 @@ impl SharedHosts {
         NewsReaction::Nothing
     }
 
-    /// Records that links of others were admitted. Returns whether to admit more, as some are left.
+    /// Records that links found by other workers were admitted. Returns whether to admit more,
+    /// since some are left.
     pub(super) fn links_taken(&mut self, are_left: bool) -> bool {
         self.takes_links = are_left;
         are_left
     }
 
-    /// Ends the rest of a busy worker, and requests more pages before it runs out. Returns whether
-    /// to look for hosts to hand over now.
+    /// Ends this worker's rest if it is busy, and requests more pages before it has used up the
+    /// allowed ones. Returns whether to check now for hosts to hand over.
     pub(super) fn step(&mut self, now: Tick, state: WorkerState, out: &mut Vec<Effect>) -> bool {
         if state.is_busy {
             self.end_rest(state.pages, out);
@@ -207,21 +212,22 @@ impl SharedHosts {
         looks
     }
 
-    /// Ends the rest of this worker, if it is in one, and reports that. The sharing thread may have
-    /// noted the rest after it sent the news that ends it.
+    /// Ends the current rest of this worker, if there is one, and reports the end. The report is
+    /// sent even if news ended the rest, since the sharing thread may have recorded the rest after
+    /// it sent the news.
     fn end_rest(&mut self, pages: u64, out: &mut Vec<Effect>) {
         self.is_over = false;
         if self.rest.take().is_some() {
-            // The end of the rest cancels earlier requests.
+            // The end of a rest cancels earlier requests for pages.
             self.asks_for_pages = false;
             let rest = None;
             out.push(Effect::Share(SharedRequest::Rest { rest, pages }));
         }
     }
 
-    /// Returns the end of a worker that would end like this if it were alone; `None` while other
-    /// workers may still find something for it. The worker then rests. Call it when nothing is in
-    /// flight.
+    /// Returns how this worker ends: with `alone`, the end that it would have without other
+    /// workers. `None` while other workers may still find URLs for it. The worker then rests. Call
+    /// this when nothing is in flight.
     pub(super) fn end_with_others(
         &mut self,
         alone: Ended,
@@ -231,9 +237,10 @@ impl SharedHosts {
         if self.is_over || !self.is_shared() {
             return Some(alone);
         }
-        // This worker has the URLs of hosts that leave until they are handed over.
+        // This worker keeps the pending URLs of hosts that it must hand over, so it can't rest
+        // before they are handed over.
         if self.leaving.is_empty() && !self.rests() {
-            // Unused pages are for others.
+            // The pages that this worker does not use are free for the other workers.
             self.allowed = self.allowed.map(|_| pages);
             self.asks_for_pages = false;
             self.rests += 1;
@@ -244,7 +251,7 @@ impl SharedHosts {
         None
     }
 
-    /// Returns the buckets with leases and the buckets of `hosts`.
+    /// Returns the buckets that contain leased URLs or one of `hosts`.
     pub(super) fn busy_buckets<'a>(
         &self,
         hosts: impl IntoIterator<Item = &'a HostKey>,
@@ -255,7 +262,8 @@ impl SharedHosts {
         busy
     }
 
-    /// Requests the hand-over of leaving buckets that are not `busy`. Returns those buckets.
+    /// Requests the hand-over of all buckets that must be handed over and are not in `busy`.
+    /// Returns these buckets.
     pub(super) fn hand_over(&mut self, busy: &BTreeSet<i32>, out: &mut Vec<Effect>) -> Vec<i32> {
         let leaving = self.leaving.iter_mut();
         let free = leaving.filter(|(bucket, is_asked)| !**is_asked && !busy.contains(bucket));

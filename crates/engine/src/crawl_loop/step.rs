@@ -10,8 +10,8 @@ use crate::messages::{Effect, WriterMessage};
 use crate::summary::Ended;
 
 impl Coordinator {
-    /// Issues permits and uses them until none is ready or there is no room. Stops earlier if
-    /// events wait for too long; then the next step is due at once.
+    /// Issues and uses permits until none is ready or there is no room for another request. Stops
+    /// earlier if events have waited too long. The next step is then due at once.
     pub(crate) fn advance(&mut self, now: Tick, out: &mut Vec<Effect>) -> Next {
         if self.end.begin_step() {
             return Next::Done;
@@ -23,7 +23,8 @@ impl Coordinator {
         self.attend_to_workers(now, out);
         let is_paused = self.end.is_paused();
         let deadline = self.end.end_by_time(now);
-        // `issue_permits` would not notice, as a spent page budget leaves no room.
+        // Check this here, since a spent page budget leaves no room and `issue_permits` then
+        // doesn't check it.
         let are_pages_spent = !is_paused && self.shared.are_pages_spent() == Some(true);
         if are_pages_spent && self.backlog.leases() == 0 {
             self.end.end(Ended::Budget("max-pages"));
@@ -37,14 +38,14 @@ impl Coordinator {
             self.hosts.give_found_back(now);
         }
         self.evict_idle(now);
-        // A run that waits for disk space is not over.
+        // A run that is paused or waits for disk space is not over.
         let is_held =
             is_paused || (self.backlog.disk().is_low() && self.frontier.counts().pending > 0);
         if self.is_drained() && !self.end.is_ending() && !is_held && self.end_naturally(now, out) {
             return self.advance(now, out);
         }
         if self.end.is_broken() || (self.end.is_ending() && self.is_drained()) {
-            // Suspects that were not read are pending again.
+            // URLs of suspects that were not read become pending again.
             for lease in self.gate.take_held() {
                 self.frontier.release(lease);
             }
@@ -57,7 +58,7 @@ impl Coordinator {
     }
 
     /// Gives up documents, requests and unread pages that hold up the end of the run for too long.
-    /// Returns when to check again.
+    /// Returns when to check for them again.
     fn give_up(&mut self, now: Tick, out: &mut Vec<Effect>) -> Option<Tick> {
         let documents = self.backlog.documents_mut().give_up(now);
         let all = self.end.give_up(now);
@@ -109,9 +110,9 @@ impl Coordinator {
         wake
     }
 
-    /// Ends a drained run that can issue no more permits, unless a crash suspect or a sample
-    /// remains or another worker may find more URLs. Returns true if a crash suspect is fetched
-    /// next.
+    /// Ends a drained run that can issue no more permits. The run continues if a crash suspect must
+    /// be read, if the sample must be drawn, or if another worker may find more URLs. Returns true
+    /// if a crash suspect is fetched next.
     fn end_naturally(&mut self, now: Tick, out: &mut Vec<Effect>) -> bool {
         self.gate.end_reading();
         let mut ending = self.hosts.natural_end(now, &self.robots);
@@ -122,8 +123,9 @@ impl Coordinator {
             self.wake_pending(now, &origin);
             return true;
         }
-        // Only unreachable hosts could still add to the frame of the sample. URLs beyond the budget
-        // of their host would be missing from it, so a run with a larger budget draws.
+        // The frame of the sample counts as complete even if some hosts are unreachable. It is
+        // incomplete if URLs are left over because the budget of their host is spent. In that case,
+        // a run with a larger budget draws the sample.
         let is_frame_complete = match &ending {
             Some(Ended::Finished) => true,
             Some(_) => self.hosts.budgets().spent().is_none(),
@@ -141,7 +143,7 @@ impl Coordinator {
         false
     }
 
-    /// Returns whether another request may be sent.
+    /// Returns whether there is room for another request.
     pub(super) fn has_room(&self, now: Tick) -> bool {
         let reads_alone = !self.backlog.is_empty() && self.gate.reads_alone();
         let pages = self.totals().pages + self.backlog.leases();
@@ -167,7 +169,7 @@ impl Coordinator {
         }
     }
 
-    /// Requests pages from the other workers, and hands hosts over to them.
+    /// Requests more pages from the shared budget, and hands hosts over to other workers.
     pub(super) fn attend_to_workers(&mut self, now: Tick, out: &mut Vec<Effect>) {
         let state = WorkerState {
             pages: self.totals().pages,
@@ -182,7 +184,7 @@ impl Coordinator {
         }
     }
 
-    /// Evicts idle hosts until the memory limit is met.
+    /// Evicts idle hosts until memory use is below the limit.
     pub(super) fn evict_idle(&mut self, now: Tick) {
         for origin in self.hosts.evict_idle(now) {
             self.robots.forget(&origin);

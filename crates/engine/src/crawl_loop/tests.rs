@@ -98,7 +98,7 @@ fn a_commit_ends_its_items() {
     assert_eq!(coordinator.report.take_unusable()["mailto"], 4);
     assert_eq!(coordinator.report.take_seeds_failed().len(), 2);
     coordinator.hosts.check_invariants(0);
-    // Deferred URLs are judged again.
+    // Since this commit changed the traps, deferred URLs are judged again.
     let committed = Committed {
         traps_changed: true,
         ..Committed::default()
@@ -121,7 +121,7 @@ fn changed_origins_have_their_current_number_of_urls() {
     admit(&coordinator, Admission::seed(url("http://a.example/1")));
     admit(&coordinator, Admission::seed(url("http://a.example/2")));
     let committed = Committed {
-        // The commit counted only one.
+        // The commit counted one pending URL, although the origin has two.
         origins: vec![(origin.clone(), 1)],
         ..Committed::default()
     };
@@ -187,7 +187,7 @@ fn a_run_continues_while_anything_is_in_flight() {
             forever,
             None,
         ),
-        // The pause of a host that a run waits for.
+        // The run waits until this host's pause ends.
         (
             |coordinator| {
                 let retry_at = at(50);
@@ -353,7 +353,7 @@ fn the_estimate_counts_urls_within_the_budgets_of_their_hosts() {
         }
         coordinator.report = run_report(1, pages(0), pages(0), pages(2));
         if leases == 4 {
-            // One page, one lease and six pending URLs make eight.
+            // Eight in all: one page, one lease and six pending URLs.
             coordinator.report = run_report(1, pages(0), pages(0), pages(1));
             coordinator.backlog.leased();
         }
@@ -362,8 +362,8 @@ fn the_estimate_counts_urls_within_the_budgets_of_their_hosts() {
     }
 }
 
-/// Handles a request for robots.txt from second 20 that failed at second 22 with this part of a
-/// body.
+/// Handles the result of a request for robots.txt that was sent at second 20 and failed at second
+/// 22, after this part of the body had arrived.
 fn robots_failed(coordinator: &mut Coordinator, kind: FailureKind, body: &str) -> Vec<Effect> {
     let origin = origin("a.example");
     coordinator.hosts.set_pending(at(20), &origin, 1);
@@ -402,7 +402,7 @@ fn a_partial_body_counts_as_bytes_of_its_host() {
         .hosts
         .budgets_mut()
         .stored(&origin("a.example").host_key());
-    // The round, pages, bytes and microseconds.
+    // The stored numbers are the round, pages, bytes and microseconds.
     let number = |at: usize| u64::from_le_bytes(stored[8 * at..8 * at + 8].try_into().unwrap());
     assert_eq!([0, 1, 2, 3].map(number), [1, 0, 12, 2_000_000]);
     assert!(
@@ -506,10 +506,10 @@ fn delays_of_hosts_are_limited() {
                 "{answer:?}"
             ),
         }
-        // One effect is for the log of delays, and one for replays.
+        // There are two effects: one for the log of delays, and one for replays.
         assert_eq!(out.len(), if number < MAX_DELAYS { 2 } else { 0 });
     }
-    // A delay for every host does not count.
+    // A delay for every host doesn't count towards the maximum number of delays.
     let delay = 3 * SECOND;
     let (answer, out) = send(&mut coordinator, Command::Delay { host: None, delay });
     assert!(matches!(answer, Some(Ok(CommandAnswer::Done))));
@@ -539,7 +539,7 @@ fn short_delays_require_own_hosts() {
         let (answer, _) = send(&mut coordinator, Command::Delay { host, delay });
         let answer = answer.unwrap();
         assert_eq!(answer.is_ok(), is_done, "{shown}");
-        // If some host is fetched from quickly, hosts of others get a gap.
+        // Since some host is fetched from quickly, hosts of others get a gap.
         let origin = origin("b.example");
         let copy = super::fixtures::copy(&origin, "");
         let compiled = coordinator.robots.keep(copy);
@@ -568,7 +568,7 @@ fn parked_hosts_are_limited() {
         Some(Err(Refused::TooManyParked(MAX_PARKED)))
     ));
     assert!(out.is_empty());
-    // A parked host may be parked again, and each list is numbered.
+    // Parking a parked host again is allowed. Each list of parked hosts has a number.
     for (command, number, parked) in [
         (Command::Park(again.clone()), 1, MAX_PARKED),
         (Command::Unpark(again.clone()), 2, MAX_PARKED - 1),

@@ -9,25 +9,26 @@ use crawl_scheduler::{Purpose, Tick};
 
 use crate::totals::{CommitPoint, Totals};
 
-/// Maximum URLs that one turn settles or puts behind others, and maximum URLs to judge before the
-/// loop handles events again. It bounds how long commits, commands and signals wait.
+/// Maximum URLs that one turn settles or puts behind other URLs of the origin, and maximum URLs to
+/// judge before the loop handles events again. The limit bounds how long commits, commands and
+/// signals wait.
 pub(super) const MAX_JUDGED: u64 = 64;
 
-/// Bounds the current turn, and records it.
+/// Limits the length of the current turn, and records the turn.
 ///
 /// A turn starts with [`begin`](Self::begin). While it [`goes_on`](Self::goes_on), each leased URL
 /// is reported with [`admit`](Self::admit), and with [`passed`](Self::passed) if it was settled or
-/// put behind others. At the end [`record`](Self::record) returns the row to write. Emits nothing
-/// else.
+/// put behind other URLs. At the end [`record`](Self::record) returns the row to write. Emits no
+/// effects.
 ///
 /// A replay calls [`repeat`](Self::repeat) before each turn that it repeats, and
 /// [`repeat_no_more`](Self::repeat_no_more) after the last.
 #[derive(Debug)]
 pub(super) struct HostTurns {
     current: CurrentTurn,
-    /// Overrides the maximum of `passed` while recorded turns are repeated.
+    /// Replaces the maximum of `passed` URLs while recorded turns are repeated.
     max_passed: Option<u64>,
-    /// URLs judged since the loop handled events.
+    /// The number of URLs judged since the loop last handled events.
     judged: u64,
     /// Totals when this run began.
     at_start: Totals,
@@ -37,14 +38,15 @@ pub(super) struct HostTurns {
 
 #[derive(Debug, Default)]
 struct CurrentTurn {
-    /// The number of the last commit before its URLs were leased.
+    /// The number of the last commit before the turn's URLs were leased; `None` before the first
+    /// lease.
     after: Option<u64>,
-    /// URLs that were settled or put behind others.
+    /// The number of URLs that were settled or put behind other URLs.
     passed: u64,
 }
 
 impl HostTurns {
-    /// Creates the turns of a run; `at_start` are the totals when it begins.
+    /// Creates the turns of a run. `at_start` are the totals when the run begins.
     pub(super) fn new(at_start: Totals) -> HostTurns {
         let before_this_run = CommitPoint {
             pages: at_start.pages,
@@ -59,8 +61,9 @@ impl HostTurns {
         }
     }
 
-    /// Makes the next turn repeat a recorded one, with the same number of passed URLs. Older
-    /// versions let a turn that sent a request pass more.
+    /// Makes the next turn repeat a recorded one, with the same number of settled or requeued URLs.
+    /// If the recorded turn sent a request, the number isn't limited, since older versions let such
+    /// turns settle or requeue more URLs.
     pub(super) fn repeat(&mut self, recorded: &HostTurn) {
         self.max_passed = Some(match recorded.is_sent {
             true => u64::MAX,
@@ -91,9 +94,9 @@ impl HostTurns {
         self.current = CurrentTurn::default();
     }
 
-    /// Dates a lease, and returns whether it belongs to the turn: all leases of a turn come after
-    /// the same commit, so that they are judged by one state. Otherwise the turn is over, and the
-    /// caller releases the lease.
+    /// Dates a lease, and returns whether it belongs to the current turn. All leases of a turn must
+    /// come after the same commit, so that they are judged by the same state. If this one doesn't,
+    /// the turn is over, and the caller releases the lease.
     pub(super) fn admit(&mut self, lease: &mut Lease) -> bool {
         lease.after = lease.after.max(self.before_this_run);
         let is_admitted = *self.current.after.get_or_insert(lease.after) == lease.after;
@@ -101,7 +104,8 @@ impl HostTurns {
         is_admitted
     }
 
-    /// Begins the turn again if it has passed no URL. Returns whether it did.
+    /// Begins the turn again, unless it already settled or requeued a URL. Returns whether the turn
+    /// began again.
     pub(super) fn begin_again(&mut self) -> bool {
         let is_fresh = self.current.passed == 0;
         if is_fresh {
@@ -110,7 +114,7 @@ impl HostTurns {
         is_fresh
     }
 
-    /// Counts a URL that was settled or put behind others.
+    /// Counts a URL that was settled or put behind other URLs.
     pub(super) fn passed(&mut self) {
         self.current.passed += 1;
     }
@@ -120,15 +124,15 @@ impl HostTurns {
         self.current.passed < self.max_passed.unwrap_or(MAX_JUDGED)
     }
 
-    /// Returns whether the turn ended early to let other hosts have theirs. A repeated turn never
-    /// does.
+    /// Returns whether the turn ended early so that other hosts get their turns. A repeated turn
+    /// never ends early.
     pub(super) fn is_cut_short(&self) -> bool {
         !self.are_repeated() && !self.goes_on()
     }
 
-    /// Returns the row of a turn that is over; `None` if it passed no URL and sent no request.
-    /// `ended` is the number of ended requests of this run, `settled` the number of committed
-    /// messages.
+    /// Returns the row of a turn that is over. `None` if the turn settled and requeued no URL and
+    /// sent no request. `ended` is the number of ended requests of this run, and `settled` is the
+    /// number of committed messages.
     pub(super) fn record(
         &self,
         now: Tick,
@@ -188,7 +192,7 @@ mod tests {
         turns.begin();
         assert!(turns.admit(&mut lease(5)) && !turns.admit(&mut lease(6)));
         assert_eq!(record(&turns, false), None);
-        // The turn has no result yet, so it may begin after another commit.
+        // The turn has settled no URL yet, so it may begin again after another commit.
         assert!(turns.begin_again() && turns.admit(&mut lease(6)));
         turns.passed();
         assert!(!turns.begin_again());
@@ -278,8 +282,8 @@ mod tests {
             if next == Next::Wait(Some(at(21))) {
                 continue;
             }
-            // The first host waits until its refusals are committed, while the other host is
-            // served.
+            // The first host must wait until its refused URLs are committed. The other host is
+            // served in the meantime.
             assert!(is_b_fetched, "{refused}");
             let committed = Committed {
                 items: MAX_JUDGED,

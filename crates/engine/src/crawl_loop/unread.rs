@@ -1,4 +1,5 @@
-//! Pages on their way to the readers, and those that come back unread at the end of a run.
+//! Pages on their way to the readers, and pages that the readers give back unread at the end of a
+//! run.
 
 use crawl_scheduler::Tick;
 
@@ -14,8 +15,8 @@ impl Coordinator {
         out.push(Effect::Read(Box::new(page)));
     }
 
-    /// Takes back a page that was not read: its URL is pending again, as after a kill. Its request
-    /// is in `requests.jsonl`.
+    /// Takes back a page that was not read. Its URL is pending again, as it would be after a kill.
+    /// Its request stays in `requests.jsonl`.
     pub(super) fn take_back(&mut self, now: Tick, page: FetchedPage, out: &mut Vec<Effect>) {
         let FetchedPage {
             lease, exchange, ..
@@ -27,7 +28,8 @@ impl Coordinator {
             self.hosts.page_unsettled(&host);
         }
         self.release(now, lease);
-        // The state that went with the page counts the page, and is dropped.
+        // The host state that was sent along with the page counts it as fetched. Write a state
+        // without it, and drop the old one.
         self.write_state(&host, out);
         self.hosts.states_kept(now, &[host]);
     }
@@ -75,7 +77,7 @@ mod tests {
         );
         assert_eq!(coordinator.hosts.budgets_mut().stored(&host), before);
         assert_eq!(coordinator.frontier.pending(&url.origin()), 1);
-        // Only the host's state is on its way.
+        // The host's state is the only message to the writer.
         assert!(matches!(*out, [Effect::Write(WriterMessage::Host(_))]));
         assert_eq!(coordinator.backlog.unsettled(), 1);
         coordinator.hosts.check_invariants(1);

@@ -1,8 +1,8 @@
 //! Traps, samples and crash suspects: which leased page is fetched, which waits, and which is put
 //! aside.
 //!
-//! The priority of a URL contains its level, so the frontier stores it, and puts URLs found on
-//! pages with nothing new behind all others.
+//! The level of a URL is a part of its priority. The frontier therefore stores the level, and puts
+//! URLs that were found on pages with nothing new behind all other URLs.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -25,25 +25,27 @@ use crate::shared_traps::{SharedTraps, put_aside};
 ///
 /// - Set up: [`share_traps`](Self::share_traps), [`sample`](Self::sample) and
 ///   [`suspect`](Self::suspect), before the first lease.
-/// - For each lease: [`disposition`](Self::disposition), which the caller acts on. Each fetched
-///   lease is reported with [`leased`](Self::leased), and with [`ended`](Self::ended) once it is
-///   committed or released.
+/// - For each lease: [`disposition`](Self::disposition), which returns what the caller must do.
+///   Each lease that is fetched is reported with [`leased`](Self::leased), and with
+///   [`ended`](Self::ended) once it is committed or released.
 /// - An origin that waits for a commit is noted with [`wait_for_commit`](Self::wait_for_commit).
-///   After each commit the caller wakes the origins of [`take_waiting`](Self::take_waiting).
+///   After each commit, the caller wakes the origins that [`take_waiting`](Self::take_waiting)
+///   returns.
 /// - Suspects are held with [`hold`](Self::hold). Once nothing else is left, the caller calls
-///   [`end_reading`](Self::end_reading) and releases the lease of
-///   [`begin_reading`](Self::begin_reading); while the gate [`reads_alone`](Self::reads_alone),
-///   nothing else is fetched. At the end of the run [`take_held`](Self::take_held) returns the
-///   leases that are left.
+///   [`end_reading`](Self::end_reading) and releases the lease that
+///   [`begin_reading`](Self::begin_reading) returns. While [`reads_alone`](Self::reads_alone)
+///   returns true, nothing else is fetched. At the end of the run [`take_held`](Self::take_held)
+///   returns the leases that are left.
 ///
-/// Emits nothing.
+/// Emits no effects.
 pub(crate) struct UrlGate {
     rules: TrapRules,
-    /// The evidence that the writer commits, shared with it.
+    /// The trap detector's state, which the writer updates with each commit.
     shared: SharedTraps,
     sampling: Option<Sampling>,
     suspects: CrashSuspects,
-    /// Uncommitted leases of each origin. The evidence in `shared` does not include them.
+    /// The number of uncommitted leases of each origin. The state in `shared` does not include
+    /// their pages.
     out: FoldHashMap<Origin, u32>,
     /// Origins whose URLs wait for a commit.
     waiting: BTreeSet<Origin>,
@@ -55,11 +57,13 @@ pub(crate) enum LeaseDisposition {
     Fetch(Lease),
     /// Release the URL until the origin's requests in flight are read and committed.
     Wait(Lease),
-    /// Release the URL until the commit under way is done: it changes the evidence for traps.
+    /// Release the URL until the current commit is done, since that commit changes the trap
+    /// detector's state.
     WaitForCommit(Lease),
-    /// Lease again: the URL was leased before the last commit, and another may be first now.
+    /// Lease a URL of this queue again. This lease is older than the last commit, and another URL
+    /// may be first now.
     Again(Lease),
-    /// Put the URL behind others of its queue.
+    /// Put the URL behind the other URLs of its queue.
     Later(Lease, Priority),
     /// Settle the URL without a request.
     Settle(WriterMessage),
@@ -81,18 +85,18 @@ impl UrlGate {
         }
     }
 
-    /// Uses the evidence that the writer shares.
+    /// Uses the trap detector's state, which is shared with the writer.
     pub(super) fn share_traps(&mut self, shared: SharedTraps) {
         self.shared = shared;
     }
 
-    /// Fetches only the pages of a sample, if there is one.
+    /// Restricts fetching to the pages of a sample, if one is to be drawn.
     pub(super) fn sample(&mut self, sampling: Option<Sampling>) {
         self.sampling = sampling;
     }
 
-    /// Returns whether to draw the sample now that the frame is complete. Returns true at most
-    /// once.
+    /// Returns true if the sample must be drawn, now that its frame is complete. Returns true at
+    /// most once.
     pub(super) fn is_to_draw(&mut self) -> bool {
         self.sampling.as_mut().is_some_and(Sampling::is_to_draw)
     }
@@ -107,7 +111,7 @@ impl UrlGate {
         self.waiting.insert(origin.clone());
     }
 
-    /// Counts a lease that is fetched.
+    /// Counts a lease whose URL is fetched.
     pub(super) fn leased(&mut self, origin: &Origin) {
         *self.out.entry(origin.clone()).or_default() += 1;
     }
@@ -121,13 +125,14 @@ impl UrlGate {
         }
     }
 
-    /// Returns the uncommitted leases of all origins.
+    /// Returns the number of uncommitted leases of all origins.
     #[cfg(test)]
     pub(super) fn all_leases(&self) -> u64 {
         self.out.values().map(|count| u64::from(*count)).sum()
     }
 
-    /// Returns the URL without parameters that the site's `Clean-param` lines call irrelevant.
+    /// Returns a URL without the parameters that the site's `Clean-param` lines declare irrelevant,
+    /// and the exclusion for the leased URL. `None` if the leased URL has no such parameter.
     fn cleaned(&self, lease: &Lease, context: &FetchContext) -> Option<(CanonicalUrl, Exclusion)> {
         let cleaned = context.rules.robots.clean(lease.url.as_url());
         let cleaned = cleaned.filter(|_| self.rules.clean_params)?;
@@ -148,12 +153,13 @@ impl UrlGate {
         self.suspects.hold(lease);
     }
 
-    /// Ends the reading of a suspect that began. Call it when nothing is in flight.
+    /// Ends the reading of a suspect that was read alone, if it has begun. Call it when nothing is
+    /// in flight.
     pub(super) fn end_reading(&mut self) {
         self.suspects.end_reading();
     }
 
-    /// Returns the lease of the next suspect to read.
+    /// Returns the lease of the next suspect to read; `None` if there is none.
     pub(super) fn begin_reading(&mut self) -> Option<Lease> {
         self.suspects.begin_reading()
     }
@@ -167,11 +173,12 @@ impl UrlGate {
         self.suspects.take_held()
     }
 
-    /// Decides what happens to a leased URL. Seeds and URLs visited before are always fetched,
-    /// unless they are suspects. `per_host` is the maximum number of requests of a host in flight.
+    /// Decides what happens to a leased URL. Seeds, and URLs that were visited before, are always
+    /// fetched unless they are suspects. `per_host` is the maximum number of requests in flight to
+    /// a host.
     ///
     /// # Errors
-    /// The frontier's, from looking up a mirrored page.
+    /// The frontier can't be read, to look up a mirrored page.
     pub(super) fn disposition(
         &mut self,
         lease: Lease,
@@ -190,7 +197,7 @@ impl UrlGate {
         })
     }
 
-    /// Decides by the sample, by the site's `Clean-param` and by traps.
+    /// Decides by the sample, then by the site's `Clean-param` lines, and then by traps.
     fn judge(
         &self,
         lease: Lease,
@@ -210,14 +217,15 @@ impl UrlGate {
                 let aside = WriterMessage::PutAside { lease, exclusion };
                 return Ok(LeaseDisposition::Settle(aside));
             }
-            // A sample is finite, and pages that a trap would leave out of it have a probability.
+            // A page of the sample is fetched even if it looks like a trap. A sample is finite, and
+            // leaving out a page that has a known probability would distort it.
             Some(SampleVerdict::In) => return Ok(LeaseDisposition::Fetch(lease)),
             Some(SampleVerdict::Usual) | None => {}
         }
         if lease.is_seed {
             return Ok(LeaseDisposition::Fetch(lease));
         }
-        // The target of a redirect is fetched as it is.
+        // The target of a redirect is fetched under the URL that the redirect gave.
         if lease.redirects == 0
             && let Some((url, exclusion)) = self.cleaned(&lease, context)
         {
@@ -230,7 +238,7 @@ impl UrlGate {
         self.judge_by_traps(lease, per_host, frontier)
     }
 
-    /// Decides by the traps of a URL's site, as of the commit before its lease.
+    /// Decides by the traps of a URL's site, as known at the last commit before the URL was leased.
     fn judge_by_traps(
         &self,
         lease: Lease,
@@ -238,8 +246,8 @@ impl UrlGate {
         frontier: &dyn Frontier,
     ) -> Result<LeaseDisposition, FrontierError> {
         let mut traps = self.shared.lock();
-        // The verdict depends only on the commits before the lease, not on how far the writer is,
-        // so that a replay gets the same one.
+        // The verdict must depend only on the commits before the lease, so that a replay gets the
+        // same verdict. How much of the current commit is done must not matter.
         if traps.is_changing(&lease.url, lease.via.as_ref()) {
             return Ok(LeaseDisposition::WaitForCommit(lease));
         }
@@ -251,8 +259,9 @@ impl UrlGate {
         let max_out = match at.level() {
             0 if at.is_late() => 1,
             0 => u32::MAX,
-            // Their results are needed soon, but the host must stay busy: a commit takes as long as
-            // several rounds of requests to a quick host.
+            // The results of these pages are needed soon, so only a few may be in flight. There
+            // must be enough to keep the host busy, since a commit takes as long as several rounds
+            // of requests to a quick host.
             _ => per_host.saturating_mul(4),
         };
         if out >= max_out || out > 0 && traps.needs_care(&lease.url, at.level()) {
@@ -262,7 +271,7 @@ impl UrlGate {
         drop(traps);
         Ok(match disposition {
             Disposition::Fetch => LeaseDisposition::Fetch(lease),
-            // The URL already comes after all others.
+            // The URL is already in the queue behind all others.
             Disposition::Later(_) if at.is_late() => LeaseDisposition::Fetch(lease),
             Disposition::Later(level) => LeaseDisposition::Later(lease, Priority::at_level(level)),
             Disposition::Defer(rule) => LeaseDisposition::Settle(WriterMessage::PutAside {
@@ -287,7 +296,7 @@ impl UrlGate {
     }
 }
 
-/// Returns whether a page was fetched, or will be fetched.
+/// Returns whether a page was fetched, or is pending.
 fn is_fetched_or_pending(
     frontier: &dyn Frontier,
     url: &CanonicalUrl,
@@ -322,7 +331,7 @@ mod tests {
         Admission::link(url(path), 1, url("/"))
     }
 
-    /// Names a disposition.
+    /// Returns a short name of a disposition.
     fn word(disposition: &LeaseDisposition) -> String {
         match disposition {
             LeaseDisposition::Fetch(_) => "fetch".to_owned(),
@@ -366,7 +375,7 @@ mod tests {
         }
     }
 
-    /// A calendar looks endless.
+    /// The possible trap is a calendar, which looks endless.
     #[test]
     fn possible_traps_wait_for_the_requests_of_their_origin() {
         let (usual, late) = (Priority::LINK, Priority::ACTION);

@@ -1,7 +1,8 @@
 //! Documents that wait for a reading process: how many may wait, per host and in all.
 //!
-//! Waiting documents count neither as unsettled nor as unread, so slow documents hold up only their
-//! host. A replay reads each document when it is fetched, so none wait.
+//! Waiting documents count neither as unsettled nor as unread. Slow documents therefore hold up
+//! only requests to their own host. In a replay no document waits, since each is read as soon as it
+//! is fetched.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -15,13 +16,14 @@ const MAX_HOST_DOCUMENTS: u64 = 16;
 /// Maximum bytes of waiting documents of a host; at this number it gets no permit.
 /// Beyond the limit: the host waits.
 const MAX_HOST_BYTES: u64 = 16 << 20;
-/// From this number of waiting documents on, each host may have only one.
+/// If at least this many documents wait, each host may have only one waiting document.
 const MANY_DOCUMENTS: u64 = 128;
 /// Maximum waiting documents; at this number no host gets a permit.
 /// Beyond the limit: all hosts wait.
 const MAX_DOCUMENTS: u64 = 512;
 
-/// How long documents may still be read after a stop. Then their URLs are pending again.
+/// How long waiting documents may still be read after a stop. After that, they are given up and
+/// their URLs are pending again.
 const STOP_GRACE: Duration = Duration::from_millis(250);
 
 /// Whether to give up work that would hold up the end of a run.
@@ -33,15 +35,15 @@ pub(super) enum GiveUp {
     Now,
 }
 
-/// Counts the documents that wait for a reading process, and turns their hosts away.
+/// Counts the documents that wait for a reading process, and turns hosts away that have too many.
 ///
 /// [`add`](Self::add) and [`remove`](Self::remove) come in pairs. A permit of a host that
 /// [`turns_away`](Self::turns_away) reports as full is not used; `remove` returns the origins to
 /// wake. After [`stop`](Self::stop), each step of the loop calls [`give_up`](Self::give_up). Emits
-/// nothing else.
+/// no effects.
 #[derive(Debug, Default)]
 pub(super) struct WaitingDocuments {
-    /// Number and bytes of waiting documents.
+    /// The number of waiting documents of each host, and their total bytes.
     hosts: HashMap<HostKey, (u64, u64)>,
     count: u64,
     /// Origins whose permits were not used because their hosts were full.
@@ -70,8 +72,8 @@ impl WaitingDocuments {
         of_host.is_some_and(|(count, bytes)| *count >= max || *bytes >= MAX_HOST_BYTES)
     }
 
-    /// Returns whether a host is full. If so, [`remove`](Self::remove) returns the origin once
-    /// there is room.
+    /// Returns whether a host has too many waiting documents. If so, [`remove`](Self::remove)
+    /// returns the origin once there is room.
     pub(super) fn turns_away(&mut self, host: &HostKey, origin: &Origin) -> bool {
         let is_full = self.is_full(host);
         if is_full {
@@ -86,7 +88,8 @@ impl WaitingDocuments {
         self.count += 1;
     }
 
-    /// Removes a document of a host. Returns the origins that were turned away and have room again.
+    /// Removes a document of a host. Returns the origins that were turned away before and now have
+    /// room.
     pub(super) fn remove(&mut self, host: &HostKey, bytes: u64) -> BTreeSet<Origin> {
         if let Some((count, all)) = self.hosts.get_mut(host) {
             *count -= 1;
@@ -103,12 +106,13 @@ impl WaitingDocuments {
         woken
     }
 
-    /// Starts the grace period of documents.
+    /// Starts the grace period in which waiting documents may still be read.
     pub(super) fn stop(&mut self, now: Tick) {
         self.stopped_at.get_or_insert(now);
     }
 
-    /// Returns whether to give up the waiting documents, some time after a stop.
+    /// Returns whether to give up the waiting documents, because the grace period after a stop is
+    /// over.
     pub(super) fn give_up(&mut self, now: Tick) -> GiveUp {
         let Some(stopped_at) = self.stopped_at else {
             return GiveUp::No;
@@ -157,14 +161,14 @@ mod tests {
         coordinator.advance(at(now), &mut out);
         let host = |effect: &Effect| match effect {
             Effect::Fetch { job, .. } => Some(job.url().host().to_owned()),
-            // An idle host may have been evicted with its address.
+            // If a host was idle, it may have been evicted, and its address with it.
             Effect::FindAddress { url, .. } => Some(url.host().to_owned()),
             _ => None,
         };
         out.iter().filter_map(host).collect()
     }
 
-    /// A crawl with two hosts with pending URLs.
+    /// A crawl of two hosts, each with pending URLs.
     fn two_hosts() -> Coordinator {
         let mut coordinator = coordinator(|_| {});
         let frontier = std::sync::Arc::clone(&coordinator.frontier);
@@ -201,7 +205,8 @@ mod tests {
     #[test]
     fn waiting_documents_leave_room_for_other_pages() {
         let mut coordinator = two_hosts();
-        // As many items as may be unsettled, with the last commit long ago.
+        // The waiting documents are as many as items may be unsettled, and the last commit was long
+        // ago.
         wait(&mut coordinator, "c", MAX_DOCUMENTS - 1);
         assert_eq!(hosts_with_permits(&mut coordinator, 60).len(), 2);
         let mut coordinator = two_hosts();

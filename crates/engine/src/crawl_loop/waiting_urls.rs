@@ -11,7 +11,7 @@ use super::Coordinator;
 use crate::summary::Ended;
 
 impl Coordinator {
-    /// Returns the rows of `waiting.jsonl` for a run that ended like this.
+    /// Returns the rows of `waiting.jsonl` for a run with this end.
     pub(crate) fn waiting_urls(
         &self,
         now: Tick,
@@ -57,14 +57,15 @@ impl Coordinator {
         Ok(rows)
     }
 
-    /// Returns why an origin's robots.txt is unreachable, if that keeps its pages from being
-    /// fetched.
+    /// Returns why an origin's robots.txt is unreachable. `None` if its pages may be fetched
+    /// nevertheless.
     fn why_without_robots(
         &self,
         now: Tick,
         origin: &Origin,
     ) -> Result<Option<String>, FrontierError> {
-        // Only few origins get past this. For every other one, its copy would be read from disk.
+        // Check first for a known reason, which only few origins have: the check below reads the
+        // origin's copy from disk.
         let Some(why) = self.robots.why_unreachable(origin).map(str::to_owned) else {
             return Ok(None);
         };
@@ -73,7 +74,7 @@ impl Coordinator {
     }
 }
 
-/// Names the end of a run, and the budget that ended it.
+/// Returns the name of a run's end, and of the budget that ended it.
 fn of_end(ended: &Ended) -> (&'static str, Option<&str>) {
     match ended {
         Ended::Finished => ("finished", None),

@@ -41,22 +41,22 @@ use crate::state::order_log::OrderLog;
 use crate::state::parked_hosts::parked;
 use crate::trace_events::TraceEvents;
 use crate::write::Writer;
-/// Rows at the end of `requests.jsonl` to read at a start. More than can have been in flight or
-/// uncommitted when the last run ended.
+/// Maximum rows at the end of `requests.jsonl` to read at a start: more than can have been in
+/// flight or uncommitted when the last run ended.
 const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
-/// The crawl directory as a run finds it.
+/// The crawl directory and its state at the start of a run.
 pub(super) struct Opened {
     pub(super) directory: Directory,
-    /// The search index, if one is built.
+    /// The search index, if the crawl builds one.
     indexing: Option<Indexing>,
     /// The round of this run.
     visits: RevisitSchedule,
 }
 
 impl Opened {
-    /// Opens the directory and its index log. If a new round begins, makes the URLs due in it
-    /// pending, unless the user stops the run first.
+    /// Opens the directory and its index log. If a new round begins, makes the URLs pending that
+    /// are due in it. A stop by the user ends that early.
     pub(super) fn open(
         config: &Config,
         clock: Clock,
@@ -94,7 +94,7 @@ impl Driver {
         let traps = directory.frontier.meta(META_TRAPS)?;
         let traps = SharedTraps::new(&config.traps, traps.as_deref());
         let mut coordinator = coordinator(config, now, &mut directory, visits, traps.clone())?;
-        // Measure the free space before the first request.
+        // The free space must be known before the first request.
         if let Some(free) = free_space.of(&config.output) {
             coordinator.note_free_space(free);
         }
@@ -114,7 +114,7 @@ impl Driver {
             abandon: &abandon,
             free_space,
         };
-        // Unbounded, since the coordinator limits how much it hands out.
+        // The channel is unbounded, since the coordinator limits how much work it hands out.
         let (event_sender, events) = async_mpsc::unbounded_channel();
         let Started {
             requests,
@@ -321,7 +321,7 @@ fn restore_earlier_run(
     if let Some(shared) = &directory.shared {
         coordinator.share_crawl(Arc::new(OwnedHosts::new(Arc::clone(shared))));
     }
-    // Workers of a shared crawl judge again what others found.
+    // In a shared crawl, another worker may have admitted the URLs, so they are judged again too.
     if directory.resumed || directory.shared.is_some() {
         coordinator.restore(match directory.cut_off {
             true => RestartKind::AfterPowerLoss,
@@ -336,10 +336,11 @@ fn restore_earlier_run(
     Ok(())
 }
 
-/// Returns a check for the indexer: whether readers need the processors.
+/// Returns the indexer's check of whether readers need the processors.
 fn is_busy(config: &Config, load: &ReaderLoad) -> IsBusy {
     let (load, has_time) = (load.clone(), config.budgets.max_time.is_none());
-    // A run with a time limit may not have time to index later.
+    // In a run with a time limit, the indexer never waits for readers, since there may be no time
+    // to index later.
     Arc::new(move || has_time && load.is_busy())
 }
 
@@ -382,7 +383,8 @@ fn halt(
     Halt::when(move || abandon.load(Ordering::Relaxed) || last_work.get().is_some_and(&is_over))
 }
 
-/// Restores the requests of earlier runs: the gaps after them, and where each seed was found.
+/// Restores what later requests depend on from the requests of earlier runs: the gaps after these
+/// requests, and the addresses of hosts.
 fn restore_requests(
     coordinator: &mut Coordinator,
     typed: &[CanonicalUrl],
@@ -397,7 +399,8 @@ fn restore_requests(
     }
     for row in requests.tail::<RequestRow>(MAX_LOG_TAIL_ROWS)?.rows {
         coordinator.note_past_request(now, &row)?;
-        // The state may lack requests that were in flight when the last run ended.
+        // The stored state may lack the address of a host whose request was in flight when the last
+        // run ended.
         if let Some(Ok(address)) = row.address.as_deref().map(str::parse) {
             fetcher.note_past_address(&row.host, address);
         }

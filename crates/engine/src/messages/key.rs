@@ -1,5 +1,5 @@
 //! Keys of writer messages, derived from what caused each message in the crawl loop. A replay
-//! produces the same messages and recognizes them by these keys.
+//! produces the same messages again and recognizes them by these keys.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,15 +9,15 @@ use super::{Effect, WriterMessage};
 /// The cause of a message. Requests and turns are counted from 1 in each run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Cause {
-    /// A request ended, the one with this number.
+    /// The end of the request with this number.
     Ended(u64),
-    /// A host's turn, the one with this number.
+    /// The turn with this number.
     Turn(u64),
     /// The start of the run.
     Seeds,
     /// A re-examination of deferred URLs.
     TakeBack,
-    /// The sample was drawn.
+    /// The draw of the sample.
     Draw,
     /// An operator's command.
     Command,
@@ -27,7 +27,7 @@ pub(crate) enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MessageKey {
     pub(crate) cause: Cause,
-    /// Index of the message among those with the same cause, from 0.
+    /// The index of the message among the messages with the same cause, from 0.
     place: u32,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Keyed {
 }
 
 impl Keyed {
-    /// Wraps a message whose order is not recorded.
+    /// Wraps a message that needs no key, since its order is not recorded.
     pub(crate) fn unnamed(message: WriterMessage) -> Keyed {
         Keyed { key: None, message }
     }
@@ -66,10 +66,11 @@ impl fmt::Display for MessageKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageFact {
     pub(crate) key: MessageKey,
-    /// For a page whose known links were dropped: how many messages were committed when they were
-    /// looked up.
+    /// The number of messages that were committed when the page's links to known URLs were dropped;
+    /// `None` if none were looked up.
     pub(crate) looked_at: Option<u64>,
-    /// Words of the page that were new on its host, if the page was compared.
+    /// The number of words of the page that were new on its host; `None` if the page was not
+    /// compared with others.
     pub(crate) new_words: Option<u32>,
 }
 
@@ -106,7 +107,7 @@ impl FromStr for MessageFact {
     }
 }
 
-/// The error for text that is not a message key.
+/// The error for text that can't be parsed as a message key.
 #[derive(Debug)]
 pub(crate) struct NoKey;
 
@@ -151,8 +152,8 @@ impl MessageKeys {
         }
     }
 
-    /// Returns the key of the message in an effect, if it has one. Call it once per effect, in
-    /// order.
+    /// Returns the key of the message in an effect; `None` if the effect has no message, or one
+    /// without a key. Call it once for each effect, in order.
     pub(crate) fn of(&mut self, effect: &Effect) -> Option<MessageKey> {
         let cause = match effect {
             Effect::Log(_) => {
@@ -189,12 +190,12 @@ impl MessageKeys {
         Some(key)
     }
 
-    /// The number of requests that have ended.
+    /// Returns the number of requests that have ended.
     pub(crate) fn ended(&self) -> u64 {
         self.ended
     }
 
-    /// The number of turns so far.
+    /// Returns the number of turns so far.
     pub(crate) fn turns(&self) -> u64 {
         self.turns
     }

@@ -28,30 +28,30 @@ use crate::revisit::visit::PreviousVisit;
 use crate::summary::SeedFailure;
 use crate::totals::Totals;
 
-/// The use of a permit.
+/// A request that a permit is used for.
 #[derive(Debug)]
 pub(crate) enum Job {
     /// A leased URL that robots.txt allows.
     Page {
         /// The frontier's lease.
         lease: Lease,
-        /// The context of the URL before the fetch.
+        /// The robots.txt rules and other facts that the URL is fetched under.
         context: FetchContext,
     },
-    /// A request for an origin's robots.txt, or one redirect hop of it.
+    /// A request for an origin's robots.txt, or for the target of its redirect.
     Robots {
         /// The origin whose rules are fetched.
         of: Origin,
-        /// The request of this hop.
+        /// The request to send.
         request: FetchRequest,
-        /// Redirects followed so far.
+        /// The number of redirects followed before this request.
         hop: u8,
     },
     /// A request for an origin's `tdmrep.json`.
     TdmRep {
-        /// The origin.
+        /// The origin whose `tdmrep.json` is fetched.
         of: Origin,
-        /// The request.
+        /// The request to send.
         request: FetchRequest,
         /// How often the request was sent before.
         tries: u32,
@@ -85,14 +85,14 @@ impl Job {
     }
 }
 
-/// Returns the document that linked here. `None` for seeds and sitemaps, which no link led to, and
-/// for redirect targets, since the page before the redirect is not known.
+/// Returns the document that linked to a leased URL. `None` for seeds and sitemaps, which no link
+/// led to, and for redirect targets, since the page with the link is not known.
 fn found_on(lease: &Lease) -> Option<&CanonicalUrl> {
     let is_linked = !lease.is_seed && lease.redirects == 0 && lease.kind != UrlKind::Sitemap;
     lease.via.as_ref().filter(|_| is_linked)
 }
 
-/// An input of the coordinator. Nothing else makes it act.
+/// An input of the coordinator, which acts only on events.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// An exchange ended, successfully or not.
@@ -106,35 +106,36 @@ pub(crate) enum Event {
     },
     /// A reader started on a page.
     ReadingBegan {
-        /// Length of the page's body.
+        /// Length of the page's body in bytes.
         bytes: u64,
     },
-    /// A page is a document that waits for a reading process.
+    /// A document now waits for a reading process.
     DocumentWaits {
         /// The host of the document.
         host: HostKey,
-        /// Length of its body.
+        /// Length of the document's body in bytes.
         bytes: u64,
     },
-    /// A document no longer waits: its page goes to the writer next, or is given back.
+    /// A document no longer waits for a reading process. The document's page goes to the writer
+    /// next, or is given back.
     DocumentEnded {
         /// The host of the document.
         host: HostKey,
-        /// Length of its body.
+        /// Length of the document's body in bytes.
         bytes: u64,
     },
-    /// A page that no reader had started on was given back.
+    /// A page was given back that no reader had started on.
     GivenBackUnread(Box<FetchedPage>),
-    /// A page that a reader had started on was given back.
+    /// A page was given back that a reader had started on.
     ReadingStopped(Box<FetchedPage>),
     /// The writer committed a group.
     Committed(Box<Committed>),
     /// The free disk space was measured.
     FreeSpace {
-        /// Bytes.
+        /// The number of free bytes.
         bytes: u64,
     },
-    /// The run was requested to stop.
+    /// A stop of the run was requested.
     Stop(Stop),
     /// An operator's command or query.
     Command(PostedCommand),
@@ -144,19 +145,19 @@ pub(crate) enum Event {
     Broken(EngineError),
 }
 
-/// An exchange that ended. The fetching task computes everything that follows from the exchange
-/// alone, to spare the single thread of the crawl loop.
+/// An exchange that ended. Everything that follows from the exchange alone is already computed by
+/// the task that fetched it, because the crawl loop has only a single thread.
 #[derive(Debug)]
 pub(crate) struct EndedExchange {
-    /// The job that it was sent for.
+    /// The job that the request was sent for.
     pub(crate) job: Job,
-    /// The spent permit.
+    /// The permit, now spent.
     pub(crate) spent: Spent,
-    /// The result.
+    /// The response, or why there is none.
     pub(crate) result: Result<Box<Exchange>, Failure>,
-    /// The span of the exchange.
+    /// The tracing span of the exchange.
     pub(crate) span: Span,
-    /// The scheduler's signal about the host.
+    /// The outcome of the request for the scheduler.
     pub(crate) signal: RequestOutcome,
     /// The row for `requests.jsonl`.
     pub(crate) line: Box<RequestLine>,
@@ -167,36 +168,37 @@ pub(crate) struct EndedExchange {
 pub(crate) enum Effect {
     /// Look up the address that a request for a URL would go to.
     FindAddress {
-        /// The permit to send that request.
+        /// The permit to send the request.
         permit: Permit,
         /// The URL.
         url: CanonicalUrl,
     },
     /// Send a request.
     Fetch {
-        /// The permit to send it.
+        /// The permit to send the request.
         permit: Permit,
         /// The job that the request is for.
         job: Job,
-        /// The span to send it in.
+        /// The tracing span to send the request in.
         span: Span,
     },
-    /// Write a request to `requests.jsonl` before its host gets another permit.
+    /// Write the row of a request to `requests.jsonl`, before its host gets another permit.
     Log(Box<RequestLine>),
-    /// Write a host's turn to `state/order.jsonl` before the row of its request is written and
-    /// before its results are committed.
+    /// Write a host's turn to `state/order.jsonl`, before the turn's request is logged and its
+    /// results are committed.
     NoteTurn(HostTurn),
-    /// Append an operator's command to `state/order.jsonl`, before its results are committed.
+    /// Append an operator's command to `state/order.jsonl`, before the results of the command are
+    /// committed.
     NoteCommand(CommandTaken),
     /// Write a changed delay to `state/delays.jsonl` before it takes effect.
     NoteDelay(DelayRow),
     /// Write changed rules to `state/delays.jsonl` and `crawl.toml` before they take effect.
     NoteRules(NewRules),
-    /// Read the page of an exchange and hand the result to the writer.
+    /// Read a fetched page, and hand the result to the writer.
     Read(Box<FetchedPage>),
-    /// Abort in-flight requests, and have the readers give back pages they have not read.
+    /// Abort requests in flight, and have the readers give back the pages that they have not read.
     GiveUp,
-    /// Have documents that wait for a reading process given back.
+    /// Have the readers give back the documents that wait for a reading process.
     GiveUpDocuments,
     /// Hand a message to the writer.
     Write(WriterMessage),
@@ -204,7 +206,7 @@ pub(crate) enum Effect {
     Share(SharedRequest),
 }
 
-/// Returns the request rows in `effects` that must be written.
+/// Returns the rows of requests that `effects` order to log.
 pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &RequestLine> {
     effects.iter().filter_map(|effect| match effect {
         Effect::Log(line) => Some(&**line),
@@ -215,18 +217,19 @@ pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &RequestL
 /// Changed rules, and where to send the answer to the command that changed them.
 #[derive(Debug)]
 pub(crate) struct NewRules {
-    /// The rules in force before.
+    /// The rules that were in force before, as a row of `state/delays.jsonl`.
     pub(crate) row: DelayRow,
     /// The new text of `crawl.toml`.
     pub(crate) config_text: String,
     pub(crate) answer: AnswerSender,
 }
 
-/// The durable form of what a host's budget has spent: round, pages, bytes and microseconds, eight
-/// bytes each.
+/// The durable form of what a host has spent of its budgets: the round, pages, bytes and
+/// microseconds of response time, in eight bytes each.
 pub(crate) type StoredBudget = [u8; 32];
 
-/// A host's durable state. Only the newest state in a transaction is encoded.
+/// A host's durable state. If a transaction gets several states of a host, only the newest is
+/// encoded.
 #[derive(Clone, Debug)]
 pub(crate) struct HostState {
     /// The host.
@@ -234,88 +237,89 @@ pub(crate) struct HostState {
     /// The earliest time of its next request, in microseconds UTC.
     pub(crate) wake: u64,
     pub(crate) budget: StoredBudget,
-    /// `None` if nothing is known yet.
+    /// The host's politeness; `None` if nothing is known about it yet.
     pub(crate) politeness: Option<HostSnapshot>,
-    /// Increases with each state in a run. Messages overtake each other on their way to the writer,
-    /// and an older state must not replace a newer one.
+    /// Increases with each host state in a run. Messages overtake each other on their way to the
+    /// writer, so an older state could otherwise replace a newer one.
     pub(crate) sequence: u64,
 }
 
 impl HostState {
-    /// Encodes budget and politeness as the store keeps them.
+    /// Encodes the host's budget and politeness in the form that the store keeps.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let politeness = self.politeness.as_ref().map(HostSnapshot::encode);
         [&self.budget[..], &politeness.unwrap_or_default()].concat()
     }
 }
 
-/// A message to the writer. Everything in it is committed in one transaction.
+/// A message to the writer. One transaction commits everything in the message.
 #[derive(Debug)]
 pub(crate) enum WriterMessage {
-    /// Settle a fetched URL, with its links.
+    /// Settle a fetched URL, and admit the links of its page.
     Page(Box<EncodedPage>),
-    /// Admit links of a sitemap before the sitemap itself is settled.
+    /// Admit links of a sitemap that is still being read.
     Links(LinkBatch),
-    /// Settle a URL that did not answer.
+    /// Settle a URL whose request got no answer, or that is given up.
     Unanswered(Box<UnansweredVisit>),
-    /// Requeue a URL behind the others of its origin, with one more attempt counted.
+    /// Put a URL behind the other URLs of its origin, with one more attempt counted.
     Retry {
         /// The lease of the URL.
         lease: Lease,
-        /// The host's state.
+        /// The state of the URL's host.
         host: Box<HostState>,
     },
     /// Settle a URL without fetching it.
     Excluded {
         /// The lease of the URL.
         lease: Lease,
-        /// Why it is excluded.
+        /// The reason for the exclusion.
         exclusion: Exclusion,
-        /// The state from the previous visit.
+        /// The stored state from the previous visit of the URL.
         past: Option<Box<PreviousVisit>>,
     },
     /// Defer a URL without fetching it.
     PutAside {
         /// The lease of the URL.
         lease: Lease,
-        /// Why it is deferred.
+        /// The reason for deferring the URL.
         exclusion: Exclusion,
     },
-    /// Requeue these leases in this order, each at the given priority.
+    /// Put these leases back into their queues in this order, each at the given priority.
     Later(Vec<(Lease, Priority)>),
-    /// Settle a URL, and admit the same page under another URL.
+    /// Settle a URL, and admit another URL for the same page.
     SameAs {
         /// The lease of the URL.
         lease: Lease,
         /// The URL to fetch instead.
         url: CanonicalUrl,
-        /// Why it is excluded.
+        /// The reason why the leased URL is not fetched.
         exclusion: Exclusion,
     },
-    /// Store a robots.txt exchange.
+    /// Store the result of a request for an origin's rules.
     Robots(Box<RobotsExchange>),
     /// Admit the URLs to start from.
     Seeds(Vec<Admission>),
     /// Admit deferred URLs again if they may be fetched now.
     TakeBack {
-        /// Judges again the URLs that were too deep. If `None`, they stay deferred.
+        /// The scope for judging the URLs again that were too deep. If `None`, these URLs stay
+        /// deferred.
         scope: Option<Arc<Scope>>,
     },
-    /// The frame is complete: draw the sample from the URLs deferred for it.
+    /// Draw the sample from the URLs that were deferred for it, since no further page can be found.
     DrawSample,
-    /// Admit other workers' links to hosts of this worker.
+    /// Admit links that other workers found to hosts of this worker.
     TakeLinks,
-    /// A message was lost on its way. The text describes what happened.
+    /// A reader or an encoder failed, so a message is missing. The text describes the failure.
     Broken(String),
-    /// Store a host's state after a request that settled nothing.
+    /// Store a host's state after a request that settled no URL.
     Host(Box<HostState>),
-    /// Carry out an operator's command, which is answered once it is durable.
+    /// Carry out an operator's command. The command is answered once its result is durable.
     Order(Ordered),
 }
 
 impl WriterMessage {
-    /// Whether the message changes queues without being a page. Replays of a crawl without an order
-    /// log count these.
+    /// Whether the message changes queues without settling a page. In a crawl without an order log,
+    /// a replay counts such messages.
     pub(crate) fn is_other_change(&self) -> bool {
         match self {
             WriterMessage::Links(_)
@@ -337,7 +341,7 @@ impl WriterMessage {
         }
     }
 
-    /// The number of URLs or decisions in the message that wait for the commit.
+    /// The number of URLs or decisions in the message that become durable with its commit.
     pub(crate) fn weight(&self) -> u64 {
         match self {
             WriterMessage::Later(leases) => leases.len() as u64,
@@ -361,75 +365,78 @@ pub(crate) enum Order {
     Add {
         /// The URL.
         seed: Box<Admission>,
-        /// The answer if the URL was already settled in this round.
+        /// The answer to give if the URL was already settled in this round.
         refused: Option<Refused>,
     },
     /// Replace the list of parked hosts.
     Parked {
-        /// Increases with each list in a run.
+        /// Increases with each list of parked hosts in a run.
         number: u64,
         /// All parked hosts.
         hosts: Vec<HostKey>,
     },
 }
 
-/// A robots.txt exchange, or a decision about an origin's rules.
+/// The result of a request for an origin's rules, or a decision about these rules.
 #[derive(Debug, Default)]
 pub(crate) struct RobotsExchange {
-    /// The origin whose rules were fetched. A redirect hop may have led to another one.
+    /// The origin whose rules were fetched. The request itself may have gone to another origin,
+    /// after a redirect.
     pub(crate) of: Option<Origin>,
-    /// The origin and the encoded copy of its robots.txt, if the copy changed.
+    /// If the copy of robots.txt changed, the origin that it is for and the encoded copy.
     pub(crate) copy: Option<(Origin, Vec<u8>)>,
     /// The exchange, which a reader thread encodes for the archive.
     pub(crate) exchange: Option<Exchange>,
     /// The purpose of the exchange as the archive names it.
     pub(crate) purpose: &'static str,
-    /// Length of its body.
+    /// Length of the response body in bytes.
     pub(crate) bytes: u64,
-    /// Records for the archive.
+    /// The exchange as records for the archive.
     pub(crate) capture: Option<EncodedCapture>,
-    /// Sitemaps listed in the file.
+    /// Sitemaps that robots.txt lists, to be admitted.
     pub(crate) sitemaps: Vec<Admission>,
-    /// The host's state.
+    /// The state of the host that the request was sent to.
     pub(crate) host: Option<HostState>,
 }
 
-/// The result of a commit.
+/// The result of the commit of a group of messages.
 #[derive(Debug, Default)]
 pub(crate) struct Committed {
-    /// Messages in the group.
+    /// The number of messages in the group.
     pub(crate) items: u64,
     /// Statistics of the commit.
     pub(crate) counts: Commit,
-    /// Parts of its pages that are no longer needed.
+    /// Parts of the group's pages that are no longer needed.
     pub(crate) used: Vec<UsedPage>,
-    /// Rows added to `pages.jsonl`.
+    /// Rows that were added to `pages.jsonl`.
     pub(crate) rows: Vec<PageRow>,
-    /// Origins whose queues changed, with their number of pending URLs.
+    /// Origins whose queues changed, each with its number of pending URLs.
     pub(crate) origins: Vec<(Origin, u64)>,
-    /// Total body length of its pages and robots.txt files.
+    /// Total body length of the group's pages and robots.txt files, in bytes.
     pub(crate) bytes: u64,
-    /// The host of each host state in the group.
+    /// The host of each host state in the group. A host with several states is listed several
+    /// times.
     pub(crate) hosts: Vec<HostKey>,
-    /// The origins of the leases that ended.
+    /// The origin of each lease that ended.
     pub(crate) ended: Vec<Origin>,
     /// Whether URLs deferred as traps must be judged again.
     pub(crate) traps_changed: bool,
-    /// The number of ended leases that might have become a row of `pages.jsonl`.
+    /// The number of ended leases that could have become a row of `pages.jsonl`.
     pub(crate) leases: u64,
     /// The crawl's totals after the commit.
     pub(crate) totals: Totals,
-    /// Seeds settled without a fetched page.
+    /// Seeds that were settled without fetching a page.
     pub(crate) seeds_failed: Vec<SeedFailure>,
-    /// Counts of links that are not fetchable URLs, by reason.
+    /// The number of links that are not fetchable URLs, by reason.
     pub(crate) unusable: HashMap<&'static str, u64>,
-    /// Whether other workers' links remain to be admitted, or URLs to be reopened. `None` if the
-    /// group did not check.
+    /// Whether links found by other workers remain to be admitted, or URLs to be reopened. `None`
+    /// if the group did not check that.
     pub(crate) leaves_links: Option<bool>,
-    /// Origins whose copy of robots.txt was removed, so it must be fetched again.
+    /// Origins whose copy of robots.txt was removed, so that robots.txt must be fetched again.
     pub(crate) without_robots: Vec<Origin>,
-    /// Redirects of seeds found by other workers. Their targets join the scope.
+    /// Redirects of seeds that other workers found, each with its target. The targets join the
+    /// scope.
     pub(crate) targets: Vec<(CanonicalUrl, CanonicalUrl)>,
-    /// The results of commands that are durable now.
+    /// The results of commands that are durable now, each with the channel to answer on.
     pub(crate) answers: Vec<(AnswerSender, Result<CommandAnswer, Refused>)>,
 }

@@ -1,4 +1,4 @@
-//! A page on its way from the fetcher to the disk, with one type for each stage.
+//! The types of a page on its way from the fetcher to the disk, one for each stage.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,21 +20,22 @@ use crate::revisit::visit::{PreviousVisit, RevisitSchedule, VisitResult};
 use crate::time::{millis, seconds};
 use crate::totals::Change;
 
-/// The context of a URL before the fetch.
+/// The facts about a URL that are determined before it is fetched.
 #[derive(Clone, Debug)]
 pub(crate) struct FetchContext {
-    /// The verdict of robots.txt.
+    /// The verdict of robots.txt on the URL.
     pub(crate) robots: RobotsVerdict,
-    /// The rules of its origin at that time.
+    /// The rules of the URL's origin when the verdict was given.
     pub(crate) rules: Arc<CompiledRobots>,
-    /// The state from the previous visit.
+    /// The stored state from the previous visit of the URL.
     pub(crate) past: Option<Box<PreviousVisit>>,
     /// The label of the seed whose area contains the URL.
     pub(crate) label: Option<Arc<str>>,
 }
 
 impl FetchContext {
-    /// Returns the validators of the stored copy, so that the server may answer 304.
+    /// Returns the validators from the previous visit. If the page has not changed, the server may
+    /// answer with 304.
     pub(super) fn validators(&self) -> Validators {
         let past = self.past.as_deref();
         past.map_or_else(Validators::default, PreviousVisit::validators)
@@ -46,35 +47,36 @@ impl FetchContext {
 pub(crate) struct FetchedPage {
     /// The lease of the URL.
     pub(crate) lease: Lease,
-    /// The context of the URL before the fetch.
+    /// The facts about the URL that were determined before the fetch.
     pub(crate) context: FetchContext,
-    /// The exchange.
+    /// The request and its response.
     pub(crate) exchange: Box<Exchange>,
     /// The scope in force when the exchange ended.
     pub(crate) scope: Arc<Scope>,
-    /// The host's politeness as of the end of the exchange.
+    /// The state of the page's host when the exchange ended.
     pub(crate) host: HostState,
 }
 
-/// The visit that settles a URL.
+/// A visit that settles a URL, ready to be written.
 #[derive(Debug)]
 pub(crate) struct PageVisit {
     pub(crate) lease: Lease,
-    /// The outcome to settle the URL with.
+    /// The outcome that the URL is settled with.
     pub(crate) outcome: Outcome,
-    /// The row for `pages.jsonl`. The writer adds the archive position.
+    /// The row for `pages.jsonl`, without the archive position, which the writer adds.
     pub(crate) row: Box<PageRow>,
-    /// Whether to write a row. False for a guessed URL that was absent before and still is.
+    /// Whether to write the row. False for a guessed URL that did not exist at the previous visit
+    /// and still doesn't.
     pub(crate) is_listed: bool,
     /// How the page differs from its previous visit.
     pub(crate) change: Option<Change>,
-    /// The state kept for the next visit.
+    /// The state to store for the next visit.
     pub(crate) next: Visit,
-    /// The host's state.
+    /// The state of the page's host.
     pub(crate) host: HostState,
 }
 
-/// A URL that did not answer and is settled without a page.
+/// A URL that is settled without a page, because its request failed or it is given up.
 #[derive(Debug)]
 pub(crate) struct UnansweredVisit {
     /// The lease of the URL.
@@ -142,7 +144,8 @@ impl UnansweredVisit {
         }
     }
 
-    /// Converts to the visit, with the state for the next one.
+    /// Converts this into a visit that settles the URL. The result includes the state to store for
+    /// the next visit.
     pub(crate) fn settled(self, visits: &RevisitSchedule) -> PageVisit {
         let past = self.past.map(|past| *past);
         let at = visited_at(&self.row);
@@ -166,39 +169,41 @@ pub(crate) fn visited_at(row: &PageRow) -> u32 {
 /// The findings of a reader in a document.
 #[derive(Debug, Default)]
 pub(crate) struct PageFindings {
-    /// URLs with the time of their last change according to this document, in seconds since the
-    /// Unix epoch.
+    /// URLs that the document lists, each with the time of its last change according to the
+    /// document, in seconds since the Unix epoch.
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
-    /// Evidence for trap detection.
+    /// The page's evidence for trap detection.
     pub(crate) signal: TrapSignal,
     /// The page's entry for the search index.
     pub(crate) entry: Option<IndexEntry>,
     /// The page's links, canonical and judged by the scope.
     pub(crate) links: Vec<Admission>,
-    /// The number of links dropped from `links` because their targets are settled.
+    /// The number of links that were left out of `links` because their targets are settled.
     pub(crate) settled_links: usize,
-    /// The number of the last commit when known links were dropped.
+    /// The number of messages that were committed when links to known URLs were dropped; `None` if
+    /// none were looked up.
     pub(crate) looked_at: Option<u64>,
     /// Rows for `links.jsonl`.
     pub(crate) link_rows: Vec<LinkRow>,
-    /// Counts of links that are not fetchable URLs, by reason.
+    /// The number of links that are not fetchable URLs, by reason.
     pub(crate) unusable: HashMap<&'static str, u64>,
-    /// The target of a seed's redirect. The target's host joins the scope.
+    /// The target of a redirect from a seed. The target's host joins the scope.
     pub(crate) joins_scope: Option<CanonicalUrl>,
 }
 
-/// The parts of a page that are no longer needed once it is committed. Reader threads free them:
-/// freeing memory that another thread allocated is slow, and there is only one writer.
+/// The parts of a committed page that are no longer needed. Reader threads free them instead of the
+/// writer, since there is only one writer, and freeing memory that another thread allocated is
+/// slow.
 #[expect(dead_code, reason = "held only to be dropped, never read")]
 #[derive(Debug, Default)]
 pub(crate) struct UsedPage {
-    /// The row, unless a consumer takes it.
+    /// The page's row. `None` if a consumer takes the row.
     pub(crate) row: Option<Box<PageRow>>,
-    /// The encoded row.
+    /// The row in its encoded form.
     pub(crate) line: Option<PageLine>,
-    /// Evidence for trap detection.
+    /// The page's evidence for trap detection.
     pub(crate) signal: TrapSignal,
-    /// The admitted links.
+    /// The links that were admitted.
     pub(crate) links: Vec<Admission>,
 }
 
@@ -208,9 +213,9 @@ pub(crate) struct UsedPage {
 pub(crate) struct LinkBatch {
     /// The links, canonical and judged by the scope.
     pub(crate) links: Vec<Admission>,
-    /// The times of changes, as in [`PageFindings`].
+    /// The times of last changes, as in [`PageFindings`].
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
-    /// The links' share of the memory for links, held until they are committed.
+    /// The memory reserved for the links, released when they are committed.
     pub(crate) held: Option<BytePass>,
 }
 
@@ -218,43 +223,43 @@ pub(crate) struct LinkBatch {
 #[derive(Debug)]
 pub(crate) struct EncodedPage {
     pub(crate) visit: PageVisit,
-    /// The encoded row, if the writer adds nothing but the archive position.
+    /// The encoded row. `None` if the writer must add more to it than the archive position.
     pub(crate) line: Option<PageLine>,
-    /// The findings of the reader.
+    /// The findings of the reader in the page.
     pub(crate) findings: PageFindings,
-    /// The archive records, if the crawl has an archive.
+    /// The archive records of the exchange. `None` if the crawl has no archive.
     pub(crate) capture: Option<EncodedCapture>,
-    /// Memory reserved for the page, held until the page is written.
+    /// Memory reserved for the page, released when the page is written.
     pub(crate) held: HeldMemory,
 }
 
 /// The memory reserved for a page on its way to the disk. Dropping it releases the memory.
 #[derive(Debug, Default)]
 pub(crate) struct HeldMemory {
-    /// For a long body, until its records are written.
-    #[expect(dead_code, reason = "held only to be dropped")]
+    /// Memory for a long body, held until its archive records are written.
+    #[expect(dead_code, reason = "held for its drop alone")]
     pub(crate) body: BodyMemory,
-    /// For the index entry, until the entry is written.
+    /// Memory for the index entry, held until the entry is written.
     pub(crate) entry: Option<BytePass>,
-    /// For its links, until they are committed.
+    /// Memory for the page's links, held until they are committed.
     pub(crate) links: Option<BytePass>,
 }
 
-/// The evidence of a page for the trap detection.
+/// The evidence of a page for trap detection.
 #[derive(Debug, Default)]
 pub(crate) enum TrapSignal {
-    /// A page with text.
+    /// The fingerprint of a page with text.
     Text(Box<PageFingerprint>),
-    /// A redirect.
+    /// The target of a redirect.
     Redirect(CanonicalUrl),
-    /// Another kept answer.
+    /// The page was kept, but is neither a redirect nor a page with text.
     Other,
-    /// An error, an empty answer, or a page that does not count.
+    /// The page is an error or empty, or does not count as a page.
     #[default]
     Nothing,
 }
 
-/// Returns the row of a page with no answer filled in.
+/// Returns the row of a page, without the columns that an answer fills in.
 pub(crate) fn row_without_answer(
     lease: &Lease,
     context: FetchContext,

@@ -14,7 +14,7 @@ use crate::revisit::change_detection::Repeat;
 use crate::revisit::visit::KnownPage;
 use crate::time::millis;
 
-/// Encodes exchanges for the archive, or nothing if the crawl has none.
+/// Encodes exchanges for the archive. Encodes nothing if the crawl has no archive.
 pub(super) struct ArchiveEncoder {
     encoder: Option<Encoder>,
 }
@@ -26,8 +26,8 @@ impl ArchiveEncoder {
         }
     }
 
-    /// Returns the reference to the page that an exchange repeats, for a revisit record. `None` if
-    /// the archive does not hold that page.
+    /// If an exchange returned the same page as an earlier one, returns the reference to the
+    /// earlier page, for a revisit record. `None` if the archive does not hold that page.
     pub(super) fn revisit<'a>(
         &self,
         exchange: &'a Exchange,
@@ -50,7 +50,7 @@ impl ArchiveEncoder {
         })
     }
 
-    /// Encodes a page's exchange. Omits the body if it must not be archived.
+    /// Encodes a page's exchange. Leaves out the body if it must not be archived.
     pub(super) fn page(
         &mut self,
         page: &ReadPage,
@@ -74,10 +74,11 @@ impl ArchiveEncoder {
         self.encode(&page.exchange, body, revisit, about)
     }
 
-    /// Encodes a request for robots.txt.
+    /// Encodes a request for an origin's rules.
     pub(super) fn robots(&mut self, mut item: Box<RobotsExchange>) -> Box<RobotsExchange> {
         if let Some(exchange) = item.exchange.take() {
-            // A hop's own URL does not show which origin's rules were fetched.
+            // Record the origin whose rules were fetched. After a redirect, the URL of the request
+            // does not show it.
             let of = item.of.as_ref().map(|of| ("of", of.as_str()));
             let more: Vec<_> = [("purpose", item.purpose)].into_iter().chain(of).collect();
             let about = CaptureMetadata {
@@ -89,7 +90,7 @@ impl ArchiveEncoder {
         item
     }
 
-    /// `kept` is the body, or empty if it is withheld.
+    /// Encodes an exchange. `kept` is its body, or is empty if the body is withheld.
     fn encode(
         &mut self,
         exchange: &Exchange,

@@ -1,4 +1,4 @@
-//! A document between reading and the encoding of its exchange.
+//! A document that was read, and whose exchange is not encoded yet.
 
 use crawl_archive::rows::{PageRow, READER_PANICKED, TOO_MANY_REDIRECTS};
 use crawl_coding::{DecodeEnd, DecodeLimit};
@@ -18,44 +18,46 @@ use crate::secrets::REDIRECT_SECRET;
 /// The result of reading a document.
 #[derive(Debug, Default)]
 pub(crate) struct ReadDocument {
-    /// Whether the reading was stopped or is left to other threads. Nothing in it may be used then.
+    /// Whether the reading was stopped, or left to other threads. If true, nothing else in this
+    /// result may be used.
     pub(crate) is_given_up: bool,
     pub(crate) title: Option<String>,
-    /// The page's canonical URL, if it differs from the page's own.
+    /// The canonical URL that the page declares, if it differs from the page's URL.
     pub(crate) canonical: Option<CanonicalUrl>,
-    /// The media type detected from its bytes.
+    /// The media type detected from the document's bytes.
     pub(crate) detected_type: Option<&'static str>,
     pub(crate) charset: Option<&'static str>,
-    /// The tag of its language, if it was detected.
+    /// The tag of the document's language, if a language was detected.
     pub(crate) language: Option<String>,
-    /// The site's preferences about the page's use, including its METAs, if it has any.
+    /// The site's statements about the use of the page, including those in the page's META
+    /// elements. `None` if it declares nothing.
     pub(crate) usage: Option<UsageStatements>,
-    /// Why none of its links are followed.
+    /// Why no link of the document is followed; `None` if links are followed.
     pub(crate) bar: Option<Exclusion>,
     pub(crate) error: Option<DocumentError>,
-    /// Whether one of the operator's secrets is in the body or in its visible text.
+    /// Whether one of the operator's secrets is in the body or in the visible text.
     pub(crate) echoes_secret: bool,
-    /// Why the document is not kept.
+    /// Why the document is not kept; `None` if it is kept.
     pub(crate) unwanted: Option<Unwanted>,
-    /// The labelled digest of the body without its content coding. `None` if the body has none, or
-    /// if decoding failed.
+    /// The labelled digest of the body after content decoding. `None` if the body has no content
+    /// coding, or if decoding failed.
     pub(crate) decoded_digest: Option<String>,
-    /// The digest of the body, if change detection needed it.
+    /// The digest of the body, if change detection needs it.
     pub(crate) body_digest: Option<String>,
     /// The digest of the main text, if it was computed.
     pub(crate) text_digest: Option<String>,
     /// The digest of the main text at the last visit, if it was recomputed.
     pub(crate) past_text_digest: Option<String>,
-    /// The page's own statement of how often it changes.
+    /// How often the page changes, according to the page itself.
     pub(crate) declared_state: Option<DocumentState>,
-    /// Whether it lists other pages and their changes, as sitemaps and feeds do.
+    /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
     pub(crate) is_list: bool,
-    /// The part for the writer.
+    /// The reader's findings in the document, for the writer.
     pub(crate) findings: PageFindings,
 }
 
 impl ReadDocument {
-    /// Returns an empty document with its error.
+    /// Returns an empty document with this error.
     pub(crate) fn with_error(error: DocumentError) -> ReadDocument {
         ReadDocument {
             error: Some(error),
@@ -63,7 +65,7 @@ impl ReadDocument {
         }
     }
 
-    /// Returns a document whose reading was stopped.
+    /// Returns the result of a reading that was stopped.
     pub(crate) fn given_up() -> ReadDocument {
         ReadDocument {
             is_given_up: true,
@@ -79,56 +81,56 @@ impl ReadDocument {
     }
 }
 
-/// A page that was read and is not encoded yet.
+/// A page that was read, and whose exchange is not encoded yet.
 #[derive(Debug)]
 pub(crate) struct ReadPage {
     pub(crate) lease: Lease,
     pub(crate) past: Option<Box<PreviousVisit>>,
     pub(crate) host: HostState,
     pub(crate) exchange: Box<Exchange>,
-    /// The row for `pages.jsonl`, still without digest and archive position.
+    /// The row for `pages.jsonl`, still without the digest and the archive position.
     pub(crate) row: PageRow,
     pub(crate) error: Option<DocumentError>,
     pub(crate) charset: Option<&'static str>,
-    /// As in [`ReadDocument`].
+    /// See [`ReadDocument::decoded_digest`].
     pub(crate) decoded_digest: Option<String>,
-    /// As in [`ReadDocument`].
+    /// See [`ReadDocument::body_digest`].
     pub(crate) body_digest: Option<String>,
-    /// As in [`ReadDocument`].
+    /// See [`ReadDocument::text_digest`].
     pub(crate) text_digest: Option<String>,
-    /// As in [`ReadDocument`].
+    /// See [`ReadDocument::declared_state`].
     pub(crate) declared_state: Option<DocumentState>,
-    /// As in [`ReadDocument`].
+    /// See [`ReadDocument::is_list`].
     pub(crate) is_list: bool,
     pub(crate) findings: PageFindings,
 }
 
-/// The error of a document.
+/// Why a document could not be read, or not completely.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DocumentError {
-    /// A parser panicked on it.
+    /// A parser panicked while reading the document.
     Panicked,
-    /// An interstitial was served instead.
+    /// The server sent an interstitial instead of the page.
     InPlace(Interstitial),
     /// The content coding could not be decoded completely.
     Coding(DecodeEnd),
     /// Some URLs of a sitemap were dropped.
     SitemapLimit,
-    /// A redirect beyond `--max-redirects`.
+    /// There were more redirects in a row than `--max-redirects` allows.
     TooManyRedirects,
-    /// A redirect to a URL that contains a secret.
+    /// The document redirects to a URL that contains a secret.
     RedirectSecret,
-    /// A redirect to something that is not a fetchable URL.
+    /// The document redirects to something that is not a fetchable URL.
     RedirectUnusable(Unusable),
 }
 
 impl DocumentError {
-    /// Whether the error is temporary and reveals nothing about the page.
+    /// Whether the error is temporary, so that it reveals nothing about the page.
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self, DocumentError::Panicked | DocumentError::InPlace(_))
     }
 
-    /// Whether decoding failed, so that the result is not the page.
+    /// Whether decoding failed, so that the decoded bytes are not the page.
     pub(crate) fn is_undecoded(&self) -> bool {
         use DecodeEnd::{Broken, Short, UnknownCoding};
         let DocumentError::Coding(end) = self else {
@@ -137,12 +139,13 @@ impl DocumentError {
         matches!(end, Short | Broken { .. } | UnknownCoding { .. })
     }
 
-    /// Whether the body ended before its coding did. Not a separate error if the body was cut.
+    /// Whether the body ended before its content coding was complete. If the body was cut anyway,
+    /// this is not reported as a separate error.
     pub(crate) fn is_cut_short(&self) -> bool {
         *self == DocumentError::Coding(DecodeEnd::Short)
     }
 
-    /// Returns its name in rows.
+    /// Returns the name of the error in rows.
     pub(crate) fn name(&self) -> String {
         let name = match self {
             DocumentError::Panicked => READER_PANICKED,

@@ -8,7 +8,7 @@ use crawl_weburl::HostKey;
 /// A queue of documents for the threads that read them. Clones share one queue.
 ///
 /// At most `per_host` documents of a host are read at a time. Of the hosts below that limit, those
-/// with the fewest running are served first, in turn.
+/// with the fewest documents being read are served first, in turn.
 #[derive(Debug)]
 pub(super) struct DocumentQueue<T> {
     shared: Arc<(Mutex<State<T>>, Condvar)>,
@@ -55,8 +55,8 @@ impl<T> DocumentQueue<T> {
         self.shared.1.notify_one();
     }
 
-    /// Blocks until a document may be read, and removes it from the queue. `None` once the queue is
-    /// closed and empty. Call [`DocumentQueue::end`] afterwards.
+    /// Blocks until a document may be read, and removes that document from the queue. `None` once
+    /// the queue is closed and empty. Call [`DocumentQueue::end`] when the document is read.
     pub(super) fn pop(&self) -> Option<(HostKey, T)> {
         let mut state = self.lock();
         loop {
@@ -83,7 +83,7 @@ impl<T> DocumentQueue<T> {
         self.shared.1.notify_all();
     }
 
-    /// Lets waiting threads end once the queue is empty.
+    /// Lets the threads that wait for documents end once the queue is empty.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.shared.1.notify_all();
@@ -135,7 +135,7 @@ mod tests {
         queue.push(host("b"), 20);
         queue.push(host("b"), 21);
         queue.push(host("c"), 30);
-        // Hosts take turns, those with the fewest running first.
+        // The hosts with the fewest documents being read come first, in turn.
         assert_eq!([next(), next(), next()], [Some(20), Some(30), Some(21)]);
         assert_eq!(next(), None);
         queue.end(&host("a"));

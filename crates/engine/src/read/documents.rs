@@ -40,14 +40,16 @@ const LONG_SITEMAP_BYTES: usize = 1 << 20;
 /// An HTML page after its one parsing pass.
 struct ParsedPage {
     page: Page,
-    /// The text for the index, the language filter and the comparison; `None` if it is not needed.
+    /// The text that the index, the language filter or the comparison with the last visit needs;
+    /// `None` if none of them needs it.
     content: Option<Content>,
     /// Whether one of the operator's secrets is in the source or in the visible text.
     echoes_secret: bool,
 }
 
 impl PageReader {
-    /// Reads a page. The error is an interstitial, which reveals nothing about the site.
+    /// Reads an HTML page. Returns an error if the page is an interstitial, which reveals nothing
+    /// about the site.
     pub(super) fn html(
         &self,
         links: &mut Links<'_>,
@@ -65,8 +67,8 @@ impl PageReader {
             gives_back: &self.gives_back,
         };
         let text = PageText::decode(bytes, content_type(exchange).as_deref());
-        // The language of a seed is not checked: its links are followed, and each is checked
-        // itself.
+        // Keep a seed in any language: its links are followed, and the language of each linked page
+        // is checked.
         let is_judged = is_page && lease.kind == UrlKind::Page && !links.is_of_scope_seed();
         let is_judged = is_judged && !self.wanted.languages.is_empty();
         let is_content_wanted = may_index || is_judged || compared.is_wanted;
@@ -100,7 +102,7 @@ impl PageReader {
                 canonical: page.stands_elsewhere(&lease.url, linked_canonical(headers).as_deref()),
                 ..self.page(links, &directives, page)
             },
-            // No links of an error page are followed.
+            // The page is an error page, so none of its links are followed.
             false => ReadDocument {
                 title: page.title,
                 ..ReadDocument::default()
@@ -123,8 +125,8 @@ impl PageReader {
         Ok(document)
     }
 
-    /// Parses a page in one pass. Extracts its content if `is_content_wanted`, or to search it for
-    /// the operator's secrets.
+    /// Parses a page in one pass. Extracts the content if `is_content_wanted` is true. The content
+    /// is also extracted to search it for the operator's secrets.
     fn parse(
         &self,
         text: &PageText<'_>,
@@ -194,7 +196,7 @@ impl PageReader {
         }
     }
 
-    /// Entries of a feed have the same depth as the feed.
+    /// Reads a feed. The entries of a feed have the same depth as the feed.
     pub(crate) fn feed(
         &self,
         links: &mut Links<'_>,
@@ -225,7 +227,7 @@ impl PageReader {
         }
         ReadDocument {
             title: feed.title,
-            // A feed lists news, so it is fetched in each round.
+            // A feed lists news, so it is due in each round.
             declared_state: Some(DocumentState::Dynamic),
             is_list: true,
             findings: PageFindings {
@@ -236,8 +238,8 @@ impl PageReader {
         }
     }
 
-    /// Parses a body as a sitemap. `None` if it is not one, such as a page that robots.txt lists as
-    /// a sitemap.
+    /// Reads a body as a sitemap. `None` if it is not a sitemap, for example if robots.txt lists an
+    /// ordinary page as one.
     pub(crate) fn sitemap(
         &self,
         links: &mut Links<'_>,
@@ -246,7 +248,8 @@ impl PageReader {
         early: &mut dyn FnMut(LinkBatch),
     ) -> Option<ReadDocument> {
         let unpacked = decode_gzip(body, &self.decode);
-        // The lock guards no data that a panic could corrupt.
+        // Continue after a panic, since the lock guards no data that the panic could have
+        // corrupted.
         let lock = || {
             self.long_sitemap_lock
                 .lock()
@@ -265,8 +268,8 @@ impl PageReader {
         early: &mut dyn FnMut(LinkBatch),
     ) -> ReadDocument {
         let from = links.from();
-        // A sitemap has the depth of its site's root, however many indexes led to it. Entries of a
-        // seed's sitemap are seeds.
+        // The entries have the depth of links on the site's home page, however many sitemap indexes
+        // led to the sitemap. Entries of a seed that is a sitemap are seeds.
         let mut discovery = Discovery {
             depth: u32::from(!from.is_seed),
             is_seed: from.is_seed,
@@ -275,7 +278,7 @@ impl PageReader {
         let mut too_deep = None;
         if sitemap.kind == SitemapKind::Index {
             discovery.kind = UrlKind::Sitemap;
-            // The priority encodes how many indexes led here.
+            // The priority encodes how many sitemap indexes led to a sitemap.
             let (priority, is_too_deep) = Priority::of(from).of_named_sitemaps();
             discovery.priority = priority;
             too_deep = (is_too_deep == IsTooDeep::Yes).then(|| Exclusion {
@@ -378,13 +381,13 @@ impl PageReader {
         })
     }
 
-    /// Returns a fingerprint reader if the page is compared with others of its host.
+    /// Returns a fingerprint reader, if the page must be compared with other pages of its host.
     fn fingerprint(&self, lease: &Lease) -> Option<FingerprintReader> {
         let is_wanted = self.traps.watches() && lease.kind == UrlKind::Page;
         is_wanted.then(|| FingerprintReader::new(&lease.url))
     }
 
-    /// Records when another document changed according to this one. Needed only if URLs are
+    /// Records when another document changed according to this one. This is only needed if URLs are
     /// revisited.
     fn note_modified(
         &self,
@@ -397,8 +400,8 @@ impl PageReader {
         }
     }
 
-    /// Records how often a page changes according to a sitemap, as if it last changed one interval
-    /// ago.
+    /// Records how often a page changes according to a sitemap. The last change is assumed to be
+    /// one interval before the start of the round.
     fn note_frequency(
         &self,
         modified: &mut Vec<(CanonicalUrl, u32)>,
@@ -411,7 +414,7 @@ impl PageReader {
     }
 }
 
-/// Returns the interval in seconds. `None` if the page never changes.
+/// Returns the interval between two changes, in seconds. `None` if the page never changes.
 fn interval_of(often: ChangeFreq) -> Option<u32> {
     const DAY: u32 = 24 * 60 * 60;
     match often {
@@ -425,7 +428,7 @@ fn interval_of(often: ChangeFreq) -> Option<u32> {
     }
 }
 
-/// Returns the number of URLs in a sitemap entry that count, including the page itself.
+/// Returns how many URLs of a sitemap entry count towards the limit, including the page's own.
 fn urls_of(links: &Links<'_>, entry: &SitemapEntry) -> u64 {
     let players = entry.videos.iter().filter(|video| video.player.is_some());
     let resources = match links.wants_resources() {
@@ -435,7 +438,7 @@ fn urls_of(links: &Links<'_>, entry: &SitemapEntry) -> u64 {
     (1 + entry.alternates.len() + players.count() + resources) as u64
 }
 
-/// Adds the URLs that a sitemap entry lists besides its page.
+/// Adds the URLs that a sitemap entry lists in addition to its page.
 fn add_alternates(links: &mut Links<'_>, page: Discovery, entry: &SitemapEntry) {
     let from = links.from();
     let named = |raw: &str| canonicalize(Some(&from.url), raw);
@@ -459,8 +462,8 @@ fn add_alternates(links: &mut Links<'_>, page: Discovery, entry: &SitemapEntry) 
     }
 }
 
-/// Parses a sitemap's `lastmod` to seconds since the Unix epoch. A day, month or year alone means
-/// its end, since the page may have changed until then.
+/// Parses a sitemap's `lastmod` to seconds since the Unix epoch. For a day, month or year without a
+/// time, returns its end, since the page may have changed until then.
 fn modified_at(lastmod: &str) -> Option<u32> {
     let at = Moment::parse(lastmod)?.latest();
     Some(u32::try_from(at.max(0)).unwrap_or(u32::MAX))

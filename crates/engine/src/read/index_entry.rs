@@ -1,4 +1,4 @@
-//! The index entry of an answer: the page, or why its URL is left out.
+//! The index entry for an answer: the page, or the reason why its URL is left out.
 
 use crawl_fetcher::{Exchange, Truncation};
 use crawl_frontier::{Lease, UrlKind};
@@ -12,8 +12,9 @@ use crate::time::seconds_of;
 use crate::usage;
 
 impl PageReader {
-    /// Chooses the index entry of an answer. `entry` is the one created when the document was read.
-    /// `None` if the index keeps its existing entry, because the answer is transient or incomplete.
+    /// Chooses the index entry for an answer. `entry` was created when the document was read.
+    /// `None` if the index must keep its existing entry, because the answer is transient or
+    /// incomplete.
     pub(crate) fn index_entry(
         &self,
         lease: &Lease,
@@ -38,8 +39,9 @@ impl PageReader {
         })
     }
 
-    /// Returns the entry for an answer without a page to read: the URL redirects, or is gone. A
-    /// temporary answer (503, a login form) reveals nothing about the page.
+    /// Returns the entry for an answer without a page, because the URL redirects or its page is
+    /// gone. `None` after a temporary answer (503, a login form), which reveals nothing about the
+    /// page.
     fn without_page(
         &self,
         lease: &Lease,
@@ -57,7 +59,8 @@ impl PageReader {
         match exchange.status {
             404 => Some(left_out(&lease.url, "not_found")),
             410 => Some(left_out(&lease.url, "gone")),
-            // Directives in a 304 apply to the stored page, RFC 9110 section 15.4.5.
+            // The header fields of a 304 apply to the stored page (RFC 9110 section 15.4.5), and so
+            // do the directives in them.
             304 => {
                 let directives = self.directives(exchange, &[]);
                 let at = seconds_of(exchange.started);
@@ -74,7 +77,8 @@ impl PageReader {
         }
     }
 
-    /// Returns the site's statement that refuses indexing of the page, or the purpose of the crawl.
+    /// Returns what the site declares against indexing the page, or against the crawl's purpose.
+    /// `None` if it declares nothing against either.
     pub(crate) fn search_refused(&self, statements: &UsageStatements) -> Option<String> {
         let of = |purpose| usage::refused(statements, purpose).map(usage::words);
         of(UsagePurpose::Search).or_else(|| of(self.purpose?))

@@ -1,5 +1,5 @@
-//! A reader thread's cache of resolved and judged links: most links of a page are on its sibling
-//! pages too.
+//! A reader thread's cache of links that were resolved and judged. The cache pays off because most
+//! links of a page are also on other pages of the site.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
@@ -14,58 +14,60 @@ use memchr::{memchr, memrchr};
 
 use crate::config::TrapRules;
 
-/// Approximate memory for the links that a reader thread remembers, in bytes. Once it is reached, the cache is cleared before
-/// the next document.
+/// Approximate memory for the links that a reader thread remembers, in bytes. Once this much is in
+/// use, the cache is cleared before the next document.
 /// Beyond the limit: forgotten before the next page.
 const MAX_CACHE_BYTES: usize = 4 << 20;
-/// Longest address, as written, to cache. Bytes.
+/// Maximum length of an address to cache, as written in the document. Bytes.
 const MAX_HREF_BYTES: usize = 256;
-/// Approximate overhead of an address besides its text, of a target besides its URL, and of a base.
+/// Approximate memory in bytes: for an address besides its text, for a target besides its URL, and
+/// for a base URL.
 const HREF_BYTES: usize = 100;
 const TARGET_BYTES: usize = 400;
 const BASE_BYTES: usize = 300;
 
-/// Caches links by address as written, together with the part of their base that resolving depends
-/// on, and by URL. Stores what is known about a link independently of the page.
+/// Caches links in two ways: by URL, and by the address as written, together with the part of the
+/// base URL that the address is relative to. Stores only what is true on every page with the link.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkCache {
-    /// The scope that judged the targets.
+    /// The scope that the targets were judged by.
     scope: Option<Arc<Scope>>,
-    /// Addresses by their base: first the absolute ones without a base, then one entry for each
-    /// folder or origin.
+    /// Addresses by the base that they are relative to. The first entry has the absolute addresses,
+    /// which need no base. Each further entry belongs to a folder or an origin.
     addresses: Vec<Addresses>,
     hasher: RandomState,
-    /// Indexes into `addresses`.
+    /// The index into `addresses` for each base.
     bases: HashMap<Box<str>, usize, RandomState>,
     links: Vec<Link>,
     targets: Vec<Target>,
-    /// The state of each target.
+    /// The state of each target, at the same index as in `targets`.
     states: Vec<TargetState>,
-    /// Indexes into `targets`.
+    /// The index into `targets` for each URL.
     by_url: HashMap<CanonicalUrl, usize, RandomState>,
-    /// The base of the current lookups.
+    /// The base URL of the current document.
     current: Option<CurrentBase>,
-    /// Buffer for a resolved URL.
+    /// A buffer for resolving URLs.
     resolved: String,
     /// The number of the current document.
     document: u64,
-    /// The frontier's number of reopenings, if settled targets may be dropped.
+    /// If links to settled targets may be dropped, how often the frontier had reopened URLs when
+    /// the document began.
     settled_at: Option<u64>,
-    /// Index into `addresses` of the document's origin.
+    /// The index into `addresses` for the document's origin.
     origin: usize,
     bytes: usize,
     max_bytes: usize,
 }
 
-/// Addresses as written, with a common base. Pages and resources are separate, since a link to a
-/// page may be fetched under another spelling.
+/// Addresses as written in documents, all relative to the same base. Pages and resources have
+/// separate tables, since a link to a page may be fetched under another spelling.
 #[derive(Clone, Debug, Default)]
 struct Addresses {
     pages: HashTable<Address>,
     resources: HashTable<Address>,
 }
 
-/// An address as written. Stores its hash, since a growing table needs the hashes of all entries.
+/// An address as written, and its hash, because a growing table needs the hashes of all entries.
 #[derive(Clone, Debug)]
 struct Address {
     hash: u64,
@@ -86,7 +88,7 @@ impl Addresses {
         Some(address.link)
     }
 
-    /// Adds an address that is not in the table.
+    /// Adds an address that is not in the table yet.
     fn add(&mut self, kind: UrlKind, text: &str, hash: u64, link: KnownLink) {
         let text = text.into();
         let address = Address { hash, text, link };
@@ -94,14 +96,14 @@ impl Addresses {
             .insert_unique(hash, address, |cached| cached.hash);
     }
 
-    /// Removes all addresses and keeps the capacity.
+    /// Removes all addresses, but keeps the allocated memory.
     fn clear(&mut self) {
         self.pages.clear();
         self.resources.clear();
     }
 }
 
-/// Index into `addresses` of the absolute ones.
+/// The index into `addresses` for absolute addresses.
 const ABSOLUTE: usize = 0;
 
 #[derive(Clone, Debug)]
@@ -109,51 +111,53 @@ struct CurrentBase {
     url: CanonicalUrl,
     folder: usize,
     origin: usize,
-    /// The number of the link to the base itself.
+    /// The number of the link that leads to the base URL itself, if it is cached.
     own: Option<usize>,
 }
 
 /// A cached link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum KnownLink {
-    /// The link is not a fetchable URL, for this reason.
+    /// The link does not lead to a fetchable URL, for this reason.
     Unusable(&'static str),
-    /// The number of a link that has a target.
+    /// The link has a target. Contains the number of the link.
     Usable(usize),
 }
 
 #[derive(Clone, Debug)]
 struct Link {
-    /// The resolved URL.
+    /// The URL that the link resolves to.
     url: CanonicalUrl,
-    /// The number of its target.
+    /// The number of the link's target.
     target: usize,
 }
 
-/// A URL to fetch for links.
+/// A URL that links lead to, as it is fetched.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) url: CanonicalUrl,
-    /// Set if the URL looks like an action, with the exclusion if such links are barred.
+    /// `None` if the URL does not look like an action. Otherwise contains the exclusion, if links
+    /// to actions are not followed.
     pub(crate) action: Option<Option<Exclusion>>,
-    /// The scope's verdict, ignoring depth.
+    /// The scope's verdict on the URL, regardless of its depth.
     pub(crate) verdict: ScopeVerdict,
-    /// The verdict holds up to this depth.
+    /// The maximum depth for which the verdict holds; `None` if it holds for every depth.
     pub(crate) max_depth: Option<u32>,
 }
 
-/// The state of a target, which changes with each document. Stored separately, so that the states
-/// of one page's targets are close in memory.
+/// The state of a target, which changes with each document. States are stored apart from the
+/// targets, so that those of one page are close to each other in memory.
 #[derive(Clone, Copy, Debug)]
 struct TargetState {
-    /// The last document that linked to the target, and the target's index among that document's
-    /// links.
+    /// The last document that linked to the target, and the index of the target among that
+    /// document's links.
     found: (u64, usize),
-    /// The frontier's number of reopenings when the target was found settled.
+    /// How often the frontier had reopened URLs when the target was found to be settled. Another
+    /// reopening may have made it pending again.
     settled_at: Option<u64>,
-    /// The last document that linked to the target while it was settled.
+    /// The last document that linked to the target while the target was settled.
     named_in: u64,
-    /// Index into `addresses` of the target's origin.
+    /// The index into `addresses` for the target's origin.
     origin: usize,
 }
 
@@ -164,7 +168,7 @@ impl Default for LinkCache {
 }
 
 impl LinkCache {
-    /// Creates a cache with a limit in bytes. With 0 it caches nothing.
+    /// Creates a cache with a memory limit in bytes. The cache stays empty with a limit of 0.
     pub(super) fn of_size(max_bytes: usize) -> LinkCache {
         LinkCache {
             scope: None,
@@ -185,8 +189,9 @@ impl LinkCache {
         }
     }
 
-    /// Begins a document. `settled_at` is the frontier's number of reopenings, if settled targets
-    /// may be dropped. Clears the cache if it was filled under another scope, or if it is full.
+    /// Begins a document. If links to settled targets may be dropped, `settled_at` is how often the
+    /// frontier has reopened URLs so far. Clears the cache if it was filled under another scope, or
+    /// if it is full.
     pub(super) fn begin(
         &mut self,
         from: &CanonicalUrl,
@@ -199,7 +204,8 @@ impl LinkCache {
             .is_some_and(|known| Arc::ptr_eq(known, scope));
         if !is_same || self.is_full() {
             self.forget_all();
-            // Held, so that no other scope can be allocated at the same address.
+            // Keep the scope alive. Otherwise another scope could be allocated at its address, and
+            // seem to be the same.
             self.scope = Some(Arc::clone(scope));
         }
         self.settled_at = settled_at;
@@ -207,7 +213,7 @@ impl LinkCache {
         self.forget_places();
     }
 
-    /// Removes all links, but keeps the capacity of the tables shared by all documents.
+    /// Removes all links, but keeps the memory of the tables that all documents use.
     fn forget_all(&mut self) {
         self.addresses.truncate(1);
         self.addresses[ABSOLUTE].clear();
@@ -220,12 +226,12 @@ impl LinkCache {
         self.bytes = 0;
     }
 
-    /// Detaches all targets from the links of the current document.
+    /// Forgets which targets the current document has linked to.
     pub(super) fn forget_places(&mut self) {
         self.document += 1;
     }
 
-    /// Returns the cached link for an address on a page with this base.
+    /// Returns the cached link for the address `href` on a page with this base URL.
     pub(super) fn get(
         &mut self,
         base: &CanonicalUrl,
@@ -246,7 +252,7 @@ impl LinkCache {
         if let Some(link) = self.addresses[place].get(kind, address, hash) {
             return Some(link);
         }
-        // Most addresses that are new in a folder lead to URLs that other folders link to.
+        // Most addresses that are new in this folder lead to URLs that other folders link to.
         current.resolve(address, &mut self.resolved)?;
         let url = self.resolved.as_str();
         let link = self.addresses[ABSOLUTE].get(kind, url, self.hasher.hash_one(url))?;
@@ -257,8 +263,9 @@ impl LinkCache {
         Some(link)
     }
 
-    /// Caches the link for an address on a page with this base, unless the address depends on more
-    /// than the cached part of the base. Returns the link's number if it has a target.
+    /// Caches the link for the address `href` on a page with this base URL, unless the address
+    /// depends on more than the cached part of the base. Returns the number of the link if it has a
+    /// target.
     pub(super) fn keep(
         &mut self,
         (base, href, kind): (&CanonicalUrl, &str, UrlKind),
@@ -294,7 +301,7 @@ impl LinkCache {
         }
         let place = current.place(address);
         self.add(place, kind, address, link);
-        // Other folders find the link by its URL.
+        // Links from other folders find this one by its URL.
         if let Some(number) = number {
             let url = self.links[number].url.clone();
             self.add(ABSOLUTE, kind, url.as_str(), link);
@@ -302,7 +309,7 @@ impl LinkCache {
         number
     }
 
-    /// Adds an address, unless it is cached.
+    /// Adds an address, unless it is in the cache already.
     fn add(&mut self, place: usize, kind: UrlKind, address: &str, link: KnownLink) {
         let hash = self.hasher.hash_one(address);
         let addresses = &mut self.addresses[place];
@@ -312,7 +319,7 @@ impl LinkCache {
         }
     }
 
-    /// Returns the resolved URL of a link.
+    /// Returns the URL that a link resolves to.
     pub(super) fn url(&self, link: usize) -> &CanonicalUrl {
         &self.links[link].url
     }
@@ -326,13 +333,15 @@ impl LinkCache {
         &self.targets[number]
     }
 
-    /// Returns the index of a target among the current document's links.
+    /// Returns the index of a target among the current document's links; `None` if the document has
+    /// no link to it so far.
     pub(super) fn place(&self, number: usize) -> Option<usize> {
         let (document, place) = self.states[number].found;
         (document == self.document).then_some(place)
     }
 
-    /// Returns the index of a URL among the current document's links, if a cached link led to it.
+    /// Returns the index of a URL among the current document's links; `None` if no cached link led
+    /// to it.
     pub(super) fn place_of(&self, url: &CanonicalUrl) -> Option<usize> {
         self.place(*self.by_url.get(url)?)
     }
@@ -341,8 +350,8 @@ impl LinkCache {
         self.states[number].found = (self.document, place);
     }
 
-    /// If a target on the document's own origin is settled, returns whether this is the document's
-    /// first link to it. `None` otherwise.
+    /// If a target is settled and on the document's own origin, returns whether this is the
+    /// document's first link to it. `None` for any other target.
     pub(super) fn settled(&mut self, number: usize) -> Option<bool> {
         let state = &mut self.states[number];
         let is_settled = state.settled_at.is_some() && state.settled_at == self.settled_at;
@@ -352,7 +361,7 @@ impl LinkCache {
         Some(std::mem::replace(&mut state.named_in, self.document) != self.document)
     }
 
-    /// Records that a URL is settled.
+    /// Records that a URL was found to be settled.
     pub(super) fn note_settled(&mut self, url: &CanonicalUrl) {
         if let Some(&number) = self.by_url.get(url) {
             self.states[number].settled_at = self.settled_at;
@@ -373,7 +382,7 @@ impl LinkCache {
         self.by_url.insert(url.clone(), number);
         self.targets.push(Target {
             action: rules.action(&url),
-            // A depth of 0 is never too deep.
+            // The verdict must not depend on the depth, and a depth of 0 is never too deep.
             verdict: scope.judge(&url, 0),
             max_depth: scope.max_depth(&url),
             url,
@@ -391,7 +400,7 @@ impl LinkCache {
         self.bytes >= self.max_bytes
     }
 
-    /// Makes `base` the current base, if there is room for another one.
+    /// Makes `base` the current base, if there is room for one more.
     fn begin_base(&mut self, base: &CanonicalUrl) {
         if self.current.as_ref().is_some_and(|now| now.url == *base) {
             return;
@@ -423,7 +432,7 @@ impl LinkCache {
 }
 
 impl CurrentBase {
-    /// Returns the index into `addresses` under which an address is cached.
+    /// Returns the index into `addresses` for an address.
     fn place(&self, address: &str) -> usize {
         match address.as_bytes() {
             [b'/', ..] => self.origin,
@@ -436,8 +445,8 @@ impl CurrentBase {
         }
     }
 
-    /// Writes the URL of an address that is an ordinary path, as most are, without a parser. `None`
-    /// for anything else.
+    /// Resolves an address without a parser, if it is an ordinary path, as most are. Writes the
+    /// result to `url`. `None` for any other address.
     fn resolve(&self, address: &str, url: &mut String) -> Option<()> {
         let is_ordinary = |byte: u8| IS_ORDINARY[usize::from(byte)];
         if address.starts_with("//") || !address.bytes().all(is_ordinary) {
@@ -473,7 +482,7 @@ impl CurrentBase {
     }
 }
 
-/// True for bytes that a path contains literally.
+/// True for each byte that may be in a path without being escaped.
 static IS_ORDINARY: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -486,23 +495,24 @@ static IS_ORDINARY: [bool; 256] = {
     table
 };
 
-/// Returns the length of a URL up to the last slash within its first `end` bytes. `end` if there is
-/// none.
+/// Returns the length of a URL up to and including the last slash within its first `end` bytes, or
+/// `end` if these have no slash.
 fn folder_bytes(url: &str, end: usize) -> usize {
     memrchr(b'/', &url.as_bytes()[..end]).map_or(end, |slash| slash + 1)
 }
 
-/// URLs are fetched without a fragment.
+/// Removes the fragment of an address, since URLs are fetched without it.
 fn without_fragment(href: &str) -> &str {
     &href[..memchr(b'#', href.as_bytes()).unwrap_or(href.len())]
 }
 
-/// Whether an address leads to the same URL from every document of a folder. False for a mere
-/// query, and for a scheme without a host, such as `http:?a`.
+/// Whether an address leads to the same URL from every document of a folder. False for a query
+/// alone, and for a scheme without a host, such as `http:?a`.
 fn is_same_for_siblings(address: &str) -> bool {
     let begins_a_path = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-~%".contains(byte);
     let head = address.split(['/', '?']).next().unwrap_or_default();
-    // A blank before a fragment belongs to the path, but trailing blanks are stripped.
+    // Without its fragment, an address may end with a blank that belongs to the path. Resolving
+    // would strip it as a trailing blank.
     !address.ends_with(|last: char| last <= ' ')
         && address.as_bytes().first().is_some_and(begins_a_path)
         && (!head.contains(':') || address[head.len()..].starts_with("//"))

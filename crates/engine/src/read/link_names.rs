@@ -1,4 +1,4 @@
-//! The URL to fetch for a link, and whether the link looks like an action.
+//! The URL that is fetched for a link, and whether the link looks like an action.
 
 use crawl_frontier::{Exclusion, Reason};
 use crawl_policy::AgentRules;
@@ -8,7 +8,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use crate::config::TrapRules;
 
 impl TrapRules {
-    /// Returns the URL to fetch for a link to `url`. `robots` are the rules of its origin, if
+    /// Returns the URL to fetch for a link to `url`. `robots` are the rules of the URL's origin, if
     /// known.
     pub(crate) fn named(&self, url: CanonicalUrl, robots: Option<&AgentRules>) -> CanonicalUrl {
         let named = self.naming.apply(&url).unwrap_or(url);
@@ -18,12 +18,13 @@ impl TrapRules {
         cleaned.unwrap_or(named)
     }
 
-    /// Whether anything is learned from the text of pages.
+    /// Whether trap detection learns anything from the text of pages.
     pub(crate) fn watches(&self) -> bool {
         self.traps || self.naming.learns()
     }
 
-    /// Returns `Some` if a link looks like an action, with its exclusion if actions are skipped.
+    /// Returns `None` if a link does not look like an action. Otherwise returns the link's
+    /// exclusion, which is `None` if links to actions are followed.
     pub(crate) fn action(&self, url: &CanonicalUrl) -> Option<Option<Exclusion>> {
         let action = action(url)?;
         let exclusion = Exclusion {

@@ -1,4 +1,5 @@
-//! The links of a document: each URL once, judged by the scope, ready to be admitted.
+//! The links of a document, ready to be admitted: each URL appears once, and is judged by the
+//! scope.
 
 use std::cell::{RefCell, RefMut};
 use std::collections::HashMap;
@@ -26,7 +27,7 @@ use crate::secrets::{SECRET_IN_URL, redacted_url};
 /// Beyond the limit: the next transaction.
 const MAX_BATCH_LINKS: usize = 4_096;
 
-/// Which links are followed in addition to those that a person can click.
+/// Settings for which links are followed, apart from those that a person can click.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkPolicy {
     resources: Resources,
@@ -34,7 +35,8 @@ pub(crate) struct LinkPolicy {
     forms: bool,
     /// Whether `links.jsonl` is written.
     rows: bool,
-    /// Links that contain one of these are not followed, since they would pass on the secret.
+    /// A link that contains one of the operator's secrets is not followed, since the request would
+    /// pass the secret on.
     pub(crate) secrets: Secrets,
     traps: TrapRules,
 }
@@ -74,7 +76,7 @@ pub(crate) struct Discovery {
 }
 
 impl Discovery {
-    /// By a link of a page.
+    /// A link that a person can click.
     pub(crate) fn link(from: &Lease) -> Discovery {
         Discovery {
             kind: UrlKind::Page,
@@ -85,7 +87,7 @@ impl Discovery {
         }
     }
 
-    /// As a part of a page, at the page's own depth.
+    /// A part of a page, such as an image. The part has the same depth as the page.
     pub(crate) fn resource(from: &Lease) -> Discovery {
         Discovery {
             kind: UrlKind::Resource,
@@ -107,20 +109,20 @@ enum LinkTarget {
 /// The links of one document, each URL once.
 pub(crate) struct Links<'a> {
     from: &'a Lease,
-    /// The number of links followed since the scope was left.
+    /// The number of links since the crawl left the scope; 0 for a document in scope.
     hops_off: u8,
     scope: &'a Scope,
     policy: &'a LinkPolicy,
-    /// The rules of the document's own origin.
+    /// The robots.txt rules of the document's own origin.
     robots: Option<&'a AgentRules>,
-    /// Links of documents read before.
+    /// The cache with the links of documents that were read before.
     known: RefMut<'a, LinkCache>,
-    /// Index into `found` of each URL that is not in `known`.
+    /// The index into `found` for each URL that is not in `known`.
     places: HashMap<CanonicalUrl, usize, RandomState>,
     found: Vec<Admission>,
     rows: Vec<LinkRow>,
     unusable: HashMap<&'static str, u64>,
-    /// Number of links dropped because their targets are settled.
+    /// The number of links dropped because their targets are settled.
     settled: usize,
 }
 
@@ -134,7 +136,8 @@ impl<'a> Links<'a> {
     ) -> Links<'a> {
         let mut cache = cache.borrow_mut();
         cache.begin(&from.url, scope, settled_at);
-        // The scope may have grown since the lease was admitted.
+        // The lease may count the document as out of scope, although the scope has grown since then
+        // and now includes it.
         let hops_off = match from.hops_off {
             hops if hops > 0 && !scope.holds(&from.url) => hops,
             _ => 0,
@@ -144,7 +147,8 @@ impl<'a> Links<'a> {
             hops_off,
             scope,
             policy,
-            // Most robots.txt files have no lines that clean parameters.
+            // Rules without `Clean-param` lines, which most robots.txt files lack, have no effect
+            // here.
             robots: robots.filter(|robots| !robots.clean_params().is_empty()),
             known: cache,
             places: HashMap::default(),
@@ -155,12 +159,12 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Returns the scope that judges the links.
+    /// Returns the scope that the links are judged by.
     pub(crate) fn scope(&self) -> &'a Scope {
         self.scope
     }
 
-    /// Whether the document is one of the user's seeds, or the redirect target of one.
+    /// Whether the document is one of the user's seeds, or the target of a seed's redirect.
     pub(crate) fn is_of_scope_seed(&self) -> bool {
         self.scope.is_seed(&self.from.url)
     }
@@ -173,8 +177,9 @@ impl<'a> Links<'a> {
         self.policy.resources != Resources::Off
     }
 
-    /// Whether nothing is followed in this way. The last allowed page off scope is followed only if
-    /// it redirects. Parts of off-scope pages are skipped unless resources of all pages are wanted.
+    /// Whether links of this kind are not followed from this document. Concerns only documents out
+    /// of scope. If the document is the last one allowed, only its redirects are followed. Parts of
+    /// the document are skipped, unless the resources of all pages are wanted.
     fn ends_here(&self, discovery: Discovery) -> bool {
         let is_last = self.hops_off >= self.scope.hops_off() && discovery.redirects == 0;
         self.hops_off > 0
@@ -185,7 +190,7 @@ impl<'a> Links<'a> {
             }
     }
 
-    /// Returns the number of links to a URL since the scope was left.
+    /// Returns how many links lead to a URL since the crawl left the scope.
     fn hops_to(&self, discovery: Discovery, url: &CanonicalUrl, verdict: &ScopeVerdict) -> u8 {
         let is_off = match verdict {
             ScopeVerdict::Out {
@@ -200,14 +205,15 @@ impl<'a> Links<'a> {
         };
         match (is_off, discovery.kind) {
             (false, _) => 0,
-            // A redirect counts as a link only if it leaves the scope.
+            // A redirect counts as a link only if it is the step that leaves the scope.
             (true, UrlKind::Page) if discovery.redirects > 0 => self.hops_off.max(1),
             (true, UrlKind::Page) => self.hops_off.saturating_add(1),
             (true, _) => self.hops_off,
         }
     }
 
-    /// Adds a link of a page or a header. `page_bar` applies to all links of the page.
+    /// Adds a link of a page or of a header. `page_bar` is why no link of the page is followed, if
+    /// that is so.
     pub(crate) fn link(&mut self, base: &CanonicalUrl, link: &Link, page_bar: Option<&Exclusion>) {
         let Some(kind) = self.policy.kind(link.kind) else {
             return;
@@ -242,7 +248,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Resolves a link to its target. The error is the reason why it is not a fetchable URL.
+    /// Resolves the address of a link. Returns an error with the reason if it is not a fetchable
+    /// URL.
     fn resolve(
         &mut self,
         base: &CanonicalUrl,
@@ -266,7 +273,8 @@ impl<'a> Links<'a> {
                 cached.map_or(LinkTarget::Url(url?), LinkTarget::Known)
             }
         };
-        // The rules of robots.txt for parameters may change from one page to the next.
+        // The `Clean-param` lines of robots.txt may change from one page to the next, so they are
+        // not a part of the cached target.
         match self.robots {
             Some(_) if self.url(&target).as_url().query().is_some() => {
                 Ok(LinkTarget::Url(self.url(&target).clone()))
@@ -275,7 +283,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Returns the URL of a link.
+    /// Returns the URL that a link leads to.
     fn url<'b>(&'b self, target: &'b LinkTarget) -> &'b CanonicalUrl {
         match target {
             LinkTarget::Known(link) => self.known.url(*link),
@@ -283,8 +291,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Returns the URL of a link to a page, if it is valid. The result is cached for when the link
-    /// is added.
+    /// Returns the URL of a link to a page, if it is valid. Caches the result, since the link is
+    /// usually added later.
     pub(crate) fn url_of(&mut self, base: &CanonicalUrl, href: &str) -> Option<CanonicalUrl> {
         let target = self.resolve(base, href, UrlKind::Page).ok()?;
         Some(self.url(&target).clone())
@@ -298,7 +306,7 @@ impl<'a> Links<'a> {
             to: redacted_url(secrets, to),
             rel: (!link.rel.is_empty()).then(|| link.rel.to_string()),
             text: text.map(|text| secrets.redacted(text).into_owned()),
-            // The writer fills these in.
+            // The writer fills in these two columns.
             round: None,
             at: None,
         });
@@ -327,7 +335,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Adds what a style sheet loads.
+    /// Adds the URLs that a style sheet loads.
     pub(crate) fn of_style_sheet(
         &mut self,
         bytes: &[u8],
@@ -341,7 +349,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Counts dropped links.
+    /// Counts links that were dropped for the reason `why`.
     pub(crate) fn count_dropped(&mut self, why: &'static str, count: u64) {
         if count > 0 {
             *self.unusable.entry(why).or_default() += count;
@@ -382,7 +390,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Adds a link with a cached target, with the same effect as `add`.
+    /// Adds a link whose target is cached. Has the same effect as `add`.
     fn add_known(
         &mut self,
         mut discovery: Discovery,
@@ -426,15 +434,15 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Whether a link replaces an earlier one to the same URL. Allowed links replace barred ones,
-    /// and pages replace resources.
+    /// Whether a link replaces an earlier link to the same URL. A permitted link replaces a barred
+    /// one, and a page replaces a resource.
     fn outweighs(&self, place: usize, discovery: Discovery, barred: Option<&Exclusion>) -> bool {
         let kind = self.found[place].kind;
         discovery.kind > kind || barred.is_none() && discovery.kind == kind
     }
 
-    /// Returns how and under which URL a link is fetched, and what bars it. The target of a
-    /// redirect is kept as it is, and so is the URL of a sitemap.
+    /// Returns how a link is fetched, under which URL, and what bars the link. The target of a
+    /// redirect and the URL of a sitemap are not changed.
     fn named(
         &self,
         discovery: Discovery,
@@ -492,8 +500,9 @@ impl<'a> Links<'a> {
         barred: Option<Exclusion>,
         verdict: ScopeVerdict,
     ) -> NewState {
-        // Exempt from the scope are sitemaps of the same host, parts of pages if resources of all
-        // pages are wanted, and entries of a seed's sitemap.
+        // Some links are followed although they are out of scope: sitemaps of the same host, parts
+        // of pages if the resources of all pages are wanted, and entries of a seed that is a
+        // sitemap.
         let is_exempt = match discovery.kind {
             UrlKind::Sitemap => discovery.is_seed || url.host_key() == self.from.url.host_key(),
             UrlKind::Resource => self.policy.resources == Resources::All,
@@ -510,8 +519,8 @@ impl<'a> Links<'a> {
                 rule: Some(rule),
                 ..Exclusion::of(Reason::Depth)
             }),
-            // The last allowed page off scope adds no links, so nothing is admitted beyond the
-            // limit.
+            // The last allowed page out of scope adds no links, so nothing beyond the limit is
+            // admitted here.
             ScopeVerdict::Out {
                 reason: OutReason::Beyond,
                 ..
@@ -526,8 +535,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Removes and returns the links if they suffice for a transaction. A repeated URL is not
-    /// deduplicated against earlier batches.
+    /// Removes and returns the links if there are enough for a transaction. A URL may be returned
+    /// again in a later batch.
     pub(crate) fn take_batch(&mut self) -> Option<Vec<Admission>> {
         if self.found.len() < MAX_BATCH_LINKS {
             return None;
@@ -537,7 +546,7 @@ impl<'a> Links<'a> {
         Some(std::mem::take(&mut self.found))
     }
 
-    /// Drops the links so that none is followed, but keeps their rows.
+    /// Drops all links, so that none is followed. Their rows for `links.jsonl` stay.
     pub(crate) fn forget_found(&mut self) {
         self.places.clear();
         self.known.forget_places();
@@ -545,7 +554,7 @@ impl<'a> Links<'a> {
         self.settled = 0;
     }
 
-    /// Completes a document with its links.
+    /// Completes a document by adding its links.
     pub(crate) fn finish(self, document: ReadDocument) -> ReadDocument {
         let findings = PageFindings {
             links: self.found,
@@ -565,7 +574,7 @@ fn without_query(href: &str) -> &str {
     href.split(['?', '#']).next().unwrap_or_default()
 }
 
-/// Returns the exclusion for a page's own `nofollow`.
+/// Returns the exclusion for links of a page that declares `nofollow` for every link.
 pub(crate) fn page_refusal(source: CitedText) -> Exclusion {
     let reason = match source.place {
         DirectivePlace::Header => Reason::Header,
@@ -577,8 +586,8 @@ pub(crate) fn page_refusal(source: CitedText) -> Exclusion {
     }
 }
 
-/// Returns the exclusion for a link's `rel` of `nofollow`, `ugc` or `sponsored`. On a `link`
-/// element these words mean something else.
+/// Returns the exclusion for a link with a `rel` of `nofollow`, `ugc` or `sponsored`. `None` for
+/// `link` elements, where these words have another meaning.
 fn rel_refusal(rel: Rel, element: Element) -> Option<Exclusion> {
     let words = [Rel::NOFOLLOW, Rel::UGC, Rel::SPONSORED];
     let refused = element != Element::Link && words.iter().any(|&word| rel.contains(word));

@@ -1,8 +1,8 @@
 //! The digest of a page's main text, which shows whether the text changed since the last visit.
 //!
-//! The digest omits what differs between two answers without any news: text outside the main text
-//! (which the extractor identifies), and short lines with a number that readers ignore, such as a
-//! visitor counter or the time when the page was generated.
+//! The digest leaves out what may differ between two answers although the page has nothing new:
+//! text outside the main text (which the extractor identifies), and short lines with a number that
+//! readers ignore, such as a visitor counter or the time when the page was generated.
 
 use crawl_archive::{DigestAlgorithm, Timestamp, find_response};
 use crawl_coding::{Decoded, decode};
@@ -17,14 +17,15 @@ use super::PageReader;
 use crate::messages::page::FetchedPage;
 use crate::revisit::visit::{PreviousVisit, TEXT_RULES};
 
-/// Characters stored of each page's digest, without its rules prefix: 80 bits.
+/// Number of characters that are stored of each page's digest, apart from the prefix that names the
+/// rules: 80 bits.
 const MAX_DIGEST_CHARS: usize = 16;
 
-/// Longer lines are running text, whatever their words. Bytes.
+/// A line longer than this is running text, whatever words it contains. Bytes.
 const MAX_LINE_BYTES: usize = 160;
 
-/// Words of short lines with meaningless numbers: when the page was generated, for whom, and how
-/// often it was requested.
+/// Words that mark short lines with meaningless numbers: the time or the visitor that the page was
+/// generated for, or a count of its visits.
 const PASSING_WORDS: [&str; 15] = [
     "captcha",
     "copyright",
@@ -43,7 +44,8 @@ const PASSING_WORDS: [&str; 15] = [
     "©",
 ];
 
-/// Visitors, visits and views in other languages, where these words are hardly used otherwise.
+/// The words for visitors, visits and views in other languages. Only words that are hardly used in
+/// another sense are listed.
 const VISITOR_WORDS: [&str; 45] = [
     // German, Dutch.
     "besucher",
@@ -98,7 +100,7 @@ const VISITOR_WORDS: [&str; 45] = [
     "görüntülenme",
 ];
 
-/// The same as phrases, or in scripts without spaces.
+/// Phrases that mark such lines, and words in scripts without spaces.
 const PASSING_PHRASES: [&str; 17] = [
     "current time",
     "it is now",
@@ -119,7 +121,7 @@ const PASSING_PHRASES: [&str; 17] = [
     "조회수",
 ];
 
-/// The data to compare with the last visit, determined before the page is read.
+/// Data for comparing a page with its last visit, determined before the page is read.
 #[derive(Debug, Default)]
 pub(super) struct ComparedText {
     /// Whether the digest of the main text is needed.
@@ -132,8 +134,8 @@ pub(super) struct ComparedText {
 }
 
 impl PageReader {
-    /// Determines whether to compare the main text. Not needed if the body is the same as at the
-    /// last visit.
+    /// Determines whether to compare the main text, which is not needed if the whole body is the
+    /// same as at the last visit.
     pub(super) fn compared(&self, page: &FetchedPage, decoded: Option<&Decoded>) -> ComparedText {
         let exchange = &page.exchange;
         let is_page = (200..300).contains(&exchange.status) && page.lease.kind != UrlKind::Sitemap;
@@ -160,8 +162,9 @@ impl PageReader {
         }
     }
 
-    /// Returns the digest of the page's main text as archived at the time `at`. `None` if it can't
-    /// be read. Then only the bytes can be compared.
+    /// Returns the digest of the main text that the page had at the time `at`, computed from the
+    /// archive. `None` if the archived page can't be read. In that case only the bytes can be
+    /// compared.
     fn archived_text(&self, page: &FetchedPage, at: Timestamp) -> Option<String> {
         let dir = self.archive.as_deref()?;
         let record = find_response(dir, &page.lease.url, at).ok()??;
@@ -192,8 +195,8 @@ impl PageReader {
     }
 }
 
-/// Returns the digest of a page's title and main text, or of all its text if no part is the main
-/// text. `None` if it has no text, so that what it shows is unknown.
+/// Returns the digest of a page's title and main text. If no part of the page is the main text, all
+/// its text counts. `None` if the page has no text, so that it is unknown what the page shows.
 pub(super) fn text_digest(content: &Content) -> Option<String> {
     let mut blocks: Vec<_> = content.main_blocks().collect();
     if blocks.is_empty() {
@@ -215,7 +218,7 @@ pub(super) fn text_digest(content: &Content) -> Option<String> {
     (text.len() > title_bytes).then(|| format!("{TEXT_RULES}{digits}"))
 }
 
-/// Whether a line has no content but a number that changes with each answer.
+/// Whether a line is short and shows a number that readers ignore, such as a visitor counter.
 fn is_passing(line: &str) -> bool {
     if line.len() > MAX_LINE_BYTES || !line.contains(|c: char| c.is_ascii_digit()) {
         return false;
@@ -277,8 +280,8 @@ mod tests {
         assert!(!is_passing(&long));
     }
 
-    /// If this changes, change [`TEXT_RULES`] too. Otherwise a crawl resumed with a new version
-    /// reports unchanged pages as changed.
+    /// If this test must be changed, change [`TEXT_RULES`] too. Otherwise a crawl that a new
+    /// version resumes would report unchanged pages as changed.
     #[test]
     fn the_rules_of_a_digest_have_a_name_that_changes_with_them() {
         let teaser = "<div><h3><a href=/1>A title of another page</a></h3><p>A line on it.</div>";

@@ -1,4 +1,5 @@
-//! Turns a fetched page into an encoded one: row, links and records. Runs on reader threads.
+//! Turns a fetched page into an encoded one, with its row, links and archive records. Runs on
+//! reader threads.
 
 mod archive_encoder;
 mod document;
@@ -53,7 +54,7 @@ use crate::shared_traps::SharedTraps;
 use crate::trace_events::TraceEvents;
 use crate::usage;
 
-/// Reads pages. Holds the part of the configuration that this needs.
+/// Reads pages. Contains the settings that reading depends on.
 #[derive(Clone)]
 pub(crate) struct PageReader {
     pub(crate) agent: ProductToken,
@@ -61,38 +62,40 @@ pub(crate) struct PageReader {
     pub(crate) limits: Limits,
     pub(crate) decode: DecodeLimits,
     pub(crate) policy: LinkPolicy,
-    /// Links of documents read before. Each reader thread has its own cache.
+    /// The cache of links from documents that were read before. Each reader thread has its own.
     known_links: RefCell<LinkCache>,
     pub(crate) max_redirects: u8,
     pub(crate) purpose: Option<UsagePurpose>,
-    /// Which documents are kept.
+    /// The filter that decides which documents are kept.
     pub(crate) wanted: Arc<ContentFilter>,
     /// Whether pages are indexed.
     pub(crate) index: bool,
-    /// Which documents are indexed.
+    /// The rules for which documents are indexed.
     pub(crate) documents: Arc<DocumentRules>,
     pub(crate) traps: TrapRules,
     pub(crate) sitemaps: SitemapBudget,
-    /// Only one reader thread parses a long sitemap at a time.
+    /// Held while a long sitemap is parsed, so that only one reader thread does so at a time.
     long_sitemap_lock: Arc<Mutex<()>>,
-    /// When this round began, in seconds since the Unix epoch. `None` in a first round, since it
+    /// The start of this round, in seconds since the Unix epoch. `None` in the first round, which
     /// does not need the change times in sitemaps.
     pub(crate) revisit: Option<u32>,
-    /// The dates of this round, and the schedule of the next visits.
+    /// The dates of this round, and the schedule for the next visits.
     pub(crate) visits: RevisitSchedule,
-    /// Set to have pages given back unread, including the one being read.
+    /// If set, pages are given back unread, including the page that is being read.
     pub(crate) gives_back: Arc<AtomicBool>,
-    /// Whether PDF and DOCX are left to other threads, since a reading process may take long.
+    /// Whether this thread leaves PDF and DOCX documents to other threads, because the reading
+    /// process for a document may take long.
     hands_off_documents: bool,
-    /// Whether to compute the main text digest of new pages for later comparison, because no
-    /// archive holds the text.
+    /// Whether to compute the digest of the main text for each new page, because no archive has the
+    /// text for a later comparison.
     keeps_texts: bool,
     /// The crawl directory, if earlier rounds wrote an archive.
     archive: Option<PathBuf>,
-    /// Whether the writer gets all links of a page, known ones included: a random walk chooses
-    /// among all links.
+    /// Whether the writer gets all links of a page, even those to known URLs. A random walk needs
+    /// them, since it chooses among all links.
     keeps_known_links: bool,
-    /// The crawl's frontier and trap detection, if reading looks them up.
+    /// The frontier and the trap detection of the crawl. `None` if the reader does not look
+    /// anything up there.
     shared: Option<(Arc<dyn Frontier>, SharedTraps)>,
     events: TraceEvents,
 }
@@ -101,7 +104,8 @@ impl PageReader {
     pub(crate) fn new(config: &Config, visits: &RevisitSchedule) -> PageReader {
         let mut limits = Limits::default();
         if !config.links && !config.index {
-            // Link texts are used only in `links.jsonl` and in the index.
+            // Link texts are used only in `links.jsonl` and in the index, and this crawl writes
+            // neither.
             limits.text_bytes = 0;
         }
         PageReader {
@@ -131,8 +135,9 @@ impl PageReader {
         }
     }
 
-    /// Drops known links in a replay although the trap detection can affect the page's links at
-    /// this point: the crawl's reader dropped them before the traps could rename them.
+    /// Drops links to known URLs in a replay, even if the trap detection could rename links of the
+    /// page. The reader of the original crawl dropped them earlier, when the trap detection could
+    /// not rename them yet.
     pub(crate) fn drop_known_trap_links(&self, lease: &Lease, findings: &mut PageFindings) {
         if let Some((frontier, traps)) = &self.shared
             && traps.may_change(&lease.url, &findings.links)
@@ -141,7 +146,7 @@ impl PageReader {
         }
     }
 
-    /// Keeps all links, known or not.
+    /// Makes this reader keep all links, even those to known URLs.
     pub(crate) fn keeping_known_links(self) -> PageReader {
         PageReader {
             keeps_known_links: true,
@@ -149,7 +154,7 @@ impl PageReader {
         }
     }
 
-    /// Computes the digest of each page's main text for a later round.
+    /// Makes this reader compute the digest of each page's main text, for a later round.
     pub(crate) fn keeping_texts(self) -> PageReader {
         PageReader {
             keeps_texts: true,
@@ -157,7 +162,7 @@ impl PageReader {
         }
     }
 
-    /// Hands back documents that need a reading process.
+    /// Makes this reader hand back documents that need a reading process.
     fn handing_off_documents(self) -> PageReader {
         PageReader {
             hands_off_documents: true,
@@ -165,7 +170,7 @@ impl PageReader {
         }
     }
 
-    /// Looks up known URLs and traps here, so that less is left to the writer.
+    /// Makes this reader look up known URLs and traps, which leaves less work to the writer.
     pub(crate) fn with_crawl_state(
         self,
         frontier: Arc<dyn Frontier>,
@@ -177,15 +182,17 @@ impl PageReader {
         }
     }
 
-    /// Returns the frontier's number of reopenings, if links to settled URLs of the page's own host
-    /// may be dropped. `None` if the trap detection may rename them.
+    /// Returns how often the frontier has reopened URLs, if links to settled URLs of the page's own
+    /// host may be dropped. `None` if they must be kept, for example because the trap detection may
+    /// rename them.
     fn settled_at(&self, lease: &Lease) -> Option<u64> {
         let (frontier, traps) = self.shared.as_ref()?;
         let has_say = traps.lock().knows_of(&lease.url.host_key());
         (!has_say && !self.keeps_known_links).then(|| frontier.reopenings())
     }
 
-    /// Compares a page with others of its host, and drops its known links, which most are.
+    /// Compares a page with other pages of its host. Drops its links to known URLs, which most
+    /// links are.
     fn drop_known_links(&self, lease: &Lease, findings: &mut PageFindings) {
         let Some((frontier, traps)) = &self.shared else {
             return;
@@ -193,7 +200,8 @@ impl PageReader {
         if let TrapSignal::Text(fingerprint) = &mut findings.signal {
             traps.compare(lease, fingerprint);
         }
-        // Change times in a list are looked up among its links, so its links must stay.
+        // A list's change times apply only to URLs among its links, so a list keeps its links to
+        // known URLs.
         if findings.modified.is_empty()
             && !self.keeps_known_links
             && !traps.may_change(&lease.url, &findings.links)
@@ -202,8 +210,8 @@ impl PageReader {
             let settled = &mut |url: &CanonicalUrl| cache.note_settled(url);
             findings.looked_at = frontier.drop_known(&mut findings.links, settled);
         }
-        // Computes shapes here, in parallel: the single-threaded loop needs the shape of each new
-        // URL.
+        // Compute the shape of each new URL here, since the crawl loop will need it: readers run in
+        // parallel, but the loop has only one thread.
         if traps.rules().traps {
             for link in &findings.links {
                 link.url.shape();
@@ -213,11 +221,11 @@ impl PageReader {
 }
 
 impl PageReader {
-    /// Reads one exchange. A panic in a parser costs only this page's links. Links of a long
-    /// sitemap are passed to `early` in batches, except for the last ones.
+    /// Reads one exchange. A panic in a parser only loses the links of this page. Links of a long
+    /// sitemap are passed to `early` in batches. Only the last batch is returned.
     ///
     /// # Errors
-    /// Returns the page unchanged if its reading was stopped or is left to other threads.
+    /// Contains the unchanged page if its reading was stopped, or is left to other threads.
     pub(crate) fn read(
         &self,
         page: Box<FetchedPage>,
@@ -233,8 +241,8 @@ impl PageReader {
         }
     }
 
-    /// Completes a page after reading: withholds what the site does not let us keep, chooses the
-    /// index entry, creates the row and drops known links.
+    /// Completes a page after it was read: withholds what must not be kept, chooses the index
+    /// entry, creates the row and drops links to known URLs.
     fn finish(&self, page: FetchedPage, mut document: ReadDocument) -> ReadPage {
         let FetchedPage {
             lease,
@@ -332,14 +340,15 @@ impl PageReader {
         links.finish(document)
     }
 
-    /// Returns the result if the headers alone decide it: a redirect, an interstitial, or a
+    /// Returns the result if the headers alone decide it, as for a redirect, an interstitial, or a
     /// document that the content filter drops. `None` if the body must be read.
     fn without_reading(&self, page: &FetchedPage) -> Option<ReadDocument> {
         let (lease, exchange) = (&page.lease, &page.exchange);
         if let Some(target) = exchange.redirect_target() {
             return Some(self.redirect(lease, target, &page.scope));
         }
-        // Some guards announce themselves in a header, whatever the document is.
+        // Some interstitials can be recognized by a header alone, so this works for every kind of
+        // document.
         let none = PageOutline::default();
         if let Some(found) = interstitial(exchange.status, &exchange.headers, &none) {
             return Some(ReadDocument::with_error(DocumentError::InPlace(found)));
@@ -352,7 +361,7 @@ impl PageReader {
         })
     }
 
-    /// Decodes a body that may be read and detects its type.
+    /// Decodes a body, if its type may be read, and detects its type.
     fn body<'a>(&self, lease: &Lease, exchange: &'a Exchange) -> Body<'a> {
         let content_type = content_type(exchange);
         let is_sitemap = is_successful(exchange) && lease.kind == UrlKind::Sitemap;
@@ -360,7 +369,7 @@ impl PageReader {
             self.may_index(lease, exchange)
                 && (self.documents).may_be_read(content_type.as_deref(), lease.url.path())
         };
-        // A body that is declared an image is neither decoded nor parsed.
+        // For example, a body that is declared as an image is neither decoded nor parsed.
         let decoded = (is_sitemap || may_be_read(content_type.as_deref()) || is_indexed())
             .then(|| self.decoded(exchange));
         let is_coded = exchange.headers.contains_key(CONTENT_ENCODING);
@@ -379,7 +388,8 @@ impl PageReader {
         }
     }
 
-    /// Reads a body by its kind. The error is an interstitial served instead of the page.
+    /// Reads a body according to its kind. Returns an error if the server sent an interstitial
+    /// instead of the page.
     fn by_kind(
         &self,
         page: &FetchedPage,
@@ -432,7 +442,7 @@ impl PageReader {
         self.index && is_successful(exchange) && lease.kind == UrlKind::Page
     }
 
-    /// Whether a secret is in the body, encoded or decoded.
+    /// Whether one of the operator's secrets is in the body, either as sent or after decoding.
     fn echoes_secret(&self, exchange: &Exchange, decoded: &[u8]) -> bool {
         let secrets = &self.policy.secrets;
         secrets.are_in(&exchange.body) || secrets.are_in(decoded)
@@ -444,8 +454,8 @@ impl PageReader {
         decode(codings, &exchange.body, &self.decode)
     }
 
-    /// Returns the digest of a decoded body. The encoded bytes may differ each time: a gzip header
-    /// contains a time, and some servers add random bytes.
+    /// Returns the digest of a body after decoding. The bytes as sent may differ each time: a gzip
+    /// header contains a time, and some servers add random bytes.
     fn decoded_digest(&self, exchange: &Exchange, decoded: Option<&Decoded>) -> Option<String> {
         if !exchange.headers.contains_key(CONTENT_ENCODING) {
             return None;
@@ -456,7 +466,7 @@ impl PageReader {
         is_whole.then(|| DigestAlgorithm::default().of(&[&decoded.bytes]))
     }
 
-    /// Returns the usage preferences for an answer from the site, the headers and the page.
+    /// Returns what the site, the headers and the page declare about the use of the page.
     fn usage(
         &self,
         rules: &CompiledRobots,
@@ -479,10 +489,10 @@ impl PageReader {
 struct Body<'a> {
     /// The `Content-Type` header.
     content_type: Option<Cow<'a, str>>,
-    /// The decoded body. `None` if it is not read.
+    /// The body after content decoding. `None` if the body is not read.
     decoded: Option<Decoded>,
     kind: ContentKind,
-    /// The media type detected from its bytes.
+    /// The media type detected from the bytes of the body.
     detected_type: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! Reads documents that are not HTML, for the index alone. Runs on reader threads.
+//! Reads documents other than HTML, only to index them. Runs on reader threads.
 
 use crawl_documents::DocumentKind;
 use crawl_extractor::PageText;
@@ -15,8 +15,8 @@ use crate::messages::page::{PageFindings, TrapSignal};
 use crate::time::seconds_of;
 
 impl PageReader {
-    /// Reads text, Markdown, a DOCX or a PDF. The links are indexed but not followed, so that a
-    /// crawl sends the same requests with and without an index.
+    /// Reads a text, Markdown, DOCX or PDF document. The links are indexed, but not followed, so
+    /// that a crawl sends the same requests with and without an index.
     pub(super) fn other_document(
         &self,
         links: &mut Links<'_>,

@@ -1,4 +1,4 @@
-//! Turns a read page into the message for the writer. Runs on reader threads.
+//! Turns a page that was read into the message for the writer. Runs on reader threads.
 
 use crawl_archive::PageLine;
 use crawl_archive::rows::PageRow;
@@ -85,7 +85,7 @@ impl PageEncoder {
     }
 }
 
-/// Returns the answer of a page for change detection.
+/// Describes the answer of a page for change detection.
 fn answer(page: &ReadPage) -> VisitAnswer<'_> {
     VisitAnswer {
         exchange: &page.exchange,

@@ -1,4 +1,4 @@
-//! The row of a page in `pages.jsonl`, completed later by change detection and the archive.
+//! The row of a page in `pages.jsonl`. Change detection and the archive complete it later.
 
 use std::borrow::Cow;
 
@@ -11,14 +11,15 @@ use super::content_type;
 use super::document::{DocumentError, ReadDocument};
 use crate::messages::page::{FetchContext, TrapSignal, row_without_answer};
 
-/// Returns the row of a page, without its usage statements and its digest.
+/// Returns the row of a page, still without the usage statements and the digest.
 pub(super) fn page_row(
     lease: &Lease,
     context: FetchContext,
     exchange: &Exchange,
     document: &ReadDocument,
 ) -> PageRow {
-    // The content filter cut the body of an unwanted document on purpose.
+    // If the document is unwanted, the content filter cut the body on purpose, so the cut is not
+    // reported.
     let cut = exchange.truncated.filter(|cut| {
         document.unwanted.is_none() || !matches!(cut, Truncation::Length | Truncation::Unwanted)
     });
@@ -26,7 +27,7 @@ pub(super) fn page_row(
     PageRow {
         status: Some(exchange.status),
         bytes: exchange.body.len() as u64,
-        // A 304 has no body, so its Content-Type describes nothing (docs/recrawl.md).
+        // A 304 has no body, so its Content-Type describes nothing.
         content_type: content_type(exchange)
             .filter(|_| exchange.status != 304)
             .map(Cow::into_owned),
@@ -50,7 +51,7 @@ pub(super) fn page_row(
     }
 }
 
-/// Returns the name of the error in a row.
+/// Returns the name of the error that a row reports, if there was an error.
 fn row_error(read: Option<&DocumentError>, cut: Option<Truncation>) -> Option<String> {
     let cut = cut.map(|cut| cut.name().to_owned());
     match read {

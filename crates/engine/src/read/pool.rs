@@ -25,28 +25,32 @@ use crate::state::crash_journal::{CrashJournal, JournalSlot};
 /// A task for a reader thread. Most tasks end as a message to the writer.
 #[derive(Debug)]
 pub(crate) enum ReaderTask {
-    /// Read an exchange. The key is that of the resulting message.
+    /// Read a fetched page. The key is for the message that results.
     Read(Box<FetchedPage>, Option<MessageKey>),
     /// Free the parts of committed pages.
     Drop(Vec<UsedPage>),
-    /// Pass on a message, after encoding its exchange, if any, for the archive.
+    /// Pass a message on to the writer. If it contains an exchange, encode that for the archive
+    /// first.
     Pass(Box<Keyed>),
 }
 
-/// A reader reports started pages once they have this many bytes. Less than the loop allows to be
-/// unread, or the loop would wait for a report that never comes.
+/// A reader reports the pages that it started once they have this many bytes in total. This must be
+/// less than the loop allows to be unread. Otherwise the loop would wait for a report that never
+/// comes.
 const MAX_UNREPORTED_BYTES: u64 = 1 << 20;
 
-/// Bytes of index entries between readers and writer. A reader that exceeds it waits until the
-/// writer has written others.
+/// Maximum bytes of index entries on the way from the readers to the writer. A reader that would
+/// exceed it waits until the writer has written some entries.
 const MAX_ENTRY_BYTES: usize = 32 << 20;
 
-/// Approximate memory of a link, with the URL of its page. Bytes.
+/// Approximate memory for a link, including the URL of its page. Bytes.
 const LINK_BYTES: usize = 500;
-/// Memory for links of read but uncommitted documents. A single document may exceed it.
+/// Maximum memory for the links of documents that are read but not committed. A single document may
+/// exceed it.
 const MAX_LINK_BYTES: usize = 20_000 * LINK_BYTES;
 
-/// The minimum interval between two measurements of the load, and the minimum load of busy readers.
+/// The minimum interval between two measurements of the readers' load, and the share of their time
+/// that makes them count as busy.
 const LOAD_INTERVAL: Duration = Duration::from_millis(200);
 const BUSY_PERCENT: u64 = 40;
 
@@ -55,12 +59,13 @@ pub(crate) fn count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the number of threads that wait for reading processes. A host may occupy all but one.
+/// Returns the number of threads that wait for reading processes. Documents of a single host occupy
+/// all but one thread at most.
 fn document_count() -> usize {
     count() + 1
 }
 
-/// Returns the number of all threads that read.
+/// Returns the number of all threads that read pages or documents.
 pub(crate) fn all_threads() -> usize {
     count() + document_count()
 }
@@ -68,25 +73,25 @@ pub(crate) fn all_threads() -> usize {
 /// The reader threads.
 #[derive(Debug)]
 pub(crate) struct ReaderPool {
-    /// Unbounded, since the coordinator limits what it hands out.
+    /// The channel is unbounded, since the coordinator limits how much work it hands out.
     work: channel::Sender<ReaderTask>,
-    /// Set to have waiting and current pages given back unread.
+    /// If set, readers give back pages unread, both those that wait and those being read.
     gives_back: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     documents: DocumentQueue<WaitingDocument>,
-    /// Set to have documents given back unread.
+    /// If set, readers give back documents unread.
     gives_documents_back: Arc<AtomicBool>,
     document_threads: Vec<JoinHandle<()>>,
     abandon: Arc<AtomicBool>,
 }
 
-/// A document, and the key of the resulting message.
+/// A document, and the key of the message that results from reading it.
 type WaitingDocument = (Box<FetchedPage>, Option<MessageKey>);
 
-/// Measures how much of their time readers spend on pages. Clones share one measurement.
+/// Measures the share of their time that readers spend on pages. All clones share one measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct ReaderLoad {
-    /// Total time that all readers have spent on pages. Nanoseconds.
+    /// The total time that all readers have spent on pages, in nanoseconds.
     spent: Arc<AtomicU64>,
     readers: u32,
     window: Arc<Mutex<LoadWindow>>,
@@ -96,7 +101,7 @@ pub(crate) struct ReaderLoad {
 #[derive(Debug)]
 struct LoadWindow {
     ended: Instant,
-    /// The value of [`ReaderLoad::spent`] at that time.
+    /// The value of [`ReaderLoad::spent`] at the last measurement.
     spent: u64,
     is_busy: bool,
 }
@@ -114,8 +119,8 @@ impl ReaderLoad {
         }
     }
 
-    /// Whether readers are busy much of the time. The processors then limit the speed of the crawl,
-    /// since other threads need them too.
+    /// Whether readers spend much of their time on pages. The processors then limit the speed of
+    /// the crawl, since other threads need them too.
     pub(crate) fn is_busy(&self) -> bool {
         let window = self.window.lock();
         let mut window = window.unwrap_or_else(PoisonError::into_inner);
@@ -152,11 +157,11 @@ impl ReaderPool {
         journal: &CrashJournal,
         load: &ReaderLoad,
     ) -> io::Result<ReaderPool> {
-        // All readers share a queue, so that a slow page does not delay others.
+        // All readers share a queue, so that a slow page does not delay the pages behind it.
         let (work, receiver) = channel::unbounded();
         let entries = ByteGate::new(MAX_ENTRY_BYTES);
         let slots = journal.slots()?.into_iter().enumerate();
-        // Clones share one count.
+        // All clones share one count of bytes.
         let links = ByteGate::new(MAX_LINK_BYTES);
         let gives_back = Arc::clone(&reader.gives_back);
         let gives_documents_back = Arc::default();
@@ -217,23 +222,23 @@ impl ReaderPool {
     }
 
     pub(crate) fn take(&self, work: ReaderTask) {
-        // Fails only if all readers are gone. The writer is gone too then, which the driver detects
-        // separately.
+        // Sending fails only if all readers are gone. In that case the writer is gone too, which
+        // the driver detects.
         let _ = self.work.send(work);
     }
 
-    /// Has unread pages given back from now on.
+    /// From now on, readers give back pages unread.
     pub(crate) fn give_up_unread(&self) {
         self.gives_back.store(true, Ordering::Relaxed);
         self.give_up_documents();
     }
 
-    /// Has documents given back, both waiting ones and those being read.
+    /// From now on, readers give back documents, both those that wait and those being read.
     pub(crate) fn give_up_documents(&self) {
         self.gives_documents_back.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until the writer has everything.
+    /// Ends all reader threads, and waits until they have sent their last messages to the writer.
     pub(crate) fn end(self) {
         if self.abandon.load(Ordering::Relaxed) {
             self.give_up_documents();
@@ -242,7 +247,8 @@ impl ReaderPool {
         for thread in self.threads {
             let _ = thread.join();
         }
-        // Only the joined threads add to this queue.
+        // Close this queue only now, since the threads that were just joined could still add
+        // documents.
         self.documents.close();
         for thread in self.document_threads {
             let _ = thread.join();
@@ -250,26 +256,27 @@ impl ReaderPool {
     }
 }
 
-/// The state of one thread.
+/// The state of one reader thread.
 struct ReaderWorker {
     reader: PageReader,
     encoder: PageEncoder,
     slot: JournalSlot,
-    /// Limits the index entries of all threads.
+    /// Limits the memory for index entries of all reader threads.
     entries: ByteGate,
-    /// Limits the links of all threads until they are committed.
+    /// Limits the memory for links of all reader threads, until the links are committed.
     links: ByteGate,
-    /// Sends events to the crawl loop. Weak, because the loop learns that the writer's thread is
-    /// gone when the last sender is dropped.
+    /// Sends events to the crawl loop. The sender is weak: when the last strong sender is dropped,
+    /// the loop learns that the writer's thread is gone.
     events: WeakUnboundedSender<Event>,
     load: ReaderLoad,
     documents: DocumentQueue<WaitingDocument>,
-    /// Bytes of started pages that are not reported yet.
+    /// Bytes of the pages that this thread started and has not reported yet.
     begun_bytes: u64,
 }
 
 impl ReaderWorker {
-    /// Reports started pages, but not each one, which would wake the loop every time.
+    /// Reports the pages that this thread started, several pages at once, since each report wakes
+    /// the loop.
     fn report_begun(&mut self, bytes: u64) {
         self.begun_bytes += bytes;
         if self.begun_bytes >= MAX_UNREPORTED_BYTES {
@@ -278,7 +285,8 @@ impl ReaderWorker {
         }
     }
 
-    /// Reads a page and encodes its records. The error is the unchanged page.
+    /// Reads a page and encodes its records. If the page was not read, returns it unchanged as the
+    /// error.
     fn read(
         &mut self,
         page: Box<FetchedPage>,
@@ -287,7 +295,8 @@ impl ReaderWorker {
     ) -> Result<Keyed, Box<FetchedPage>> {
         let url = page.lease.url.clone();
         self.slot.begin(&url);
-        // Sending fails only if the writer is gone, and then sending the page ends this thread.
+        // Sending fails only if the writer is gone. In that case, sending the page itself fails
+        // too, which ends this thread.
         let mut early = |mut batch: LinkBatch| {
             batch.held = Some(self.links.enter(batch.links.len() * LINK_BYTES));
             let message = WriterMessage::Links(batch);
@@ -306,7 +315,7 @@ impl ReaderWorker {
     }
 
     fn send_event(&self, event: Event) {
-        // Without a receiver the run is over.
+        // The loop is gone if the run is over, and needs no report.
         if let Some(events) = self.events.upgrade() {
             let _ = events.send(event);
         }
@@ -334,8 +343,8 @@ fn serve(
             Ok(work) => work,
             Err(channel::RecvError) => return,
         };
-        // The reader catches panics of parsers. Any other panic would leave the coordinator waiting
-        // for a message that never comes, so end the crawl with an error instead.
+        // Page readers catch panics of parsers. After any other panic, the coordinator would wait
+        // forever for this message, so send one that ends the crawl with an error.
         let item = catch_unwind(AssertUnwindSafe(|| match work {
             ReaderTask::Read(page, key) => {
                 tools.report_begun(page.exchange.body.len() as u64);
@@ -375,15 +384,15 @@ fn serve(
         let item = item.unwrap_or_else(|_| Some(reader_panicked()));
         tools.load.add(began.elapsed());
         if item.is_some_and(|item| items.send(item).is_err()) {
-            // The page did not crash the process, so it is not a suspect although it is not
-            // settled.
+            // The page is not settled, but it did not crash the process either, so it must not
+            // become a crash suspect.
             tools.slot.rest();
             return;
         }
     }
 }
 
-/// Has documents read by reading processes, one at a time, and waits for each.
+/// Has reading processes read documents, one at a time, and waits for each document.
 fn serve_documents(items: &Sender<Keyed>, abandon: &AtomicBool, mut tools: ReaderWorker) {
     loop {
         tools.slot.rest();
@@ -428,7 +437,7 @@ mod tests {
         let load = ReaderLoad::new();
         let measured = |spent: Duration| {
             load.add(spent);
-            // As if the last measurement were an hour old.
+            // Pretend that the last measurement was an hour ago.
             let hour = Duration::from_secs(3_600);
             load.window.lock().unwrap().ended = Instant::now().checked_sub(hour).unwrap();
             load.is_busy()

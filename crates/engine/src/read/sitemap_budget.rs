@@ -1,14 +1,16 @@
-//! The number of URLs that sitemaps may add.
+//! Limits the number of URLs that sitemaps may add.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crawl_weburl::HostKey;
 
-/// The error of a sitemap with dropped URLs, and the name under which these URLs are counted.
+/// The error of a sitemap with too many URLs, and the name under which the URLs are counted that
+/// were dropped.
 pub(crate) const SITEMAP_LIMIT: &str = "sitemap_limit";
 
-/// How many URLs the sitemaps of each host have added in this run. Shared by all reader threads.
+/// Counts the URLs that the sitemaps of each host have added in this run. All reader threads share
+/// the counts.
 #[derive(Clone, Debug)]
 pub(crate) struct SitemapBudget {
     max: Option<u64>,
@@ -24,12 +26,13 @@ impl SitemapBudget {
         }
     }
 
-    /// Takes up to `wanted` URLs from the budget of a sitemap's host, and returns how many.
+    /// Takes up to `wanted` URLs from the budget for a host's sitemaps. Returns how many were
+    /// taken.
     pub(crate) fn take(&self, host: &HostKey, wanted: u64) -> u64 {
         let Some(max) = self.max else {
             return wanted;
         };
-        // A panic can't leave the counts inconsistent.
+        // Continue after a panic, since it can't have left the counts inconsistent.
         let mut counts = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(host.clone()).or_default();
         let granted = wanted.min(max.saturating_sub(*count));

@@ -1,4 +1,4 @@
-//! Evidence about traps, collected in the single pass over a page.
+//! Collects evidence of traps during the single pass over a page.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +8,10 @@ use crawl_traps::FingerprintReader;
 
 use crate::messages::page::TrapSignal;
 
-/// Computes the fingerprint of a page if it is wanted.
+/// Computes the fingerprint of a page, if the trap detection needs it.
 pub(super) struct TrapEvidence<'a> {
     pub(super) reader: Option<FingerprintReader>,
-    /// Set once the page is given back unread.
+    /// Set if the page must be given back unread.
     pub(super) gives_back: &'a AtomicBool,
 }
 

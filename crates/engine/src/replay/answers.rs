@@ -1,4 +1,4 @@
-//! Answers the requests of a replay from the archive alone, with the recorded timing.
+//! Answers the requests of a replay from the archive alone, at the recorded times.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -17,50 +17,51 @@ use super::recorded::{RecordedCrawl, RecordedRequest, tick};
 use crate::config::Config;
 use crate::content_filter::body_filter;
 
-/// The prefix of header fields that a record stores under another name, since they do not describe
-/// its block.
+/// The prefix under which a record stores header fields that do not describe the record's own
+/// block.
 const ORIGINAL: &[u8] = b"x-archive-orig-";
 
-/// Statuses that cause a retry. The archive has only the last answer, but `requests.jsonl` has the
-/// status of each.
+/// Statuses that made the crawl retry a URL. The archive has only the answer to the last attempt,
+/// but `requests.jsonl` has the status of each attempt.
 const TRIED_AGAIN: [u16; 5] = [429, 500, 502, 503, 504];
 
 /// When the answers of a replay arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayTiming {
-    /// As recorded: each request is sent and answered at its recorded time. For a replay with the
-    /// crawl's own policy.
+    /// At the recorded times. For a replay with the settings of the crawl itself.
     AsRecorded,
-    /// As long after each request as the recorded answer took. For a replay with another policy.
+    /// After the recorded response time, counted from when the replay sends the request. For a
+    /// replay with other settings.
     ByPolicy,
 }
 
-/// Counts of what the archive of a replay lacks.
+/// Counts of what is missing from the archive of a replayed crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayGaps {
-    /// Requests without an archived answer. The replay assumes the usual response time of the host.
+    /// Requests without an archived answer. For these, the replay assumes the usual response time
+    /// of the host.
     pub not_archived: u64,
-    /// The subset of `not_archived` whose answers arrived but were withheld from the archive.
+    /// The part of `not_archived` whose answers arrived, but were withheld from the archive.
     pub withheld: u64,
-    /// Bodies cut at a `--max-body` smaller than the replay's.
+    /// Bodies that the crawl cut, because its `--max-body` was smaller than that of the replay.
     pub cut_bodies: u64,
 }
 
-/// The first difference between a replay and the records that it should follow.
+/// The first difference between a replay and the records that it tries to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplayDifference {
-    /// The replay sends this request, but the records have a different one next.
+    /// The replay sends this request, but the next request on record is another one.
     Other(CanonicalUrl),
-    /// The replay sends this request after its recorded end.
+    /// The replay sends this request later than its recorded end.
     Later(CanonicalUrl),
-    /// The replay sends this request, but the records have no more.
+    /// The replay sends this request, but there are no more requests on record.
     Beyond(CanonicalUrl),
     /// The replay ended without sending this many recorded requests.
     Fewer(u64),
 }
 
 impl ReplayDifference {
-    /// Returns its name in JSON.
+    /// Returns the name of the difference in JSON.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -71,7 +72,7 @@ impl ReplayDifference {
         }
     }
 
-    /// Returns the first request that differs.
+    /// Returns the first request that differs; `None` if the replay only sent fewer requests.
     #[must_use]
     pub fn url(&self) -> Option<&CanonicalUrl> {
         match self {
@@ -83,20 +84,20 @@ impl ReplayDifference {
     }
 }
 
-/// The web as archived by a crawl.
+/// The web as a crawl archived it.
 pub(super) struct Answers {
     pub(super) crawl: RecordedCrawl,
     pub(super) gaps: ReplayGaps,
-    /// Whether each request so far is the next one in the records.
+    /// Whether each request so far was the next one on record.
     pub(super) follows: bool,
-    /// Why the replay stopped following.
+    /// Why the replay no longer follows the records; `None` if no difference was found.
     difference: Option<ReplayDifference>,
-    /// The number of recorded requests sent while it followed.
+    /// The number of recorded requests that were sent while the replay followed the records.
     sent: usize,
-    /// Whether the whole record was followed.
+    /// Whether the replay followed the records to their end.
     is_over: bool,
     max_body: u64,
-    /// Which bodies are read.
+    /// The filter that decides which bodies are read.
     filter: Option<BodyFilter>,
 }
 
@@ -105,8 +106,8 @@ pub(super) struct Answers {
 pub(super) struct Pending {
     started: Tick,
     pub(super) ended: Tick,
-    /// The index among the recorded requests. Several may end within a millisecond. `u32::MAX` if
-    /// the replay does not follow the records.
+    /// The index among the recorded requests, which orders requests that end within the same
+    /// millisecond. `u32::MAX` if the replay does not follow the records.
     pub(super) place: u32,
     recorded: Option<RecordedRequest>,
 }
@@ -118,7 +119,7 @@ enum NoAnswer {
 }
 
 impl Pending {
-    /// Creates an exchange with the times of a recorded one.
+    /// Creates an exchange with the times of a recorded request.
     pub(super) fn recorded(request: RecordedRequest) -> Pending {
         Pending {
             started: tick(request.start),
@@ -143,26 +144,26 @@ impl Answers {
         }
     }
 
-    /// Stops following the recorded order, because of a difference or at its end.
+    /// Stops following the records, because of a difference or because they are complete.
     pub(super) fn stop_following(&mut self, difference: Option<ReplayDifference>) {
         self.follows = false;
         self.is_over = difference.is_none();
         self.difference = self.difference.take().or(difference);
     }
 
-    /// Returns the number of recorded requests that were not sent in order.
+    /// Returns the number of recorded requests that the replay has not sent in order.
     pub(super) fn unsent(&self) -> u64 {
         self.crawl.request_count().saturating_sub(self.sent) as u64
     }
 
-    /// Records that a URL was requested in the recorded order.
+    /// Counts a request for a URL as sent in the recorded order.
     pub(super) fn pass_over(&mut self, url: &CanonicalUrl) {
         let _ = self.crawl.next_request(url.as_str());
         self.sent += 1;
     }
 
-    /// Begins an exchange, and determines when it is sent and ends. The answer stays on disk until
-    /// then.
+    /// Begins an exchange, and determines when its request is sent and when it ends. The answer is
+    /// read from disk only at the end.
     pub(super) fn begin(&mut self, request: &FetchRequest, now: Tick) -> Pending {
         let url = &request.url;
         let next = self.crawl.next_request(url.as_str());
@@ -198,7 +199,7 @@ impl Answers {
         }
     }
 
-    /// Returns the first difference from the records once the replay has ended.
+    /// Returns the first difference from the records. Call it once the replay has ended.
     pub(super) fn difference(&self) -> Option<ReplayDifference> {
         let unsent = self.unsent();
         match &self.difference {
@@ -207,7 +208,7 @@ impl Answers {
         }
     }
 
-    /// Ends an exchange.
+    /// Ends an exchange, and returns its answer.
     pub(super) fn end(
         &mut self,
         request: &FetchRequest,
@@ -256,7 +257,7 @@ impl Answers {
         }
     }
 
-    /// Returns the answer to a recorded request, whenever it arrived.
+    /// Returns the answer to a recorded request, whatever time it arrived.
     fn answer(
         &mut self,
         request: &FetchRequest,
@@ -272,8 +273,8 @@ impl Answers {
                 let wait = wait_of(recorded);
                 return Ok(exchange(url, address, status, wait, Bytes::new()));
             }
-            // A kill cuts off the record of an answer that was not committed, and the next run
-            // fetches the URL again.
+            // The answer was not committed before the crawl was killed, so its record was cut off.
+            // The next run fetched the URL again, so use that answer.
             (None, Some(_)) => {
                 let later = self.crawl.later_record_of(url.as_str(), recorded);
                 later.ok_or(NoAnswer::NotArchived)?
@@ -289,7 +290,7 @@ impl Answers {
         }
         let filter = self.filter.as_ref().filter(|_| request.is_filtered);
         if filter.is_some_and(|filter| !filter.wants(exchange.status, &exchange.headers)) {
-            // The body is not read, so it does not matter whether the archive has it.
+            // The body is not read, so it does not matter if the archive lacks it.
             exchange.body = Bytes::new();
             exchange.truncated = Some(Truncation::Unwanted);
             return Ok(exchange);
@@ -314,7 +315,8 @@ impl Answers {
         Ok(exchange)
     }
 
-    /// Returns the exchange in a record. A revisit gets the payload it refers to.
+    /// Returns the exchange that a record describes. For a revisit record, the body comes from the
+    /// record that it refers to.
     fn read(
         &self,
         record: &WarcRecord,
@@ -341,7 +343,7 @@ impl Answers {
             return None;
         }
         let payload = self.read(&original, url, address)?;
-        // A record without a head gets the head of the payload.
+        // A revisit record without an HTTP head gets the head of the record that it refers to.
         Some(match record.http() {
             Some(http) => Exchange {
                 headers: headers(&http.fields),
@@ -353,7 +355,7 @@ impl Answers {
     }
 }
 
-/// Returns an exchange without times.
+/// Returns an exchange that lacks its times.
 fn exchange(
     url: &CanonicalUrl,
     address: Option<IpAddr>,
@@ -378,10 +380,10 @@ fn exchange(
     }
 }
 
-/// Returns the header fields of an answer with only its status on record.
+/// Returns the header fields of an answer that has only a status and a requested wait on record.
 fn wait_of(recorded: &RecordedRequest) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    // The body of a page to retry is not read.
+    // Declare a type whose body is not parsed, since the page is retried anyway.
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     if let Some(wait) = recorded.wait_asked {
         headers.insert(RETRY_AFTER, HeaderValue::from(wait.div_ceil(1000)));
@@ -389,7 +391,7 @@ fn wait_of(recorded: &RecordedRequest) -> HeaderMap {
     headers
 }
 
-/// Restores the header fields of an answer from its record.
+/// Restores the header fields of an answer from the fields of its record.
 fn headers(fields: &[(&[u8], &[u8])]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let is_renamed = |name: &[u8]| {
@@ -402,7 +404,7 @@ fn headers(fields: &[(&[u8], &[u8])]) -> HeaderMap {
     for (name, value) in fields {
         let original = match is_renamed(name) {
             true => &name[ORIGINAL.len()..],
-            // The record's own field, which describes the length of its block.
+            // This field was added for the record, and describes the length of its block.
             false
                 if has_own_length
                     && name.eq_ignore_ascii_case(CONTENT_LENGTH.as_str().as_bytes()) =>

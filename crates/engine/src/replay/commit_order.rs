@@ -1,5 +1,5 @@
-//! Commits pages in the order of the replayed crawl's rows, which is the order in which its reader
-//! threads finished.
+//! Commits pages in the order of the rows of the replayed crawl: the crawl's reader threads
+//! finished in that order.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::messages::WriterMessage;
 /// The maximum time that a page waits for pages whose rows come before its own.
 const MAX_ORDER_WAIT: Duration = Duration::from_secs(1);
 
-/// Pages that wait for earlier ones, by index in the order.
+/// Pages that wait for pages before them, by their index in the order.
 #[derive(Default)]
 pub(super) struct CommitOrder {
     places: HashMap<u64, usize>,
@@ -30,7 +30,7 @@ impl CommitOrder {
         }
     }
 
-    /// Takes a message, and passes on those that may now be committed.
+    /// Takes a message for the writer, and passes on all messages that may be committed now.
     pub(super) fn take(&mut self, now: Tick, message: WriterMessage, out: &mut Vec<WriterMessage>) {
         match self.place(&message) {
             Some(place) if place > self.next => {
@@ -47,7 +47,8 @@ impl CommitOrder {
         }
     }
 
-    /// Returns the index of a page's row.
+    /// Returns the index of a page's row among the rows of the replayed crawl. `None` if that crawl
+    /// has no such row.
     pub(super) fn place(&self, message: &WriterMessage) -> Option<usize> {
         let url = match message {
             WriterMessage::Page(page) => &page.visit.lease.url,
@@ -65,7 +66,7 @@ impl CommitOrder {
         self.since = (!self.waiting.is_empty()).then_some(now);
     }
 
-    /// Returns when waiting pages are passed on even if earlier ones are missing.
+    /// Returns when the waiting pages are passed on, even if pages before them are still missing.
     pub(super) fn ends(&self) -> Option<Tick> {
         self.since.map(|since| since + MAX_ORDER_WAIT)
     }

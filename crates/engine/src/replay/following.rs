@@ -1,5 +1,5 @@
-//! Replays the logged order of a crawl: turns, ends of requests and commits happen as they did
-//! then. The URLs to request in a turn are chosen again.
+//! Replays the order that a crawl logged: turns, ends of requests and commits happen in that order
+//! again. The replay chooses the URL of each request itself.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -23,20 +23,21 @@ use crate::messages::key::{Cause, Keyed, MessageFact, MessageKey};
 use crate::messages::page::{EncodedPage, TrapSignal};
 use crate::messages::{Event, Job, WriterMessage};
 
-/// Maximum attempts to begin a turn. A host has a few origins, which get permits in turn.
+/// Maximum attempts to repeat a turn. Several may be needed, since the origins of a host get
+/// permits in turn.
 const MAX_ATTEMPTS: u32 = 64;
 
 /// The state of a replay that follows a logged order.
 pub(super) struct Following {
     pub(super) script: RecordedOrder,
-    /// Messages whose commit is still to come.
+    /// Messages that are not committed yet.
     held: HashMap<MessageKey, VecDeque<WriterMessage>>,
-    /// Groups to be committed.
+    /// Logged groups that must be committed next, each with its messages.
     groups: VecDeque<Vec<MessageFact>>,
-    /// URLs that were requeued or deferred. For each time, the number of messages committed before,
-    /// and the queue position until then.
+    /// URLs that were requeued or deferred. For each time that happened, how many messages were
+    /// committed before it, and the URL's queue position until then.
     put_behind: HashMap<CanonicalUrl, Vec<(u64, QueuePlace)>>,
-    /// Requests in flight, by URL. A request in flight when the run was killed never ends.
+    /// Requests in flight, by URL. If the crawl was killed, some requests have no end on record.
     under_way: HashMap<String, VecDeque<UnderWay>>,
 }
 
@@ -47,20 +48,21 @@ pub(super) struct UnderWay {
     pub(super) span: Span,
 }
 
-/// How a logged order ended.
+/// How a part of the logged order ended.
 pub(super) enum Followed {
-    /// The next run begins.
+    /// Another run of the crawl begins.
     Run(RunBegan),
-    /// The order is complete.
+    /// The logged order is complete.
     End,
-    /// The replay diverged from the logged order, at this request if it is known.
+    /// The replay differs from the logged order, first at this request, if that is known.
     Lost(Option<String>),
 }
 
-/// The replay can't follow the order any longer.
+/// The replay differs from the logged order, so it can't follow the order any longer.
 struct Lost(Option<String>);
 
-/// The result of a step, which may fail with an error or because the replay diverged.
+/// The result of a step. The outer error is a failure, and the inner one means that the replay
+/// differs from the order.
 type Step = Result<Result<(), Lost>, EngineError>;
 
 impl Following {
@@ -74,7 +76,7 @@ impl Following {
         }
     }
 
-    /// Holds a message until its group is committed.
+    /// Holds a message until its logged group is committed.
     pub(super) fn hold(&mut self, key: MessageKey, message: WriterMessage) {
         self.held.entry(key).or_default().push_back(message);
     }
@@ -85,15 +87,16 @@ impl Following {
         self.under_way.entry(url).or_default().push_back(under_way);
     }
 
-    /// Returns the requests in flight and the held messages, in no particular order.
+    /// Returns everything needed to continue without the order: the order itself, the requests in
+    /// flight, and the held messages.
     pub(super) fn give_up(self) -> (RecordedOrder, Vec<UnderWay>, Vec<WriterMessage>) {
         let under_way = self.under_way.into_values().flatten().collect();
         let held = self.held.into_values().flatten().collect();
         (self.script, under_way, held)
     }
 
-    /// Restores a message as it was when it was committed after `committed` other messages, when
-    /// the reader knew fewer links.
+    /// Restores a message to what the crawl committed after `committed` other messages. When the
+    /// crawl's reader looked up the links, fewer links were known.
     fn take_in(&mut self, fact: &MessageFact, message: &mut WriterMessage, committed: u64) {
         match message {
             WriterMessage::Page(page) => {
@@ -104,7 +107,8 @@ impl Following {
                     fingerprint.set_new_words(words);
                 }
                 if let Some(looked_at) = fact.looked_at {
-                    // A link that makes a known URL nearer was not dropped.
+                    // A link was left out if its URL was known then. A link that brings the URL
+                    // forward in its queue was kept.
                     let was_left_out = |link: &Admission| {
                         let behind = self.put_behind.get(&link.url).into_iter().flatten();
                         let mut behind = behind.filter(|(committed, _)| *committed >= looked_at);
@@ -156,7 +160,7 @@ impl Following {
 }
 
 impl Replay {
-    /// Follows the logged order until its run ends.
+    /// Follows the logged order until the logged run ends.
     pub(super) fn follow(&mut self) -> Result<Followed, EngineError> {
         match self.follow_run()? {
             Ok(Some(run)) => Ok(Followed::Run(run)),
@@ -196,7 +200,8 @@ impl Replay {
         Ok(ended.map(|()| None))
     }
 
-    /// Ends the followed run after completing the requests and commits that it completed.
+    /// Ends the logged run that is being repeated. First ends the requests and makes the commits
+    /// that the crawl still ended and made in it.
     fn finish_run(
         &mut self,
         next: RunBegan,
@@ -229,7 +234,8 @@ impl Replay {
             match attempt {
                 TurnAttempt::Used if self.keys.turns() > turns => return Ok(Ok(())),
                 TurnAttempt::Used | TurnAttempt::OtherPurpose => {}
-                // Rows have millisecond precision, and a gap may end within one.
+                // Rows have millisecond precision, so a gap may end slightly after the recorded
+                // time, within the same millisecond.
                 TurnAttempt::NotBefore(tick) => self.now = self.now.max(tick),
                 TurnAttempt::Nothing => break,
             }
@@ -237,8 +243,8 @@ impl Replay {
         Ok(Err(Lost(Some(turn.origin.clone()))))
     }
 
-    /// Repeats an operator's command. If the replay refuses it, a later request differs and shows
-    /// that.
+    /// Repeats an operator's command. If the replay refuses the command, a later request shows the
+    /// difference.
     fn follow_command(&mut self, taken: &CommandTaken) -> Step {
         if let Err(lost) = self.end_requests(taken.ended, u64::MAX)? {
             return Ok(Err(lost));
@@ -250,7 +256,7 @@ impl Replay {
         let Some(command) = command_of(taken) else {
             return Ok(Err(Lost(taken.about.clone())));
         };
-        // The answer is discarded.
+        // The answer to the repeated command is discarded.
         let (answer, _) = oneshot::channel();
         let posted = Event::Command(PostedCommand { command, answer });
         self.coordinator.handle(self.now, posted, &mut self.effects);
@@ -258,8 +264,8 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// Ends requests in the order of their rows until this many have ended in this run, considering
-    /// only the first `bytes` bytes of rows.
+    /// Ends requests in the order of their rows until `count` requests have ended in this run. Only
+    /// rows within the first `bytes` bytes of `requests.jsonl` count.
     fn end_requests(&mut self, count: u64, bytes: u64) -> Step {
         while self.keys.ended() < count
             && let Some(following) = &mut self.following
@@ -275,17 +281,18 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// Commits groups until this many messages are committed.
+    /// Commits logged groups until this many messages are committed.
     fn commit_until(&mut self, messages: u64) -> Step {
         while self.writer.totals.messages < messages
             && let Some(following) = &mut self.following
         {
             let Some(facts) = following.groups.pop_front() else {
-                // `u64::MAX` means all groups.
+                // `u64::MAX` means all groups of the run.
                 let is_all = messages == u64::MAX;
                 return Ok(if is_all { Ok(()) } else { Err(Lost(None)) });
             };
-            // The records of a killed run may end before its order log does.
+            // If the crawl was killed, its request log may end before its order log does. In that
+            // case, the last groups lack messages.
             let is_cut_off = messages == u64::MAX && !facts.iter().all(|fact| following.has(fact));
             if is_cut_off {
                 return Ok(Ok(()));
@@ -293,8 +300,8 @@ impl Replay {
             let mut group = Vec::with_capacity(facts.len());
             for fact in facts {
                 let Some(mut message) = self.message(fact.key)? else {
-                    // Commit the messages taken for this group anyway, since the loop waits for
-                    // them.
+                    // Commit the messages that were already taken for this group, since the loop
+                    // waits for their commit.
                     let messages = group.into_iter().map(|keyed: Keyed| keyed.message);
                     self.items.extend(messages);
                     return Ok(Err(Lost(Some(fact.key.to_string()))));
@@ -318,8 +325,8 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// Returns a message to commit now. The loop itself draws the sample, once nothing else is
-    /// left.
+    /// Returns a message that must be committed now; `None` if it is missing. The loop produces the
+    /// message for the draw of the sample only in a step with nothing else left.
     fn message(&mut self, key: MessageKey) -> Result<Option<WriterMessage>, EngineError> {
         let is_held = |following: &Following| following.held.contains_key(&key);
         if key.cause == Cause::Draw && !self.following.as_ref().is_some_and(is_held) {
@@ -331,7 +338,7 @@ impl Replay {
     }
 }
 
-/// Parses a logged command. Returns `None` for an unknown command.
+/// Parses a logged command. `None` for an unknown command.
 fn command_of(taken: &CommandTaken) -> Option<Command> {
     let about = taken.about.as_deref();
     let host = about.map(|host| HostKey::parse(host).ok());
@@ -350,7 +357,7 @@ fn command_of(taken: &CommandTaken) -> Option<Command> {
     })
 }
 
-/// Creates the flight of a request in flight that ends as its row records.
+/// Creates the `Flight` of a pending request, which ends as its recorded row says.
 fn flight(under_way: UnderWay, row: &RequestRow, place: u32) -> Flight {
     let UnderWay { job, spent, span } = under_way;
     Flight {

@@ -1,5 +1,5 @@
-//! Holds commits back that the crawl had not made when it chose a page, until a request is sent
-//! that was chosen after the commit.
+//! Holds back commits that the crawl made only after it chose its next page. Each such commit is
+//! made once the replay has sent the requests that the crawl chose before them.
 
 use std::collections::VecDeque;
 
@@ -7,14 +7,15 @@ use crawl_archive::rows::AfterCommits;
 
 use crate::messages::WriterMessage;
 
-/// Messages that wait for their commit, numbered in the order of arrival.
+/// Messages that wait for their commit, numbered by arrival.
 #[derive(Default)]
 pub(super) struct HeldCommits {
-    /// For each request to come, the commits before it was chosen.
+    /// For each further request for a page, how many commits the crawl made before it chose that
+    /// page.
     levels: VecDeque<AfterCommits>,
     pages: VecDeque<(u64, WriterMessage)>,
     others: VecDeque<(u64, WriterMessage)>,
-    /// The commits passed on so far.
+    /// The number of commits that were passed on so far.
     done: AfterCommits,
     came: u64,
 }
@@ -27,7 +28,7 @@ impl HeldCommits {
         }
     }
 
-    /// Whether messages must wait.
+    /// Whether messages must be held.
     pub(super) fn holds(&self) -> bool {
         !self.levels.is_empty()
     }
@@ -36,7 +37,7 @@ impl HeldCommits {
         self.pages.is_empty() && self.others.is_empty()
     }
 
-    /// Takes a message that changes a queue: a page with a row, or another message.
+    /// Takes a message that changes a queue. `is_page` is true for a page that has a row.
     pub(super) fn take(&mut self, is_page: bool, message: WriterMessage) {
         self.came += 1;
         let queue = match is_page {
@@ -46,19 +47,20 @@ impl HeldCommits {
         queue.push_back((self.came, message));
     }
 
-    /// Records that a request for a page was chosen.
+    /// Records that the replay chose the next request for a page.
     pub(super) fn chosen(&mut self) {
         self.levels.pop_front();
     }
 
-    /// Whether the next request was chosen after a page that has not arrived.
+    /// Whether the crawl chose the next page after the commit of a page that has not arrived here
+    /// yet.
     pub(super) fn lacks_pages(&self) -> bool {
         let there = self.done.pages + self.pages.len() as u64;
         self.levels.front().is_some_and(|level| level.pages > there)
     }
 
-    /// Passes on the commits before the next request was chosen, or everything if none is left to
-    /// choose.
+    /// Passes on the commits that the crawl made before it chose the next page. If no further page
+    /// was chosen, passes on everything.
     pub(super) fn hand_on(&mut self, out: &mut Vec<WriterMessage>) {
         let level = self.levels.front().copied().unwrap_or(AfterCommits {
             pages: u64::MAX,
@@ -80,7 +82,7 @@ impl HeldCommits {
         out.extend(due.into_iter().map(|(_, message)| message));
     }
 
-    /// Passes on the next page. Returns whether there was one.
+    /// Passes on the next held page. Returns false if no page is held.
     pub(super) fn hand_on_page(&mut self, out: &mut Vec<WriterMessage>) -> bool {
         let page = self.pages.pop_front();
         self.done.pages += u64::from(page.is_some());
@@ -89,7 +91,7 @@ impl HeldCommits {
         is_some
     }
 
-    /// Passes on everything, since the replay stopped following the records.
+    /// Passes on everything, since the replay no longer follows the records.
     pub(super) fn give_up(&mut self, out: &mut Vec<WriterMessage>) {
         self.levels.clear();
         self.hand_on(out);

@@ -1,5 +1,5 @@
-//! Crawls again over an archived crawl's answers: the same loop, readers and writer, in virtual
-//! time. There is no fetcher, so no request can be sent to a server.
+//! Crawls again over the answers that a crawl archived: with the same loop, readers and writer, but
+//! in virtual time. A replay has no fetcher, so it can't send requests to a server.
 
 mod answers;
 mod commit_order;
@@ -53,13 +53,14 @@ use crate::write::{Writer, run_end};
 pub struct Replayed {
     /// The summary of the run, in virtual time.
     pub summary: Summary,
-    /// The requests that the archive could not answer.
+    /// Counts of what the archive could not answer.
     pub gaps: ReplayGaps,
-    /// The first difference from the records, if the replay should follow them.
+    /// The first difference from the records; `None` if there is none, or if the replay does not
+    /// follow them.
     pub difference: Option<ReplayDifference>,
 }
 
-/// Rows at the end of `requests.jsonl` that a resumed run reads.
+/// Maximum rows at the end of `requests.jsonl` that a resumed run reads.
 const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
 /// Runs frontier, policy and scheduler over the answers of a crawl, and writes the rows of what
@@ -121,7 +122,7 @@ pub fn replay(
     }
 }
 
-/// Marks a directory as that of a replay, which no crawl may resume.
+/// Marks a directory as the output of a replay, so that no crawl resumes from it.
 fn mark(frontier: &dyn Frontier, of: &Path) -> Result<(), EngineError> {
     let mut transaction = frontier.begin()?;
     transaction.keep_meta(META_REPLAY, of.as_os_str().as_encoded_bytes());
@@ -129,11 +130,11 @@ fn mark(frontier: &dyn Frontier, of: &Path) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// An answer in flight, ordered by its end.
+/// A request in flight whose answer is known, ordered by when it ends.
 struct Flight {
     pending: Pending,
     number: u64,
-    /// When it was given up, if it was.
+    /// When the request was given up; `None` if it was not.
     given_up: Option<Tick>,
     job: Job,
     spent: Spent,
@@ -164,13 +165,13 @@ impl Ord for Flight {
     }
 }
 
-/// The action allowed to the loop at the current moment.
+/// The action that the loop may take at the current moment of virtual time.
 enum Step {
     /// The loop may issue requests.
     Issue,
-    /// Nothing: something ended, but no request is sent yet.
+    /// The loop must not issue requests yet, although something ended.
     Hold,
-    /// There is no such moment, since nothing is in flight.
+    /// Nothing is in flight, so virtual time can't advance.
     Nothing,
 }
 
@@ -184,27 +185,27 @@ struct Replay {
     writer: Writer,
     order: CommitOrder,
     held: HeldCommits,
-    /// A recorded request was due at this moment, and nothing was issued since.
+    /// Whether a recorded request was due at this moment, and the loop has issued none since.
     is_due: bool,
-    /// The number of begun requests when the loop last was allowed to issue one.
+    /// How many requests had begun when the loop was last allowed to issue one.
     begun_before: Option<u64>,
-    /// The logged order, while it is followed.
+    /// The logged order; `None` if the replay does not follow it, or no longer.
     following: Option<Following>,
     keys: MessageKeys,
     requests: LogFile,
     delays: DelayLog,
     effects: Vec<Effect>,
-    /// Messages for the next commit.
+    /// Messages that the next commit will contain.
     items: Vec<WriterMessage>,
-    /// Messages that were not examined yet.
+    /// Messages that arrived and were not examined yet.
     came: Vec<WriterMessage>,
     unread: VecDeque<(Box<FetchedPage>, Option<MessageKey>)>,
     flights: BinaryHeap<Flight>,
-    /// The number of begun requests.
+    /// The number of requests that have begun.
     begun: u64,
-    /// The times of the recorded requests that are still to come.
+    /// When the crawl sent each of the recorded requests that are still to come.
     starts: Peekable<Box<dyn Iterator<Item = Tick>>>,
-    /// The number of recorded starts that have passed.
+    /// The number of recorded requests whose start time has passed.
     passed: u64,
 }
 
@@ -343,9 +344,9 @@ impl Replay {
 
     /// Advances to the next event.
     ///
-    /// A replay that follows the records issues nothing between two recorded starts: whatever kept
-    /// the crawl from sending sooner also keeps the replay. While the replay is behind, it issues
-    /// whatever it may.
+    /// While a replay follows the records, it sends requests only at recorded start times, since
+    /// the crawl had a reason not to send them sooner. If the replay is behind, it sends all
+    /// requests that it may.
     fn step(&mut self, wake: Option<Tick>) -> Step {
         while self.starts.next_if(|start| *start <= self.now).is_some() {
             self.passed += 1;
@@ -370,8 +371,9 @@ impl Replay {
             }
             return self.issue();
         }
-        // The trap detection may hold a page back until an earlier page is read, which the crawl
-        // knew before its links were committed.
+        // The trap detection may make a page wait until an earlier page was read. The crawl had
+        // read that page already, although its links were committed later. So pass on a held page
+        // and try again.
         let is_issued = self.begun_before.take() != Some(self.begun);
         if follows
             && is_behind
@@ -391,7 +393,7 @@ impl Replay {
             if self.held.is_empty() {
                 return Step::Nothing;
             }
-            // The records have a request that was not sent, so nothing waits for it.
+            // A recorded request was not sent, so there is no reason to hold messages any longer.
             self.held.give_up(&mut self.items);
             return Step::Issue;
         };
@@ -413,7 +415,8 @@ impl Replay {
         }
         match follows && self.begun >= self.passed {
             true => Step::Hold,
-            // Read the page first: the next request may have been chosen after it.
+            // Read the page that ended first, since the next request may have been chosen after
+            // that.
             false if follows => {
                 self.is_due = true;
                 Step::Hold
@@ -422,7 +425,8 @@ impl Replay {
         }
     }
 
-    /// Commits what the next request was chosen after, and lets the loop issue it.
+    /// Passes on the commits that the crawl made before it chose the next page, and lets the loop
+    /// send a request.
     fn issue(&mut self) -> Step {
         self.begun_before = Some(self.begun);
         if self.held.holds() {
@@ -431,11 +435,12 @@ impl Replay {
         Step::Issue
     }
 
-    /// Holds back what the crawl had not committed yet, and releases the rest for the next commit.
+    /// Holds messages that the crawl had not committed at this point, and adds the others to the
+    /// next commit.
     fn hold_back(&mut self) {
         let messages = std::mem::take(&mut self.came);
         if !self.answers.follows || !self.held.holds() {
-            // Held messages arrived earlier.
+            // Add the held messages first, since they arrived earlier.
             self.held.give_up(&mut self.items);
             self.items.extend(messages);
             return;
@@ -462,7 +467,8 @@ impl Replay {
         self.coordinator.handle(self.now, event, &mut self.effects);
     }
 
-    /// Performs the loop's effects and passes the results back until none are left.
+    /// Performs the effects of the loop, and passes their results back, until there are no more
+    /// effects.
     fn settle_effects(&mut self) -> Result<(), EngineError> {
         loop {
             self.perform()?;
@@ -478,7 +484,7 @@ impl Replay {
         }
     }
 
-    /// Commits a group and reports it to the loop.
+    /// Commits a group of messages, and reports the commit to the loop.
     fn commit(&mut self, group: Vec<Keyed>) -> Result<(), EngineError> {
         let committed = self.writer.commit(group, &AtomicBool::new(false))?;
         let event = Event::Committed(Box::new(committed));
@@ -490,7 +496,7 @@ impl Replay {
     fn deliver(&mut self, key: Option<MessageKey>, message: WriterMessage) {
         match (&mut self.following, key) {
             (Some(following), Some(key)) => following.hold(key, message),
-            // A host's state, whose order does not matter.
+            // The state of a host has no key, since its order does not matter.
             (Some(_), None) => self.items.push(message),
             (None, _) => match message {
                 WriterMessage::Robots(_) | WriterMessage::Links(_) => self.came.push(message),
@@ -541,10 +547,10 @@ impl Replay {
                 }
                 Effect::Log(_) | Effect::NoteTurn(_) | Effect::NoteCommand(_) => {}
                 Effect::NoteDelay(row) => self.delays.note(&row)?,
-                // A replay is neither steered nor shared.
+                // A replay takes no new rules and shares no frontier, so these effects don't occur.
                 Effect::NoteRules(_) | Effect::Share(_) => {}
                 Effect::Read(page) => self.unread.push_back((page, key)),
-                // A replay has no waiting documents.
+                // In a replay, no document waits for a reading process.
                 Effect::GiveUpDocuments => {}
                 Effect::GiveUp => self.give_up(),
                 Effect::Write(WriterMessage::Robots(item)) => {
@@ -557,7 +563,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Ends the requests in flight, because the run's time is over.
+    /// Gives up the requests in flight, because the time of the run is over.
     fn give_up(&mut self) {
         self.reader.gives_back.store(true, Ordering::Relaxed);
         let given_up = Some(self.now);
@@ -591,7 +597,7 @@ impl Replay {
         }
     }
 
-    /// Writes the derived files.
+    /// Writes the files that are derived from the state.
     fn write_derived(mut self, config: &Config) -> Result<(Summary, Answers), EngineError> {
         let ended = self.coordinator.outcome()?;
         let waiting = self.coordinator.waiting_urls(self.now, &ended)?;

@@ -1,5 +1,5 @@
-//! The records of a crawl as a source of answers: what it requested and when, and the index of its
-//! archive. The answers themselves stay on disk.
+//! The records of a crawl, which are the source of a replay's answers: the requests with their
+//! times, and the index of the archive. The answers themselves stay on disk.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -19,34 +19,34 @@ use serde::de::DeserializeOwned;
 use crate::error::EngineError;
 
 /// The requests of a crawl, and the positions of their answers in its archive. Takes about 60 bytes
-/// for each request, and the same again for each page.
+/// of memory for each request, and another 60 for each page.
 #[derive(Debug)]
 pub struct RecordedCrawl {
     dir: PathBuf,
-    /// Sorted by URL, then by end.
+    /// All requests, sorted by URL and then by when they ended.
     requests: Vec<RecordedRequest>,
-    /// Sorted by URL and second.
+    /// The positions of all archived answers, sorted by URL and second.
     captures: Vec<CapturePlace>,
     files: Vec<Arc<str>>,
     hosts: HashMap<String, RecordedHost>,
     /// When each request was sent, sorted. Milliseconds.
     starts: Vec<u64>,
-    /// The index of each URL in commit order.
+    /// The index of each URL in the order of commits.
     commit_places: HashMap<u64, usize>,
-    /// The commits before each request for a page was chosen, in that order. Empty for crawls of an
-    /// older version without such a column.
+    /// For each request for a page, the commits that the crawl made before it chose the page. Empty
+    /// if the crawl is from an older version, whose rows lack them.
     levels: Vec<AfterCommits>,
-    /// How often each URL was requested in the replay.
+    /// How often the replay has requested each URL so far.
     asked: HashMap<u64, usize>,
-    /// The response times of all requests, summed up.
+    /// The sum and number of the response times of all requests.
     all: ResponseTimes,
 }
 
-/// A request that was sent. URLs are identified by 64 bits, and times are milliseconds.
+/// A request that the crawl sent. The URL is represented by a 64-bit hash. Times are milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedRequest {
     url: u64,
-    /// The index among all requests, ordered by end.
+    /// The index among all requests, in the order of their ends.
     pub(super) place: u32,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -58,7 +58,7 @@ pub(super) struct RecordedRequest {
 #[derive(Clone, Copy, Debug)]
 struct CapturePlace {
     url: u64,
-    /// When the request was sent, in seconds.
+    /// When the request for the answer was sent, in seconds.
     second: u64,
     file: u32,
     offset: u64,
@@ -87,16 +87,16 @@ impl ResponseTimes {
     }
 }
 
-/// The next recorded request for a URL.
+/// The recorded request that answers a request of the replay.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) request: RecordedRequest,
-    /// Whether it answers this very request, not an earlier one.
+    /// Whether this request was not used before. False if the last one on record is used again.
     pub(super) is_next: bool,
 }
 
 impl RecordedRequest {
-    /// Converts the request in a row, which has this index among all.
+    /// Converts a row. `place` is the index of the request among all requests.
     pub(super) fn of(row: &RequestRow, place: u32) -> RecordedRequest {
         let failure = row.failure.as_deref().map(FailureKind::named);
         RecordedRequest {
@@ -115,7 +115,8 @@ impl RecordedCrawl {
     /// Reads the requests of the crawl in `dir`, and where its archive has the answers.
     ///
     /// # Errors
-    /// [`EngineError::NothingToReplay`] if it has no archive or sent no request, or an I/O error.
+    /// [`EngineError::NothingToReplay`] if the crawl has no archive or sent no request, or an I/O
+    /// error.
     pub fn open(dir: &Path) -> Result<RecordedCrawl, EngineError> {
         let nothing = || EngineError::NothingToReplay {
             dir: dir.to_owned(),
@@ -158,7 +159,7 @@ impl RecordedCrawl {
         if crawl.requests.is_empty() {
             return Err(nothing());
         }
-        // Stable: entries with equal keys keep their order.
+        // The sort must be stable, to keep the order of requests for the same URL.
         crawl.requests.sort_by_key(|request| request.url);
         let place = |capture: &CapturePlace| (capture.url, capture.second);
         crawl.captures.sort_by_key(place);
@@ -184,7 +185,7 @@ impl RecordedCrawl {
         &self.dir
     }
 
-    /// Returns when its first request was sent.
+    /// Returns when the first request of the crawl was sent.
     #[must_use]
     pub fn began(&self) -> Timestamp {
         let first = self.starts.first().copied().unwrap_or_default();
@@ -195,24 +196,25 @@ impl RecordedCrawl {
         self.requests.len()
     }
 
-    /// Returns when each of its requests was sent, in order.
+    /// Returns when each request of the crawl was sent, in order.
     pub(super) fn starts(&self) -> impl Iterator<Item = Tick> + use<> {
         self.starts.clone().into_iter().map(tick)
     }
 
-    /// Returns the address of the last request to a host.
+    /// Returns the address that the last request to a host went to.
     pub(super) fn address(&self, host: &str) -> Option<IpAddr> {
         self.hosts.get(host)?.address
     }
 
-    /// Returns the mean response time of a host, or of all hosts if it got no request. In
-    /// milliseconds.
+    /// Returns the mean response time of a host in milliseconds. If the host got no request,
+    /// returns the mean of all hosts.
     pub(super) fn usual_time(&self, host: &str) -> u64 {
         let of_host = self.hosts.get(host).and_then(|host| host.times.mean());
         of_host.or_else(|| self.all.mean()).unwrap_or_default()
     }
 
-    /// Takes the next recorded request for a URL, or the last one if there are no more.
+    /// Takes the next recorded request for a URL. If there are no more, returns the last one again.
+    /// `None` if the crawl never requested the URL.
     pub(super) fn next_request(&mut self, url: &str) -> Option<Known> {
         let url = key(url);
         let of_url = self.requests_of(url);
@@ -233,12 +235,13 @@ impl RecordedCrawl {
         first..after
     }
 
-    /// Returns the record of the answer to the request sent at this time, in milliseconds.
+    /// Returns the archived answer to the request that was sent at the time `start`, in
+    /// milliseconds.
     pub(super) fn record_of(&self, url: &str, start: u64) -> Option<WarcRecord> {
         self.record(url, start / 1000, |date| date.as_millis() == start)
     }
 
-    /// Returns the first record of an answer to a later request for the same URL.
+    /// Returns the first archived answer to a later request for the same URL.
     pub(super) fn later_record_of(
         &self,
         url: &str,
@@ -251,14 +254,15 @@ impl RecordedCrawl {
             .find_map(|other| self.record_of(url, other.start))
     }
 
-    /// Returns the record that a revisit refers to.
+    /// Returns the record that a revisit record refers to.
     pub(super) fn original(&self, revisit: &WarcRecord) -> Option<WarcRecord> {
         let url = revisit.field("WARC-Refers-To-Target-URI")?;
         let date = Timestamp::parse(revisit.field("WARC-Refers-To-Date")?)?;
         self.record(url, date.as_millis() / 1000, |found| found == date)
     }
 
-    /// Returns the matching record. Skips unreadable ones: a killed crawl may leave a torn record.
+    /// Returns the first record that matches. Skips unreadable records, since a killed crawl may
+    /// leave an incomplete one.
     fn record(
         &self,
         url: &str,
@@ -288,19 +292,19 @@ impl RecordedCrawl {
         first..after
     }
 
-    /// Returns the commits before each request for a page was chosen, in that order, and removes
-    /// them.
+    /// Removes and returns, for each request for a page, the commits that the crawl made before it
+    /// chose the page.
     pub(super) fn take_levels(&mut self) -> Vec<AfterCommits> {
         std::mem::take(&mut self.levels)
     }
 
-    /// Returns the index of each URL in commit order, and removes the indexes.
+    /// Removes and returns the index of each URL in the order of commits.
     pub(super) fn take_commit_places(&mut self) -> HashMap<u64, usize> {
         std::mem::take(&mut self.commit_places)
     }
 }
 
-/// Passes each row of a file to `take`. Skips anything that is not a row.
+/// Passes each row of a file to `take`. Skips lines that can't be parsed as a row.
 fn each_row<T: DeserializeOwned>(
     dir: &Path,
     file: &str,
@@ -316,12 +320,13 @@ fn each_row<T: DeserializeOwned>(
     Ok(())
 }
 
-/// Converts a time of a row, in milliseconds.
+/// Converts the time in a row from milliseconds.
 pub(super) fn tick(millis: u64) -> Tick {
     Tick::from_micros(millis.saturating_mul(1000))
 }
 
-/// Hashes a URL. Two of ten million URLs collide once in three hundred thousand crawls.
+/// Returns the hash of a URL. In a crawl of ten million URLs, the chance that any two have the same
+/// hash is one in three hundred thousand.
 pub(super) fn key(url: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.hash(&mut hasher);

@@ -1,5 +1,4 @@
-//! The logged order of a crawl as read by a replay: turns, the order of commits, and the order of
-//! ends.
+//! The order that a crawl logged, as a replay reads it: turns, commits, and ends of requests.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -11,21 +10,21 @@ use crawl_archive::{ReadError, RowReader, open_regular};
 use crate::error::EngineError;
 use crate::state::order_log::ORDER;
 
-/// The rows of `state/order.jsonl`, and those of `requests.jsonl` in the order of their ends. Both
-/// are streamed from disk.
+/// The rows of `state/order.jsonl`, and the rows of `requests.jsonl` sorted by the end of the
+/// request. Both files are read row by row.
 pub(super) struct RecordedOrder {
     order: RowReader<OrderRow>,
     requests: BufReader<File>,
-    /// Bytes of `requests.jsonl` read so far.
+    /// The number of bytes of `requests.jsonl` that were read so far.
     read: u64,
-    /// Rows read so far.
+    /// The number of rows of `requests.jsonl` that were read so far.
     rows: u32,
     line: Vec<u8>,
 }
 
 impl RecordedOrder {
-    /// Opens the logged order of the crawl in `dir`, and returns it with its first run. `None` if
-    /// the order was not logged from the first request on.
+    /// Opens the logged order of the crawl in `dir`. Returns the order and the start of its first
+    /// run. `None` if the order was not logged from the first request on.
     pub(super) fn open(dir: &Path) -> Result<Option<(RecordedOrder, RunBegan)>, EngineError> {
         let path = dir.join("requests.jsonl");
         let order = RowReader::open_if_any(&dir.join(ORDER))?;
@@ -42,7 +41,7 @@ impl RecordedOrder {
         Ok(first.filter(is_whole).map(|run| (script, run)))
     }
 
-    /// Returns the next row of the order. Skips anything that is not a row.
+    /// Returns the next row of the logged order. Skips lines that can't be parsed as a row.
     pub(super) fn next(&mut self) -> Result<Option<OrderRow>, EngineError> {
         loop {
             match self.order.next() {
@@ -54,8 +53,8 @@ impl RecordedOrder {
         }
     }
 
-    /// Returns the next request that ended within the first `bytes` bytes of rows, with its index
-    /// among all requests.
+    /// Returns the next request that ended, and its index among all requests. `None` after the
+    /// first `bytes` bytes of rows.
     pub(super) fn next_end(
         &mut self,
         bytes: u64,

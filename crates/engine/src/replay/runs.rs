@@ -1,4 +1,5 @@
-//! Replays the runs of a crawl with a logged order, each resumed and ended as it was then.
+//! Replays the runs of a crawl with a logged order. Each run is resumed and ended as it was in the
+//! crawl.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::revisit::round;
 use crate::state::directory;
 
 impl Replay {
-    /// Begins the replay with a run of the crawl, or resumes with it.
+    /// Begins a replay with the first run of the crawl, or resumes it with a later run.
     pub(super) fn take_up(
         config: &Config,
         answers: Answers,
@@ -30,7 +31,7 @@ impl Replay {
         let is_first =
             run.settled == 0 && run.requests == 0 && !directory::examine(&config.output)?;
         let config = Config {
-            // The records determine when to commit.
+            // The records decide when to commit, so no commit may be due sooner.
             commit_within: Duration::MAX,
             min_free: 0,
             ..config.clone()
@@ -55,13 +56,14 @@ impl Replay {
         let round_began = Tick::from_micros(u64::from(run.round_began) * 1_000_000);
         let mut replay = Replay::new(&config, answers, directory, tick(run.at), round_began)?;
         replay.following = Some(Following::new(script));
-        // A later round has no archive to read a text from.
+        // A replay has no archive, so a later round can't compute the digests of texts later. Store
+        // them now.
         replay.reader = replay.reader.keeping_known_links().keeping_texts();
         Ok(replay)
     }
 
-    /// Begins the next run with the committed state. Requests in flight when the last run was
-    /// killed are lost, as they were then.
+    /// Begins the next run of the crawl with the committed state. Requests in flight are lost if
+    /// the crawl was killed, as they were lost then.
     pub(super) fn next_run(
         mut self,
         config: &Arc<Config>,
@@ -82,13 +84,13 @@ impl Replay {
         Replay::take_up(config, self.into_answers(), script, next)
     }
 
-    /// Closes the directory.
+    /// Closes the directory of the replay.
     fn into_answers(self) -> Answers {
         self.answers
     }
 
-    /// Stops following the logged order, because it is complete or because the replay diverged, at
-    /// this request if it is known.
+    /// Stops following the logged order, because it is complete, or because the replay differs from
+    /// it. `lost` is then the request that differs first, if that is known.
     pub(super) fn stop_following(&mut self, lost: Option<Option<String>>) {
         let difference = lost.map(|url| {
             let url = url.and_then(|url| canonicalize(None, &url).ok());
@@ -102,7 +104,7 @@ impl Replay {
         }
     }
 
-    /// Continues with the requests in flight by the replay's own clock.
+    /// Continues without the logged order. The requests in flight end by the replay's own clock.
     fn go_free(&mut self, under_way: Vec<UnderWay>, held: Vec<WriterMessage>) {
         self.coordinator.lead_no_more();
         self.items.extend(held);
@@ -111,7 +113,7 @@ impl Replay {
         }
     }
 
-    /// Runs to the end of the run, which ended for this reason.
+    /// Continues to the end of the run. In the crawl, the run ended for the reason in `ended`.
     pub(super) fn go_on(&mut self, ended: Option<&str>) -> Result<(), EngineError> {
         if ended == Some("interrupted") {
             let stop = Event::Stop(Stop::Drain);

@@ -1,4 +1,5 @@
-//! A group: a transaction, with the archive records and rows that belong to it.
+//! A group of messages that one transaction commits, with the archive records and rows that belong
+//! to them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -46,7 +47,7 @@ use crate::tombstones::Tombstones;
 use crate::totals::{Change, CommitPoint, Totals};
 use crate::trace_events::TraceEvents;
 
-/// An open transaction, with the files written along with it.
+/// An open transaction, and the files that are written along with it.
 pub(super) struct Group<'a> {
     pub(super) transaction: OpenTransaction<'a>,
     pub(super) frontier: &'a dyn Frontier,
@@ -55,32 +56,34 @@ pub(super) struct Group<'a> {
     /// The totals at the start of the run.
     start: Totals,
     visits: RevisitSchedule,
-    /// When the most recently settled page was fetched.
+    /// When the page was fetched that was settled last.
     latest: &'a mut Timestamp,
     scope_seeds: &'a mut ScopeSeeds,
     newest: &'a mut HashMap<HostKey, u64>,
-    /// The newest state of each host in this group.
+    /// The newest state of each host that this group has so far.
     hosts: HashMap<HostKey, HostState>,
     newest_parked: &'a mut u64,
     traps: Option<&'a SharedTraps>,
     pub(super) sampling: Option<&'a Sampling>,
-    /// Set if the frontier is shared.
+    /// The shared frontier; `None` if the frontier is the crawl's own.
     shared: Option<&'a dyn WorkerFrontier>,
-    /// Pages that walkers move on from, looked up in this group.
+    /// Pages that this group has looked up because a walker moves on from them.
     pub(super) walked: HashMap<String, Arc<WalkedPage>>,
     events: &'a TraceEvents,
     pub(super) tombstones: &'a Tombstones,
     redirects: SettledRedirects,
-    /// The scope for re-examining deferred URLs after the group, if that is requested. Done once,
-    /// however many messages request it.
+    /// Set if a message of this group requests that deferred URLs are judged again. Contains the
+    /// scope to judge by. The URLs are judged once after the group, however many messages request
+    /// it.
     pub(super) take_back: Option<Option<Arc<Scope>>>,
     /// Whether to draw the sample once the group is committed.
     pub(super) draws_sample: bool,
     /// Whether a consumer takes the rows of pages.
     keeps_rows: bool,
-    /// Words new on the host, of the most recently settled page. `None` if it was not compared.
+    /// The number of words that the page settled last had and its host had not used before. `None`
+    /// if the page was not compared.
     new_words: Option<u32>,
-    /// Released when the transaction is committed.
+    /// Reserved memory for links, released when the transaction is committed.
     links_passes: Vec<BytePass>,
     committed: Committed,
 }
@@ -126,7 +129,8 @@ impl<'a> Group<'a> {
 }
 
 impl Group<'_> {
-    /// Prefetches the records of links if the frontier is shared, and therefore behind a network.
+    /// Looks up in advance what the store knows of all links in the messages. Does so only for a
+    /// shared frontier, which is reached over a network.
     pub(super) fn expect(&mut self, messages: &[Keyed]) -> Result<(), EngineError> {
         let Some(transaction) = self.transaction.worker() else {
             return Ok(());
@@ -135,7 +139,7 @@ impl Group<'_> {
         Ok(transaction.expect(&mut links)?)
     }
 
-    /// Settles a message, and returns what to record about it in the order log.
+    /// Settles a message. Returns the entry for the order log.
     pub(super) fn noted_item(
         &mut self,
         key: MessageKey,
@@ -212,7 +216,8 @@ impl Group<'_> {
             WriterMessage::Seeds(seeds) => self.seeds(seeds),
             WriterMessage::TakeBack { scope } => {
                 self.take_back = Some(scope.or(self.take_back.take().flatten()));
-                // Every run sends this message first, whether it has seeds or resumes.
+                // Move the walkers here, since every run sends this message first, whether it
+                // starts with seeds or resumes.
                 self.move_walkers(None)
             }
             WriterMessage::DrawSample => {
@@ -251,7 +256,8 @@ impl Group<'_> {
                 why: reason,
             });
         }
-        // A page excluded now must not stay in the search index either.
+        // The page may be in the search index from an earlier visit. Remove it, since it is
+        // excluded now.
         if past.is_some() && lease.kind == UrlKind::Page {
             let reason = exclusion.reason.to_string();
             self.append_to_index_log(&left_out(&lease.url, reason))?;
@@ -284,7 +290,8 @@ impl Group<'_> {
     }
 
     fn seeds(&mut self, seeds: Vec<Admission>) -> Result<(), EngineError> {
-        // Links of a seed's pages stay in scope when a later run has other seeds.
+        // Store the seeds, so that links of their pages stay in scope even if a later run has other
+        // seeds.
         for seed in &seeds {
             self.scope_seeds.add(&seed.url);
             if let NewState::Excluded(exclusion) = &seed.state {
@@ -297,16 +304,17 @@ impl Group<'_> {
         }
         self.begin_walk(&seeds);
         self.admit(&seeds)?;
-        // The walk's first steps may be settled already, since messages overtake each other.
+        // The first pages of the walk may be settled already, since messages overtake each other.
         self.move_walkers(None)
     }
 
-    /// Makes an operator's command durable.
+    /// Carries out the part of an operator's command that must be durable.
     fn order(&mut self, ordered: Ordered) -> Result<(), EngineError> {
         let Ordered { order, answer } = ordered;
         let done = match order {
             Order::Parked { number, hosts } => {
-                // Messages overtake each other, and an older list must not replace a newer one.
+                // Messages overtake each other, so this list may be older than the stored one,
+                // which it must not replace then.
                 if number > *self.newest_parked {
                     *self.newest_parked = number;
                     let hosts = parked_hosts::listed(hosts.iter());
@@ -336,14 +344,15 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Counts a lease that ends, with the body length of its answer.
+    /// Counts a lease that ends. `bytes` is the body length of its answer.
     fn note_settled(&mut self, lease: &Lease, bytes: u64) {
         self.committed.leases += 1;
         self.committed.ended.push(lease.origin.clone());
         self.committed.bytes += bytes;
     }
 
-    /// Settles a guessed URL that does not exist. The answer is archived, but gets no row.
+    /// Settles a guessed URL that does not exist. The answer is archived, but has no row in
+    /// `pages.jsonl`.
     fn settle_unlisted(
         &mut self,
         lease: Lease,
@@ -359,7 +368,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Whether a redirect closes a loop.
+    /// Returns whether a redirect closes a redirect loop.
     fn closes_loop(
         &mut self,
         url: &CanonicalUrl,
@@ -373,7 +382,8 @@ impl Group<'_> {
         }
     }
 
-    /// Settles a page with its links, and takes the random-walk step that awaited it.
+    /// Settles a page with its links. If a random walk waited for the page, takes the walk's next
+    /// steps.
     fn settle_page(
         &mut self,
         lease: Lease,
@@ -391,7 +401,7 @@ impl Group<'_> {
         }
     }
 
-    /// Counts a listed page, and records a seed that failed.
+    /// Counts a page that has a row. If the page is a seed that failed, records that.
     fn count_page(&mut self, lease: &Lease, row: &PageRow, change: Option<Change>) {
         if let Some(change) = change {
             self.totals.changes.add(change);
@@ -400,7 +410,8 @@ impl Group<'_> {
         self.totals.pages += 1;
         self.totals.bytes += row.bytes;
         let failed = row.is_failed();
-        // A missing sitemap that nothing listed is not a failure.
+        // A failed sitemap doesn't count as a failed page: a sitemap that nothing lists may not
+        // exist.
         if failed && lease.kind != UrlKind::Sitemap {
             self.totals.failed += 1;
         }
@@ -408,7 +419,8 @@ impl Group<'_> {
         if (lease.is_seed || row.sample.is_some()) && row.status.is_some_and(is_answered) {
             self.totals.seeds_fetched += 1;
         } else if lease.is_seed && failed && self.scope_seeds.contains(&lease.url) {
-            // Only the user's own seeds: a sitemap may list any number of URLs.
+            // Report only the user's own seeds. A sitemap may list any number of URLs, which count
+            // as seeds too.
             let redirect = row.broken_redirect().map(str::to_owned);
             let status = row.status.map(|status| format!("status {status}"));
             let reason = redirect.or(status).or_else(|| row.error.clone());
@@ -419,15 +431,15 @@ impl Group<'_> {
         }
     }
 
-    /// Writes the row of a page and counts its outcome. Uses the `line` that the reader encoded if
-    /// it is complete.
+    /// Writes the row of a page, and counts the page by its outcome. If `line` is complete, it is
+    /// written instead of encoding the row again.
     fn append_row(
         &mut self,
         row: &mut PageRow,
         line: Option<&PageLine>,
     ) -> Result<(), EngineError> {
         self.tombstones.clear_row(row);
-        // In this case the writer adds only the archive position to the row.
+        // If this is true, the writer adds only the archive position to the row.
         let is_as_read = self.sampling.is_none() && self.tombstones.is_empty();
         match line.filter(|_| is_as_read) {
             Some(line) => {
@@ -509,9 +521,9 @@ impl Group<'_> {
         if let Some(capture) = capture {
             row.warc = self.keep(capture)?;
         }
-        // The reader's line lacks the error of a redirect loop.
+        // The encoded line of the reader lacks the error of a redirect loop.
         self.append_row(&mut row, line.filter(|_| !is_loop))?;
-        // Links of a body seen before are listed already.
+        // If the body is the same as at an earlier visit, its links are already listed.
         if !row.repeats_body() {
             self.append_links(link_rows, row.round, row.fetched_at)?;
         }
@@ -519,7 +531,7 @@ impl Group<'_> {
             self.append_to_index_log(entry)?;
         }
         self.keep_host(Some(host));
-        // The commit hands the row to the consumer.
+        // Keep the row if a consumer gets it after the commit.
         let row = match self.keeps_rows {
             true => {
                 self.committed.rows.push(*row);
@@ -541,8 +553,8 @@ impl Group<'_> {
         })
     }
 
-    /// Admits other workers' links to hosts of this worker, and reopens URLs of these hosts whose
-    /// rows are lost.
+    /// Admits links that other workers found to hosts of this worker. Reopens URLs of this worker's
+    /// hosts if their rows are lost.
     fn take_links(&mut self) -> Result<(), EngineError> {
         let (Some(shared), Some(transaction)) = (self.shared, self.transaction.worker()) else {
             return Ok(());
@@ -552,7 +564,7 @@ impl Group<'_> {
         let are_lost_left = reopened.is_more;
         self.list_reopened(reopened)?;
         self.committed.leaves_links = Some(links.len() >= MAX_TAKEN_LINKS || are_lost_left);
-        // Read after the links, so that the redirects which led to them are included.
+        // Read the targets only after the links, so that no redirect is missed that led to a link.
         let targets = self.scope_seeds.learn(&shared.crawl_meta()?);
         self.committed.targets.extend(targets);
         if let Some(traps) = self.traps {
@@ -561,7 +573,8 @@ impl Group<'_> {
         self.admit(&links).map(drop)
     }
 
-    /// Writes rows again for URLs settled by a worker whose directory is lost.
+    /// Writes rows for URLs again that were settled by another worker, because that worker's
+    /// directory is lost.
     fn list_reopened(&mut self, reopened: ReopenedUrls) -> Result<(), EngineError> {
         for admission in &reopened.excluded {
             if !is_admitted_guess(admission) {
@@ -572,7 +585,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Admits links ahead of their sitemap.
+    /// Admits a batch of links of a sitemap, which itself is settled later.
     fn link_batch(&mut self, batch: LinkBatch) -> Result<(), EngineError> {
         let LinkBatch {
             mut links,
@@ -588,8 +601,8 @@ impl Group<'_> {
         self.visit_modified(modified)
     }
 
-    /// Schedules another visit of URLs that changed since their last visit, according to a sitemap
-    /// or feed.
+    /// Schedules another visit of each URL that changed since its last visit, according to a
+    /// sitemap or feed.
     fn visit_modified(&mut self, modified: Vec<(CanonicalUrl, u32)>) -> Result<(), EngineError> {
         for (url, at) in modified {
             if let Some(before) = self.visits.changed_since(at) {
@@ -629,7 +642,7 @@ impl Group<'_> {
         Ok(admitted)
     }
 
-    /// Lists a URL that is admitted as excluded.
+    /// Writes a row for a URL that is excluded when it is admitted.
     fn list_admission(&mut self, admission: &Admission) -> Result<(), EngineError> {
         let NewState::Excluded(exclusion) = &admission.state else {
             return Ok(());
@@ -648,7 +661,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Admits the links of a page, and updates the trap detection with it.
+    /// Admits the links of a page, and updates the trap detection with the page.
     fn links(
         &mut self,
         lease: Lease,
@@ -672,7 +685,7 @@ impl Group<'_> {
         Ok(self.transaction.settle_until(lease, outcome, visit)?)
     }
 
-    /// Stores the draw of the sample, and admits the drawn pages.
+    /// Stores the result of drawing the sample, and admits the drawn pages.
     pub(super) fn keep_draw(
         &mut self,
         draw: &[u8],
@@ -694,7 +707,8 @@ impl Group<'_> {
         }))
     }
 
-    /// Keeps the newest state of a host until the group is finished, since newer ones may follow.
+    /// Keeps the newest state of a host until the group is finished, since the group may contain
+    /// newer ones.
     fn keep_host(&mut self, host: Option<HostState>) {
         let Some(host) = host else {
             return;
@@ -708,7 +722,7 @@ impl Group<'_> {
         self.hosts.insert(host.host.clone(), host);
     }
 
-    /// Syncs the files, then commits with their lengths.
+    /// Syncs the files, and then commits the transaction, which contains the lengths of the files.
     pub(super) fn finish(mut self, before: &Totals) -> Result<Committed, EngineError> {
         self.scope_seeds.keep(&mut *self.transaction);
         for (host, state) in &self.hosts {
@@ -733,8 +747,9 @@ impl Group<'_> {
             file.sync()?;
             self.transaction.mark(&file_name(file), file.len());
         }
-        // The loop logs each request before it passes on the results. Sync that log here, so that
-        // the requests behind a page, its robots.txt included, are on disk before the page counts.
+        // Sync the request log too. The loop wrote each request to it before passing on the result.
+        // After the sync, all requests that a page depends on, including those for robots.txt, are
+        // on disk before the page counts.
         if let Some(requests) = &mut self.files.requests {
             requests.sync()?;
         }
@@ -766,7 +781,7 @@ impl Group<'_> {
     }
 }
 
-/// Returns the links in a message.
+/// Returns the links that a message contains.
 fn links_of(message: &WriterMessage) -> &[Admission] {
     match message {
         WriterMessage::Page(page) => &page.findings.links,
@@ -775,7 +790,7 @@ fn links_of(message: &WriterMessage) -> &[Admission] {
     }
 }
 
-/// Returns the admissions that were new to the frontier.
+/// Returns the admissions whose URLs were new to the frontier.
 fn new_of<'a>(
     admissions: &'a [Admission],
     admitted: &[Admitted],
@@ -785,7 +800,7 @@ fn new_of<'a>(
         .filter_map(|(admission, admitted)| matches!(admitted, Admitted::New).then_some(admission))
 }
 
-/// Drops changed URLs that are not among the pending links.
+/// Removes URLs from `modified` unless they are pending links.
 fn of_wanted(
     mut modified: Vec<(CanonicalUrl, u32)>,
     links: &[Admission],
@@ -798,7 +813,7 @@ fn of_wanted(
     modified
 }
 
-/// Returns the name under which the length of a row file is committed.
+/// Returns the name under which a transaction stores the length of a row file.
 fn file_name(file: &RowFile) -> String {
     file.path()
         .file_name()

@@ -1,9 +1,9 @@
 //! The single writer: appends to the archive and row files, then commits the transaction that
 //! settles the URLs.
 //!
-//! The writer commits whenever it is free. The messages that arrived in between form the group.
-//! Files are synced before the transaction, which records their lengths, so that after any crash
-//! they can be cut back to the committed state.
+//! As soon as the writer is free, it commits a group: all messages that arrived in the meantime.
+//! The files are synced before the transaction is committed, which contains their lengths. After a
+//! crash, the files can therefore be cut back to the committed state.
 
 mod group;
 mod open_transaction;
@@ -42,42 +42,44 @@ use crate::tombstones::Tombstones;
 use crate::totals::Totals;
 use crate::trace_events::TraceEvents;
 
-/// Maximum messages in one transaction: enough to share the cost of a sync, few enough that the
-/// next group's links become available soon.
+/// Maximum messages in one transaction. Enough messages share the cost of a sync, but their links
+/// still become available soon.
 const MAX_GROUP: usize = 256;
 
-/// The writer sleeps for this multiple of the commit time, capped at `MAX_REST`.
+/// After a commit, the writer sleeps this many times as long as the commit took, but at most
+/// `MAX_REST`.
 const REST_FACTOR: u32 = 8;
 const MAX_REST: Duration = Duration::from_millis(10);
 
-/// The writer thread's own state.
+/// The state of the writer thread.
 pub(crate) struct Writer {
     pub(crate) frontier: Arc<dyn Frontier>,
     pub(crate) files: Files,
     pub(crate) totals: Totals,
     pub(crate) visits: RevisitSchedule,
     scope_seeds: ScopeSeeds,
-    /// The newest kept sequence number of each host.
+    /// For each host, the sequence number of the newest state that was stored.
     newest: HashMap<HostKey, u64>,
-    /// The number of the newest kept list of parked hosts.
+    /// The number of the newest list of parked hosts that was stored.
     newest_parked: u64,
-    /// When the most recently settled page was fetched. Before the first page, when the round
-    /// began.
+    /// When the page was fetched that was settled last. Before the first page, the start of the
+    /// round.
     latest: Timestamp,
     traps: Option<SharedTraps>,
     sampling: Option<Sampling>,
-    /// Set if the frontier is shared.
+    /// The shared frontier; `None` if the frontier is the crawl's own.
     shared: Option<Arc<dyn WorkerFrontier>>,
     events: TraceEvents,
     /// Whether to pass on the rows of pages once they are committed.
     keeps_rows: bool,
-    /// Forgotten pages and hosts, which are never admitted or written again.
+    /// Pages and hosts that the crawl was made to forget, and that are never admitted or written
+    /// again.
     tombstones: Tombstones,
-    /// Receives the committed length of the index log.
+    /// Receives the committed length of the index log after each commit.
     indexer: Option<Sender<u64>>,
     /// The totals at the start of the run.
     start: Totals,
-    /// The log of the commit order, if it is recorded.
+    /// The log of the order of commits, if that is recorded.
     order: Option<OrderLog>,
 }
 
@@ -110,7 +112,7 @@ impl Writer {
         }
     }
 
-    /// Updates the trap detection with each settled page.
+    /// Makes the writer update the trap detection with each settled page.
     pub(crate) fn with_traps(self, traps: SharedTraps) -> Writer {
         Writer {
             traps: Some(traps),
@@ -118,22 +120,22 @@ impl Writer {
         }
     }
 
-    /// Draws the sample, and marks the rows of its pages.
+    /// Makes the writer draw the sample, and mark the rows of its pages.
     pub(crate) fn with_sampling(self, sampling: Option<Sampling>) -> Writer {
         Writer { sampling, ..self }
     }
 
-    /// Shares the frontier with other workers.
+    /// Makes the writer use a frontier that is shared with other workers.
     pub(crate) fn with_shared_frontier(self, shared: Option<Arc<dyn WorkerFrontier>>) -> Writer {
         Writer { shared, ..self }
     }
 
-    /// Never writes what the crawl was made to forget.
+    /// Keeps the writer from writing what the crawl was made to forget.
     pub(crate) fn with_tombstones(self, tombstones: Tombstones) -> Writer {
         Writer { tombstones, ..self }
     }
 
-    /// Records the order of its commits.
+    /// Makes the writer record the order of its commits.
     pub(crate) fn with_order_log(self, order: OrderLog) -> Writer {
         Writer {
             order: Some(order),
@@ -141,22 +143,23 @@ impl Writer {
         }
     }
 
-    /// Passes the rows of pages on if a consumer takes them.
+    /// Makes the writer pass on the rows of pages, if a consumer takes them.
     pub(crate) fn keeping_rows(self, keeps_rows: bool) -> Writer {
         Writer { keeps_rows, ..self }
     }
 
-    /// Logs each URL that is admitted or settled.
+    /// Makes the writer log each URL that is admitted or settled.
     pub(crate) fn with_events(self, events: TraceEvents) -> Writer {
         Writer { events, ..self }
     }
 
-    /// Sends the committed length of the index log to the indexer.
+    /// Makes the writer send the committed length of the index log to the indexer.
     pub(crate) fn with_indexer(self, indexer: Option<Sender<u64>>) -> Writer {
         Writer { indexer, ..self }
     }
 
-    /// Disconnects the indexer, which ends after reading what was announced so far.
+    /// Disconnects the indexer, which ends once it has read the log up to the last length it
+    /// received.
     pub(crate) fn disconnect_indexer(&mut self) {
         self.indexer = None;
     }
@@ -165,7 +168,8 @@ impl Writer {
     /// needed at the end of the run. Once `abandon` is set, messages are dropped.
     ///
     /// # Errors
-    /// The first error of a disk or of the state. Nothing of its group is settled.
+    /// The first error of a disk or of the state. No message of the group with the error is
+    /// settled.
     pub(crate) fn run(
         mut self,
         items: &Receiver<Keyed>,
@@ -190,18 +194,18 @@ impl Writer {
                 done.counts.took = began.elapsed();
                 committed(done);
                 if let (Some(lengths), Some(log)) = (&self.indexer, &self.files.index) {
-                    // Fails only if the index failed, which the driver detects separately.
+                    // Sending fails only if the indexer has failed, which the driver detects.
                     let _ = lengths.send(log.len());
                 }
-                // A commit costs the same few syncs whatever its size. Sleeping collects messages
-                // into one group without waking this thread for each.
+                // The cost of a commit is a few syncs, whatever its size. Sleeping lets more
+                // messages arrive for one group, without waking this thread for each message.
                 thread::sleep((REST_FACTOR * began.elapsed()).min(MAX_REST));
             }
         }
     }
 
-    /// Commits a group. Once `abandon` is set, a scan of deferred URLs stops and readmits nothing
-    /// more.
+    /// Commits a group of messages. Once `abandon` is set, a scan of deferred URLs stops and admits
+    /// nothing more.
     pub(crate) fn commit(
         &mut self,
         group: Vec<Keyed>,
@@ -243,7 +247,8 @@ impl Writer {
         Ok(committed)
     }
 
-    /// Admits deferred URLs that may be fetched now. Returns the origins whose queues changed.
+    /// Admits deferred URLs again that may be fetched now. Returns the origins whose queues
+    /// changed.
     fn take_back(
         &mut self,
         frontier: &dyn Frontier,

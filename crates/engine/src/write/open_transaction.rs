@@ -1,15 +1,16 @@
-//! The transaction of a group, whether the frontier is the crawl's own or shared with other workers.
+//! The transaction of a group, with the same interface whether the frontier is the crawl's own or
+//! shared with other workers.
 
 use std::ops::{Deref, DerefMut};
 
 use crawl_frontier::shared::{WorkerFrontier, WorkerTransaction};
 use crawl_frontier::{CommitResult, Frontier, FrontierError, Transaction};
 
-/// An open transaction. Dereferences to the calls common to both kinds.
+/// An open transaction. Dereferences to the trait that both variants implement.
 pub(super) enum OpenTransaction<'a> {
-    /// On a frontier that no other worker shares.
+    /// A transaction on a frontier that belongs to this crawl alone.
     Own(Box<dyn Transaction + 'a>),
-    /// As one worker of several.
+    /// A transaction on a shared frontier, as one of its workers.
     Worker(Box<dyn WorkerTransaction + 'a>),
 }
 
@@ -25,8 +26,8 @@ impl<'a> OpenTransaction<'a> {
         })
     }
 
-    /// Returns the transaction with the calls that only a worker has. `None` if the frontier isn't
-    /// shared.
+    /// Returns the transaction with the methods that only workers have. `None` if the frontier
+    /// isn't shared.
     pub(super) fn worker(&mut self) -> Option<&mut (dyn WorkerTransaction + 'a)> {
         match self {
             OpenTransaction::Own(_) => None,

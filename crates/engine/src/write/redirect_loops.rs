@@ -11,15 +11,16 @@ use crate::revisit::visit::PreviousVisit;
 /// Beyond the limit: not reported as a loop.
 const MAX_HOPS: usize = 256;
 
-/// The redirects that one group settles. The frontier returns them only once they are committed.
+/// The redirects that the current group settles, since the frontier returns redirects only once
+/// they are committed.
 #[derive(Debug, Default)]
 pub(crate) struct SettledRedirects(HashMap<CanonicalUrl, CanonicalUrl>);
 
 impl SettledRedirects {
-    /// Records that `url` redirects to `target`, and returns whether this closes a loop through
-    /// `url`. So each loop is reported once, at the redirect settled last. Redirects that lead into
-    /// a loop from outside are not reported, since it would depend on chance whether the loop is
-    /// known by then.
+    /// Records that `url` redirects to `target`. Returns whether this redirect closes a loop that
+    /// leads back to `url`. Each loop is therefore reported once, at the redirect that is settled
+    /// last. A redirect that only leads into a loop is not reported, because whether the loop is
+    /// known by then would depend on chance.
     pub(crate) fn closes_loop(
         &mut self,
         frontier: &dyn Frontier,
@@ -43,8 +44,8 @@ impl SettledRedirects {
     }
 }
 
-/// Returns the redirect target of the last visit of `url`. `None` if `url` is due again in this
-/// round.
+/// Returns the URL that `url` redirected to at its last visit. `None` if it did not redirect, or if
+/// it is due again in this round.
 fn settled_target(
     frontier: &dyn Frontier,
     url: &CanonicalUrl,
@@ -85,8 +86,8 @@ mod tests {
         assert_eq!(loops(&[("a", "b"), ("b", "c")]), none);
         assert_eq!(loops(&[("a", "a")]), ["a"]);
         assert_eq!(loops(&[("a", "b"), ("b", "a")]), ["b"]);
-        // Only the redirect settled last is reported, and none that leads into the loop, whether
-        // settled before or after.
+        // Only the redirect that is settled last is reported. Redirects that lead into the loop are
+        // not reported, whether they are settled before or after.
         let three = [("d", "b"), ("c", "a"), ("a", "b"), ("b", "c"), ("e", "d")];
         assert_eq!(loops(&three), ["b"]);
     }

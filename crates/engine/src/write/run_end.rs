@@ -1,4 +1,4 @@
-//! Files derived from the settled URLs, written when a run ends.
+//! Writes the files that are derived from the settled URLs when a run ends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -16,17 +16,17 @@ use crate::scope_seeds::ScopeSeeds;
 use crate::state::directory;
 use crate::summary::Ended;
 
-/// Maximum URLs to list for each origin with an unreachable robots.txt.
+/// Maximum number of URLs to list for each origin whose robots.txt is unreachable.
 const MAX_LISTED_URLS: usize = 100;
 
-/// Rows of `excluded.jsonl` by reason.
+/// The number of rows of `excluded.jsonl`, by reason.
 pub(crate) type ExcludedCounts = BTreeMap<String, u64>;
 
 /// Lists the URLs that this run knew but did not fetch, rewrites the archive's index, and records
 /// what is pending.
 ///
-/// The next start cuts these rows off, since they are not part of the committed state: such a URL
-/// may still be reached another way, or a budget may be raised.
+/// The rows for these URLs are not part of the committed state, so the next start cuts them off: a
+/// URL may then be reached in another way, or a budget may be raised.
 pub(crate) fn write_derived(
     config: &Config,
     writer: Writer,
@@ -41,13 +41,15 @@ pub(crate) fn write_derived(
         shared,
         ..
     } = writer;
-    // A later start replaces these rows, so they keep the start time of the round.
+    // A later start replaces these rows. Use the start time of the round in all of them, so that
+    // their times stay the same.
     let began = u64::from(visits.round.began) * 1_000_000;
     let when = Some((visits.round.number, Timestamp::from_micros(began)));
     let excluded = &mut files.excluded;
     let is_cut_short = matches!(ended, Ended::Interrupted | Ended::HandedOver);
-    // Each worker lists the hosts it owns, except those already listed by a worker that ended
-    // earlier. If a worker is cut short, others continue with its hosts and list them.
+    // Each worker lists the URLs of the hosts that it owns, except of hosts that a worker which
+    // ended earlier has already listed. A worker that is cut short lists nothing: other workers
+    // continue with its hosts and list their URLs.
     let lists = shared.as_ref().filter(|_| !is_cut_short);
     let buckets = lists.map(|shared| shared.buckets_to_list()).transpose()?;
     let is_own = |waiting: &WaitingUrl<'_>| match (&shared, &buckets) {
@@ -63,7 +65,7 @@ pub(crate) fn write_derived(
             |visit| frontier.each_deferred(visit),
         )?;
     }
-    // Spent budgets are recorded however the run ends.
+    // Spent budgets of hosts are recorded even if the run ends for another reason.
     let has_spent = waiting.iter().any(|row| row.reason == "budget");
     if has_spent && (shared.is_none() || !is_cut_short) {
         let exclusion = by_budget(waiting);
@@ -90,7 +92,7 @@ pub(crate) fn write_derived(
     count_by_reason(config)
 }
 
-/// Adds the first URLs of each origin with an unreachable robots.txt.
+/// Adds the first few pending URLs of each origin whose robots.txt is unreachable.
 fn list_unreachable(
     frontier: &dyn Frontier,
     waiting: &mut [WaitingRow],
@@ -119,8 +121,9 @@ fn list_unreachable(
 
 type Visit<'a> = dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()> + 'a;
 
-/// Returns the budget that left a URL out: the spent budget of its host or group, else the one that
-/// ended the run. `None` if the URL waits for something else.
+/// Returns a function from a pending URL to the budget that left it out: the spent budget of its
+/// host or group, or else the budget that ended the run. The function returns `None` if the URL
+/// waits for something else.
 fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&WaitingUrl<'_>) -> Option<Exclusion> {
     let spent = waiting.iter().filter(|row| row.reason == "budget");
     let by_origin: HashMap<Option<&str>, Option<&str>> = spent
@@ -138,7 +141,7 @@ fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&WaitingUrl<'_>) -> Option<Exclu
     }
 }
 
-/// Writes a row for each shown URL that has an exclusion.
+/// Writes a row for each of the URLs that `exclusion` returns an exclusion for.
 fn list(
     (file, seeds, when): (&mut RowFile, &ScopeSeeds, Option<(u32, Timestamp)>),
     exclusion: impl Fn(&WaitingUrl<'_>) -> Option<Exclusion>,
@@ -167,7 +170,7 @@ fn list(
     failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Counts the rows in the file itself, so that the summary matches what readers see.
+/// Counts the rows in the file itself, so that the summary agrees with what users of the file see.
 fn count_by_reason(config: &Config) -> Result<ExcludedCounts, EngineError> {
     let mut counts = ExcludedCounts::new();
     for row in RowReader::<ExcludedRow>::open(&config.output.join("excluded.jsonl"), None)? {

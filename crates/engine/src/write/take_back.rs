@@ -11,15 +11,15 @@ use crate::error::EngineError;
 use crate::priority::Priority;
 use crate::shared_traps::SharedTraps;
 
-/// Maximum URLs to readmit in one transaction, which bounds the memory they take.
+/// Maximum URLs to admit again in one transaction. The limit bounds the memory for them.
 const MAX_BATCH: usize = 4096;
 
 /// Passes to `admit` all deferred URLs whose reason no longer holds, or that may be fetched in this
-/// run. `scope` judges again those that were too deep.
+/// run. URLs that were too deep are judged again by `scope`.
 ///
-/// Reads the whole list from disk on the writer's thread, unless `abandon` is set. The next start
-/// repeats the scan in that case, and after a crash between two batches. The trap detection is
-/// locked for one URL at a time, so the crawl loop never waits for a disk read.
+/// The writer's thread reads the whole list of deferred URLs from disk, and stops if `abandon` is
+/// set. In that case, and after a crash between two batches, the next start repeats the scan. The
+/// trap detection is locked for one URL at a time, so the crawl loop never waits for a disk read.
 pub(super) fn each_batch(
     frontier: &dyn Frontier,
     traps: Option<&SharedTraps>,
@@ -62,7 +62,7 @@ pub(super) fn each_batch(
     }
 }
 
-/// Whether a URL was too deep for an earlier run but is not for this one.
+/// Returns whether a URL was too deep for an earlier run, but is not too deep for this one.
 fn is_in_reach(waiting: &WaitingUrl<'_>, scope: Option<&Scope>) -> bool {
     let is_deep = waiting
         .exclusion
@@ -75,6 +75,7 @@ fn is_in_reach(waiting: &WaitingUrl<'_>, scope: Option<&Scope>) -> bool {
 }
 
 /// Returns the new priority of a URL that no longer counts as a trap, a duplicate or an action.
+/// `None` if it still does.
 fn place(waiting: &WaitingUrl<'_>, traps: &SharedTraps) -> Option<Priority> {
     let exclusion = waiting.exclusion?;
     let rules = traps.rules();

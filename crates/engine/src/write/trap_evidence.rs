@@ -1,4 +1,4 @@
-//! The writer's evidence of traps: each page as it is settled, in commit order.
+//! Updates the trap detection with each page that the writer settles, in the order of commits.
 
 use crawl_frontier::{Admission, Lease, NewState, Reason, UrlKind};
 use crawl_traps::{Disposition, PageAnswer, PageEvidence};
@@ -15,8 +15,8 @@ pub(crate) struct TrapJudgement {
     pub(crate) new_words: Option<u32>,
 }
 
-/// Updates the trap detection with a page and adjusts its links: those of a barren page get a lower
-/// priority, and those in a parked trap are deferred.
+/// Updates the trap detection with a page, and adjusts the links of the page. Links of a page with
+/// nothing new get a lower priority. Links into a trap that is no longer followed are deferred.
 pub(crate) fn weigh(
     shared: &SharedTraps,
     lease: &Lease,
@@ -32,14 +32,15 @@ pub(crate) fn weigh(
     }
 }
 
-/// Adjusts links by what is known of their hosts. `level` is the level of the page with the links.
+/// Adjusts links by what the trap detection knows about their hosts. `level` is the level of the
+/// page with the links.
 pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
     let traps = shared.lock();
     if level == 0 && traps.knows_of_none() {
         return;
     }
-    // Most links of a page lead to one origin, so its host is looked up once. Links may also be
-    // deferred because of the page that contains them.
+    // Look up the host of the page first, since most of its links lead to its own origin. Links may
+    // also be deferred because of the page that contains them.
     let is_of_page = links.first().and_then(|link| link.via.as_ref());
     let is_of_page = is_of_page.is_some_and(|via| traps.knows_of(&via.host_key()));
     let mut last: Option<(CanonicalUrl, bool)> = None;
@@ -74,7 +75,7 @@ pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
     }
 }
 
-/// Records the URLs first found on a barren page.
+/// Records the URLs that were first found on a page with nothing new.
 pub(crate) fn record_children<'a>(
     shared: &SharedTraps,
     lease: &Lease,

@@ -1,4 +1,5 @@
-//! The steps of a random walk, taken in the transaction of the page that a walker waited for.
+//! The steps of a random walk. A walker takes its step in the transaction that settles the page it
+//! waits for.
 
 use std::sync::Arc;
 
@@ -14,12 +15,13 @@ use crate::priority::Priority;
 use crate::sampling::walk::{Move, Walk, WalkedPage, Walker, walked_key, walker_key};
 
 impl Group<'_> {
-    /// Returns the walk of the crawl. `None` if the crawl is not a walk.
+    /// Returns the random walk of the crawl. `None` if the crawl is not a random walk.
     pub(super) fn walk(&self) -> Option<&Walk> {
         self.sampling.and_then(|sampling| sampling.walk())
     }
 
-    /// Makes the fetchable seeds the seeds of the walk, unless it has seeds.
+    /// Makes the seeds that may be fetched the seeds of the walk, unless the walk already has
+    /// seeds.
     pub(super) fn begin_walk(&mut self, seeds: &[Admission]) {
         let seeds = seeds
             .iter()
@@ -30,7 +32,7 @@ impl Group<'_> {
         }
     }
 
-    /// Returns the part of a page that walkers use. `None` if the crawl is not a walk.
+    /// Returns what walkers need to know about a page. `None` if the crawl is not a random walk.
     pub(super) fn walked_page(
         &self,
         lease: &Lease,
@@ -43,8 +45,8 @@ impl Group<'_> {
         Some(WalkedPage::read(arrival, status, links, is_kept))
     }
 
-    /// Stores a settled page for the walkers and moves them on. Only the first visit counts: later
-    /// rounds change nothing.
+    /// Stores what walkers need to know about a settled page, and moves the walkers on that waited
+    /// for it. Only the first visit of a page counts, so later rounds change nothing.
     pub(super) fn walked(
         &mut self,
         url: &CanonicalUrl,
@@ -60,7 +62,7 @@ impl Group<'_> {
         self.move_walkers(Some(url))
     }
 
-    /// Moves every walker that can move, and admits the URLs that the others wait for.
+    /// Moves each walker as many steps as possible. Admits the URLs that walkers then wait for.
     pub(super) fn move_walkers(&mut self, from: Option<&CanonicalUrl>) -> Result<(), EngineError> {
         let Some(walk) = self.walk().cloned() else {
             return Ok(());
@@ -95,8 +97,8 @@ impl Group<'_> {
         self.admit(&targets).map(drop)
     }
 
-    /// Moves one walker until it reaches an unsettled URL, or its end. Returns that URL unless it
-    /// is already waiting in the queue.
+    /// Moves a walker until it reaches a URL that is not settled, or the end of its walk. Returns
+    /// the admission of that URL, unless it is already pending.
     fn move_walker(
         &mut self,
         walk: &Walk,
@@ -138,14 +140,15 @@ impl Group<'_> {
         }
     }
 
-    /// Returns the walkers' part of a page. `None` if its URL is not settled.
+    /// Returns what walkers need to know about a settled page. `None` if the URL is not settled.
     fn walked_before(&mut self, url: &str) -> Result<Option<Arc<WalkedPage>>, EngineError> {
         if let Some(page) = self.walked.get(url) {
             return Ok(Some(Arc::clone(page)));
         }
         let page = match WalkedPage::stored(self.frontier, url)? {
             Some(page) => page,
-            // Settled before the walk reached it, for example as part of another page.
+            // The URL was settled before the walk reached it, for example as a part of another
+            // page.
             None => match canonicalize(None, url).map(|url| self.frontier.known(&url)) {
                 Ok(known) => match known?.map(|known| known.state) {
                     Some(KnownState::Excluded(_)) => WalkedPage::dead_end("excluded"),
@@ -162,7 +165,8 @@ impl Group<'_> {
         Ok(Some(page))
     }
 
-    /// Returns the admission of a URL that a walker waits for, from its link or from the frontier.
+    /// Returns the admission of a URL that a walker waits for, made from the link that led to the
+    /// URL, or from what the frontier knows of the URL.
     fn waiting(
         &self,
         at: &str,
@@ -185,7 +189,7 @@ impl Group<'_> {
         }))
     }
 
-    /// Defers a leased URL, unless a walker reached it in the meantime.
+    /// Defers a leased URL. If a walker has started to wait for the URL, admits it again.
     pub(super) fn put_aside(
         &mut self,
         lease: Lease,

@@ -64,7 +64,7 @@ fn each_budget_of_a_host_is_spent_when_it_is_reached() {
     ] {
         let mut budgets = budgets(budget);
         assert!(budgets.limit_hosts(), "{name}");
-        // One page of 1,000 bytes each second, with a second of server time.
+        // Fetch a page of 1,000 bytes each second, each with a second of server time.
         for page in 0..2 {
             assert!(!budgets.is_full(at(10 + page), &host), "{name}");
             assert_eq!(budgets.spent(), None, "{name}");
@@ -84,7 +84,7 @@ fn leases_fill_a_host_until_they_end() {
     let mut budgets = budgets(two_pages());
     let [http, https] = ["http://a.example/", "https://a.example/"].map(origin);
     let host = http.host_key();
-    // No lease is left that could make room.
+    // There is no lease whose end could make room.
     budgets.turn_away(&http);
     assert_eq!(budgets.lease_ended(&host), Vec::new());
     budgets.leased(&host);
@@ -122,7 +122,7 @@ fn an_account_outlives_its_run_but_not_its_round() {
     after.share(once((host.clone(), stored.clone())));
     after.request_ended(&host, at(9), SECOND, 1);
     assert_eq!(after.served_micros(), (4_000_000, 1_000_000));
-    // Stored spending never lowers that of this run.
+    // Restoring stored spending never lowers what this run has counted.
     after.settled(&host);
     assert_eq!(after.restore(&host, &stored), b"politeness");
     assert!(after.is_full(at(9), &host));
@@ -147,7 +147,7 @@ fn only_urls_within_the_budgets_of_their_hosts_count() {
     let mut host_budgets = HostBudgets::new(&budgets);
     let [http, https] = ["http://a.example/", "https://a.example/"].map(origin);
     let [fresh, full] = ["http://b.example/", "http://c.example/"].map(origin);
-    // Four pages and one lease: room for five more, whatever the scheme.
+    // Four pages and one lease leave room for five more pages of the host, over both schemes.
     for _ in 0..4 {
         host_budgets.settled(&http.host_key());
     }
@@ -160,7 +160,7 @@ fn only_urls_within_the_budgets_of_their_hosts_count() {
     assert_eq!(host_budgets.with_room(waiting), 5 + 2);
 }
 
-/// Group `g` of `a.example` and `b.example`: three pages in all, two per host.
+/// Group `g` of `a.example` and `b.example`, with at most three pages in all and two per host.
 fn grouped() -> HostBudgets {
     let group = Arc::new(HostGroup {
         name: "g".to_owned(),
@@ -191,7 +191,7 @@ fn a_group_counts_spending_of_earlier_runs() {
     for host in [&a, &b] {
         let host = host.host_key();
         after.share(once((host.clone(), before.stored(&host).to_vec())));
-        // Restoring a host again counts nothing twice.
+        // Restoring a host a second time counts nothing twice.
         after.restore(&host, &before.stored(&host));
     }
     for mut budgets in [before, after] {
@@ -200,7 +200,8 @@ fn a_group_counts_spending_of_earlier_runs() {
             assert!(budgets.is_full(at(9), &host));
             assert_eq!(budgets.spent_by(&host).as_deref(), Some(spent));
         }
-        // One more page of one host leaves room for one of the other.
+        // Once a page of `a.example` is pending again, the group has room for a page of
+        // `b.example`.
         budgets.unsettled(&a.host_key());
         assert!(!budgets.is_full(at(9), &b.host_key()));
     }

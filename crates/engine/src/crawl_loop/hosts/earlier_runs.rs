@@ -1,4 +1,4 @@
-//! The state of hosts that earlier runs left.
+//! The state that earlier runs left of each host.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -15,17 +15,17 @@ impl Hosts {
     /// Continues an earlier run. The state of each host is read when its first permit is due.
     ///
     /// # Errors
-    /// The frontier's.
+    /// The frontier can't be read.
     pub(crate) fn restore(&mut self, restart: RestartKind) -> Result<(), FrontierError> {
         self.residents.resume(restart);
         self.share_budgets()
     }
 
-    /// Counts what every host has spent against the budgets that several hosts share, if there are
-    /// any.
+    /// Counts what every host has spent against the budgets that several hosts share. No effect if
+    /// there are no such budgets.
     ///
     /// # Errors
-    /// The frontier's.
+    /// The frontier can't be read.
     pub(super) fn share_budgets(&mut self) -> Result<(), FrontierError> {
         if self.budgets.are_shared() {
             let stored = self.frontier.hosts()?.into_iter();
@@ -38,16 +38,17 @@ impl Hosts {
     /// Returns the stored address of a host, if there is one.
     ///
     /// # Errors
-    /// The frontier's.
+    /// The frontier can't be read.
     pub(crate) fn past_address(&self, host: &HostKey) -> Result<Option<IpAddr>, FrontierError> {
         let stored = self.frontier.host(host)?;
         Ok(stored.and_then(|(_, bytes)| stored_address(self.budgets.politeness(&bytes))))
     }
 
-    /// Keeps the gap after a request of an earlier run, given its row in the log.
+    /// Makes a host keep its gap after a request of an earlier run, given the request's row in the
+    /// log.
     ///
     /// # Errors
-    /// The frontier's.
+    /// The frontier can't be read.
     pub(crate) fn note_past_request(
         &mut self,
         now: Tick,
@@ -63,7 +64,7 @@ impl Hosts {
         self.recall(now, &host, shared)?;
         let end = Tick::from_micros(row.end.saturating_mul(1000)).min(now);
         let politeness = &self.config.politeness;
-        // The wait before that request is also the gap after it only if it was a gap.
+        // Hosts whose wait before that request was a gap have the same gap after it.
         let gap = match row.why.as_str() {
             "delay" | "delay-factor" | "crawl-delay" | "request-rate" | "rate-limit"
             | "slow-restart" => Duration::from_millis(row.gap_asked),
@@ -75,11 +76,11 @@ impl Hosts {
         Ok(())
     }
 
-    /// Lets each host with pending URLs wait for a gap, after a run that was cut off: the log may
-    /// lack its last requests.
+    /// After a run that was cut off, lets each host with pending URLs wait for a gap: the log may
+    /// lack the run's last requests.
     ///
     /// # Errors
-    /// The frontier's.
+    /// The frontier can't be read.
     pub(crate) fn note_unknown_requests(
         &mut self,
         now: Tick,
@@ -120,7 +121,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// The row of a page request of one second. `gap` and `wait_asked` are in seconds.
+    /// The row of a page request that took one second. `gap` and `wait_asked` are in seconds.
     fn past_request(why: &str, gap: u64, wait_asked: Option<u64>) -> RequestRow {
         RequestRow {
             url: "http://a.example/".to_owned(),
@@ -139,7 +140,7 @@ mod tests {
         }
     }
 
-    /// The second at which a host with one page gets its next request, or 1,000 if it gets none.
+    /// Returns when a host with one page gets its next request, in seconds; 1,000 if it gets none.
     fn next_request(coordinator: &mut Coordinator, name: &str) -> u64 {
         let origin = Origin::parse(&format!("http://{name}")).unwrap();
         coordinator.hosts.set_robots(at(20), &origin, open_to_all());
@@ -151,7 +152,7 @@ mod tests {
         }
     }
 
-    /// The gap is two seconds, and nine for `slow.example`.
+    /// Sets a gap of two seconds, and of nine for `slow.example`.
     fn with_delays(config: &mut Config) {
         config.politeness.delay = 2 * SECOND;
         config.politeness.max_retry_after = 50 * SECOND;
@@ -173,7 +174,7 @@ mod tests {
             ("request-rate", 7, None, 26),
             ("rate-limit", 7, None, 26),
             ("slow-restart", 7, None, 26),
-            // These waits were not gaps.
+            // In these rows, the wait before the request was not a gap.
             ("first", 0, None, 21),
             ("visit-time", 7, None, 21),
             ("retry-after", 7, None, 21),
@@ -246,7 +247,8 @@ mod tests {
             assert!(!now.scope.judges_again());
             now.restore(RestartKind::AfterKill).unwrap();
             assert!(now.scope.judges_again());
-            // This walks over all hosts, so it happens only if a budget requires it.
+            // The server time is known from the start only if a budget requires it, since adding it
+            // up needs a walk over all hosts.
             assert_eq!(now.hosts.budgets_mut().served(), served);
         }
         let unknown = HostKey::parse("b.example").unwrap();

@@ -1,4 +1,5 @@
-//! Hosts: which may get a request and when, what each has spent, and which are in memory.
+//! Hosts: which of them may get a request and when, what each has spent of its budgets, and which
+//! are in memory.
 
 mod earlier_runs;
 mod natural_end;
@@ -28,17 +29,18 @@ use crate::config::Config;
 use crate::messages::HostState;
 use crate::trace_events::HostSpans;
 
-/// How long to leave a host alone that another crawl is fetching from.
+/// How long a host gets no requests because another crawl is fetching from it.
 const OTHER_CRAWL_WAIT: Duration = Duration::from_secs(10);
 
-/// Maximum hosts to search for the slowest one: progress is reported several times a second.
+/// Maximum number of hosts in memory for which the slowest one is searched. Progress is reported
+/// several times a second, so a longer search would cost too much.
 const MAX_HOSTS_SEARCHED: usize = 20_000;
 
-/// Maximum hosts to compute the remaining time of: those with the most URLs.
+/// Maximum number of hosts whose remaining time is computed: those with the most pending URLs.
 const MAX_HOSTS_COMPARED: usize = 50;
 
-/// All hosts of a crawl: the scheduler, and with it the budgets, locks, retries and requests in
-/// flight of each host, and the decision which hosts stay in memory.
+/// All hosts of a crawl. Combines the scheduler with the budgets, locks, retries and requests in
+/// flight of each host, and decides which hosts stay in memory.
 ///
 /// - Set up: [`enter_round`](Self::enter_round), [`share_locks`](Self::share_locks), then what
 ///   earlier runs left, with [`restore`](Self::restore),
@@ -58,7 +60,7 @@ const MAX_HOSTS_COMPARED: usize = 50;
 ///   reports the commit with [`states_kept`](Self::states_kept). Each step of the loop calls
 ///   [`evict_idle`](Self::evict_idle).
 ///
-/// Emits nothing: methods return origins to wake, or origins that left memory.
+/// Emits no effects. Methods return origins to wake, or origins that left memory.
 pub(crate) struct Hosts {
     config: Arc<Config>,
     frontier: Arc<dyn Frontier>,
@@ -105,8 +107,8 @@ impl Hosts {
         self.scheduler.set_pending(now, origin, urls);
     }
 
-    /// Returns whether the budgets of a host leave no room for another page. If leases fill the
-    /// budget, [`page_ended`](Self::page_ended) then returns the origin.
+    /// Returns whether the budgets of a host leave no room for another page. If only its leases
+    /// fill the budget, [`page_ended`](Self::page_ended) returns the origin once there may be room.
     pub(super) fn turns_away(&mut self, now: Tick, host: &HostKey, origin: &Origin) -> bool {
         let is_full = self.budgets.is_full(now, host);
         if is_full {
@@ -123,14 +125,14 @@ impl Hosts {
         self.scheduler.set_robots_pace(now, origin, pace);
     }
 
-    /// Has an origin's robots.txt fetched again, unless the origin left memory.
+    /// Has an origin's robots.txt fetched again. No effect if the origin left memory.
     pub(super) fn begin_rules_again(&mut self, now: Tick, origin: &Origin) {
         if self.scheduler.host_of(origin).is_some() {
             self.set_robots(now, origin, RobotsState::Unknown);
         }
     }
 
-    /// Queues a request to a host that an origin's rules depend on, ahead of pages.
+    /// Queues a request to a host that the rules of the origin `of` depend on, ahead of pages.
     pub(super) fn queue_rules_request(&mut self, now: Tick, host: &HostKey, of: &Origin) {
         let purpose = Purpose::Hop { of: of.clone() };
         self.scheduler.queue_request(now, host, purpose);
@@ -144,8 +146,8 @@ impl Hosts {
         self.scheduler.poll_host(now, host)
     }
 
-    /// Locks the host of a permit against the user's other crawls. If another crawl holds it, gives
-    /// the permit back and lets the host wait.
+    /// Locks the host of a permit against the user's other crawls. If another crawl holds the host,
+    /// gives the permit back and lets the host wait.
     pub(super) fn hold(&mut self, now: Tick, permit: Permit) -> Option<Permit> {
         if self.residents.hold(permit.host()) {
             return Some(permit);
@@ -161,7 +163,7 @@ impl Hosts {
         self.scheduler.has_address(host)
     }
 
-    /// Sets a permit aside for a look-up of its host's address.
+    /// Sets a permit aside until its host's address was looked up.
     pub(super) fn set_aside(&mut self, now: Tick, permit: Permit) -> Permit {
         self.requests.look_up_began();
         self.scheduler.set_aside(now, permit)
@@ -171,16 +173,17 @@ impl Hosts {
         self.requests.look_up_ended(permit, address);
     }
 
-    /// Queues a permit that was set aside as if its look-up had ended without an address.
+    /// Queues a permit that was set aside, as if the look-up of its address had ended without a
+    /// result.
     pub(super) fn skip_look_up(&mut self, permit: Permit) {
         self.requests.skip_look_up(permit);
     }
 
-    /// Takes the oldest permit whose look-up ended. `Ok(None)` if the scheduler took that permit
-    /// back; then there may be another one.
+    /// Takes the oldest permit whose look-up ended. Returns `Ok(None)` if the scheduler took that
+    /// permit back. Another permit may then be ready.
     ///
     /// # Errors
-    /// There is no such permit, or no room for its request before the given tick.
+    /// No permit is ready, or there is no room for its request before the tick in the error.
     pub(super) fn next_found(&mut self, now: Tick) -> Result<Option<Permit>, Option<Tick>> {
         let (permit, address) = self.requests.next_found().ok_or(None)?;
         match self.scheduler.admit(now, permit, address) {
@@ -243,8 +246,8 @@ impl Hosts {
         self.set_pending(now, origin, self.frontier.pending(origin));
     }
 
-    /// Counts the end of a lease, before it is known whether it became a page. Returns origins of
-    /// the host that were turned away and may have room now.
+    /// Counts the end of a lease, before it is known whether the lease became a page. Returns
+    /// origins of the host that were turned away and may have room now.
     pub(super) fn page_ended(&mut self, host: &HostKey) -> Vec<Origin> {
         self.budgets.lease_ended(host)
     }
@@ -253,13 +256,13 @@ impl Hosts {
         self.budgets.settled(host);
     }
 
-    /// Takes back a page that was counted: its URL is pending again.
+    /// Undoes the count of a page whose URL is pending again.
     pub(super) fn page_unsettled(&mut self, host: &HostKey) {
         self.budgets.unsettled(host);
     }
 
-    /// Returns origins that were turned away because the budget of the host's group was full, if
-    /// there is room now.
+    /// If the group of a host has room again, returns the origins that were turned away because it
+    /// was full.
     pub(super) fn with_room_again(
         &mut self,
         host: &HostKey,
@@ -267,7 +270,7 @@ impl Hosts {
         self.budgets.with_room_again(host).into_iter()
     }
 
-    /// Returns whether to retry a URL after its attempt with this number, from 1.
+    /// Returns whether to retry a URL after an attempt. Attempts of a URL are numbered from 1.
     pub(super) fn is_tried_again(
         &mut self,
         attempt: u32,
@@ -278,7 +281,7 @@ impl Hosts {
         self.retries.is_tried_again(attempt, host, kind, result)
     }
 
-    /// Returns the durable form of a host's state, to be written.
+    /// Returns the durable form of a host's state, for the writer to store.
     pub(super) fn state(&mut self, host: &HostKey) -> HostState {
         let sequence = self.residents.state_sent(host);
         let (wake, politeness) = self.scheduler.host_state(host).unzip();
@@ -291,12 +294,13 @@ impl Hosts {
         }
     }
 
-    /// Records that the latest state of each host is on disk, or a newer one.
+    /// Records that a state of each host in `hosts` is on disk, or was replaced by a newer state.
     pub(super) fn states_kept(&mut self, now: Tick, hosts: &[HostKey]) {
         self.residents.states_kept(now, hosts);
     }
 
-    /// Returns the states to write of hosts whose stored times turned out to be wrong.
+    /// Returns the states of hosts whose stored times turned out to be wrong, for the writer to
+    /// store again.
     pub(super) fn redated_states(&mut self) -> Vec<HostState> {
         let hosts = self.residents.take_redated();
         hosts.iter().map(|host| self.state(host)).collect()
@@ -322,9 +326,9 @@ impl Hosts {
         self.scheduler.busiest(now, max)
     }
 
-    /// Returns how long the slowest host needs at its gap, of the hosts with the most pending URLs.
-    /// `None` in a crawl of very many hosts, and if hosts have budgets, as some of the URLs will
-    /// not be fetched then.
+    /// Returns how long the slowest host needs at its gap, among the hosts with the most pending
+    /// URLs. `None` if the crawl has too many hosts to search, and if hosts have budgets, since
+    /// some of their URLs may never be fetched.
     pub(super) fn slowest(&self, now: Tick) -> Option<Duration> {
         let hosts = self.scheduler.known_hosts().count();
         if self.budgets.limit_hosts() || hosts > MAX_HOSTS_SEARCHED {
@@ -410,7 +414,7 @@ mod tests {
         let first = hosts.next_found(at(20)).unwrap().unwrap();
         hosts.sent();
         assert_eq!(first.host().as_str(), "a.example");
-        // The second request exceeds the concurrency.
+        // The concurrency is used up by the first request, so the second must wait.
         assert!(hosts.next_found(at(20)).is_err());
         hosts.check_invariants(0);
         hosts.give_found_back(at(20));

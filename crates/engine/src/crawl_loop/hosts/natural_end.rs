@@ -9,17 +9,18 @@ use super::super::robots::RobotsStates;
 use super::Hosts;
 use crate::summary::{Ended, UnreachableHost};
 
-/// A run does not wait for a longer gap than this, such as a `Crawl-delay` of years.
+/// The longest gap that a run waits for. A gap may be longer, for example because of a
+/// `Crawl-delay` of years.
 const MAX_GAP_WORTH_WAITING: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Hosts {
-    /// Returns the end of a run with nothing in flight, or `None` if some host may get a request
-    /// soon. `robots` has the reasons why robots.txt of a host is unreachable.
+    /// Returns how a run ends that has nothing in flight. `None` if some host may get a request
+    /// soon, so that the run continues. `robots` knows why the robots.txt of a host is unreachable.
     pub(crate) fn natural_end(&self, now: Tick, robots: &RobotsStates) -> Option<Ended> {
         let resting = self.scheduler.host_summary(now);
         match resting.soonest {
-            // No permit can be issued: the work is done, or only parked hosts and hosts with spent
-            // budgets have some left.
+            // The scheduler can't issue any permit: the work is done, or all pending URLs are on
+            // parked hosts or on hosts with a spent budget.
             None => Some(
                 match (self.frontier.counts().pending, self.budgets.spent()) {
                     (0, _) => Ended::Finished,
@@ -93,7 +94,7 @@ mod tests {
     fn long_pauses_end_a_run_and_gaps_do_not() {
         let origin = canonicalize(None, "http://a.example/").unwrap().origin();
         let host = origin.host_key();
-        // A run waits for at most 60 seconds.
+        // A run waits at most 60 seconds for a host to be retried.
         for (retry, ends) in [(80, false), (81, true)] {
             let mut coordinator = coordinator(|_| {});
             let retry_at = at(retry);

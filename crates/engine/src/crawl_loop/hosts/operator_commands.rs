@@ -15,7 +15,7 @@ use crate::control::{MAX_PARKED, Refused};
 use crate::messages::Order;
 use crate::time::millis;
 
-/// Maximum hosts with a delay of their own.
+/// Maximum number of hosts whose delay was set by a command.
 pub(crate) const MAX_DELAYS: usize = 1_000;
 
 impl Hosts {
@@ -30,10 +30,11 @@ impl Hosts {
         }
     }
 
-    /// Parks a host: it gets no requests until it is unparked. Returns the list to write.
+    /// Parks a host: it gets no requests until it is unparked. Returns the new list of parked
+    /// hosts, for the writer to store.
     ///
     /// # Errors
-    /// The host is unknown, or too many are parked.
+    /// The host is unknown, or too many hosts are parked.
     pub(crate) fn park(&mut self, now: Tick, host: &HostKey) -> Result<Order, Refused> {
         self.require_known(host)?;
         if !self.scheduler.is_parked(host) && self.scheduler.parked().len() >= MAX_PARKED {
@@ -44,7 +45,7 @@ impl Hosts {
         Ok(self.parked_order())
     }
 
-    /// Unparks a host. Returns the list to write.
+    /// Unparks a host. Returns the new list of parked hosts, for the writer to store.
     ///
     /// # Errors
     /// The host is not parked.
@@ -70,8 +71,8 @@ impl Hosts {
     /// Sets the gap between two requests to a host, or to every host. Returns the row to log.
     ///
     /// # Errors
-    /// The host is unknown, too many hosts have a delay of their own, or the delay is too short for
-    /// hosts that are not the operator's.
+    /// The host is unknown, too many hosts have a delay that a command set, or the delay is too
+    /// short for hosts that are not the operator's.
     pub(crate) fn set_delay(
         &mut self,
         now: Tick,
@@ -101,7 +102,8 @@ impl Hosts {
         delay < MIN_OTHERS_DELAY && !self.config.own_site
     }
 
-    /// Refuses a short delay if a host, or with `None` any host, may be someone else's.
+    /// Refuses a short delay for a host that may be someone else's. `None` stands for all known
+    /// hosts.
     fn require_own(&self, host: Option<&HostKey>, delay: Duration) -> Result<(), Refused> {
         let anothers = match host {
             Some(host) => Some(host).filter(|host| may_be_anothers(host, None)),
@@ -120,7 +122,7 @@ impl Hosts {
         }
     }
 
-    /// Refuses a host that the crawl has neither met nor has a seed of.
+    /// Refuses a host that the crawl doesn't know: it was never met, and no seed is on it.
     fn require_known(&self, host: &HostKey) -> Result<(), Refused> {
         let mut seeds = self.config.seeds.iter();
         let is_known = self.scheduler.knows(host)
@@ -133,17 +135,18 @@ impl Hosts {
         }
     }
 
-    /// Replaces the politeness.
+    /// Replaces the politeness settings.
     pub(crate) fn set_politeness(&mut self, now: Tick, config: &Arc<Config>) {
         self.config = Arc::clone(config);
         let politeness = config.politeness.clone();
         self.scheduler.set_politeness(now, politeness);
     }
 
-    /// Replaces the budgets by those in the settings. Past spending counts against them.
+    /// Replaces the budgets by those in the settings. What hosts have spent already counts against
+    /// the new budgets.
     ///
     /// # Errors
-    /// The frontier's.
+    /// The frontier can't be read.
     pub(crate) fn set_budgets(&mut self) -> Result<(), FrontierError> {
         self.budgets.set_budgets(&self.config.budgets);
         self.share_budgets()

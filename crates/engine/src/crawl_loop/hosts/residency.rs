@@ -1,4 +1,4 @@
-//! Which hosts stay in memory: those with work, and the most recently active others.
+//! Decides which hosts stay in memory: those with work, and the most recently active of the others.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
@@ -15,24 +15,23 @@ use crate::config::Config;
 use crate::messages::Effect;
 use crate::trace_events::HostSpans;
 
-/// The state of resident and recently evicted hosts that the scheduler does not keep.
+/// The state of resident and recently evicted hosts, apart from what the scheduler keeps.
 ///
 /// Before a permit is used, [`hold`](Self::hold) locks its host; [`forget`](Self::forget) unlocks a
-/// host that leaves memory. [`put`](Self::put) then keeps its state until the disk has it, and
-/// [`take`](Self::take) returns it when the host is recalled. The disk has it once each
-/// [`state_sent`](Self::state_sent) was followed by a [`states_kept`](Self::states_kept).
+/// host that leaves memory. [`put`](Self::put) then keeps the evicted host's state until it is on
+/// disk, and [`take`](Self::take) returns the state when the host is recalled. A state is on disk
+/// once each [`state_sent`](Self::state_sent) was followed by a [`states_kept`](Self::states_kept).
 pub(super) struct ResidentHosts {
-    /// Hosts of seeds, which come first of hosts that became ready together.
+    /// Hosts of seeds. Of the hosts that became ready at the same time, these come first.
     of_seeds: HashSet<HostKey>,
-    /// How cautiously to treat hosts not seen since the last run ended.
+    /// How the last run ended, and so how cautiously to treat hosts that this run has not met yet.
     restart: RestartKind,
-    /// The number of states of each host that are on their way to the disk.
+    /// The number of each host's states that were sent to the writer but are not yet on disk.
     sent: HashMap<HostKey, u32>,
-    /// States of hosts that left memory, each kept until the host may get a request and its state
-    /// is on disk.
+    /// States of evicted hosts. Each is kept until it is on disk and the host may get a request.
     away: HashMap<HostKey, (Tick, Vec<u8>)>,
     wakes: BTreeSet<(Tick, HostKey)>,
-    /// Hosts whose stored times must be written again.
+    /// Hosts whose stored times were wrong and must be written again.
     redated: Vec<HostKey>,
     /// The number of the last host state or order of this run.
     sequence: u64,
@@ -55,17 +54,17 @@ impl ResidentHosts {
         }
     }
 
-    /// Continues an earlier run, which ended like this.
+    /// Continues an earlier run. `restart` is how that run ended.
     pub(super) fn resume(&mut self, restart: RestartKind) {
         self.restart = restart;
     }
 
-    /// Takes the hosts whose stored times must be written again.
+    /// Takes the hosts whose stored times were wrong and must be written again.
     pub(super) fn take_redated(&mut self) -> Vec<HostKey> {
         std::mem::take(&mut self.redated)
     }
 
-    /// Checks counts that must agree between two events.
+    /// Checks counts that must agree whenever no event is being handled.
     #[cfg(test)]
     pub(super) fn check_invariants(&self, unsettled: u64) {
         let sent: u64 = self.sent.values().map(|count| u64::from(*count)).sum();
@@ -81,14 +80,14 @@ impl ResidentHosts {
         assert!(are_away, "a host is waited for that is not away");
     }
 
-    /// Counts a state of a host that goes to the writer. Returns its number.
+    /// Counts a state of a host that is sent to the writer. Returns the state's sequence number.
     pub(super) fn state_sent(&mut self, host: &HostKey) -> u64 {
         *self.sent.entry(host.clone()).or_default() += 1;
         self.next_sequence()
     }
 
-    /// Returns the number of the next host state or order of this run, from 1. The writer keeps the
-    /// state with the highest one, as messages overtake each other.
+    /// Returns the number of the next host state or order of this run, from 1. Messages overtake
+    /// each other, so the writer keeps the state with the highest number.
     pub(super) fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence
@@ -99,8 +98,8 @@ impl ResidentHosts {
         self.locks = locks;
     }
 
-    /// Locks a host against the user's other crawls. If one of them holds it, returns false and
-    /// logs that crawl.
+    /// Locks a host against the user's other crawls. If another crawl holds the host, returns false
+    /// and logs that crawl.
     pub(super) fn hold(&mut self, host: &HostKey) -> bool {
         let is_held = self.locks.hold(host);
         if !is_held {
@@ -114,7 +113,7 @@ impl ResidentHosts {
         self.locks.describe_holder(host)
     }
 
-    /// Forgets a host that leaves memory.
+    /// Forgets a host that is evicted.
     pub(super) fn forget(&mut self, host: &HostKey) {
         self.locks.free(host);
         self.spans.forget(host);
@@ -124,7 +123,7 @@ impl ResidentHosts {
         &mut self.spans
     }
 
-    /// Counts a state of each host that is on disk, or replaced by a newer one.
+    /// Counts a state of each host in `hosts` as being on disk, or as replaced by a newer state.
     pub(super) fn states_kept(&mut self, now: Tick, hosts: &[HostKey]) {
         for host in hosts {
             let Some(sent) = self.sent.get_mut(host) else {
@@ -140,13 +139,13 @@ impl ResidentHosts {
         }
     }
 
-    /// Returns the states of hosts that left memory, which may be newer than those on disk.
+    /// Returns the states of evicted hosts, which may be newer than the states on disk.
     pub(super) fn away(&self) -> impl Iterator<Item = (HostKey, Vec<u8>)> {
         let away = self.away.iter();
         away.map(|(host, (_, bytes))| (host.clone(), bytes.clone()))
     }
 
-    /// Drops hosts that match `is_gone`: another worker owns them now.
+    /// Drops hosts that `is_gone` returns true for, because another worker owns them now.
     fn drop_gone(&mut self, is_gone: impl Fn(&HostKey) -> bool) {
         self.away.retain(|host, _| !is_gone(host));
         self.wakes.retain(|(_, host)| !is_gone(host));
@@ -173,7 +172,7 @@ impl ResidentHosts {
                 self.wakes.insert((wake, host));
                 return;
             }
-            // A state on its way to the disk is dropped once it is there.
+            // A state that was sent to the writer is dropped once it is on disk.
             if !self.sent.contains_key(&host) {
                 self.away.remove(&host);
             }
@@ -182,10 +181,10 @@ impl ResidentHosts {
 }
 
 impl Hosts {
-    /// Makes sure that a host is in memory, with everything known about it.
+    /// Makes sure that a host is in memory, with its stored state.
     ///
     /// # Errors
-    /// The frontier's.
+    /// The frontier can't be read.
     pub(crate) fn recall(
         &mut self,
         now: Tick,
@@ -206,8 +205,8 @@ impl Hosts {
             let restored = self.scheduler.host_state(host);
             let is_earlier = restored.is_some_and(|(restored, _)| restored.as_micros() < wake);
             if wake > now.as_micros() && is_earlier {
-                // The clock was ahead when this was stored. Have the corrected time written, or the
-                // next start would wait again.
+                // The clock was ahead when this time was stored. Have the corrected time written,
+                // or the next start would wait again.
                 self.residents.redated.push(host.clone());
             }
         }
@@ -219,21 +218,21 @@ impl Hosts {
         Ok(())
     }
 
-    /// Lets a host wait for a gap that was taken over from another worker some time `ago`: the last
-    /// owner may have sent requests until then.
+    /// Lets a host wait for a gap if it was taken over from another worker some time `ago`, since
+    /// that worker may have sent it requests until then.
     fn wait_after_takeover(&mut self, now: Tick, host: &HostKey, ago: Duration) {
         let ago = u64::try_from(ago.as_micros()).unwrap_or(u64::MAX);
         let taken_at = Tick::from_micros(now.as_micros().saturating_sub(ago));
         let gap = self.own_delay(host);
-        // Each slot may have been in use.
+        // The last owner may have used all of the host's parallel requests.
         for _ in 0..self.config.politeness.per_host.max(1) {
             self.scheduler
                 .note_past_request(now, host, taken_at, gap, None);
         }
     }
 
-    /// Evicts idle hosts, least recently active first, until the memory limit is met. Returns their
-    /// origins.
+    /// Evicts idle hosts, least recently active first, until memory use is below the limit. Returns
+    /// the origins of the evicted hosts.
     pub(crate) fn evict_idle(&mut self, now: Tick) -> Vec<Origin> {
         let mut evicted = Vec::new();
         self.residents.drop_until(now);
@@ -256,8 +255,8 @@ impl Hosts {
         evicted
     }
 
-    /// Evicts hosts that are about to be handed over to other workers, and requests the hand-over
-    /// of buckets with nothing in flight. Returns the origins of the evicted hosts.
+    /// Evicts the hosts that must be handed over to other workers. Requests the hand-over of
+    /// buckets with nothing in flight. Returns the origins of the evicted hosts.
     pub(crate) fn hand_over(
         &mut self,
         now: Tick,
@@ -300,7 +299,7 @@ impl Hosts {
         self.residents.forget(host);
     }
 
-    /// Unlocks a host for the user's other crawls if it has nothing to do, or is parked.
+    /// Unlocks a host for the user's other crawls if the host has nothing to fetch, or is parked.
     pub(crate) fn free_if_idle(&mut self, host: &HostKey) {
         let is_free = self.scheduler.is_idle(host) || self.scheduler.is_parked(host);
         if is_free && self.budgets.leases(host) == 0 {
@@ -517,7 +516,7 @@ mod tests {
             coordinator.wake(at(20), &other, 1);
             let work = coordinator.hosts.busiest(at(20), 1);
             assert_eq!(work[0].gap, Duration::from_secs(7), "{known}");
-            // The own copy of an origin does not count.
+            // An origin's own copy doesn't count.
             let mut coordinator = crate::crawl_loop::fixtures::coordinator(|_| {});
             coordinator.slow_siblings(at(20), &known).unwrap();
             assert!(!coordinator.hosts.knows(&known.host_key()));

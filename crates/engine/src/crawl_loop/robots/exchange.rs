@@ -1,4 +1,5 @@
-//! Requests for an origin's rules: robots.txt, its redirects, `tdmrep.json`.
+//! Requests for an origin's rules: for robots.txt, for the targets of its redirects, and for
+//! `tdmrep.json`.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,24 +19,25 @@ use crate::messages::Job;
 /// Why an origin's robots.txt is unreachable if it redirects to a host of another worker.
 const OTHER_WORKERS_HOST: &str = "it redirects to a host that another worker asks";
 
-/// The consequences of an exchange for an origin's rules.
+/// What follows from an exchange for an origin's rules.
 #[derive(Debug)]
 pub(crate) struct RobotsReaction {
     pub(crate) next: RobotsStep,
-    /// The copy to write now: pages must never be judged by an older one.
+    /// The copy of robots.txt to write before any page is judged by it, so that no page is ever
+    /// judged by an older copy.
     pub(crate) copy: Option<Vec<u8>>,
     /// Sitemaps to admit.
     pub(crate) sitemaps: Vec<Admission>,
-    /// Counts of sitemaps that are not admitted, by reason.
+    /// The number of sitemaps that are not admitted, by reason.
     pub(crate) unusable: Vec<(&'static str, u64)>,
 }
 
-/// The next step towards the rules of an origin.
+/// The next step on the way to an origin's rules.
 #[derive(Debug)]
 pub(crate) enum RobotsStep {
     /// Follow a redirect of robots.txt to this URL.
     Hop(CanonicalUrl),
-    /// Fetch `tdmrep.json`, at this pace if robots.txt was just read.
+    /// Fetch `tdmrep.json`. If robots.txt was just read, keep the pace that it requests.
     TdmRep(Option<RobotsPace>),
     /// Nothing more to fetch: the origin has this state now.
     Done(RobotsState),
@@ -54,7 +56,7 @@ impl From<RobotsStep> for RobotsReaction {
     }
 }
 
-/// The state of an origin whose robots.txt is not fetched in this run.
+/// Returns the state of an origin whose robots.txt is not fetched in this run.
 pub(crate) fn never_fetched() -> RobotsState {
     RobotsState::InForce {
         pace: RobotsPace::default(),
@@ -63,20 +65,22 @@ pub(crate) fn never_fetched() -> RobotsState {
 }
 
 impl RobotsStates {
-    /// Returns the job for a permit for an origin's robots.txt, or for hop number `hop` of it.
+    /// Returns the job for a permit to fetch an origin's robots.txt, or the target of its redirect
+    /// with number `hop`.
     ///
     /// # Errors
-    /// The frontier's.
+    /// The frontier can't be read.
     pub(crate) fn job(&self, of: Origin, url: CanonicalUrl, hop: u8) -> Result<Job, FrontierError> {
         let request = self.request(&of, url)?;
         Ok(Job::Robots { of, request, hop })
     }
 
-    /// Returns the job for a permit for the request that follows an origin's robots.txt. `None` if
-    /// there is no such request, or a host is excluded: then robots.txt must be fetched again.
+    /// Returns the job for a permit to send the next request for an origin's rules after its
+    /// robots.txt. `None` if no such request is due, or if the host is excluded. In both cases,
+    /// robots.txt must be fetched again.
     ///
     /// # Errors
-    /// The frontier's.
+    /// The frontier can't be read.
     pub(crate) fn pending_job(
         &mut self,
         of: Origin,
@@ -98,10 +102,10 @@ impl RobotsStates {
         }
     }
 
-    /// Learns from an exchange for robots.txt.
+    /// Takes in the result of an exchange for robots.txt.
     ///
     /// # Errors
-    /// The frontier's.
+    /// The frontier can't be read.
     pub(crate) fn robots_fetched(
         &mut self,
         (of, request, hop): (&Origin, &FetchRequest, u8),
@@ -109,8 +113,8 @@ impl RobotsStates {
         (scope, shared): (&RunScope, &SharedHosts),
     ) -> Result<RobotsReaction, FrontierError> {
         if !shared.keeps(&of.host_key()) {
-            // The next owner fetches it. It may be able to follow redirects that this worker must
-            // not.
+            // The next owner of the host fetches robots.txt. That worker may be able to follow
+            // redirects that this worker must not follow.
             return Ok(RobotsStep::Again.into());
         }
         let mut answer = RobotsAnswer::of(request, result, hop);
@@ -129,8 +133,8 @@ impl RobotsStates {
             return Ok(RobotsStep::Hop(to).into());
         }
         if let Some(why) = refusal(hop, result) {
-            // These rules can't be known, and aren't needed: each URL of the origin is settled as
-            // refused when it is leased.
+            // The rules of the origin can't be known. They aren't needed either, since each URL of
+            // the origin is settled as refused when it is leased.
             self.refuse(of, why);
             return Ok(RobotsStep::Done(never_fetched()).into());
         }
@@ -150,11 +154,11 @@ impl RobotsStates {
         })
     }
 
-    /// Learns from an exchange for `tdmrep.json`. If all retries fail, the last known file stays in
-    /// force, or none.
+    /// Takes in the result of an exchange for `tdmrep.json`. If all retries fail, the last known
+    /// file stays in force, if there is one.
     ///
     /// # Errors
-    /// The frontier's.
+    /// The frontier can't be read.
     pub(crate) fn tdmrep_fetched(
         &mut self,
         of: &Origin,
@@ -171,7 +175,7 @@ impl RobotsStates {
             return Ok(RobotsStep::TdmRep(None).into());
         }
         let Some(held) = self.load(of)? else {
-            // The copy left the cache before it was committed.
+            // The copy left the cache before it was committed, so the rules are unknown again.
             return Ok(RobotsStep::Done(RobotsState::Unknown).into());
         };
         let mut copy = held.copy.clone();
@@ -184,7 +188,7 @@ impl RobotsStates {
         Ok(self.rules_known(of, &compiled, address_of(result), scope))
     }
 
-    /// Returns the reaction once everything that pages wait for was fetched or has failed.
+    /// Returns what follows once everything that pages wait for was fetched or has failed.
     fn rules_known(
         &self,
         of: &Origin,
@@ -192,8 +196,9 @@ impl RobotsStates {
         address: Option<IpAddr>,
         scope: &RunScope,
     ) -> RobotsReaction {
-        // The state at the time of the answer, however late that is read, allows at least one page.
-        // Otherwise a copy with a short life would be fetched again and again.
+        // Take the state as of the time of the answer, so that it allows at least one page, however
+        // late the answer is read. Otherwise a copy that expires quickly would be fetched again and
+        // again.
         let state = self.state(compiled.copy.fetched_at, compiled, address);
         self.events.rules_known(of, &compiled.copy);
         let is_known = !matches!(compiled.copy.state, RobotsCopyState::Unreachable { .. });
@@ -210,7 +215,7 @@ impl RobotsStates {
     }
 }
 
-/// Returns why a redirect of robots.txt to a host must not be followed.
+/// Returns why a redirect of robots.txt to a host must not be followed; `None` if it may be.
 fn bar(host: &HostKey, scope: &RunScope, shared: &SharedHosts) -> Option<&'static str> {
     if scope.current().excluded_host(host).is_some() {
         Some(EXCLUDED_HOST)
@@ -226,7 +231,8 @@ fn address_of(result: &Result<Exchange, Failure>) -> Option<IpAddr> {
     address.as_ref().map(SocketAddr::ip)
 }
 
-/// Returns why no page of an origin may be fetched, given the result for its robots.txt.
+/// Returns why no page of an origin may be fetched, given the result for its robots.txt. `None` if
+/// the result doesn't rule that out.
 fn refusal(hop: u8, result: &Result<Exchange, Failure>) -> Option<Exclusion> {
     let failure = result.as_ref().err()?;
     match failure.kind {

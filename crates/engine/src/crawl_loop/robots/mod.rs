@@ -26,41 +26,41 @@ use crate::summary::OriginRules;
 use crate::trace_events::TraceEvents;
 use crate::usage;
 
-/// Maximum bytes of compiled copies of robots.txt in memory. Others are compiled from the state
-/// again when a permit of their origin is used.
+/// Maximum bytes of compiled copies of robots.txt in memory. An evicted copy is compiled again from
+/// the stored one when a permit of its origin is used.
 const MAX_CACHE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Maximum files to report at the end that are not a robots.txt.
+/// Maximum number of files to report at the end of a run because they are clearly not a robots.txt.
 const MAX_STRANGE_FILES: usize = 20;
 
 /// Whether pages of an origin may be judged now.
 pub(crate) enum RobotsStanding {
-    /// These rules are in force.
+    /// Pages may be judged by these rules.
     InForce(Arc<CompiledRobots>),
-    /// No page of the origin may be fetched: its address must not be connected to, or a replay
-    /// doesn't know its rules.
+    /// No page of the origin may be fetched: either the fetcher must not connect to the origin's
+    /// address, or a replay doesn't know the origin's rules.
     Refused(Exclusion),
-    /// No page of the origin may be fetched: robots.txt answered this status, and the operator
-    /// treats that as a closed site.
+    /// No page of the origin may be fetched: robots.txt was answered with this status, and the
+    /// operator's settings treat that as a closed site.
     Forbidden(u16),
-    /// robots.txt must be fetched first.
+    /// The origin's robots.txt must be fetched first.
     Unknown,
 }
 
 /// Whether a leased URL may be fetched.
 pub(crate) enum RobotsJudgement {
-    /// The URL may be fetched. The label and the previous visit of the context are not filled in.
+    /// The URL may be fetched. The context still lacks the label and the previous visit.
     Allowed(FetchContext),
     Refused(Exclusion),
     /// The origin's robots.txt must be fetched first.
     RobotsFirst,
 }
 
-/// The rules of all origins, and the next step towards those that are not known.
+/// The rules of all origins, and the next step to get the rules that are not known.
 ///
-/// - An origin that is not met ([`is_met`](Self::is_met)) is reported with [`meet`](Self::meet),
-///   which returns its state from earlier runs, and [`paces_of_siblings`](Self::paces_of_siblings).
-///   It is forgotten with [`forget`](Self::forget).
+/// - An origin that is not in memory ([`is_met`](Self::is_met)) is reported with
+///   [`meet`](Self::meet), which returns its state from earlier runs, and
+///   [`paces_of_siblings`](Self::paces_of_siblings). It is forgotten with [`forget`](Self::forget).
 /// - For a permit for its rules, [`job`](Self::job) or [`pending_job`](Self::pending_job) returns
 ///   the request. The result goes to [`robots_fetched`](Self::robots_fetched) or
 ///   [`tdmrep_fetched`](Self::tdmrep_fetched), which return a [`RobotsReaction`]: the next step for
@@ -75,17 +75,18 @@ pub(crate) struct RobotsStates {
     forbidden: Forbidden,
     purpose: Option<UsagePurpose>,
     extent: Extent,
-    /// Whether `tdmrep.json` can restrict the crawl's purpose.
+    /// Whether a `tdmrep.json` could forbid the crawl's purpose, so that it must be fetched.
     needs_tdmrep: bool,
     own_site: bool,
     /// Whether the settings let some host be fetched from faster, or with more requests at once,
     /// than hosts of others may be.
     is_quick: bool,
     cache: RobotsCache,
-    /// The rules that judged the last page. Often they judge the next one too.
+    /// The rules that the last page was judged by, since they often apply to the next page too.
     last: Option<Arc<CompiledRobots>>,
     met: HashMap<Origin, MetOrigin>,
-    /// Why robots.txt of each host is unreachable, for messages at the end.
+    /// The reasons why the robots.txt files of each host are unreachable, for messages at the end
+    /// of a run.
     unreachable: HashMap<HostKey, BTreeMap<Origin, String>>,
     /// The first few files that are clearly not a robots.txt.
     strange: Vec<CanonicalUrl>,
@@ -100,18 +101,18 @@ pub(crate) struct RobotsStates {
 /// An origin in memory.
 #[derive(Debug, Default)]
 struct MetOrigin {
-    /// The request before those for its pages.
+    /// The request that must come before requests for pages of this origin.
     pending_fetch: Option<PendingRobotsFetch>,
-    /// Why none of its pages may be fetched.
+    /// Why no page of this origin may be fetched.
     refused: Option<Exclusion>,
 }
 
-/// A request after the one for an origin's robots.txt, and before its pages.
+/// A request that comes after the one for an origin's robots.txt, and before those for its pages.
 #[derive(Debug)]
 pub(crate) enum PendingRobotsFetch {
-    /// The next hop of robots.txt, and its number.
+    /// The target of a redirect of robots.txt, and the number of that redirect.
     Hop(CanonicalUrl, u8),
-    /// `tdmrep.json`, and how often it was fetched.
+    /// `tdmrep.json`, and how often it was requested.
     TdmRep(u32),
 }
 
@@ -166,13 +167,13 @@ impl RobotsStates {
         std::mem::take(&mut self.strange)
     }
 
-    /// Notes that some host is fetched from faster than hosts of others may be.
+    /// Records that some host is fetched from faster than hosts of others may be.
     pub(crate) fn be_quick(&mut self) {
         self.is_quick = true;
     }
 
-    /// Applies new politeness. If it lets some host be fetched from faster than hosts of others may
-    /// be, returns the paces to set for the origins in memory.
+    /// Applies new politeness settings. If they let some host be fetched from faster than hosts of
+    /// others may be, returns the paces to set for the origins in memory.
     pub(super) fn take_politeness(
         &mut self,
         now: Tick,
@@ -200,7 +201,8 @@ impl RobotsStates {
         self.met.contains_key(origin)
     }
 
-    /// Adds an origin to memory. Returns the state that earlier runs left, if it is still usable.
+    /// Adds an origin to memory. Returns the robots.txt state that earlier runs left, if it is
+    /// still usable.
     pub(crate) fn meet(
         &mut self,
         now: Tick,
@@ -210,8 +212,8 @@ impl RobotsStates {
         let Some(compiled) = self.load(origin)? else {
             return Ok(None);
         };
-        // The copy may be from a run with another purpose, or from before `tdmrep.json` was
-        // fetched.
+        // The copy may lack the answer for `tdmrep.json`, for example because a run with another
+        // purpose stored it.
         if self.wants_tdmrep(&compiled) && compiled.copy.tdmrep == TdmFile::NotAsked {
             return Ok(None);
         }
@@ -222,13 +224,14 @@ impl RobotsStates {
             let reason = why_unreachable(compiled.copy.status, why);
             self.note_unreachable(origin, reason);
         }
-        // Nothing answered, so no server requested a pause: a new run may try at once.
+        // The server did not answer, so it did not request a pause either. A new run may fetch
+        // robots.txt at once.
         let is_fetched_again =
             matches!(state, RobotsState::Unreachable { .. }) && compiled.copy.status.is_none();
         Ok((!is_fetched_again).then_some(state))
     }
 
-    /// Returns the rules to judge an origin's pages by.
+    /// Returns whether pages of an origin may be judged now, and by which rules.
     pub(crate) fn standing(&mut self, origin: &Origin) -> Result<RobotsStanding, FrontierError> {
         if let Some(why) = self.met.get(origin).and_then(|met| met.refused.clone()) {
             return Ok(RobotsStanding::Refused(why));
@@ -278,14 +281,15 @@ impl RobotsStates {
         }
     }
 
-    /// Returns the status of robots.txt that closes an origin, if it does.
+    /// Returns the status of robots.txt that closes an origin; `None` if the origin is not closed.
     fn closed_by(&self, copy: &RobotsCopy) -> Option<u16> {
         let denies = self.forbidden == Forbidden::Deny && copy.state == RobotsCopyState::None;
         copy.status
             .filter(|status| denies && matches!(status, 401 | 403))
     }
 
-    /// Returns whether to fetch an origin's `tdmrep.json`, given its rules.
+    /// Returns whether to fetch an origin's `tdmrep.json` before its pages, given the origin's
+    /// rules.
     pub(crate) fn wants_tdmrep(&self, compiled: &CompiledRobots) -> bool {
         let is_known = !matches!(compiled.copy.state, RobotsCopyState::Unreachable { .. });
         self.needs_tdmrep
@@ -305,15 +309,15 @@ impl RobotsStates {
         let Some(bytes) = self.frontier.robots(origin)? else {
             return Ok(None);
         };
-        // An unreadable copy counts as none: robots.txt is fetched again.
+        // An unreadable copy is ignored, so robots.txt is fetched again.
         let Ok(copy) = RobotsCopy::from_bytes(&bytes) else {
             return Ok(None);
         };
         Ok(Some(self.compile(copy)))
     }
 
-    /// Returns what the scheduler needs to know of an origin's rules. `address` is the origin's
-    /// address, if known.
+    /// Returns the state of an origin's robots.txt that the scheduler needs. `address` is the
+    /// origin's address, if known.
     pub(crate) fn state(
         &self,
         now: Tick,
@@ -333,8 +337,8 @@ impl RobotsStates {
         }
     }
 
-    /// Returns the request for an origin's robots.txt at `url`, with the validators of the kept
-    /// copy if that was found there.
+    /// Returns the request for an origin's robots.txt at `url`. If the kept copy is from the same
+    /// URL, the request has the validators of the copy.
     pub(crate) fn request(
         &self,
         of: &Origin,
@@ -351,7 +355,7 @@ impl RobotsStates {
         self.met.get_mut(of)?.pending_fetch.take()
     }
 
-    /// Returns the URL of the next hop of an origin's robots.txt.
+    /// Returns the URL that an origin's robots.txt redirects to, if that must be fetched next.
     pub(crate) fn pending_hop(&self, of: &Origin) -> Option<&CanonicalUrl> {
         match &self.met.get(of)?.pending_fetch {
             Some(PendingRobotsFetch::Hop(url, _)) => Some(url),
@@ -363,17 +367,19 @@ impl RobotsStates {
         self.met.entry(of.clone()).or_default().pending_fetch = Some(pending_fetch);
     }
 
-    /// Forgets an origin whose host leaves memory. It is met again when its URLs are pending again.
+    /// Forgets an origin whose host leaves memory. The origin is met again once it has pending
+    /// URLs.
     pub(crate) fn forget(&mut self, of: &Origin) {
         self.last = None;
         self.met.remove(of);
     }
 
-    /// Returns the paces that the other origins of an origin's host request, at the default ports,
-    /// from fresh copies of origins that are not in memory. Origins of a host share its gap.
+    /// Returns the paces that the other origins of an origin's host request, since all of a host's
+    /// origins share one gap. Covers origins at the default ports that are not in memory, if their
+    /// copy of robots.txt is fresh.
     ///
     /// # Errors
-    /// The frontier's.
+    /// The frontier can't be read.
     pub(super) fn paces_of_siblings(
         &self,
         now: Tick,
@@ -399,7 +405,7 @@ impl RobotsStates {
         self.met.entry(of.clone()).or_default().refused = Some(why);
     }
 
-    /// Returns whether no page of an origin may be fetched because its robots.txt is unreachable
+    /// Returns whether no page of an origin may be fetched, because its robots.txt is unreachable
     /// and no older copy is in force.
     pub(super) fn is_unreachable(&self, now: Tick, origin: &Origin) -> Result<bool, FrontierError> {
         let state = self
@@ -413,13 +419,14 @@ impl RobotsStates {
         origins.insert(origin.clone(), why);
     }
 
-    /// Returns why an origin's robots.txt is unreachable.
+    /// Returns why an origin's robots.txt is unreachable; `None` if it isn't.
     pub(crate) fn why_unreachable(&self, origin: &Origin) -> Option<&str> {
         let origins = self.unreachable.get(&origin.host_key())?;
         origins.get(origin).map(String::as_str)
     }
 
-    /// Returns why a host's robots.txt files are unreachable, with the URL of each.
+    /// Returns why a host's robots.txt files are unreachable, with the URL of each; `None` if all
+    /// can be reached.
     pub(crate) fn why_unreachable_host(&self, host: &HostKey) -> Option<String> {
         let origins = self.unreachable.get(host)?;
         let reasons = origins.iter().map(|(origin, why)| {
@@ -458,7 +465,7 @@ impl RobotsStates {
         match &copy.state {
             RobotsCopyState::Unreachable { why, .. } => {
                 let reason = match result {
-                    // The details name the faulty certificate.
+                    // The text of a TLS failure names the faulty certificate.
                     Err(failure) if failure.kind == FailureKind::TlsFailed => {
                         format!("robots.txt: {failure}")
                     }
@@ -477,8 +484,8 @@ impl RobotsStates {
         Ok(compiled)
     }
 
-    /// Remembers a file that is clearly not a robots.txt. It is parsed anyway, as RFC 9309 section
-    /// 2.3.1.5 requires.
+    /// Remembers a file that is clearly not a robots.txt, to report it at the end. The file is
+    /// parsed anyway, as RFC 9309 section 2.3.1.5 requires.
     fn note_strange(&mut self, compiled: &CompiledRobots) {
         let mut oddities = compiled.robots.oddities().iter();
         let is_strange = |oddity: &RobotsOddity| {
@@ -528,7 +535,8 @@ fn is_quick(politeness: &Politeness) -> bool {
             .any(|width| width > MAX_PER_OTHERS_HOST)
 }
 
-/// Returns whether a host may be someone else's: any host not on loopback or a private address.
+/// Returns whether a host may be someone else's. True unless the host is on loopback or in a
+/// private network.
 pub(crate) fn may_be_anothers(host: &HostKey, address: Option<IpAddr>) -> bool {
     let class = address.map(classify).or_else(|| class_of_host(host.host()));
     !matches!(class, Some(AddressClass::Loopback | AddressClass::Private))

@@ -10,7 +10,7 @@ use crate::crawl_loop::fixtures::{at, coordinator};
 use crate::messages::{Committed, Event, Job, WriterMessage};
 use crate::simulated::scripted_servers::moved;
 
-/// This worker owns every host, in one bucket.
+/// A worker that owns every host, all in one bucket.
 struct OneBucket;
 
 impl HostOwnership for OneBucket {
@@ -60,7 +60,7 @@ fn the_loop_reacts_to_news_of_other_workers() {
             NewsReaction::Wake(origins),
         ),
         (SharedNews::LinksWait, NewsReaction::TakeLinks),
-        // Links are already being admitted.
+        // Links are already being admitted, so no further admission begins.
         (SharedNews::LinksWait, NewsReaction::Nothing),
         (SharedNews::OthersBytes(7), NewsReaction::Nothing),
         (SharedNews::PagesSpent, NewsReaction::Nothing),
@@ -112,7 +112,7 @@ fn a_bucket_is_handed_over_once_and_when_nothing_of_it_is_busy() {
     assert!(!worker.keeps(&host));
     let mut out = Vec::new();
     assert!(worker.step(at(20), idle(0), &mut out));
-    // The next look is an interval later.
+    // The next check is due only after an interval.
     assert!(!worker.step(at(20), idle(0), &mut out));
     let busy = worker.busy_buckets([&host]);
     assert!(worker.hand_over(&busy, &mut out).is_empty() && out.is_empty());
@@ -126,7 +126,8 @@ fn a_bucket_is_handed_over_once_and_when_nothing_of_it_is_busy() {
     assert!(worker.keeps(&host));
 }
 
-/// The sharing thread may report the end before it learns that this worker has more to do.
+/// The sharing thread may report the end of all workers before it learns that this worker has work
+/// again.
 #[test]
 fn the_end_seen_in_one_rest_does_not_end_a_later_one() {
     let mut coordinator = coordinator(|_| {});
@@ -165,7 +166,8 @@ fn the_end_seen_in_one_rest_does_not_end_a_later_one() {
     assert_eq!(step(over(3)), (true, Vec::new()));
 }
 
-/// Otherwise the worker would use pages that the store counts as free and gives to another.
+/// If they were used, the worker would use pages that the store counts as free and grants to
+/// another worker.
 #[test]
 fn pages_requested_before_a_rest_are_not_used() {
     let mut coordinator = coordinator(|config| config.budgets.max_pages = Some(57));
@@ -198,8 +200,8 @@ fn pages_requested_before_a_rest_are_not_used() {
     assert!(coordinator.shared.may_fetch(0));
 }
 
-/// If the worker learned that the redirect leads to a host of another worker, the next owner would
-/// take the rules for unreachable, and would leave pages unfetched.
+/// If this worker stored that the redirect leads to another worker's host, the next owner would
+/// consider the rules unreachable, and would not fetch the pages.
 #[test]
 fn the_next_owner_fetches_robots_txt_of_a_host_that_is_handed_over() {
     for leaves in [false, true] {

@@ -1,4 +1,4 @@
-//! Compares reading with and without a cache.
+//! Compares the results of reading links with and without a cache.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ const PARTS: [&str; 31] = [
     "",
 ];
 
-/// A reproducible number sequence (an LCG).
+/// A reproducible sequence of numbers (an LCG).
 struct Numbers(u64);
 
 impl Numbers {
@@ -215,7 +215,7 @@ fn links_beyond_the_cache_limits_are_not_cached() {
     let many: String = (0..100).map(|n| format!("<a href='d{n}'></a>")).collect();
     assert_eq!(read(&format!("{many}{many}")).links.len(), 100);
     assert!(cache.borrow().bytes < 2_600, "{}", cache.borrow().bytes);
-    // The next page starts with an empty cache.
+    // The cache is full, so it is cleared before the next page.
     assert_eq!(read("<a href=d99>").links.len(), 1);
     assert_eq!(cache.borrow().targets.len(), 1);
 }

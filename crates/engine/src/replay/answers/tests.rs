@@ -37,10 +37,11 @@ fn row(start: u64, status: Option<u16>, failure: Option<&str>) -> RequestRow {
     }
 }
 
-/// An archived answer: when it was requested, its body, and how the body was cut.
+/// An archived answer: the time of its request, its body, and how the body was cut.
 type Archived = (u64, &'static str, Option<Truncated>);
 
-/// Returns the answers of a crawl that sent these requests and archived these answers.
+/// Returns the answers of a crawl that sent the requests in `rows` and archived the answers in
+/// `archived`.
 fn answers(rows: &[RequestRow], archived: &[Archived], timing: ReplayTiming) -> Answers {
     let dir = tempfile::tempdir().unwrap().keep();
     let mut archive = Archive::open(&dir, ArchiveOptions::default(), &Default::default()).unwrap();
@@ -82,7 +83,8 @@ fn answers(rows: &[RequestRow], archived: &[Archived], timing: ReplayTiming) -> 
     Answers::new(RecordedCrawl::open(&dir).unwrap(), timing, &config)
 }
 
-/// Sends one more request a day later, and returns the answer, its body, and how long it took.
+/// Sends a request one day after the last one. Returns a description of its answer, its body and
+/// how long it took.
 fn result_of(answers: &mut Answers, path: &str) -> String {
     let now = tick(START) + Duration::from_secs(86_400);
     let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
@@ -114,7 +116,7 @@ fn answers_come_from_the_archive_in_their_order() {
         row(0, Some(503), None),
         row(2_000, None, Some("timeout")),
         row(4_000, Some(200), None),
-        // Within the same second.
+        // Sent within the same second as the request in the previous row.
         row(4_500, Some(200), None),
         row(6_000, None, Some("short_body")),
         row(8_000, Some(200), None),
@@ -135,9 +137,9 @@ fn answers_come_from_the_archive_in_their_order() {
         r#"200 "second" Some("body_truncated") None 70"#,
         "short_body Some(4) 70",
         "not_archived None 70",
-        // The request is on record, but its answer is not archived.
+        // The last request is on record, but its answer is not archived.
         "not_archived None 70",
-        // There are no more, so the last one is repeated.
+        // No more requests are on record, so the last one is repeated.
         "not_archived None 70",
     ];
     assert_eq!(results, expected);
@@ -189,7 +191,8 @@ fn a_following_replay_has_the_recorded_times_until_it_differs() {
         (exchange.started, exchange.ended),
         (tick(START), tick(START + 70))
     );
-    // The records have it slightly later: it waited for something that no row shows.
+    // In the records, the second request is slightly later: it waited for something that no row
+    // shows.
     let second = answers.begin(&request("/"), tick(START + 1_990));
     let exchange = answers.end(&request("/"), &second).unwrap();
     assert_eq!((second.place, exchange.started), (1, tick(START + 2_000)));
@@ -201,7 +204,7 @@ fn a_following_replay_has_the_recorded_times_until_it_differs() {
         (u32::MAX, FailureKind::NotArchived)
     );
     assert!(!answers.follows);
-    // A crawl that was stopped has no other request there.
+    // The request goes beyond the records, as it may if the crawl was stopped at that point.
     let beyond = ReplayDifference::Beyond(request("/new").url);
     assert_eq!(answers.difference(), Some(beyond));
 }

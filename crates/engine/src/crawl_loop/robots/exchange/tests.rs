@@ -42,7 +42,7 @@ fn request() -> FetchRequest {
     FetchRequest::robots(origin().robots_url(), Validators::default())
 }
 
-/// Feeds a result for the robots.txt of `origin()` to a crawl of one process.
+/// Passes a result for the robots.txt of `origin()` to a crawl that consists of one process.
 fn fetched(
     robots: &mut RobotsStates,
     result: &Result<Exchange, Failure>,
@@ -149,7 +149,7 @@ fn tdmrep_json_comes_before_pages_and_is_retried() {
     assert!(is_in_force(&reaction.unwrap()));
     let held = states.load(&of).unwrap().unwrap();
     assert_eq!(held.copy.tdmrep, TdmFile::None);
-    // Without a copy, robots.txt is fetched again.
+    // The copy is dropped, so robots.txt must be fetched again.
     states.drop_copy(&of);
     let reaction = states.tdmrep_fetched(&of, 2, &failed, &scope);
     assert!(matches!(
