@@ -295,8 +295,8 @@ mod tests {
         let seed = url("http://a.example/x");
         let second = url("http://a.example/y");
         let mut areas = areas(&[("http://a.example/x", None, "one")]);
-        // None of these seeds conflicts: one has equal settings, one has no settings, and one has a
-        // smaller area.
+        // None of these seeds conflicts with the first one: their settings are equal or missing, or
+        // their area is smaller.
         areas
             .add(&seed, &terms(None, "one"), AreaKind::Host)
             .unwrap();

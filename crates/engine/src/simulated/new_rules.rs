@@ -114,7 +114,8 @@ fn new_exclusions_apply_to_pending_urls_and_longer_delays_at_once() {
                 assert!(is_requested(&url));
                 return false;
             }
-            // The URL is unknown: the page that would list it is excluded now.
+            // The URL is unknown: it was not found before the change, and nothing fetched since
+            // then lists it.
             None => return false,
         };
         let rule = match host {

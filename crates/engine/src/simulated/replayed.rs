@@ -385,8 +385,8 @@ fn requests(dir: &Path) -> Vec<RequestRow> {
     rows.map(Result::unwrap).collect()
 }
 
-/// Crawls into a folder: first a run with this many kills, then further rounds until there were
-/// this many. Returns the configuration.
+/// Crawls into a folder in several runs: the first `kills` runs are killed, and then one run
+/// completes each of `rounds` rounds. Returns the configuration.
 fn crawl(dir: &Path, seed: u64, kills: u64, rounds: u32) -> Config {
     crawl_steered(dir, seed, kills, rounds, Vec::new)
 }
@@ -516,8 +516,8 @@ fn a_replay_repeats_the_commands_of_its_crawl() {
     }
 }
 
-/// If a message of a recorded group is missing, the replay can't keep the order. It then commits
-/// all messages that have not arrived yet as they come.
+/// If a recorded group contains a message that never arrives, the replay can't keep the recorded
+/// order. The messages that do arrive must be committed all the same.
 #[test]
 fn a_group_with_a_missing_message_loses_no_page() {
     let dir = tempfile::tempdir().unwrap();

@@ -206,7 +206,7 @@ fn later_rounds_update_and_remove() {
     crawl.run().unwrap();
     assert_eq!(paths(&crawl), ["", "changes", "fails", "new", "stays"]);
     assert_eq!(searchable(&crawl)[&web.url(0, "/changes")].text, "After.");
-    // The home page no longer links there, so the link text of the first round is gone.
+    // The home page no longer links to this page, so the link text of the first round is gone.
     assert_eq!(searchable(&crawl)[&web.url(0, "/changes")].anchors.len(), 0);
     assert_matches_archive(&crawl);
 }

@@ -46,7 +46,8 @@ fn the_name_of_a_seed_opens_no_other_port() {
     assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
 }
 
-/// The state of the earlier run, whose log contains the address of the name, is kept.
+/// The second run continues with the state of the earlier run, whose log contains the address of
+/// the name.
 #[test]
 fn a_seed_that_was_public_before_may_not_become_private() {
     let runtime = Runtime::new().unwrap();

@@ -195,8 +195,8 @@ fn depth_and_budget_are_listed_with_their_rule() {
     assert!(crawl.pages().iter().all(|page| page.depth <= 1));
     assert!(summary.excluded["depth"] > 0);
 
-    // The same crawl with a budget and no depth limit. The URLs that the budget defers stay
-    // pending, and later ones are found.
+    // The same crawl with a budget and no depth limit. Every URL that is still pending is listed
+    // because of the budget.
     let mut crawl = Crawl::of(&web);
     crawl.config.budgets.max_pages = Some(10);
     let summary = crawl.run().unwrap();

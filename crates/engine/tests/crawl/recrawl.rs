@@ -747,7 +747,7 @@ fn a_clock_that_was_ahead_delays_no_round() {
         asked_for[0], "/robots.txt",
         "how old that copy is, nobody knows"
     );
-    // After this round no date comes from the wrong clock.
+    // This round replaced all dates that came from the wrong clock.
     let today = crawl.pages().last().unwrap().fetched_at.as_micros() / 1_000_000;
     // Two rounds within a second give no interval, so everything is due in the next round.
     let due = summary.next_due.map_or(0, u64::from);

@@ -70,7 +70,7 @@ fn a_stopped_crawl_ends_with_the_coverage_of_an_uninterrupted_one() {
     crawl.config.budgets.max_pages = None;
     // With this delay the crawl is still running when the stop comes.
     crawl.config.politeness.delay = Duration::from_secs(2);
-    // A killed run leaves nothing but its rows.
+    // A killed run leaves no record of its end, only its rows.
     crawl.run_until(|_| Stop::Now).unwrap();
     let unfinished = "partial, unfinished: no end of the last run is on record";
     assert_eq!(verdict(&crawl).unwrap(), unfinished);
