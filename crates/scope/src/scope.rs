@@ -28,7 +28,7 @@ pub enum ScopeMode {
 }
 
 impl ScopeMode {
-    /// Returns the kind of area that a seed gets in this mode if the seed sets no scope of its own.
+    /// Returns the kind of area for a seed in this mode, if the seed has no scope setting.
     #[must_use]
     pub fn area(self) -> AreaKind {
         match self {
@@ -45,7 +45,7 @@ impl ScopeMode {
 pub struct BadScopePattern {
     /// The pattern as given.
     pub pattern: String,
-    /// What is wrong with the pattern.
+    /// The defect of the pattern.
     pub why: String,
 }
 
@@ -374,8 +374,8 @@ impl Patterns {
     }
 }
 
-/// Returns the last line of a parser error, which says what is wrong. The lines before it show the
-/// pattern.
+/// Returns the last line of a parser error, which describes the defect. The lines before it show
+/// the pattern.
 fn last_line(why: &str) -> String {
     let line = why.lines().last().unwrap_or_default().trim();
     line.strip_prefix("error: ").unwrap_or(line).to_owned()

@@ -37,7 +37,7 @@ pub struct SeedTerms {
 }
 
 impl SeedTerms {
-    /// Returns whether the seed has no settings of its own.
+    /// Returns whether the seed has none of these settings.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == SeedTerms::default()

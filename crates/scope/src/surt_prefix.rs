@@ -41,7 +41,7 @@ pub struct SurtPrefix {
 pub struct BadSurtPrefix {
     /// The text as given.
     pub text: String,
-    /// What is wrong with the text.
+    /// The defect of the text.
     pub why: &'static str,
 }
 

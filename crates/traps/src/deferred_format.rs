@@ -7,7 +7,7 @@ use super::{FIRST_PROBE, MAX_DEFERRED_KINDS, Traps};
 
 /// The first line of the stored form, which names the layout.
 const LAYOUT: &str = "parked 2";
-/// The first line of an earlier version's layout, in which kinds have no host.
+/// The first line of an earlier version's layout, whose kinds have no host.
 const HOSTLESS: &str = "parked 1";
 
 impl Traps {
@@ -74,7 +74,7 @@ fn read(stored: &[u8]) -> Option<Vec<(u64, DeferredKind)>> {
     Some(lines.filter_map(read).collect())
 }
 
-/// Decodes a line in which the kind's host follows the key.
+/// Decodes a line with a host after the key.
 fn with_host(line: &str) -> Option<(u64, DeferredKind)> {
     let (place, rest) = line.split_once('\t')?;
     let (host, rest) = rest.split_once('\t')?;

@@ -1,4 +1,4 @@
-//! What is remembered of each host. A bound limits the memory of all hosts together.
+//! The memory of each host. A bound limits the memory of all hosts together.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ const MAX_TEMPLATES: usize = 512;
 /// Beyond the limit: the oldest are forgotten.
 const MAX_TEXTS: usize = 1024;
 
-/// What is remembered of one host.
+/// The memory of one host: what its recent pages brought.
 #[derive(Debug)]
 pub(super) struct HostMemory {
     pub(super) words: HostWords,
@@ -40,12 +40,12 @@ pub(super) struct HostMemory {
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) pages: u32,
-    /// What was found on pages with this text. `None` for most texts, since their pages had
+    /// The URLs found on pages with this text. `None` for most texts, since their pages had
     /// something new.
     pub(super) followed: Option<Box<Followed>>,
 }
 
-/// What was found on pages with the same text that had nothing new.
+/// The URLs found on pages with the same text, if these pages had nothing new.
 #[derive(Debug, Default)]
 pub(super) struct Followed {
     pub(super) level: u8,
@@ -53,7 +53,7 @@ pub(super) struct Followed {
     pub(super) members: Vec<u64>,
 }
 
-/// What is remembered of all hosts.
+/// The memory of all hosts together.
 #[derive(Debug, Default)]
 pub(super) struct HostMemories {
     hosts: HashMap<HostKey, HostMemory>,

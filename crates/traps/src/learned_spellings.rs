@@ -38,7 +38,7 @@ struct Rule {
     different: u32,
 }
 
-/// A fetched page, reduced to the hashes by which pages are compared.
+/// A fetched page, reduced to hashes. Pages are compared by these hashes.
 #[derive(Clone, Copy, Debug)]
 struct Page {
     url: u64,

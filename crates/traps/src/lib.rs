@@ -100,7 +100,7 @@ pub struct PageJudgement {
     pub new_words: Option<u32>,
 }
 
-/// How a URL is to be treated.
+/// The treatment of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// Fetch the URL.
@@ -182,7 +182,7 @@ impl Traps {
     }
 
     /// Returns the known words of the page's host. `None` if the page does not have to be compared.
-    /// With these words the caller can compare without blocking the trap detector. Otherwise
+    /// The caller can use the words to compare without blocking the trap detector. Otherwise
     /// [`Traps::observe`] compares the page.
     #[must_use]
     pub fn words_to_compare(

@@ -19,8 +19,8 @@ const MAX_ORIGINS: usize = 4;
 const MAX_PAIRS: usize = 1024;
 /// The minimum number of words of a page that is compared. Shorter pages resemble too many others.
 const MIN_WORDS: u32 = 20;
-/// Maximum number of bits in which the simhashes of two pages may differ if the pages count as one
-/// page fetched twice.
+/// Maximum number of differing bits between the simhashes of two pages. Up to this number the pages
+/// count as one page fetched twice.
 const NEAR_BITS: u32 = 3;
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ struct Pair {
     different: u32,
 }
 
-/// The evidence of which origins mirror others.
+/// The evidence that origins mirror others.
 #[derive(Debug)]
 pub(super) struct Mirrors {
     /// The pages at each path, by the hash of path and query.
@@ -131,8 +131,8 @@ mod tests {
 
     use super::{MAX_ORIGINS, MAX_PAIRS, MIN_WORDS, Mirrors, PageFingerprint};
 
-    /// Fetches pages `0..pages` of two origins. From page `differs` on, the second origin has other
-    /// texts.
+    /// Fetches pages `0..pages` of two origins. The second origin has other texts from page
+    /// `differs` on.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "expectations are written in place"

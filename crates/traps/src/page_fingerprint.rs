@@ -19,8 +19,8 @@ const USUAL_WORDS: usize = 1024;
 /// Maximum number of images of a page that count: the first ones.
 /// Beyond the limit: ignored.
 const MAX_IMAGES: usize = 64;
-/// The number of words in a shingle. A word is in five shingles, so one changed word affects five
-/// of them.
+/// The number of words in a shingle. Each word is in five shingles, so one changed word affects
+/// five shingles.
 pub(super) const SHINGLE: usize = 5;
 /// Maximum number of words of the page's own URL that are recognized in the page's text.
 const MAX_OWN_WORDS: usize = 32;

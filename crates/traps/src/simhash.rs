@@ -1,12 +1,11 @@
 //! SimHash: one number for a set of hashes, so that similar sets have similar numbers (Charikar,
 //! "Similarity estimation techniques from rounding algorithms", 2002).
 
-/// The number of bits of each counter. They suffice, since no page has more shingles than such a
-/// counter can count.
+/// The number of bits of each counter. A counter can count more shingles than any page has.
 const PLANES: usize = 13;
 
 /// Counts, for each of 64 bits, the hashes that have the bit set. Each word holds one bit of all 64
-/// counters, so that a hash is added to all of them at once.
+/// counters, so that a hash is added to all counters at once.
 #[derive(Debug, Default)]
 pub(super) struct Votes {
     planes: [u64; PLANES],

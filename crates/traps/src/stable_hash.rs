@@ -126,7 +126,8 @@ mod tests {
         }
     }
 
-    /// These hashes are in stored state. If a hash changed, it would identify another kind of URLs.
+    /// Stored state contains these hashes. If a hash changed, it would identify another kind of
+    /// URLs.
     #[test]
     fn hashes_never_change() {
         assert_eq!(mix(1, 2), 0xBD60_66E6_B22E_EA0C);

@@ -15,7 +15,7 @@ const LITTLE_ROW: u32 = 8 * PLAIN_ROW;
 /// The minimum level that makes a trap, for URLs without trap signs. The level is the number of
 /// consecutive pages, each found only on the one before.
 const PLAIN_LEVEL: u8 = 8;
-/// One page in this many is compared word by word if the template is proven (see `is_proven`).
+/// If a template is proven (see `is_proven`), one page in this many is compared word by word.
 const SAMPLE: u64 = 8;
 /// The maximum number of wrong deferrals of a template that count. Each one doubles the number of
 /// pages that make a trap.
@@ -86,7 +86,7 @@ impl fmt::Display for Trap {
     }
 }
 
-/// What one page of a template brought.
+/// The result of one page of a template.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Yield {
     /// Something new.

@@ -28,7 +28,7 @@ impl Crawled {
             .count()
     }
 
-    /// Returns the rules by which URLs were deferred, without the URLs given as evidence.
+    /// Returns the rule of each deferral, without the URLs given as evidence.
     fn rules(&self) -> String {
         let rules = self
             .rules
@@ -499,7 +499,7 @@ fn plain_pages_end_after_24_in_a_row_without_anything_new() {
     assert!(over.rules.values().all(|rule| rule.ends_with(examples)));
 }
 
-/// A site of short entries in which each entry is found only on the one before.
+/// A site of short entries. Each entry is found only on the one before.
 fn dictionary(entries: usize) -> impl Fn(&str) -> Option<String> {
     let word = |n: usize| prose(&format!("word {n}"), 1).trim().to_owned();
     let words: Vec<_> = (0..=entries).map(word).collect();

@@ -37,7 +37,7 @@ impl Block {
     }
 }
 
-/// For a row of bytes, a bit set of those that belong to words, and a bit set of ampersands.
+/// Two bit sets for a row of bytes: the bytes that belong to words, and the ampersands.
 #[derive(Clone, Copy)]
 struct Kinds {
     words: u64,
@@ -89,8 +89,8 @@ pub(super) fn word_bytes(text: &[u8]) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// Whether a byte belongs to a word. These are ASCII letters and digits, and all bytes beyond
-/// ASCII.
+/// Whether a byte belongs to a word. Words consist of ASCII letters and digits, and all bytes
+/// beyond ASCII.
 #[inline]
 pub(super) fn is_word(byte: u8) -> bool {
     byte >= 0x80 || byte.is_ascii_alphanumeric()

@@ -17,8 +17,9 @@ use super::{INDEX_FOLDER, LOG, OLD_FOLDER};
 use crate::error::EngineError;
 use crate::meta_keys::META_INDEX;
 
-/// Maximum bytes of a line of `state/indexing.jsonl`. The limits on a page's indexed parts add up
-/// to less. Bytes. Beyond the limit: the index stops until `crawl index DIR`.
+/// Maximum bytes of a line of `state/indexing.jsonl`. The limits on a page's indexed parts add up to less.
+/// Bytes.
+/// Beyond the limit: the index stops until `crawl index DIR`.
 const MAX_ENTRY_BYTES: usize = 64 * 1024 * 1024;
 
 /// How far an index has read a log. This value is stored with each commit of the index.
