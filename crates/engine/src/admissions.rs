@@ -1,4 +1,4 @@
-//! Frontier admissions of URLs that are not links of a page.
+//! Frontier admissions of URLs that are not links of a page: seeds, sitemaps and requeued URLs.
 
 use crawl_frontier::{Admission, Exclusion, Lease, NewState, Reason, UrlKind};
 use crawl_scope::{Scope, ScopeVerdict};
@@ -36,7 +36,7 @@ pub(crate) fn sitemap_admission(url: CanonicalUrl, robots: &CanonicalUrl) -> Adm
     }
 }
 
-/// Returns the admission of a guessed sitemap, for a robots.txt that lists none.
+/// Returns the admission of a guessed sitemap. A sitemap is guessed if robots.txt lists none.
 pub(crate) fn sitemap_guess(url: CanonicalUrl, robots: &CanonicalUrl) -> Admission {
     Admission {
         priority: Priority::GUESSED_SITEMAP.byte(),
@@ -44,7 +44,8 @@ pub(crate) fn sitemap_guess(url: CanonicalUrl, robots: &CanonicalUrl) -> Admissi
     }
 }
 
-/// Returns the admission that requeues a leased URL at another place, or under another URL.
+/// Returns the admission that requeues a leased URL with another priority, or another URL in its
+/// place.
 pub(crate) fn admission_of(lease: &Lease, url: CanonicalUrl, priority: Priority) -> Admission {
     Admission {
         url,

@@ -20,13 +20,14 @@ use crawl_weburl::{CanonicalUrl, HostKey, HostTable, SpellingRules};
 use crate::document_reader::DocumentRules;
 use crate::time::whole_seconds;
 
-/// The minimum delay at other people's hosts. A shorter delay requires an operator who is
-/// responsible for the host ([`Config::own_site`]).
+/// The minimum delay between two requests to hosts that the operator is not responsible for. A
+/// shorter delay requires [`Config::own_site`].
 pub const MIN_OTHERS_DELAY: Duration = Duration::from_millis(200);
 
 const LOOK_UPS: u32 = 256;
 
-/// The maximum requests in flight at other people's hosts. More require [`Config::own_site`].
+/// The maximum requests in flight at a host that the operator is not responsible for. More require
+/// [`Config::own_site`].
 pub const MAX_PER_OTHERS_HOST: u32 = 4;
 
 /// The study that the crawl belongs to. Unknown facts are `None`.
@@ -61,11 +62,12 @@ pub struct Config {
     pub study: Study,
     /// The standard for reading robots.txt.
     pub profile: Profile,
-    /// How long copies of robots.txt stay fresh, and when an unreachable robots.txt is retried.
+    /// How long copies of robots.txt stay fresh, and when an unreachable robots.txt is requested
+    /// again.
     pub robots_times: RobotsTimes,
     /// How to treat a robots.txt that answers 401 or 403.
     pub robots_forbidden: Forbidden,
-    /// The purpose of the crawl. Pages whose site opposes it are excluded.
+    /// The purpose of the crawl. Pages whose site opposes this purpose are excluded.
     pub purpose: Option<UsagePurpose>,
     /// Which URLs belong to the crawl.
     pub scope: ScopeRules,
@@ -77,7 +79,7 @@ pub struct Config {
     pub recrawl: bool,
     /// The intervals between visits of a page.
     pub revisits: Revisits,
-    /// Which URLs are treated as duplicates, and which are deferred although they are allowed.
+    /// Which URLs are treated as duplicates of others, and which allowed URLs are deferred.
     pub traps: TrapRules,
     /// Maximum length of a redirect chain.
     pub max_redirects: u8,
@@ -89,27 +91,29 @@ pub struct Config {
     pub feeds: bool,
     /// Whether the targets of GET forms are followed like links.
     pub forms: bool,
-    /// Which parts of pages are fetched, such as images and style sheets.
+    /// Which parts of pages (such as images and style sheets) are fetched.
     pub resources: Resources,
     /// Maximum URLs from the sitemaps of one host in a run. `None` is unlimited.
     pub max_sitemap_urls: Option<u64>,
     /// Delays, rates and limits.
     pub politeness: Politeness,
-    /// Whether the operator is responsible for all hosts of the crawl. If not, hosts outside
-    /// loopback and private ranges get one request at a time, at least 200 ms apart.
+    /// Whether the operator is responsible for all hosts of the crawl. If false, every host outside
+    /// loopback and private ranges gets one request at a time, at least 200 ms apart.
     pub own_site: bool,
-    /// Idle hosts are evicted from memory once this many are in it. Their state is on disk.
+    /// The number of hosts in memory at which idle hosts are evicted. The state of an evicted host
+    /// is on disk.
     pub hosts_in_memory: usize,
-    /// The file where all crawls of a user lock the hosts they use. `None` ignores other crawls.
+    /// The lock file through which all crawls of a user avoid using the same host at once. `None`
+    /// ignores other crawls.
     pub host_locks: Option<PathBuf>,
-    /// The longest wait for a retry if only resting hosts are left.
+    /// The longest wait for a retry once all remaining hosts are resting.
     pub wait_unreachable: Duration,
-    /// Limits of an exchange, names, addresses and headers.
+    /// Limits of an exchange, and settings for names, addresses and headers.
     pub fetch: FetchConfig,
-    /// Limits what a crash may cost: ended requests are on disk after this time, or no further
-    /// request is sent until they are.
+    /// The maximum time until an ended request is on disk, which limits what a crash may lose. If a
+    /// commit takes longer, no further request is sent until it is done.
     pub commit_within: Duration,
-    /// Bytes of disk space to keep free. With less, nothing is fetched. 0 sets no limit.
+    /// Bytes of disk space to keep free. With less free space nothing is fetched. 0 sets no limit.
     pub min_free: u64,
     /// Whether exchanges are archived in WARC files.
     pub warc: bool,
@@ -121,21 +125,21 @@ pub struct Config {
     pub documents: DocumentRules,
     /// The kinds of documents to fetch.
     pub extent: Extent,
-    /// How pages are sampled from the URLs found. `None` fetches all.
+    /// How pages are sampled from the URLs found. `None` fetches all pages.
     pub sample: Option<SampleMethod>,
-    /// Name and version of the program, for the archive.
+    /// Name and version of the program, as recorded in the archive.
     pub software: String,
     /// The text of `crawl.toml`.
     pub config_text: String,
 }
 
 impl Config {
-    /// Returns a polite crawl of these seeds into a directory, with the defaults of the command
-    /// line.
+    /// Returns the configuration of a polite crawl of these seeds into a directory, with the
+    /// defaults of the command line.
     ///
-    /// `agent` is the name for robots.txt files, and `version` follows it in the User-Agent header.
-    /// `contact` is responsible for the crawl. Without a contact only loopback and private
-    /// addresses are fetched.
+    /// `agent` is the crawler's name in robots.txt files. The User-Agent header has that name,
+    /// followed by `version`. `contact` is the person or organization responsible for the crawl.
+    /// Without a contact only loopback and private addresses are fetched.
     #[must_use]
     pub fn new(
         agent: ProductToken,
@@ -199,21 +203,22 @@ impl Config {
     }
 }
 
-/// A crawl that several workers share, and this worker's part in it.
+/// A crawl that several workers share, and the worker that this process runs.
 #[derive(Clone)]
 pub struct SharedCrawl {
-    /// Opens its frontier.
+    /// Opens the shared frontier.
     pub frontier: OpenFrontier,
     /// The name of the crawl.
     pub crawl: String,
     /// The name of this worker.
     pub worker: String,
-    /// How long the hosts of a dead worker wait until others take them over.
+    /// How long the hosts of a dead worker wait before other workers take them over.
     pub lease: Duration,
 }
 
-/// Opens a shared frontier as one of its workers. The argument is the id of the worker's last life,
-/// if it had one. The worker's directory is locked, so its last life is over.
+/// Opens a shared frontier as one of its workers. The argument is the id of the last process that
+/// ran as this worker, if there was one. That process has ended, since the worker's directory is
+/// locked now.
 pub type OpenFrontier =
     Arc<dyn Fn(Option<String>) -> Result<Arc<dyn WorkerFrontier>, BoxError> + Send + Sync>;
 
@@ -223,12 +228,12 @@ pub struct ImportTarget<'a> {
     pub frontier: &'a dyn MoveTarget,
     /// The name of the crawl in the shared frontier.
     pub crawl: String,
-    /// The name of the worker that owns the directory afterwards.
+    /// The name of the worker that owns the directory after the import.
     pub worker: String,
 }
 
 impl fmt::Debug for SharedCrawl {
-    /// Omits the function, which has no text.
+    /// Formats all fields except `frontier`, since a function can't be formatted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("SharedCrawl");
         shown.field("crawl", &self.crawl);
@@ -240,44 +245,44 @@ impl fmt::Debug for SharedCrawl {
 /// Which parts of pages are fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resources {
-    /// None.
+    /// No parts.
     #[default]
     Off,
-    /// Parts in scope.
+    /// Parts that are in scope.
     Own,
-    /// All parts, on any host, so that pages can be replayed. Each host's own robots.txt and pace
-    /// apply.
+    /// All parts, on any host, so that pages can be replayed. Requests to another host follow that
+    /// host's robots.txt and pace.
     All,
 }
 
 /// How to treat a robots.txt that answers 401 or 403.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forbidden {
-    /// As if there were no rules (RFC 9309 section 2.3.1.3).
+    /// As if robots.txt had no rules (RFC 9309 section 2.3.1.3).
     #[default]
     Allow,
-    /// As if the site were closed (the draft of 1996).
+    /// As if robots.txt closed the whole site (the draft of 1996).
     Deny,
 }
 
-/// Which URLs belong to the crawl, see [`crawl_scope::Scope`].
+/// Which URLs belong to the crawl. See [`crawl_scope::Scope`].
 #[derive(Clone, Debug, Default)]
 pub struct ScopeRules {
     /// How far the scope extends around the seeds.
     pub mode: ScopeMode,
-    /// Prefixes in scope whatever the seeds are.
+    /// URL prefixes that are in scope in addition to the seeds' areas.
     pub surt: Vec<SurtPrefix>,
-    /// Hosts in scope in the same way as those of seeds.
+    /// Hosts that join the scope as if a seed were on them.
     pub hosts: Vec<HostKey>,
-    /// Hosts out of scope, with their subdomains. Overrides everything else.
+    /// Hosts out of scope, with their subdomains. This exclusion overrides everything else.
     pub exclude_hosts: HostTable<()>,
     /// If not empty, a URL must match one of these patterns.
     pub include: Vec<String>,
-    /// A URL must match none of these patterns.
+    /// A URL that matches one of these patterns is out of scope.
     pub exclude: Vec<String>,
     /// Maximum links between a seed and a URL.
     pub max_depth: Option<u32>,
-    /// Maximum consecutive links outside of the scope, counted from a page within.
+    /// Maximum consecutive links outside of the scope, counted from a page in scope.
     pub hops_off: u8,
     /// Settings of single seeds.
     pub seed_terms: Vec<(CanonicalUrl, SeedTerms)>,
@@ -294,11 +299,11 @@ pub struct Budgets {
     pub max_server_time: Option<Duration>,
     /// Length of this run.
     pub max_time: Option<Duration>,
-    /// Limits of each host.
+    /// Limits of each single host.
     pub per_host: HostBudget,
-    /// Other limits for some hosts.
+    /// Hosts with their own limits, which replace `per_host`.
     pub per_site: HostTable<HostBudget>,
-    /// Groups of hosts that share a budget. The hosts' own limits apply in addition.
+    /// Groups of hosts that share a budget. Each host's own limits also apply.
     pub groups: HostTable<Arc<HostGroup>>,
 }
 
@@ -329,7 +334,7 @@ pub struct HostBudget {
 }
 
 impl HostBudget {
-    /// Whether it limits nothing.
+    /// Whether there is no limit at all.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         let HostBudget {
@@ -345,10 +350,10 @@ impl HostBudget {
     }
 }
 
-/// Which URLs are treated as duplicates, and which are deferred although they are allowed.
+/// Which URLs are treated as duplicates of others, and which allowed URLs are deferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrapRules {
-    /// Whether URLs in traps, which bring nothing new, are deferred.
+    /// Whether URLs in traps are deferred. A trap is an endless set of URLs that bring nothing new.
     pub traps: bool,
     /// Whether links that look like actions are never fetched.
     pub skip_actions: bool,
@@ -358,14 +363,14 @@ pub struct TrapRules {
     pub naming: SpellingRules,
 }
 
-/// The kinds of documents that a run fetches. If pages are not fetched, each page that could be is
-/// excluded as `planned`.
+/// The kinds of documents that a run fetches. If a run fetches no pages, each page that it could
+/// fetch is excluded as `planned`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
     /// Pages, and everything needed to find them.
     #[default]
     Crawl,
-    /// Only robots.txt files and sitemaps.
+    /// Only robots.txt files and sitemaps, but no pages.
     Plan,
     /// Only robots.txt and tdmrep.json files, which decide whether a page may be fetched.
     Rules,
@@ -383,7 +388,7 @@ impl Default for TrapRules {
 }
 
 impl TrapRules {
-    /// Defers nothing, and treats each URL as its own page.
+    /// The rules that defer nothing and treat each URL as its own page.
     pub const OFF: TrapRules = TrapRules {
         traps: false,
         skip_actions: false,
@@ -402,7 +407,7 @@ pub struct Revisits {
 }
 
 impl Default for Revisits {
-    /// At once, and 30 days.
+    /// Returns a minimum of zero and a maximum of 30 days.
     fn default() -> Revisits {
         Revisits {
             least: Duration::ZERO,

@@ -1,4 +1,4 @@
-//! Commands to a running crawl, and their answers.
+//! Commands to a running crawl, and the answers to the commands.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use crate::config::Budgets;
 use crate::counters::Counters;
 use crate::free_space::FreeSpace;
 
-/// Commands that wait for the coordinator, which takes one at a time between two events. Further
-/// senders block.
+/// Maximum commands that wait for the coordinator. The coordinator takes one command at a time,
+/// between two events. Further senders block.
 const MAX_WAITING_COMMANDS: usize = 16;
 
 /// Maximum parked hosts. The list is held in memory and rewritten as a whole.
@@ -30,20 +30,24 @@ pub enum Command {
     Pause,
     /// Resume a paused crawl.
     Resume,
-    /// Fetch a URL as a seed, so that its host joins the scope. Answered once it is durable.
+    /// Fetch a URL as a seed, so that its host joins the scope. The answer is sent once the seed is
+    /// durable.
     Add(String),
-    /// Change the minimum delay between two requests to a host for the rest of the run.
+    /// Change the minimum delay between two requests to a host (or to every host) for the rest of
+    /// the run.
     Delay {
-        /// The host. `None` for every host.
+        /// The host. `None` means every host.
         host: Option<HostKey>,
         /// The delay.
         delay: Duration,
     },
-    /// Send no request to a host, in this and later runs. Answered once it is durable.
+    /// Send no request to a host, in this and later runs. The answer is sent once the command is
+    /// durable.
     Park(HostKey),
-    /// Fetch from a parked host again. Answered once it is durable.
+    /// Fetch from a parked host again. The answer is sent once the command is durable.
     Unpark(HostKey),
-    /// Change politeness, exclusions and budgets. Answered once it is durable.
+    /// Change politeness, exclusions and budgets. The answer is sent once the new rules are
+    /// durable.
     Rules(Box<Rules>),
     /// Return the state of the crawl.
     State,
@@ -52,17 +56,18 @@ pub enum Command {
 /// The rules of a crawl that may change during a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
-    /// Delays, rates and limits. `concurrency` and `look_ups` can't change.
+    /// Delays, rates and limits. The fields `concurrency` and `look_ups` must stay the same.
     pub politeness: Politeness,
-    /// Limits of the whole crawl, of hosts and of groups of hosts. Earlier requests count.
+    /// Limits of the whole crawl, of hosts and of groups of hosts. Requests sent before the change
+    /// count.
     pub budgets: Budgets,
     /// If not empty, a URL must match one of these patterns.
     pub include: Vec<String>,
-    /// A URL must match none of these patterns.
+    /// A URL that matches one of these patterns is out of scope.
     pub exclude: Vec<String>,
     /// Hosts out of scope, with their subdomains.
     pub exclude_hosts: HostTable<()>,
-    /// The text of `crawl.toml` with these rules.
+    /// The text of `crawl.toml` that contains these rules.
     pub config_text: String,
 }
 
@@ -75,7 +80,7 @@ pub enum CommandAnswer {
     State(Box<LiveState>),
 }
 
-/// Why a command was refused. Nothing was changed.
+/// Why a command was refused. A refused command changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refused {
@@ -95,7 +100,7 @@ pub enum Refused {
         /// The pattern that excludes it.
         rule: String,
     },
-    /// The URL is in a private range, and no seed permits that.
+    /// The URL's host is in a private range, and no seed permits that.
     #[error("{url} is in a private range")]
     Private {
         /// The URL.
@@ -130,17 +135,17 @@ pub enum Refused {
     /// The maximum number of hosts is parked.
     #[error("{0} hosts are parked, which is the maximum")]
     TooManyParked(usize),
-    /// The maximum number of hosts has a delay of its own.
+    /// The maximum number of hosts already has its own delay.
     #[error("{0} hosts have their own delay, which is the maximum")]
     TooManyDelays(usize),
-    /// The delay is too short for other people's hosts.
+    /// The delay is too short for a host that the operator is not responsible for.
     #[error("delay {}ms is under {}ms, and {host} is not on loopback or in a private range", delay.as_millis(), least.as_millis())]
     TooShort {
         /// The delay.
         delay: Duration,
-        /// The minimum at other people's hosts.
+        /// The minimum delay at such a host.
         least: Duration,
-        /// The host, or the first of several.
+        /// The host. If the delay is too short for several hosts, the first of them.
         host: HostKey,
     },
     /// A pattern is not a valid regular expression.
@@ -152,7 +157,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// Returns the remedy for a `hint:` line.
+    /// Returns what the user can do about the refusal, for a `hint:` line.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -181,40 +186,40 @@ impl Refused {
     }
 }
 
-/// The state of a running crawl, beyond its progress.
+/// The state of a running crawl: its progress, latest pages and hosts.
 #[derive(Clone, Debug)]
 pub struct LiveState {
     /// The progress of the run.
     pub progress: Progress,
-    /// The last settled pages, latest first.
+    /// The most recently settled pages, latest first.
     pub latest: Vec<LatestPage>,
     /// The hosts with the most pending URLs, in descending order.
     pub hosts: Vec<HostWork>,
     /// The parked hosts, ordered by name.
     pub parked: Vec<HostKey>,
-    /// The time of this state.
+    /// The time at which this state was recorded.
     pub at: Tick,
 }
 
-/// A page whose fetch ended and that is not retried.
+/// A page whose fetch has ended and will not be retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatestPage {
     /// The URL of the page.
     pub url: CanonicalUrl,
-    /// The status. `None` without an answer.
+    /// The HTTP status. `None` if the server sent no response.
     pub status: Option<u16>,
     /// When the exchange ended.
     pub at: Tick,
 }
 
-/// A command for the coordinator, and where to send the answer.
+/// A command for the coordinator, and the channel for its answer.
 #[derive(Debug)]
 pub struct PostedCommand {
     pub(crate) command: Command,
     pub(crate) answer: AnswerSender,
 }
 
-/// Sends an answer, which is dropped if the receiver is gone.
+/// Sends the answer to a command. The answer is dropped if the receiver is gone.
 pub(crate) type AnswerSender = oneshot::Sender<Result<CommandAnswer, Refused>>;
 
 /// Sends commands to a crawl. Clones send to the same crawl.
@@ -229,15 +234,14 @@ pub fn commands() -> (Commander, mpsc::Receiver<PostedCommand>) {
     (Commander(sender), receiver)
 }
 
-/// The answer to a command that was sent.
+/// The future answer to a command that was sent.
 #[derive(Debug)]
 pub struct PendingAnswer(oneshot::Receiver<Result<CommandAnswer, Refused>>);
 
 impl PendingAnswer {
     /// Waits for the answer.
     ///
-    /// # Errors
-    /// The same as for [`Commander::ask`].
+    /// # Errors Same as [`Commander::ask`].
     pub async fn answer(self) -> Result<CommandAnswer, Refused> {
         self.0.await.unwrap_or(Err(Refused::Ending))
     }
@@ -245,10 +249,9 @@ impl PendingAnswer {
 
 impl Commander {
     /// Sends a command without waiting for its answer. Commands sent before the crawl runs are
-    /// carried out, however soon the run is over.
+    /// carried out even if the run is over quickly.
     ///
-    /// # Errors
-    /// [`Refused::Ending`] if the crawl is over, or too many commands are waiting.
+    /// # Errors [`Refused::Ending`] if the crawl is over, or too many commands are waiting.
     pub fn post(&self, command: Command) -> Result<PendingAnswer, Refused> {
         let (answer, answered) = oneshot::channel();
         let posted = PostedCommand { command, answer };
@@ -258,8 +261,7 @@ impl Commander {
 
     /// Sends a command and waits for its result.
     ///
-    /// # Errors
-    /// [`Refused`], and [`Refused::Ending`] if the crawl is over.
+    /// # Errors [`Refused`], which is [`Refused::Ending`] if the crawl is over.
     pub async fn ask(&self, command: Command) -> Result<CommandAnswer, Refused> {
         let (answer, answered) = oneshot::channel();
         let posted = PostedCommand { command, answer };
@@ -268,28 +270,29 @@ impl Commander {
     }
 }
 
-/// Steers and observes a crawl.
+/// The channels through which a caller steers and observes a crawl.
 #[derive(Debug)]
 pub struct Controls {
-    /// How urgently to stop. Must only increase.
+    /// How urgently to stop. The urgency must only increase.
     pub stop: watch::Receiver<Stop>,
-    /// Receives the current progress several times per second, first when the crawl has locked its
-    /// directory.
+    /// Receives the current progress several times per second. The first report is sent when the
+    /// crawl has locked its directory.
     pub progress: watch::Sender<Progress>,
-    /// The commands for the running crawl: the receiving end of [`commands`].
+    /// The commands for the running crawl. This is the receiving end of [`commands`].
     pub commands: mpsc::Receiver<PostedCommand>,
-    /// Receives each row of `pages.jsonl` once its page is committed, with its archive position.
-    /// `None` sends no rows. A consumer that is 1,024 rows behind slows the crawl down, and the run
-    /// waits for it at the end, unless the stop is [`Stop::Now`] or the receiver is dropped. Each
-    /// row is sent at most once: rows unsent because of a crash or `Stop::Now` are only in
-    /// `pages.jsonl`.
+    /// Receives each row of `pages.jsonl`, with its archive position, once its page is committed.
+    /// `None` sends no rows. A consumer that is 1,024 rows behind slows the crawl down. At its end
+    /// the run waits for the consumer, unless the stop is [`Stop::Now`] or the receiver is dropped.
+    /// Each row is sent at most once: rows that were not sent because of a crash or `Stop::Now` are
+    /// only in `pages.jsonl`.
     pub pages: Option<mpsc::Sender<PageRow>>,
     /// Measures the free disk space, for [`Config::min_free`](crate::Config::min_free).
     pub free_space: FreeSpace,
 }
 
 impl Controls {
-    /// Returns controls that never stop or steer the crawl and ignore its progress and pages.
+    /// Returns controls for a crawl that nobody steers or observes: no stop, no commands, and
+    /// progress and pages are ignored.
     #[must_use]
     pub fn unattended() -> Controls {
         Controls {
@@ -310,7 +313,7 @@ pub enum Stop {
     No,
     /// Send nothing more, wait for requests in flight, save, and end.
     Drain,
-    /// End at once. Requests in flight are pending at the next start.
+    /// End at once. Requests in flight become pending again at the next start.
     Now,
 }
 
@@ -322,11 +325,11 @@ pub enum Phase {
     Crawling,
     /// Paused until a command resumes it.
     Paused,
-    /// Waiting until the disk has room.
+    /// Waiting until the disk has enough free space.
     DiskLow,
-    /// Idle until another worker of the crawl finds something, or all have ended.
+    /// Idle until another worker of the crawl finds something for this one, or all have ended.
     WaitingForWorkers,
-    /// Waiting for requests in flight, sending nothing more.
+    /// Waiting for requests in flight, and sending no new ones.
     Draining,
     /// Writing derived files at the end of a run.
     Writing,
@@ -337,13 +340,13 @@ pub enum Phase {
 pub struct Progress {
     /// The current activity of the crawl.
     pub phase: Phase,
-    /// Whether the crawl was paused, whatever it is doing.
+    /// Whether a command paused the crawl, even if `phase` shows another activity.
     pub is_paused: bool,
     /// The number of the round, from 1.
     pub round: u32,
     /// Rows of `pages.jsonl`, over all runs of the round.
     pub pages: u64,
-    /// Pages without an answer or with a status of 400 and above, over all runs of the round.
+    /// Pages without a response or with a status of 400 and above, over all runs of the round.
     pub failed: u64,
     /// URLs excluded without being fetched.
     pub excluded: u64,
@@ -351,39 +354,39 @@ pub struct Progress {
     pub pending: u64,
     /// Requests in flight.
     pub in_flight: u32,
-    /// URLs ever found, in all rounds.
+    /// URLs found in all rounds so far.
     pub known: u64,
     /// URLs that are deferred and may still be fetched.
     pub deferred: u64,
-    /// Hosts with a request in flight in each of their slots.
+    /// Hosts that have a request in flight in each of their slots.
     pub hosts_asked: u32,
     /// Hosts that may get a request now.
     pub hosts_ready: u32,
-    /// Hosts with pending URLs that wait for their gap.
+    /// Hosts with pending URLs that must wait until the gap after their last request is over.
     pub hosts_waiting: u32,
-    /// Hosts that requested a pause or can't be reached.
+    /// Hosts that requested a pause, or that can't be reached.
     pub hosts_resting: u32,
-    /// Resting hosts by [`PauseReason::name`](crawl_scheduler::PauseReason::name).
+    /// The number of resting hosts by [`PauseReason::name`](crawl_scheduler::PauseReason::name).
     pub resting: BTreeMap<&'static str, u32>,
     /// Parked hosts with pending URLs.
     pub hosts_parked: u32,
     /// Bytes of bodies, over all runs of the round.
     pub bytes: u64,
-    /// Free bytes on the disk. `None` if unknown.
+    /// Free bytes on the disk. `None` if they could not be measured.
     pub disk_free: Option<u64>,
-    /// Bytes to keep free.
+    /// The minimum of free bytes, see [`Config::min_free`](crate::Config::min_free).
     pub min_free: u64,
-    /// Pages of this run, per second of this run.
+    /// Pages of this run, divided by the seconds since the run began.
     pub pages_per_second: f64,
     /// Length of this run so far.
     pub elapsed: Duration,
-    /// How much of the run is done, from 0 to 1: by the known URLs, or by the budget that ends it
-    /// first.
+    /// How much of the run is done, from 0 to 1: the share of the known URLs, or of the budget that
+    /// will end the run first.
     pub share_done: f64,
-    /// The remaining time: at the rate so far, or as long as the slowest host takes for its known
-    /// URLs.
+    /// The estimated remaining time: either at the rate so far, or as long as the slowest host
+    /// takes for its known URLs.
     pub left: Option<Duration>,
-    /// Whether `left` is the time that the slowest host takes at its gap.
+    /// Whether `left` is the time that the slowest host takes for its known URLs.
     pub is_left_by_slowest_host: bool,
     /// Counts of this run.
     pub counters: Counters,

@@ -1,4 +1,4 @@
-//! Counts of a run for observers. None ever decreases.
+//! Counters of a run for observers. No counter ever decreases.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use crawl_archive::rows::PageRow;
 use crawl_frontier::Reason;
 
-/// Counts of a run since its start.
+/// The counters of a run since its start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counters {
     /// Rows of `pages.jsonl`, by [`page_outcome`].
     pub pages: BTreeMap<&'static str, u64>,
-    /// Requests that ended, by purpose and [`status_class`].
+    /// Ended requests, by purpose and [`status_class`].
     pub requests: BTreeMap<(&'static str, &'static str), u64>,
-    /// Requests without an answer, by the kind of failure.
+    /// Requests without a response, by the kind of failure.
     pub failures: BTreeMap<&'static str, u64>,
     /// Rows of `excluded.jsonl`, by reason.
     pub excluded: BTreeMap<&'static str, u64>,
@@ -23,22 +23,22 @@ pub struct Counters {
     pub archived_bytes: u64,
     /// Times from the end of a request to the start of the next one to the same host.
     pub gaps: Histogram,
-    /// Times from the start of a request to the end of its answer.
+    /// Times from the start of a request to the end of its response.
     pub exchanges: Histogram,
-    /// Durations of commits, including their syncs.
+    /// Durations of commits, including the time for syncing files.
     pub commits: Histogram,
-    /// Durations of the syncs in commits.
+    /// The part of each commit's duration that is spent on syncing files.
     pub syncs: Histogram,
 }
 
-/// An ended request to be counted.
+/// A request that has ended, with the facts that are counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EndedRequest {
     pub(crate) purpose: &'static str,
     pub(crate) status: Option<u16>,
-    /// The kind of failure, if there was no answer.
+    /// The kind of failure. `None` if there was a response.
     pub(crate) failure: Option<&'static str>,
-    /// The time since the previous request. `None` for the first.
+    /// The time since the previous request to the host. `None` for the first request.
     pub(crate) waited: Option<Duration>,
     pub(crate) took: Duration,
     pub(crate) bytes: u64,
@@ -87,7 +87,7 @@ impl Counters {
     }
 }
 
-/// Every outcome that [`page_outcome`] returns.
+/// Every outcome that [`page_outcome`] can return.
 pub const PAGE_OUTCOMES: [&str; 7] = [
     "ok",
     "redirect",
@@ -103,7 +103,8 @@ pub fn exclusion_reasons() -> impl Iterator<Item = &'static str> {
     Reason::ALL.iter().map(|reason| reason.name())
 }
 
-/// Returns the outcome of a page. `unread` is an answer whose body could not be read completely.
+/// Returns the outcome of a page as counted. `unread` means that the response's body could not be
+/// read completely.
 #[must_use]
 pub fn page_outcome(row: &PageRow) -> &'static str {
     match row.status {
@@ -117,7 +118,7 @@ pub fn page_outcome(row: &PageRow) -> &'static str {
     }
 }
 
-/// Returns the class of a status (RFC 9110 section 15). `none` if there was no answer.
+/// Returns the class of an HTTP status (RFC 9110 section 15), or `none` if there was no response.
 #[must_use]
 pub fn status_class(status: Option<u16>) -> &'static str {
     match status {
@@ -139,7 +140,7 @@ pub const BUCKET_SECONDS: [f64; 14] = [
 /// A histogram of durations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// The number of durations in each bucket. The last one is unbounded.
+    /// The number of durations in each bucket. The last bucket has no upper bound.
     buckets: [u64; BUCKET_SECONDS.len() + 1],
     sum_seconds: f64,
 }
@@ -152,7 +153,8 @@ impl Histogram {
         self.sum_seconds += seconds;
     }
 
-    /// Returns the number of durations up to each of [`BUCKET_SECONDS`], then of all.
+    /// Returns cumulative counts: for each of [`BUCKET_SECONDS`] the number of durations up to it,
+    /// and last the number of all durations.
     #[must_use]
     pub fn cumulative(&self) -> [u64; BUCKET_SECONDS.len() + 1] {
         let mut sum = 0;
@@ -209,7 +211,7 @@ mod tests {
             row(None, Some("timeout")),
         ];
         assert_eq!(rows.each_ref().map(page_outcome), PAGE_OUTCOMES);
-        // A body cut at a limit was read up to there.
+        // A body that was cut at the size limit counts as read.
         assert_eq!(page_outcome(&row(Some(200), Some("body_truncated"))), "ok");
     }
 

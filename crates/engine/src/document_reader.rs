@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crawl_documents::{DocumentKind, DocumentLimits, Unreadable};
 use crawl_extractor::PageText;
 
-/// The exit code of a reading process whose document can't be read. The reason is on stderr.
+/// The exit code of a reading process that can't read its document. The reason is on stderr.
 pub const UNREADABLE_EXIT_CODE: u8 = 65;
 
 /// The `Content-Type` of converted documents.
@@ -23,9 +23,9 @@ pub(crate) const HTML_IN_UTF8: &str = "text/html; charset=utf-8";
 
 /// Maximum bytes to keep of a reading process's stderr.
 const MAX_STDERR_BYTES: u64 = 4096;
-/// Bytes of an HTML page besides its main text, which [`DocumentLimits`] limits.
+/// Bytes to allow for the head of an HTML page. [`DocumentLimits`] limits only the main text.
 const HEAD_BYTES: u64 = 64 * 1024;
-/// How often to check whether the page is given back while another process reads it.
+/// How often to check, while a document is read in another process, whether the run is ending.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// `SIGXCPU`: the process exceeded its processor time.
 const SIGXCPU: i32 = 24;
@@ -70,11 +70,11 @@ impl Default for DocumentRules {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexedDocument<'a> {
     pub(crate) kind: DocumentKind,
-    /// The value of the `Content-Type` header.
+    /// The value of the response's `Content-Type` header.
     pub(crate) content_type: Option<&'a str>,
-    /// The value of the `Last-Modified` header.
+    /// The value of the response's `Last-Modified` header.
     pub(crate) last_modified: Option<&'a str>,
-    /// The decoded body.
+    /// The body with its content coding removed.
     pub(crate) bytes: &'a [u8],
 }
 
@@ -93,12 +93,12 @@ pub(crate) enum DocumentFault {
     Crashed,
     /// No reading process could be started.
     NoReader,
-    /// The page is given back because the run ends.
+    /// The run ended before the document was read, so the page was given back.
     GivenUp,
 }
 
 impl DocumentFault {
-    /// Returns its name in rows.
+    /// Returns the fault's name as written in rows.
     pub(crate) fn name(&self) -> String {
         match self {
             DocumentFault::Unreadable(why) => format!("document_unreadable: {why}"),
@@ -113,8 +113,8 @@ impl DocumentFault {
 }
 
 impl DocumentRules {
-    /// Returns the kind of a document by its header, the path of its URL and its first bytes.
-    /// `None` for HTML, and for kinds that are not indexed.
+    /// Returns the kind of a document, determined by its header, the path of its URL and its first
+    /// bytes. `None` for HTML, and for kinds that are not indexed.
     pub(crate) fn kind(
         &self,
         content_type: Option<&str>,
@@ -126,13 +126,15 @@ impl DocumentRules {
         (has_reader && self.kinds.contains(&kind)).then_some(kind)
     }
 
-    /// Whether a document may be of such a kind, before its content coding is removed.
+    /// Whether the header or the path suggests a document kind that is indexed. Can be called
+    /// before the content coding of the body is removed.
     pub(crate) fn may_be_read(&self, content_type: Option<&str>, path: &str) -> bool {
         let kind = DocumentKind::named(content_type, path);
         kind.is_some_and(|kind| self.kinds.contains(&kind))
     }
 
-    /// Converts a document to HTML in UTF-8. Setting `gives_back` ends a reading that takes long.
+    /// Converts a document to HTML in UTF-8. Setting `gives_back` aborts a conversion in another
+    /// process.
     pub(crate) fn to_html(
         &self,
         document: IndexedDocument<'_>,
@@ -152,7 +154,7 @@ impl DocumentRules {
         html.map_err(|why: Unreadable| DocumentFault::Unreadable(why.to_string()))
     }
 
-    /// Reads a document in a reading process.
+    /// Reads a document in a separate process.
     fn read_apart(
         &self,
         document: IndexedDocument<'_>,
@@ -167,7 +169,8 @@ impl DocumentRules {
             .args(["--html-bytes", &self.limits.html_bytes.to_string()])
             .args(document.last_modified.map(|date| format!("--last-modified={date}")))
             .env_clear()
-            // Ctrl-C at the terminal is meant for the crawl, which ends its own processes.
+            // Keeps Ctrl-C at the terminal from reaching the child. The crawl ends its own
+            // processes.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -182,13 +185,13 @@ impl DocumentRules {
         let (ended, end) = channel();
         let ended_early = ended.clone();
         thread::scope(|scope| {
-            // Writing fails if the process has died.
+            // Ignores write errors, which only mean that the process has died.
             scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(document.bytes)));
             scope.spawn(move || read_all(stdout, max, &Stream::Html, &ended));
             scope.spawn(move || read_all(stderr, MAX_STDERR_BYTES, &Stream::Errors, &ended_early));
             let answer = self.answer(&end, gives_back);
             if answer.is_err() {
-                // Killing fails if the process has exited already.
+                // Ignores errors, which only mean that the process has exited already.
                 let _ = child.kill();
             }
             let status = wait(&mut child);
@@ -201,7 +204,7 @@ impl DocumentRules {
         })
     }
 
-    /// Waits until both streams have ended, or the time is over.
+    /// Waits until stdout and stderr have ended, or until the time is over.
     fn answer(
         &self,
         end: &std::sync::mpsc::Receiver<(Stream, Vec<u8>)>,
@@ -242,7 +245,7 @@ enum Stream {
     Errors,
 }
 
-/// Reads a stream to its end, keeps at most one byte more than `max` of it, and sends the result.
+/// Reads a stream to its end and sends what it read. Keeps at most one byte more than `max`.
 fn read_all(
     stream: Option<impl std::io::Read>,
     max: u64,
@@ -255,7 +258,7 @@ fn read_all(
             .by_ref()
             .take(max.saturating_add(1))
             .read_to_end(&mut bytes);
-        // Discard the excess, so that the process can finish.
+        // Discard the excess output, so that the process does not block on writing.
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     }
     let _ = ended.send((*which, bytes));
@@ -265,7 +268,7 @@ fn wait(child: &mut Child) -> Option<ExitStatus> {
     child.wait().ok()
 }
 
-/// Interprets the end of a reading process.
+/// Determines from exit status and stderr whether a reading process succeeded.
 fn verdict(status: Option<ExitStatus>, errors: &[u8]) -> Result<(), DocumentFault> {
     let errors = String::from_utf8_lossy(errors);
     let code = status.and_then(|status| status.code());
@@ -276,7 +279,7 @@ fn verdict(status: Option<ExitStatus>, errors: &[u8]) -> Result<(), DocumentFaul
             Err(DocumentFault::Unreadable(reason.to_owned()))
         }
         (_, Some(SIGXCPU)) => Err(DocumentFault::Timeout),
-        // Rust's runtime prints this before it aborts.
+        // Rust's runtime prints this text before it aborts.
         _ if errors.contains("memory allocation of") => Err(DocumentFault::Memory),
         _ => Err(DocumentFault::Crashed),
     }

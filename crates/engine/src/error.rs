@@ -9,7 +9,7 @@ use crawl_frontier::{FrontierError, OpenError};
 
 use crate::control::Refused;
 
-/// Why a crawl could not start, or had to stop. Everything fetched before stays readable.
+/// Why a crawl could not start, or had to stop. Everything fetched before the error stays readable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
@@ -21,7 +21,7 @@ pub enum EngineError {
         /// An entry that does not belong to a crawl.
         found: String,
     },
-    /// The output directory holds a crawl and something else.
+    /// The output directory holds a crawl, but also something else.
     #[error("`{found}` in `{}` was not written by this program", dir.display())]
     BesideCrawl {
         /// The output directory.
@@ -46,24 +46,25 @@ pub enum EngineError {
     /// The run was stopped before the shared frontier answered.
     #[error("stopped before the shared frontier answered")]
     StoppedEarly,
-    /// There is nothing to do: no seed was given, and there is no crawl to resume.
+    /// There is nothing to do, since no seed was given and there is no crawl to resume.
     #[error("`{}` holds no crawl to continue, and no seed was given", dir.display())]
     NothingToDo {
         /// The output directory.
         dir: PathBuf,
     },
-    /// An erasure (`forget`) was committed and then interrupted. Its files are not in place yet.
+    /// An erasure (`forget`) was committed and then interrupted. Its new files have not replaced
+    /// the old ones yet.
     #[error("erasing pages from `{}` was interrupted", dir.display())]
     UnfinishedForget {
         /// The output directory.
         dir: PathBuf,
     },
-    /// The directory has a list of files to replace that this user did not write.
+    /// The directory has a list of files to replace, but this user did not write that list.
     #[error("`{}` lists files to replace, but the list was not written by you: {why}", dir.join("forget.json").display())]
     ForeignForget {
         /// The output directory.
         dir: PathBuf,
-        /// The reason for the refusal.
+        /// Why the list is refused.
         why: String,
     },
     /// The directory holds a replay, which no crawl can resume.
@@ -78,13 +79,13 @@ pub enum EngineError {
         /// The directory.
         dir: PathBuf,
     },
-    /// A replay needs a new directory.
+    /// A replay was to be written into a directory that is not new.
     #[error("`{}` already holds a crawl or a replay; a replay needs a directory of its own", dir.display())]
     ReplayOutput {
         /// The output directory.
         dir: PathBuf,
     },
-    /// There are no answers to replay.
+    /// The directory to replay holds no recorded responses.
     #[error("`{}` has no archive to replay", dir.display())]
     NothingToReplay {
         /// The directory to replay.
@@ -113,10 +114,10 @@ pub enum EngineError {
     /// The archive or a row file failed.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// The stored round of the crawl can't be read.
+    /// The stored state of the crawl's round can't be read.
     #[error("the stored round of the crawl can't be read: {why}")]
     Round {
-        /// The reason.
+        /// The parser's error.
         why: serde_json::Error,
     },
     /// The sample of this crawl was drawn with another design.
@@ -139,27 +140,27 @@ pub enum EngineError {
         /// The output directory.
         dir: PathBuf,
     },
-    /// The directory belongs to another worker.
+    /// The directory belongs to another worker of a shared frontier.
     #[error("`{}` is the directory of worker `{worker}` of crawl `{crawl}`", dir.display())]
     OtherWorker {
         /// The output directory.
         dir: PathBuf,
-        /// The crawl of that worker.
+        /// The crawl that the directory's worker belongs to.
         crawl: String,
         /// The worker that owns the directory.
         worker: String,
     },
-    /// The records of the worker are in another directory.
+    /// This worker's records are in another directory.
     #[error("worker `{worker}` of crawl `{crawl}` has records in a directory other than `{}`", dir.display())]
     WorkerElsewhere {
-        /// The output directory.
+        /// The output directory that was given.
         dir: PathBuf,
         /// The crawl.
         crawl: String,
         /// The worker.
         worker: String,
     },
-    /// An import of the directory was interrupted.
+    /// An import of the directory into a shared frontier was interrupted.
     #[error("the import of `{}` into a shared frontier is not finished", dir.display())]
     HalfImported {
         /// The directory.
@@ -170,10 +171,10 @@ pub enum EngineError {
     NotImportable {
         /// The directory.
         dir: PathBuf,
-        /// The reason.
+        /// Why the crawl can't be imported.
         what: &'static str,
     },
-    /// A listed directory is of a worker that the crawl does not have.
+    /// A directory was listed whose worker does not belong to the crawl.
     #[error("the crawl has no worker `{worker}`, but its directory was given")]
     NotItsWorker {
         /// The name of the worker.
@@ -184,7 +185,7 @@ pub enum EngineError {
     WorkerMissing {
         /// The name of the worker.
         worker: String,
-        /// Rows of `pages.jsonl` that it committed.
+        /// Rows of `pages.jsonl` that the worker committed.
         pages: u64,
     },
     /// The directory of a worker lacks records that it committed.
@@ -194,17 +195,17 @@ pub enum EngineError {
     RecordsDiffer {
         /// The name of the worker.
         worker: String,
-        /// The file.
+        /// The file that lacks records.
         file: String,
-        /// The bytes of the file, or the rows of pages read from it.
+        /// The number found: bytes of the file, or rows of pages read from it.
         found: u64,
-        /// The committed number.
+        /// The number that the worker committed.
         committed: u64,
     },
-    /// The URLs in the directory differ from those in the frontier that was moved.
+    /// After an export, the URLs in the directory differ from those in the shared frontier.
     #[error("the directory has {found}, but {expected} were to be moved")]
     ExportDiffers {
-        /// URLs in each state in the frontier.
+        /// URLs in each state in the shared frontier.
         expected: crawl_frontier::parts::Totals,
         /// URLs in each state in the directory.
         found: crawl_frontier::parts::Totals,

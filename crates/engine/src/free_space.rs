@@ -11,14 +11,14 @@ use nix::sys::statvfs::statvfs;
 /// The interval between two measurements.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Returns the free bytes on the disk of a path. `None` if unknown.
+/// Measures the free bytes on the disk that holds a path. `None` if unknown.
 #[derive(Clone)]
 pub struct FreeSpace(Arc<MeasureFree>);
 
 type MeasureFree = dyn Fn(&Path) -> Option<u64> + Send + Sync;
 
 impl FreeSpace {
-    /// Returns the bytes of the file system that this process may still use.
+    /// Measures the bytes of the file system that this process may still use.
     #[must_use]
     pub fn of_file_system() -> FreeSpace {
         FreeSpace::told_by(|path| {
@@ -28,7 +28,7 @@ impl FreeSpace {
         })
     }
 
-    /// Uses this function to measure the free bytes.
+    /// Measures the free bytes with this function.
     pub fn told_by(measure: impl Fn(&Path) -> Option<u64> + Send + Sync + 'static) -> FreeSpace {
         FreeSpace(Arc::new(measure))
     }
@@ -44,18 +44,17 @@ impl fmt::Debug for FreeSpace {
     }
 }
 
-/// A thread that measures the free disk space. The thread ends when this value is dropped, or once
-/// the disk answers. Nothing waits for a disk that does not answer.
+/// A thread that measures the free disk space. It ends after this value is dropped. If the disk
+/// does not respond, it ends only once the disk does, but nothing waits for the thread.
 #[derive(Debug)]
 pub(crate) struct DiskWatch {
     _stop: Sender<()>,
 }
 
 impl DiskWatch {
-    /// Starts to measure, and passes the free bytes to `send` until it returns false.
+    /// Starts the thread, which passes each measurement to `send` until `send` returns false.
     ///
-    /// # Errors
-    /// The thread could not be started.
+    /// # Errors The thread could not be started.
     pub(crate) fn start(
         space: FreeSpace,
         path: PathBuf,

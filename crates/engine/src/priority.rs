@@ -1,5 +1,5 @@
-//! The order of requests within an origin. Each URL stores it as one byte, whose range also shows
-//! how the URL was found.
+//! The order of requests within an origin. A URL's priority is stored as one byte. The range that
+//! the byte is in also shows how the URL was found.
 
 use crawl_frontier::{Admission, Lease, UrlKind};
 use crawl_traps::MAX_LEVEL;
@@ -7,24 +7,24 @@ use crawl_traps::MAX_LEVEL;
 /// Maximum levels of sitemap indexes to follow.
 pub(crate) const MAX_SITEMAP_LEVELS: u8 = 5;
 
-/// How far a sitemap's `priority` moves its entries up or down.
+/// The maximum change of an entry's position by the `priority` in its sitemap.
 const SITEMAP_REACH: f32 = 32.0;
 
-/// The position of a URL in the queue of its origin. The smallest comes first.
+/// The position of a URL in the queue of its origin. URLs with smaller numbers come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Priority(u8);
 
 impl Priority {
-    /// A guessed /sitemap.xml.
+    /// A /sitemap.xml that was guessed, since robots.txt lists no sitemap.
     pub(crate) const GUESSED_SITEMAP: Priority = Priority(63);
-    /// Listed sitemaps. Sitemaps listed in indexes follow, level by level.
+    /// Sitemaps listed in robots.txt. Sitemaps listed in a sitemap index come after that index.
     pub(crate) const SITEMAP: Priority = Priority(64);
-    /// Links of sitemaps and pages. A sitemap may move its entries by half the distance to the
-    /// neighbouring ranges.
+    /// URLs listed in sitemaps and links of pages. A sitemap may move its entries by half the
+    /// distance to the neighbouring ranges.
     pub(crate) const LINK: Priority = Priority(128);
-    /// The last position of links. Links of barren pages come after it.
+    /// The last position of links of pages with something new. Links of barren pages come later.
     const LAST_LINK: Priority = Priority(Priority::LINK.0 + SITEMAP_REACH as u8);
-    /// Parts of pages.
+    /// Parts of pages, such as images and style sheets.
     pub(crate) const RESOURCE: Priority = Priority(192);
     /// Links that look like actions.
     pub(crate) const ACTION: Priority = Priority(240);
@@ -44,8 +44,8 @@ impl Priority {
         self.0
     }
 
-    /// Returns the priority of sitemaps listed in an index of this priority, and whether they are
-    /// nested too deeply.
+    /// Returns the priority of sitemaps listed in a sitemap index of this priority, and whether
+    /// they are nested too deeply to be followed.
     pub(crate) fn of_named_sitemaps(self) -> (Priority, IsTooDeep) {
         let level = self.0.clamp(Priority::SITEMAP.0, Priority::LINK.0) - Priority::SITEMAP.0 + 1;
         let is_too_deep = match level > MAX_SITEMAP_LEVELS {
@@ -55,16 +55,16 @@ impl Priority {
         (Priority(Priority::SITEMAP.0 + level), is_too_deep)
     }
 
-    /// Returns the priority of a page with this `priority` in its sitemap, from 0 to 1. 0.5 is that
-    /// of any link.
+    /// Returns the priority of a page with this `priority` in its sitemap, from 0 to 1. A value of
+    /// 0.5 gives the priority of an ordinary link.
     pub(crate) fn of_sitemap_entry(stated: Option<f32>) -> Priority {
         let stated = stated.unwrap_or(0.5).clamp(0.0, 1.0);
         let moved = ((0.5 - stated) * 2.0 * SITEMAP_REACH).round();
         Priority((f32::from(Priority::LINK.0) + moved) as u8)
     }
 
-    /// Returns the priority of a link found after this many consecutive barren pages: after all
-    /// other links, but before parts of pages.
+    /// Returns the priority of a link found after this many consecutive barren pages. Such a link
+    /// comes after all other links, but before parts of pages.
     pub(crate) fn at_level(level: u8) -> Priority {
         const { assert!(Priority::LAST_LINK.0 + MAX_LEVEL < Priority::RESOURCE.0) }
         match level {
@@ -81,21 +81,21 @@ impl Priority {
         }
     }
 
-    /// Whether it comes after the links of all pages that are not barren.
+    /// Whether a URL with this priority comes after the links of all pages that are not barren.
     pub(crate) fn is_late(self) -> bool {
         self > Priority::LAST_LINK
     }
 }
 
-/// Whether a sitemap is nested in more indexes than are followed.
+/// Whether a sitemap is nested in more sitemap indexes than are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IsTooDeep {
     Yes,
     No,
 }
 
-/// Whether the URL is a guessed /sitemap.xml, which is requested like robots.txt. If there is no
-/// sitemap, it gets no row.
+/// Whether the URL is a guessed /sitemap.xml, which is requested like robots.txt: if there is no
+/// sitemap, no row is written.
 pub(crate) fn is_guess(lease: &Lease) -> bool {
     Priority::of(lease) == Priority::GUESSED_SITEMAP && lease.kind == UrlKind::Sitemap
 }

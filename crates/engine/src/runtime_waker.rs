@@ -1,9 +1,9 @@
 //! A thread that wakes the runtime periodically, so that a busy connection does not block timers.
 //!
-//! The runtime's thread that waits for sockets and timers also runs the tasks that they wake. No
-//! other thread takes over the waiting until such a task yields. A server that floods its
-//! connection keeps a task busy for seconds. A task spawned from outside the runtime wakes an idle
-//! thread, which then takes over the waiting for sockets and timers.
+//! One thread of the runtime waits for sockets and timers, and also runs the tasks that these wake.
+//! While such a task does not yield, no other thread waits for sockets and timers. A server that
+//! floods its connection can keep a task busy for seconds. But a task spawned from outside the
+//! runtime wakes an idle thread, which then takes over the waiting.
 
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-/// How long sockets and timers may go unchecked while a thread is idle.
+/// The maximum time for which sockets and timers go unchecked while the runtime has an idle thread.
 const WAKE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The thread, which ends when this value is dropped.
+/// The thread that wakes the runtime periodically. It ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct RuntimeWaker {
     #[expect(dead_code, reason = "held only to be dropped")]
@@ -60,7 +60,7 @@ mod tests {
             let client = tokio::net::TcpStream::from_std(client).unwrap();
             let (begin, begun) = mpsc::channel();
             let (end, ended) = mpsc::channel::<()>();
-            // Occupies the thread that its socket woke, and gives up if no timer ends it.
+            // A task that keeps its thread busy until a timer has fired, or for at most 60 seconds.
             let flooded = tokio::spawn(async move {
                 client.readable().await.unwrap();
                 begin.send(()).unwrap();

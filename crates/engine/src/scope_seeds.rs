@@ -1,4 +1,4 @@
-//! The seeds that define the scope of a crawl: the seeds of all runs, and the targets of their
+//! The seeds that define the scope of a crawl: the seeds of all its runs, and the targets of their
 //! redirects.
 
 use std::collections::{BTreeSet, HashSet};
@@ -17,25 +17,25 @@ use crate::meta_keys::{META_SCOPE_SEEDS, META_SEED_TARGETS, META_SHARED_SEED, ME
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScopeSeeds {
     seeds: BTreeSet<CanonicalUrl>,
-    /// Seeds with their own scope, and their targets. The configuration determines what they add to
-    /// the scope, so they are not stored in `seeds`.
+    /// Seeds with their own scope, and the targets of their redirects. What they add to the scope
+    /// is in the configuration, so they are not stored in `seeds`.
     own: HashSet<CanonicalUrl>,
-    /// Redirects of seeds, and of such targets, in commit order.
+    /// Redirects of seeds and of seeds' redirect targets, in commit order.
     targets: Vec<(CanonicalUrl, CanonicalUrl)>,
     known_targets: HashSet<(CanonicalUrl, CanonicalUrl)>,
-    /// The areas of seeds with their own settings. Set by [`ScopeSeeds::scope`].
+    /// The areas of seeds with their own settings. [`ScopeSeeds::scope`] sets this field.
     areas: Arc<SeedAreas>,
-    /// Whether something is not stored yet.
+    /// Whether there are seeds or targets that are not stored yet.
     has_grown: bool,
-    /// Targets to share with the other workers of the crawl. `None` if nothing is shared.
+    /// Redirects of seeds that are to be shared with the other workers of the crawl. `None` if no
+    /// other workers share the crawl.
     to_share: Option<Vec<(CanonicalUrl, CanonicalUrl)>>,
 }
 
 impl ScopeSeeds {
-    /// Reads the seeds of earlier runs.
+    /// Reads the seeds and redirect targets that earlier runs stored.
     ///
-    /// # Errors
-    /// [`FrontierError`] if the store fails.
+    /// # Errors [`FrontierError`] if the store fails.
     pub(crate) fn read(
         frontier: &dyn Frontier,
         config: &Config,
@@ -59,14 +59,14 @@ impl ScopeSeeds {
         Ok(read)
     }
 
-    /// Shares targets with the other workers of the crawl from now on. `kept` has the targets they
-    /// shared.
+    /// From now on, shares the targets of seeds with the other workers of the crawl. `kept`
+    /// contains the targets that other workers have already shared.
     pub(crate) fn share(&mut self, kept: &[(String, Vec<u8>)]) {
         self.learn(kept);
         self.to_share = Some(Vec::new());
     }
 
-    /// Adds targets shared by other workers. Returns the new ones.
+    /// Adds targets that other workers shared. Returns the new ones.
     pub(crate) fn learn(
         &mut self,
         kept: &[(String, Vec<u8>)],
@@ -83,11 +83,10 @@ impl ScopeSeeds {
         new
     }
 
-    /// Returns the scope defined by the seeds of this run and the stored ones.
+    /// Returns the scope that the seeds of this run and the stored seeds define.
     ///
-    /// # Errors
-    /// A pattern is not a valid regular expression, or two seeds have different settings for one
-    /// area.
+    /// # Errors A pattern is not a valid regular expression, or two seeds have different settings
+    /// for one area.
     pub(crate) fn scope(&mut self, config: &Config) -> Result<Scope, EngineError> {
         let rules = &config.scope;
         let mut scope = Scope::new(rules.mode, &rules.include, &rules.exclude, rules.max_depth)?;
@@ -112,7 +111,8 @@ impl ScopeSeeds {
         Ok(scope)
     }
 
-    /// Returns the label of the seed whose area contains a URL.
+    /// Returns the label of the seed whose area contains a URL. `None` if there is no such area or
+    /// label.
     pub(crate) fn label(&self, url: &CanonicalUrl) -> Option<&str> {
         self.areas.find(url)?.terms.label.as_deref()
     }
@@ -127,7 +127,7 @@ impl ScopeSeeds {
         }
     }
 
-    /// Adds the redirect target of a seed, or of such a target.
+    /// Adds the redirect target of a seed, or of a seed's redirect target.
     pub(crate) fn add_target(&mut self, from: &CanonicalUrl, target: &CanonicalUrl) {
         let pair = (from.clone(), target.clone());
         if let Some(to_share) = &mut self.to_share
@@ -151,7 +151,7 @@ impl ScopeSeeds {
         }
     }
 
-    /// Stores the seeds and targets if there are new ones.
+    /// Stores the seeds and targets if any of them are new.
     pub(crate) fn keep(&mut self, transaction: &mut dyn Transaction) {
         for (from, target) in self.to_share.iter_mut().flat_map(std::mem::take) {
             let pair = format!("{from} {target}\n");
@@ -169,8 +169,8 @@ impl ScopeSeeds {
     }
 }
 
-/// Returns the values that an imported crawl stores for all its workers: the targets of its seeds,
-/// and whether a seed was fetched.
+/// Returns the values that an imported crawl stores for all workers: the redirect targets of its
+/// seeds, and whether a seed was fetched.
 pub(crate) fn targets_to_share(
     frontier: &dyn Frontier,
     has_seed: bool,
@@ -187,12 +187,13 @@ pub(crate) fn targets_to_share(
     Ok(pairs.chain(seed).collect())
 }
 
-/// Returns the name of a pair, since two URLs can be longer than a key.
+/// Returns a digest that names a redirect in a key, because a pair of URLs can be too long for a
+/// key.
 fn digest(pair: &str) -> String {
     DigestAlgorithm::Sha256.of(&[pair.as_bytes()])
 }
 
-/// Parses the pairs of [`META_SEED_TARGETS`]. URLs contain no spaces.
+/// Parses the redirects stored under [`META_SEED_TARGETS`]. URLs contain no spaces.
 fn pairs(bytes: &[u8]) -> Vec<(CanonicalUrl, CanonicalUrl)> {
     let text = String::from_utf8_lossy(bytes);
     let lines = text.lines().filter_map(|line| line.split_once(' '));
@@ -202,8 +203,8 @@ fn pairs(bytes: &[u8]) -> Vec<(CanonicalUrl, CanonicalUrl)> {
         .collect()
 }
 
-/// Removes forgotten seeds from the stored ones. A page is replaced by its folder, so that the
-/// scope of the other pages in the folder stays the same.
+/// Removes forgotten seeds from the stored ones. A forgotten page is replaced by its folder, so
+/// that the scope of the other pages in the folder stays the same.
 pub(crate) fn seeds_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
     let mut lines = Vec::new();
     for line in String::from_utf8_lossy(bytes).lines() {
@@ -223,7 +224,7 @@ pub(crate) fn seeds_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
     (lines.join("\n") + "\n").into_bytes()
 }
 
-/// Removes forgotten targets from the stored ones.
+/// Removes the redirects of forgotten seeds and targets from the stored ones.
 pub(crate) fn targets_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
     let is_out = |url: &CanonicalUrl| removal.holds(url) || removal.holds_host(&url.host_key());
     let remaining = pairs(bytes).into_iter();
@@ -291,7 +292,7 @@ mod tests {
         let mut read = ScopeSeeds::read(&frontier, &config).unwrap();
         assert_eq!(read.targets, seeds.targets);
         let stored: Vec<_> = read.seeds.iter().map(CanonicalUrl::as_str).collect();
-        // A seed with its own scope, and its target, add no host.
+        // Neither a seed with its own scope nor its redirect target is stored.
         assert_eq!(stored, ["http://a.example/", "http://b.example/"]);
         assert!(read.contains(&url("http://c.example/a/")));
         let scope = read.scope(&config).unwrap();

@@ -1,4 +1,4 @@
-//! Removes the secrets configured in `[site]` from everything that is stored of answers, except the
+//! Redacts the secrets configured in `[site]` in everything kept from responses, except the
 //! archive.
 
 use std::borrow::Cow;
@@ -8,23 +8,23 @@ use crawl_fetcher::Secrets;
 use crawl_index_entry::{IndexEntry, IndexedPage};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-/// The name under which links are counted that are not followed because they contain a secret.
+/// Links that contain a secret are not followed. They are counted under this name.
 pub(crate) const SECRET_IN_URL: &str = "secret";
 
-/// The error of a redirect to such a URL.
+/// The error of a redirect whose target contains a secret.
 pub(crate) const REDIRECT_SECRET: &str = "redirect_secret";
 
-/// Returns a URL as rows may show it.
+/// Returns a URL without secrets, as rows may show it.
 pub(crate) fn redacted_url(secrets: &Secrets, url: &CanonicalUrl) -> String {
     match (secrets.are_in_url(url), secrets.redacted(url.as_str())) {
         (false, _) => url.to_string(),
         (true, Cow::Owned(redacted)) => redacted,
-        // The secret is percent-encoded in the URL.
+        // If the secret is percent-encoded in the URL, show nothing after the origin.
         (true, Cow::Borrowed(_)) => format!("{}/[redacted]", url.origin()),
     }
 }
 
-/// Redacts the server's words in a row of `pages.jsonl`.
+/// Redacts the texts that come from the server in a row of `pages.jsonl`.
 pub(crate) fn redact_row(secrets: &Secrets, row: &mut PageRow) {
     if secrets.is_empty() {
         return;
@@ -44,7 +44,7 @@ pub(crate) fn redact_row(secrets: &Secrets, row: &mut PageRow) {
     row.echoes_secret |= canonical.is_some();
 }
 
-/// Redacts an index entry.
+/// Redacts the secrets in an index entry.
 pub(crate) fn redacted_entry(secrets: &Secrets, mut entry: IndexEntry) -> IndexEntry {
     if !secrets.is_empty() {
         match &mut entry {

@@ -1,10 +1,10 @@
-//! The state of the trap detection, shared by the crawl loop, the readers and the writer.
+//! The state of the trap detector, shared by the crawl loop, the readers and the writer.
 //!
 //! A lock guards a single [`Traps`](crawl_traps::Traps). The writer updates it with each page that
 //! it settles, in commit order. The coordinator checks each leased URL with it, and readers check
 //! whether it affects a page's links. The lock is held for microseconds, except when the writer
-//! compares a page that became doubtful after it was read. A reader releases it before it locks the
-//! words of a host.
+//! compares a page that became doubtful after it was read. A reader releases the lock before it
+//! locks the words of a host.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use crawl_weburl::CanonicalUrl;
 use crate::config::TrapRules;
 use crate::priority::Priority;
 
-/// The shared state of the trap detection.
+/// The state of the trap detector that several threads share.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedTraps {
     rules: TrapRules,
@@ -38,13 +38,13 @@ impl SharedTraps {
         }
     }
 
-    /// Returns the rules of this run.
+    /// Returns the trap rules of this run.
     pub(crate) fn rules(&self) -> TrapRules {
         self.rules
     }
 
-    /// Determines how much of a page is new on its host, if that is in doubt, so that the writer
-    /// does not have to look up each word.
+    /// If it is in doubt how much of a page is new on its host, compares the page here, so that the
+    /// writer does not have to look up each word.
     pub(crate) fn compare(&self, lease: &Lease, fingerprint: &mut PageFingerprint) {
         let level = Priority::of(lease).level();
         let words = self.lock().words_to_compare(&lease.url, level, fingerprint);
@@ -53,10 +53,11 @@ impl SharedTraps {
         }
     }
 
-    /// Whether the trap detection may rename or defer a link of a page.
+    /// Whether the trap detector may rename or defer a link of a page.
     pub(crate) fn may_change(&self, via: &CanonicalUrl, links: &[Admission]) -> bool {
         let traps = self.lock();
-        // Most links of a page lead to one origin, so its host is looked up once.
+        // The host of consecutive links to one origin is looked up once, since most links of a page
+        // lead to one origin.
         let mut last = via;
         traps.knows_of(&via.host_key())
             || links.iter().any(|link| {
@@ -66,26 +67,27 @@ impl SharedTraps {
             })
     }
 
-    /// Marks the observed pages as settled by the commit with this number.
+    /// Records that all pages observed so far are settled, by the commit with this number.
     pub(crate) fn settled(&self, number: u64) {
         let mut traps = self.lock();
         traps.settled();
         self.settled.store(number, Ordering::Relaxed);
     }
 
-    /// Returns the number of the last completed commit. Does not change while the traps are locked.
+    /// Returns the number of the last completed commit. The number does not change while the traps
+    /// are locked.
     pub(crate) fn settled_by(&self) -> u64 {
         self.settled.load(Ordering::Relaxed)
     }
 
-    /// Locks the traps. They are consistent between any two calls, so a panic elsewhere can't leave
-    /// them half updated.
+    /// Locks the traps. A panic elsewhere can't leave them half updated, because they are
+    /// consistent between any two calls.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Traps> {
         self.traps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the exclusion of a URL to be deferred.
+/// Returns the exclusion of a URL that is deferred for this reason.
 pub(crate) fn put_aside(reason: Reason, rule: String) -> Exclusion {
     Exclusion {
         rule: Some(rule),

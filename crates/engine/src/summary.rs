@@ -11,26 +11,27 @@ use crawl_weburl::{CanonicalUrl, HostKey};
 
 use crate::totals::Changes;
 
-/// How a run ended.
+/// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// Nothing is pending.
     Finished,
-    /// A budget is spent. Contains the name of the option.
+    /// A budget is spent. Contains the name of the budget's option.
     Budget(&'static str),
     /// The budget of a group of hosts is spent, such as `max-pages of group ministries`.
     GroupBudget(String),
-    /// The user stopped it. The same command resumes it.
+    /// The user stopped the run. The same command resumes it.
     Interrupted,
     /// This worker was ordered to hand its hosts over to the other workers.
     HandedOver,
-    /// All remaining hosts are parked, or rest or can't be reached for longer than allowed.
+    /// Every remaining host is parked, or it rests or is unreachable for longer than the run may
+    /// wait.
     Unreachable(Vec<UnreachableHost>),
 }
 
 impl Ended {
-    /// Returns [`Ended::Interrupted`] if a stop cut indexing short after all pages were settled.
-    /// The next start completes the index.
+    /// Returns [`Ended::Interrupted`] if all pages were settled but a stop cut indexing short. The
+    /// next start then completes the index.
     pub(crate) fn with_index(self, indexed: Option<&Indexed>, is_stopped_since: bool) -> Ended {
         match indexed {
             Some(indexed) if is_stopped_since && !indexed.is_complete() => Ended::Interrupted,
@@ -38,7 +39,7 @@ impl Ended {
         }
     }
 
-    /// Whether no remaining URL can be fetched in this run.
+    /// Whether none of the remaining URLs can be fetched in this run.
     pub(crate) fn is_for_good(&self) -> bool {
         match self {
             Ended::Finished | Ended::Budget(_) | Ended::GroupBudget(_) => true,
@@ -48,32 +49,33 @@ impl Ended {
     }
 }
 
-/// A host that never became reachable during the run.
+/// A host whose pending URLs can't be fetched, because it is unreachable, resting or parked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreachableHost {
     /// The host.
     pub host: HostKey,
-    /// The answer or the failure.
+    /// Why the host can't be used: its answer, or the failure to reach it.
     pub why: String,
-    /// When it may next get a request. `None` if it is parked.
+    /// When the host may next get a request. `None` if it is parked.
     pub next_try: Option<Tick>,
 }
 
-/// Rules of an origin that do not concern a single URL.
+/// The rules of an origin that apply to all its URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginRules {
-    /// Scheme, host and port.
+    /// The origin: scheme, host and port.
     pub origin: String,
-    /// The Crawl-delay and its line number.
+    /// The value of Crawl-delay, and its line number in robots.txt.
     pub crawl_delay: Option<(Duration, u32)>,
-    /// The usage statements in robots.txt for the first page. `None` if there are none.
+    /// The usage statements that robots.txt makes for the origin's first page. `None` if there are
+    /// none.
     pub usage: Option<PageUsage>,
 }
 
 /// A seed that could not be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeedFailure {
-    /// The seed, or the target of its redirect.
+    /// The URL of the seed, or of its redirect's target.
     pub url: CanonicalUrl,
     /// The failure.
     pub why: String,
@@ -88,21 +90,22 @@ pub struct Indexed {
     pub duplicates: u64,
     /// Pages that this run left out, by reason.
     pub left_out: BTreeMap<String, u64>,
-    /// Pages that would have left the index but stay, by reason: more than a tenth of the index
-    /// would have left, for reasons that may be a fault of the site.
+    /// Pages that stay in the index although they should have left it, by reason. Pages stay if
+    /// more than a tenth of the index would leave at once, for reasons that may be a fault of the
+    /// site.
     pub kept: BTreeMap<String, u64>,
     /// Pages with a canonical URL outside of the crawl.
     pub canonical_elsewhere: u64,
-    /// Bytes of the log that were unread when the time was over. The next start reads them, and a
-    /// rebuilt index contains their pages.
+    /// Bytes of the index's log that were unread when the run's time was over. The next start reads
+    /// them. An index rebuilt from the archive also contains their pages.
     pub waiting_bytes: u64,
-    /// Why the index lacks pages until it is rebuilt, and whether there is an archive to rebuild it
-    /// from.
+    /// Why the index lacks pages until it is rebuilt, and whether the crawl has an archive to
+    /// rebuild it from.
     pub fault: Option<(IndexFault, HasArchive)>,
 }
 
 impl Indexed {
-    /// Whether the index holds all pages of the crawl.
+    /// Whether the index contains all pages of the crawl.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.pages.is_some() && self.waiting_bytes == 0 && self.fault.is_none()
@@ -112,10 +115,11 @@ impl Indexed {
 /// Why an index must be rebuilt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexFault {
-    /// The files of the index or the log were changed or damaged. Describes the mismatch.
+    /// The files of the index or the log were changed or damaged. Contains a description of the
+    /// mismatch.
     Damaged(String),
-    /// The index was never built with all pages: it was enabled after some were settled, or
-    /// removed, or the build was interrupted.
+    /// The index was never built with all pages: it was enabled after some pages were settled, it
+    /// was removed, or its build was interrupted.
     NotBuilt,
 }
 
@@ -128,37 +132,39 @@ impl fmt::Display for IndexFault {
     }
 }
 
-/// Whether the crawl has an archive to build an index from.
+/// Whether the crawl has an archive from which an index can be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HasArchive {
-    /// Yes.
+    /// There is an archive.
     Yes,
-    /// No: the crawl ran with `--warc off`.
+    /// There is no archive, because the crawl ran with `--warc off`.
     No,
 }
 
-/// The summary of a run, for its last lines.
+/// The summary of a run, which is printed when the run ends.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// How the run ended.
     pub ended: Ended,
     /// Rows of `pages.jsonl`, over all runs of the round.
     pub pages: u64,
-    /// Rows written by this run.
+    /// Rows of `pages.jsonl` that this run wrote.
     pub pages_of_run: u64,
-    /// Rows without an answer or with a status of 400 and above, over all runs of the round.
+    /// Rows of pages without an answer or with a status of 400 and above, over all runs of the
+    /// round.
     pub failed: u64,
     /// Pending URLs.
     pub pending: u64,
     /// The number of the round, from 1.
     pub round: u32,
-    /// The pages of the round, compared with their last visits.
+    /// How the pages of the round changed since their last visits.
     pub changes: Changes,
-    /// When the first page is due that is not due in every round, in seconds since the Unix epoch.
+    /// When the next page is due, in seconds since the Unix epoch. Pages that are due in every
+    /// round don't count.
     pub next_due: Option<u32>,
     /// Requests sent by this run, including robots.txt and retries.
     pub requests: u64,
-    /// The subset of `requests` for robots.txt.
+    /// How many of `requests` were for robots.txt.
     pub robots_requests: u64,
     /// Bytes of bodies, over all runs of the round.
     pub bytes: u64,
@@ -168,23 +174,23 @@ pub struct Summary {
     pub indexed: Option<Indexed>,
     /// Links that are not fetchable URLs, by reason, in this run.
     pub unusable: BTreeMap<&'static str, u64>,
-    /// Seeds that were fetched, over all runs of the round. In later rounds, when seeds may not be
-    /// due, and in crawls that draw a sample, counts pages instead.
+    /// Seeds that were fetched, over all runs of the round. Counts pages instead of seeds in later
+    /// rounds (where seeds may not be due) and in crawls that draw a sample.
     pub seeds_fetched: u64,
     /// Seeds that could not be fetched in this run.
     pub seeds_failed: Vec<SeedFailure>,
-    /// Files requested as robots.txt in this run that are obviously something else, such as error
-    /// pages. Only the first few.
+    /// Files served as robots.txt in this run that are obviously something else, such as error
+    /// pages. Only the first few are listed.
     pub strange_robots: Vec<CanonicalUrl>,
-    /// The rules of each origin, if the run only plans.
+    /// The rules of each origin, if this run only plans.
     pub rules: Vec<OriginRules>,
-    /// Length of this run.
+    /// The duration of this run.
     pub elapsed: Duration,
     /// The parked hosts, ordered by name.
     pub parked: Vec<HostKey>,
     /// The crawl directory.
     pub output: PathBuf,
-    /// Whether the run resumed an earlier one.
+    /// Whether the run continued an earlier one.
     pub resumed: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Tombstones: forgotten pages and hosts, stored only as keyed digests of their names, and never
-//! fetched again.
+//! Tombstones of forgotten pages and hosts, which are never fetched again. A tombstone contains
+//! only a keyed digest of the page's or host's name.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -16,25 +16,26 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::error::EngineError;
 
-/// The file in the crawl directory.
+/// The name of the file with the tombstones, in the crawl directory.
 pub(crate) const TOMBSTONES: &str = "tombstones.jsonl";
-/// The `kind` of a tombstone.
+/// The value of `kind` in a page's or a host's tombstone.
 pub(crate) const PAGE: &str = "page";
 pub(crate) const HOST: &str = "host";
 
-/// The prefix of a written digest, followed by hexadecimal digits.
+/// The prefix of a digest in the file. Hexadecimal digits follow.
 const LABEL: &str = "hmac-sha256:";
-/// Bytes of the key.
+/// The length of the key, in bytes.
 const KEY_BYTES: usize = 32;
 
-/// The key of a crawl's tombstones. Without it names can't be tested against the digests.
+/// The key of a crawl's tombstones. Without the key nobody can test whether a name has a given
+/// digest.
 pub(crate) struct TombstoneKey {
     bytes: Vec<u8>,
     key: hmac::Key,
 }
 
 impl TombstoneKey {
-    /// Returns the stored key, or a new random one.
+    /// Returns the key that is stored, or a new random one if none is.
     pub(crate) fn of(stored: Option<Vec<u8>>) -> Result<TombstoneKey, EngineError> {
         let bytes = match stored {
             Some(bytes) => bytes,
@@ -54,12 +55,12 @@ impl TombstoneKey {
         })
     }
 
-    /// Returns the bytes to store.
+    /// Returns the bytes of the key, to be stored.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.bytes.clone()
     }
 
-    /// Returns the digest of the name of a page or a host, as written.
+    /// Returns the digest of the name of a page or a host, in the form written to the file.
     pub(crate) fn digest(&self, kind: &str, name: &str) -> String {
         let mut context = hmac::Context::with_key(&self.key);
         for part in [kind, "\n", name] {
@@ -83,9 +84,8 @@ pub(crate) struct Tombstones {
 impl Tombstones {
     /// Reads the tombstones of the crawl in `dir`, with the key from its state.
     ///
-    /// # Errors
-    /// The file can't be read, a line is not a tombstone, or the key is missing. Otherwise
-    /// forgotten pages might be fetched.
+    /// # Errors The file can't be read, a line is not a tombstone, or the key is missing. An error
+    /// is necessary, because ignoring a tombstone could lead to fetching a forgotten page.
     pub(crate) fn read(dir: &Path, key: Option<Vec<u8>>) -> Result<Tombstones, EngineError> {
         let path = dir.join(TOMBSTONES);
         match File::open(&path) {
@@ -116,7 +116,7 @@ impl Tombstones {
         self.pages.is_empty() && self.hosts.is_empty()
     }
 
-    /// Whether a URL or its host was forgotten.
+    /// Whether a URL was forgotten, alone or with its whole host.
     pub(crate) fn holds(&self, url: &CanonicalUrl) -> bool {
         let Some(key) = &self.key else {
             return false;
@@ -137,7 +137,8 @@ impl Tombstones {
         self.hosts.contains(digest)
     }
 
-    /// Admits URLs except for forgotten ones, which are reported as known.
+    /// Admits URLs to the frontier, except for forgotten ones. Forgotten URLs are reported as
+    /// already known.
     pub(crate) fn admit(
         &self,
         transaction: &mut dyn Transaction,
@@ -186,11 +187,10 @@ impl Tombstones {
     }
 }
 
-/// Returns the tombstone of a page of the crawl in `dir`, or else of its host. The last one wins.
-/// `None` if it was not forgotten.
+/// Returns the tombstone of a page of the crawl in `dir`, or else that of its host. If there are
+/// several, returns the last one. `None` if neither was forgotten.
 ///
-/// # Errors
-/// The same as for [`Tombstones::read`].
+/// # Errors Same as [`Tombstones::read`].
 pub(crate) fn tombstone_of(
     dir: &Path,
     key: Option<Vec<u8>>,
@@ -216,12 +216,12 @@ pub(crate) fn tombstone_of(
     Ok(of_page.or(of_host))
 }
 
-/// Returns the name of a page in its tombstone.
+/// Returns the digest that stands for a page in its tombstone.
 pub(crate) fn page_digest(key: &TombstoneKey, url: &str) -> String {
     key.digest(PAGE, url)
 }
 
-/// Returns the name of a host in its tombstone.
+/// Returns the digest that stands for a host in its tombstone.
 pub(crate) fn host_digest(key: &TombstoneKey, host: &HostKey) -> String {
     key.digest(HOST, host.as_str())
 }

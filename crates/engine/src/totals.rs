@@ -3,27 +3,28 @@
 use crawl_archive::rows::AfterCommits;
 use serde::{Deserialize, Serialize};
 
-/// Totals over all runs of a crawl. Durable.
+/// Totals over all runs of a crawl. Stored in the frontier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Totals {
     /// Rows of `pages.jsonl`.
     pub pages: u64,
-    /// The rows without an answer or with a status of 400 and above.
+    /// Rows of `pages.jsonl` without an answer or with a status of 400 and above.
     pub failed: u64,
     /// Bytes of bodies.
     pub bytes: u64,
     /// Seeds, or the targets of their redirects, that answered with a page.
     pub seeds_fetched: u64,
-    /// Settled writer messages, except states of hosts.
+    /// Messages to the writer that were settled, except states of hosts.
     #[serde(default)]
     pub messages: u64,
-    /// The pages of this round, compared with their last visits.
+    /// How the pages of this round changed since their last visits.
     #[serde(default)]
     pub changes: Changes,
 }
 
 impl Totals {
-    /// Returns the difference to earlier totals. `changes` always counts one round.
+    /// Returns the difference between these totals and earlier ones. `changes` are not subtracted,
+    /// since they count one round.
     pub(crate) fn since(&self, before: &Totals) -> Totals {
         Totals {
             pages: self.pages.saturating_sub(before.pages),
@@ -47,7 +48,7 @@ impl Totals {
         }
     }
 
-    /// Returns the totals with which the next round begins.
+    /// Returns the totals with which the next round begins: its changes are all zero.
     pub(crate) fn without_changes(self) -> Totals {
         Totals {
             changes: Changes::default(),
@@ -66,20 +67,21 @@ impl Totals {
     }
 }
 
-/// The commits so far that change queues. Encoded as a number that leases carry.
+/// How many commits so far changed the queues. Each lease carries this value, encoded as one
+/// number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommitPoint {
     /// Rows of `pages.jsonl`.
     pub(crate) pages: u64,
-    /// Other messages of this run, except states of hosts.
+    /// Settled messages of this run other than pages and states of hosts.
     pub(crate) others: u64,
 }
 
-/// The bits of the number that count others. The higher bits count rows.
+/// The number of low bits that count `others`. The higher bits count pages.
 const OTHERS_BITS: u32 = 28;
 
 impl CommitPoint {
-    /// Returns the current point of a run that began with `start`.
+    /// Returns the current commit point. `start` are the totals at the beginning of the run.
     pub(crate) fn since(start: &Totals, now: &Totals) -> CommitPoint {
         let Totals {
             pages, messages, ..
@@ -90,8 +92,8 @@ impl CommitPoint {
         }
     }
 
-    /// Returns the number of messages committed in all runs up to this point, for a run that began
-    /// with `start`.
+    /// Returns the number of messages committed in all runs up to this point. `start` are the
+    /// totals at the beginning of the run.
     pub(crate) fn messages(self, start: &Totals) -> u64 {
         start.messages + self.pages.saturating_sub(start.pages) + self.others
     }
@@ -103,7 +105,7 @@ impl CommitPoint {
         }
     }
 
-    /// Returns the number. The count of others saturates at 268 million.
+    /// Returns the encoded number. `others` saturates at 268 million.
     pub(crate) fn number(self) -> u64 {
         let max = (1 << OTHERS_BITS) - 1;
         (self.pages << OTHERS_BITS) | self.others.min(max)
@@ -117,10 +119,10 @@ impl CommitPoint {
     }
 }
 
-/// The pages of a round, compared with their last visits.
+/// How the pages of a round changed since their last visits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    /// Pages that did not exist before.
+    /// Pages that did not exist at the last visit.
     pub new: u64,
     /// Pages that changed.
     pub changed: u64,
@@ -155,16 +157,16 @@ impl Changes {
     }
 }
 
-/// The difference between a page and its last visit.
+/// How a page changed since its last visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// There was no page before.
+    /// The page did not exist before.
     New,
-    /// The page differs.
+    /// The page differs from the last visit's.
     Changed,
-    /// The page is unchanged, by its digest or according to the server.
+    /// The page is unchanged, according to its digest or to the server.
     Same,
-    /// There was a page, and the server reports that it is gone.
+    /// There was a page, and now the server reports that it is gone.
     Gone,
 }
 

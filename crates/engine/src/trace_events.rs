@@ -1,8 +1,8 @@
-//! The spans and events of a crawl, as `crawl -v` and `-vv` show them: each decision with the rule
-//! behind it.
+//! The tracing spans and events of a crawl, which `crawl -v` and `-vv` show: each decision with the
+//! rule behind it.
 //!
-//! The deciding code does not log. This module logs the results. Fields are formatted only if a
-//! subscriber wants them, and secrets of `[site]` are redacted in each.
+//! The code that decides does not log. This module logs the results. Fields are formatted only if a
+//! subscriber wants them, and secrets of `[site]` are redacted in each field.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,12 +23,12 @@ use crate::messages::WriterMessage;
 use crate::secrets::redacted_url;
 use crate::time::millis;
 
-/// Returns the span of a crawl, which contains all others.
+/// Returns the tracing span of a crawl. It contains the spans of hosts and exchanges.
 pub(crate) fn crawl_span(output: &Path) -> Span {
     debug_span!("crawl", output = %output.display())
 }
 
-/// The spans of the hosts in memory that got requests. Empty without a subscriber.
+/// The tracing spans of hosts that are in memory and got requests. Empty without a subscriber.
 #[derive(Debug, Default)]
 pub(crate) struct HostSpans(HashMap<HostKey, Span>);
 
@@ -41,13 +41,13 @@ impl HostSpans {
         spans.or_insert_with(|| debug_span!("host", %host)).clone()
     }
 
-    /// Removes a host that is evicted from memory.
+    /// Removes the span of a host that is evicted from memory.
     pub(crate) fn forget(&mut self, host: &HostKey) {
         self.0.remove(host);
     }
 }
 
-/// The events of a URL, in chronological order, and of robots.txt.
+/// Logs the events of each URL, in chronological order, and those of robots.txt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TraceEvents {
     secrets: Secrets,
@@ -60,12 +60,12 @@ impl TraceEvents {
         }
     }
 
-    /// Whether a subscriber wants decisions.
+    /// Whether a tracing subscriber wants events for decisions.
     pub(crate) fn are_wanted() -> bool {
         enabled!(Level::TRACE)
     }
 
-    /// Logs a URL that is new, or that may now be fetched.
+    /// Logs a URL that was added to the frontier, or that may be fetched from now on.
     pub(crate) fn admitted(&self, admission: &Admission, admitted: Admitted) {
         let (state, exclusion) = match (&admission.state, admitted) {
             (_, Admitted::Known) => return,
@@ -91,7 +91,7 @@ impl TraceEvents {
         trace!(url = self.url(url), attempt = lease.attempt, "leased");
     }
 
-    /// Logs a leased URL that may be fetched.
+    /// Logs a leased URL that robots.txt allows to fetch.
     pub(crate) fn allowed(&self, url: &CanonicalUrl, verdict: &RobotsVerdict) {
         trace!(
             url = self.url(url),
@@ -129,13 +129,13 @@ impl TraceEvents {
         );
     }
 
-    /// Logs that a leased URL is fetched later. `what` describes why.
+    /// Logs that a leased URL will be fetched later. `what` describes the reason.
     pub(crate) fn waits(&self, url: &CanonicalUrl, what: &'static str) {
         trace!(url = self.url(url), "{what}");
     }
 
-    /// Returns the span of a request about to be sent, with the gap before it and the rule for that
-    /// gap.
+    /// Returns the tracing span of a request that is about to be sent, with the gap before the
+    /// request and the rule for that gap.
     pub(crate) fn exchange(
         &self,
         hosts: &mut HostSpans,
@@ -162,7 +162,7 @@ impl TraceEvents {
         span
     }
 
-    /// Logs an exchange that ended and whose row is written.
+    /// Logs an exchange that has ended, once its row is written.
     pub(crate) fn exchange_ended(
         &self,
         span: &Span,
@@ -190,7 +190,7 @@ impl TraceEvents {
         }
     }
 
-    /// Logs how long the host must wait after an exchange.
+    /// Logs how long a host must wait after an exchange with it.
     pub(crate) fn host_waits(
         &self,
         now: Tick,
@@ -207,7 +207,7 @@ impl TraceEvents {
         );
     }
 
-    /// Logs a URL that is requeued because of this answer.
+    /// Logs a URL that is requeued because of this answer or failure.
     pub(crate) fn tried_again(&self, lease: &Lease, result: &Result<Box<Exchange>, Failure>) {
         trace!(
             url = self.url(&lease.url),
@@ -218,7 +218,7 @@ impl TraceEvents {
         );
     }
 
-    /// Logs the rules of an origin that this copy of robots.txt gives.
+    /// Logs the rules that this copy of robots.txt gives for an origin.
     pub(crate) fn rules_known(&self, origin: &Origin, copy: &RobotsCopy) {
         let state = match copy.state {
             RobotsCopyState::Rules => "rules",
@@ -235,7 +235,8 @@ impl TraceEvents {
         warn!(url, line, "{what}: reading its rules anyway");
     }
 
-    /// Logs a page that was read, with its number of admitted links. The row must be redacted.
+    /// Logs a page that was read, with the number of links admitted from it. Secrets in the row
+    /// must be redacted already.
     pub(crate) fn read(&self, row: &PageRow, links: usize) {
         trace!(
             url = &*self.text(&row.url),
@@ -246,7 +247,7 @@ impl TraceEvents {
         );
     }
 
-    /// Logs a URL that is durably settled with this row.
+    /// Logs a URL that is durably settled, with its row.
     pub(crate) fn settled(&self, row: &PageRow) {
         trace!(
             url = &*self.text(&row.url),
@@ -257,7 +258,7 @@ impl TraceEvents {
         );
     }
 
-    /// Returns a URL as rows may show it, also without secrets in its host name.
+    /// Returns a URL as rows may show it, and also redacts secrets in its host name.
     fn url(&self, url: &CanonicalUrl) -> String {
         let mut url = redacted_url(&self.secrets, url);
         self.secrets.redact(&mut url);
@@ -290,7 +291,7 @@ mod tests {
         debug_span!("exchange", url = unreachable_text());
     }
 
-    /// Panics if a field is evaluated.
+    /// Panics, and so detects that a field is evaluated without a subscriber.
     fn unreachable_text() -> String {
         unreachable!("a field is put into words")
     }

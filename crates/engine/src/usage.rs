@@ -7,7 +7,7 @@ use crawl_frontier::{Exclusion, Reason};
 use crawl_policy::PageDirectives;
 use crawl_policy::usage::{Channel, Sources, Statement, UsagePurpose, UsageStatements, Vocabulary};
 
-/// Headers with usage preferences. The directives of `X-Robots-Tag` are handled separately.
+/// Headers that state usage preferences. `X-Robots-Tag` is handled separately.
 const HEADERS: [&str; 4] = [
     "content-usage",
     "content-signal",
@@ -15,16 +15,16 @@ const HEADERS: [&str; 4] = [
     "tdm-policy",
 ];
 
-/// Maximum bytes of a statement in a row.
+/// Maximum bytes of a usage statement in a row.
 const MAX_RAW: usize = 2048;
-/// Maximum statements in a row.
+/// Maximum number of usage statements in a row.
 const MAX_STATEMENTS: usize = 32;
 
-/// Maximum bytes of a rule in a row and in the store.
+/// Maximum bytes of an exclusion's rule, in a row and in the store.
 const MAX_RULE: usize = 1024;
 
-/// Returns why a page is not fetched: its site refuses its use for `purpose`, and states that
-/// before the fetch.
+/// Returns why a page must not be fetched. `None` if it may be. A page is not fetched if its site
+/// stated before the fetch that it refuses the use for `purpose`.
 pub(crate) fn refusal(
     rules: &CompiledRobots,
     path_and_query: &str,
@@ -45,7 +45,7 @@ pub(crate) fn refusal(
     })
 }
 
-/// Returns the usage statements of an origin's robots.txt for its first page.
+/// Returns the usage statements that an origin's robots.txt makes for its first page.
 pub(crate) fn of_origin(rules: &CompiledRobots) -> Option<PageUsage> {
     row(&UsageStatements::read(&Sources {
         robots: Some(&rules.robots),
@@ -88,8 +88,8 @@ pub(crate) fn statements(
     })
 }
 
-/// Returns the statement that keeps a page's body out of the archive: it forbids copies, or refuses
-/// the crawl's purpose.
+/// Returns the usage statement that keeps a page's body out of the archive, because it forbids
+/// copies or refuses the crawl's purpose. `None` if there is none.
 pub(crate) fn withheld(
     statements: &UsageStatements,
     purpose: Option<UsagePurpose>,
@@ -99,7 +99,8 @@ pub(crate) fn withheld(
     against.or_else(no_copy).map(words)
 }
 
-/// Returns the columns of a row for these statements. `None` without statements.
+/// Returns the columns of a page's row for these usage statements. `None` if there are no
+/// statements.
 pub(crate) fn row(statements: &UsageStatements) -> Option<PageUsage> {
     let verdict = |purpose| {
         let stance = statements.verdict(purpose).stance?;
@@ -135,7 +136,7 @@ fn usage_statement(statement: &Statement) -> UsageStatement {
     }
 }
 
-/// Formats a statement as the rule of a refusal.
+/// Formats a usage statement as the rule of a refusal.
 pub(crate) fn words(by: &Statement) -> String {
     let words = match (by.vocabulary, by.channel) {
         (Vocabulary::ContentUsage, _) => format!("Content-Usage: {}", by.raw),
@@ -153,7 +154,7 @@ fn line(statement: &Statement) -> Option<u32> {
     }
 }
 
-/// Truncates the text of a site to [`MAX_RULE`] bytes, for rows and the state.
+/// Truncates a text that comes from a site to [`MAX_RULE`] bytes, for rows and the state.
 pub(crate) fn rule_text(text: &str) -> String {
     text[..text.floor_char_boundary(MAX_RULE)].to_owned()
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use crawl_weburl::CanonicalUrl;
 
-/// Last path segments that name an action, in lower case.
+/// Words (in lower case) that name an action if they are the last segment of a path.
 const ACTION_WORDS: [&str; 30] = [
     "add-to-cart",
     "add_to_cart",
@@ -41,30 +41,32 @@ const ACTION_WORDS: [&str; 30] = [
     "vote",
 ];
 
-/// Parameters whose value names an action.
+/// Names of parameters whose value names an action.
 const VERBS: [&str; 9] = [
     "action", "act", "do", "op", "cmd", "command", "task", "method", "func",
 ];
 
-/// Values of such parameters, in lower case, in addition to `ACTION_WORDS`.
+/// Values that name an action in a parameter listed in `VERBS`, in lower case. The words of
+/// `ACTION_WORDS` count as well.
 const VALUES: [&str; 16] = [
     "add", "addcart", "buy_now", "create", "edit", "insert", "logout", "markread", "move", "new",
     "post", "reply", "save", "submit", "update", "watch",
 ];
 
-/// Extensions of programs. A file with another one, such as `delete.html`, is a page about deleting.
+/// File extensions of programs. A file with another extension, such as `delete.html`, may be a page
+/// about deleting.
 const PROGRAMS: [&str; 11] = [
     "php", "cgi", "pl", "asp", "aspx", "jsp", "jspx", "do", "action", "cfm", "py",
 ];
 
-/// The sign that requesting a URL may have a side effect.
+/// The reason why requesting a URL may have a side effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The last segment of the path.
     Path(String),
-    /// A parameter, as written.
+    /// A parameter, as written in the URL.
     Parameter(String),
-    /// A program under cgi-bin that is passed a query.
+    /// A query that is passed to a program under cgi-bin.
     Cgi,
 }
 
@@ -113,7 +115,7 @@ pub fn action(url: &CanonicalUrl) -> Option<Action> {
         let is_action =
             ACTION_WORDS.contains(&value_lower.as_str()) || VALUES.contains(&value_lower.as_str());
         let is_verb = VERBS.contains(&name_lower.as_str()) && is_action;
-        // `?delete=7`, `?add-to-cart=7`. A search for votes uses another parameter name.
+        // A parameter name alone can name an action, as in `?delete=7` and `?add-to-cart=7`.
         let is_action_name = ACTION_WORDS.contains(&name_lower.as_str());
         (is_verb || is_action_name).then(|| Action::Parameter(format!("{name}={value}")))
     })

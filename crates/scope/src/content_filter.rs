@@ -21,17 +21,17 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContentFilter {
-    /// If not empty, the media type must match an entry.
+    /// Accepted media types. If not empty, a document's type must match an entry.
     pub types: Vec<MediaRange>,
     /// Minimum size of a body, in bytes.
     pub min_size: u64,
     /// Maximum size of a body, in bytes.
     pub max_size: Option<u64>,
-    /// If not empty, a page's language must match an entry.
+    /// Accepted languages. If not empty, a page's language must match an entry.
     pub languages: Vec<LanguageRange>,
 }
 
-/// The reason why a document is unwanted. `Display` writes it as rows contain it.
+/// The reason why a document is unwanted. `Display` formats it in the form used in rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unwanted {
     /// The media type, which matches none of [`ContentFilter::types`].
@@ -51,7 +51,8 @@ impl ContentFilter {
         *self == ContentFilter::default()
     }
 
-    /// Judges the value of a `Content-Type` field, ignoring its parameters.
+    /// Judges the value of a `Content-Type` field, ignoring its parameters. Returns `None` if the
+    /// type is wanted.
     #[must_use]
     pub fn of_type(&self, content_type: &str) -> Option<Unwanted> {
         let essence = content_type.split(';').next().unwrap_or_default().trim();
@@ -60,20 +61,21 @@ impl ContentFilter {
         (!is_wanted).then(|| Unwanted::Type(essence.to_ascii_lowercase()))
     }
 
-    /// Judges the length of a complete body.
+    /// Judges the length of a complete body. Returns `None` if the body is long enough.
     #[must_use]
     pub fn too_short(&self, bytes: u64) -> Option<Unwanted> {
         (bytes < self.min_size).then_some(Unwanted::TooShort(self.min_size))
     }
 
-    /// Judges the length of a body, or of the part received so far.
+    /// Judges the length of a body, or of the part received so far. Returns `None` if it is not too
+    /// long.
     #[must_use]
     pub fn too_long(&self, bytes: u64) -> Option<Unwanted> {
         let max = self.max_size.filter(|max| bytes > *max)?;
         Some(Unwanted::TooLong(max))
     }
 
-    /// Judges a language tag (BCP 47).
+    /// Judges a language tag (BCP 47). Returns `None` if the language is wanted.
     #[must_use]
     pub fn of_language(&self, tag: &str) -> Option<Unwanted> {
         let mut ranges = self.languages.iter();
@@ -93,12 +95,12 @@ impl fmt::Display for Unwanted {
     }
 }
 
-/// A media type, or all types of a kind, as `Accept` writes them: `text/html`, `image/*`, `*/*`
-/// (RFC 9110 section 12.5.1). Case-insensitive.
+/// A media type, or all types of a kind, written as in an `Accept` header: `text/html`, `image/*`,
+/// `*/*` (RFC 9110 section 12.5.1). Case-insensitive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaRange {
     kind: String,
-    /// `None` matches every subtype.
+    /// The subtype. `None` matches every subtype.
     subtype: Option<String>,
 }
 
@@ -120,7 +122,8 @@ impl FromStr for MediaRange {
     type Err = BadMediaRange;
 
     fn from_str(text: &str) -> Result<MediaRange, BadMediaRange> {
-        // A token of RFC 9110 section 5.6.2, without the `*` of a range.
+        // Whether a text is a token (RFC 9110 section 5.6.2) without `*`, which is reserved for
+        // ranges.
         let is_token = |text: &str| {
             let is_byte = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&b);
             !text.is_empty() && text.bytes().all(is_byte)
@@ -161,7 +164,7 @@ pub struct LanguageRange(String);
 pub struct BadLanguageRange(pub String);
 
 impl LanguageRange {
-    /// Matches a tag by basic filtering (RFC 4647 section 3.3.1).
+    /// Returns whether the range matches a tag by basic filtering (RFC 4647 section 3.3.1).
     fn holds(&self, tag: &str) -> bool {
         let range = self.0.as_str();
         let Some((head, rest)) = tag.split_at_checked(range.len()) else {

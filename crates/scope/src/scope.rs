@@ -9,25 +9,26 @@ use regex::RegexSet;
 use crate::seed_areas::{AreaConflict, AreaKind, SeedAreas, SeedTerms, folder};
 use crate::surt_prefix::SurtPrefix;
 
-/// How far from the seeds a crawl may go.
+/// How far from its seeds a crawl may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "lowercase")]
 pub enum ScopeMode {
-    /// The hosts of the seeds. http and https are one host; on loopback the port counts.
+    /// The hosts of the seeds. A host is the same over http and https. On loopback the port counts,
+    /// too.
     #[default]
     Host,
     /// The registrable domains of the seeds.
     Domain,
-    /// The folders of the seeds: the host, and the path up to its last `/`. A seed `/products` is a
-    /// folder itself.
+    /// The folders of the seeds. A folder is a host and a path up to its last `/`. A seed
+    /// `/products` is a folder itself.
     Prefix,
     /// Every URL.
     Any,
 }
 
 impl ScopeMode {
-    /// Returns the area of a seed that sets no scope.
+    /// Returns the kind of area for a seed in this mode, if the seed has no scope setting.
     #[must_use]
     pub fn area(self) -> AreaKind {
         match self {
@@ -51,7 +52,7 @@ pub struct BadScopePattern {
 /// The operator's scope, extended by the seeds.
 ///
 /// Build it with [`Scope::new`], then add seeds, hosts and prefixes (`add_*`). [`Scope::judge`]
-/// decides about a URL; [`Scope::judge_at`] also allows for hops off the scope.
+/// decides about a URL. [`Scope::judge_at`] decides too, but also allows hops off the scope.
 #[derive(Clone, Debug)]
 pub struct Scope {
     mode: ScopeMode,
@@ -63,7 +64,7 @@ pub struct Scope {
     seeds: HashSet<CanonicalUrl>,
     hosts: HashSet<HostKey>,
     sites: HashSet<Site>,
-    // Folders by host. Each begins and ends with `/`.
+    // Folders by host. The path of each folder begins and ends with `/`.
     folders: HashMap<HostKey, Vec<String>>,
     prefixes: Vec<SurtPrefix>,
     excluded_hosts: HostTable<()>,
@@ -77,7 +78,8 @@ pub enum ScopeVerdict {
     In,
     /// The URL is out of scope.
     Out {
-        /// Why: a URL that is only too deep may be found again on a shorter path.
+        /// Why the URL is out of scope. A URL that is only too deep may be found again on a shorter
+        /// path.
         reason: OutReason,
         /// The test that failed: `host`, `domain`, `prefix`, `include`, `exclude RE`, `exclude-host
         /// NAME`, `max-depth N`, `depth N of seed URL`.
@@ -89,21 +91,20 @@ pub enum ScopeVerdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OutReason {
-    /// Out of scope by any path.
+    /// The URL is out of scope, whatever path leads to it.
     Scope,
-    /// Out of scope, but allowed within the permitted number of hops off the scope.
+    /// The URL is out of scope, but may be fetched if it is few enough hops off the scope.
     Beyond,
-    /// Too many links from the seeds.
+    /// The URL is too many links away from the seeds.
     Depth,
 }
 
 impl Scope {
     /// Creates a scope without seeds. Patterns are regular expressions that match anywhere in the
-    /// URL. If there are includes, at least one must match. An exclude that matches overrides
-    /// everything else. `max_depth` counts links from a seed.
+    /// URL. If `include` is not empty, at least one of its patterns must match. A match of
+    /// `exclude` overrides everything else. `max_depth` counts links from a seed.
     ///
-    /// # Errors
-    /// [`BadScopePattern`] names the first pattern that is not a regular expression.
+    /// # Errors [`BadScopePattern`] names the first pattern that is not a regular expression.
     pub fn new(
         mode: ScopeMode,
         include: &[String],
@@ -128,8 +129,8 @@ impl Scope {
 
     /// Replaces the patterns and the excluded hosts. Seeds, hosts and prefixes stay.
     ///
-    /// # Errors
-    /// [`BadScopePattern`], and nothing is changed.
+    /// # Errors [`BadScopePattern`] if a pattern is not a regular expression. Nothing is changed
+    /// then.
     pub fn set_exclusions(
         &mut self,
         include: &[String],
@@ -147,33 +148,34 @@ impl Scope {
         self.prefixes.push(prefix);
     }
 
-    /// Adds a host to the scope as if it were the host of a seed: in mode `domain` its domain
-    /// joins, and in mode `prefix` the whole host.
+    /// Adds a host to the scope as if it were the host of a seed. In mode `domain` the host's
+    /// domain is added, and in mode `prefix` the whole host.
     pub fn add_host(&mut self, host: &HostKey) {
-        // A `HostKey` parses again as a URL's host.
+        // Never fails, because the text of a `HostKey` is also valid as a URL's host.
         if let Ok(root) = canonicalize(None, &format!("http://{host}/")) {
             self.add_place(&root);
         }
     }
 
-    /// Allows this many consecutive links outside the scope, the first of them from a page within.
+    /// Allows this many consecutive links outside the scope. The first of them is a link of a page
+    /// in scope.
     pub fn allow_hops_off(&mut self, hops: u8) {
         self.hops_off = hops;
     }
 
-    /// Maximum number of consecutive links outside the scope.
+    /// Returns the maximum number of consecutive links outside the scope.
     #[must_use]
     pub fn hops_off(&self) -> u8 {
         self.hops_off
     }
 
-    /// Excludes hosts and their subdomains, overriding everything that includes them.
+    /// Excludes hosts and their subdomains. This overrides everything that includes them.
     pub fn exclude_hosts(&mut self, hosts: HostTable<()>) {
         self.excluded_hosts = hosts;
     }
 
-    /// Adds a seed. The seed's host, domain or folder joins the scope, and the seed itself needs no
-    /// include. A seed that sets a scope adds only its area.
+    /// Adds a seed. The seed's host, domain or folder joins the scope, and the seed itself is in
+    /// scope even if no include matches it. A seed that sets its own scope adds only its area.
     pub fn add_seed(&mut self, url: &CanonicalUrl) {
         let own = self.areas.of_seed(url).and_then(|area| area.terms.scope);
         if own.is_none() {
@@ -182,10 +184,9 @@ impl Scope {
         self.seeds.insert(url.clone());
     }
 
-    /// Adds a seed with settings of its own.
+    /// Adds a seed that has its own settings.
     ///
-    /// # Errors
-    /// [`AreaConflict`] if another seed has different settings for the same area.
+    /// # Errors [`AreaConflict`] if another seed has different settings for the same area.
     pub fn add_seed_with(
         &mut self,
         url: &CanonicalUrl,
@@ -196,25 +197,26 @@ impl Scope {
         Ok(())
     }
 
-    /// Adds the redirect target of a seed, or of such a target, with the seed's settings.
+    /// Adds the redirect target of a seed (or of a seed's redirect target) with the seed's
+    /// settings.
     pub fn add_target(&mut self, from: &CanonicalUrl, target: &CanonicalUrl) {
         SeedAreas::follow(&mut self.areas, from, target);
         self.add_seed(target);
     }
 
-    /// Returns whether a URL was added as a seed or as a seed's redirect target.
+    /// Returns whether a URL was added as a seed, or as a redirect target of a seed.
     #[must_use]
     pub fn is_seed(&self, url: &CanonicalUrl) -> bool {
         self.seeds.contains(url)
     }
 
-    /// Returns the terms of the seed whose area contains a URL. `None` if no area does.
+    /// Returns the settings of the seed whose area contains a URL. `None` if no area contains it.
     #[must_use]
     pub fn terms(&self, url: &CanonicalUrl) -> Option<&SeedTerms> {
         self.areas.find(url).map(|area| &area.terms)
     }
 
-    /// The areas of the seeds with settings of their own.
+    /// Returns the areas of the seeds that have their own settings.
     #[must_use]
     pub fn areas(&self) -> &Arc<SeedAreas> {
         &self.areas
@@ -259,7 +261,8 @@ impl Scope {
         }
     }
 
-    /// Judges a URL `hops_off` links outside the scope; 0 if its path never left the scope.
+    /// Judges a URL that is `hops_off` links outside the scope. `hops_off` is 0 if the path to the
+    /// URL never left the scope.
     #[must_use]
     pub fn judge_at(&self, url: &CanonicalUrl, depth: u32, hops_off: u8) -> ScopeVerdict {
         match self.judge(url, depth) {
@@ -274,13 +277,13 @@ impl Scope {
         }
     }
 
-    /// Returns whether a URL is within the scope, ignoring patterns and depth.
+    /// Returns whether a URL is within the scope if patterns and depth are ignored.
     #[must_use]
     pub fn holds(&self, url: &CanonicalUrl) -> bool {
         self.seeds.contains(url) || self.reaches(url)
     }
 
-    /// Returns whether the scope contains a URL or another URL of its host.
+    /// Returns whether the scope contains any URL of this URL's host.
     #[must_use]
     pub fn overlaps_host(&self, url: &CanonicalUrl) -> bool {
         let host = url.host_key();
@@ -288,16 +291,16 @@ impl Scope {
         self.hosts.contains(&host) || self.reaches(url) || seeds.any(|seed| seed.host_key() == host)
     }
 
-    /// Returns the maximum depth of a URL other than a seed; `None` for no limit. Up to this depth
-    /// a verdict doesn't depend on the depth.
+    /// Returns the maximum depth of a URL that is not a seed. `None` if there is no limit. At
+    /// smaller depths the verdict doesn't depend on the depth.
     #[must_use]
     pub fn max_depth(&self, url: &CanonicalUrl) -> Option<u32> {
         let own = self.areas.find(url).and_then(|area| area.terms.max_depth);
         own.or(self.max_depth)
     }
 
-    /// Returns the exclude that matches a URL, as [`ScopeVerdict::Out`] names it. For URLs fetched
-    /// outside the scope, such as a host's sitemaps.
+    /// Returns the exclude pattern or host that matches a URL, as [`ScopeVerdict::Out`] names it.
+    /// Used for URLs that are fetched outside the scope, such as a host's sitemaps.
     #[must_use]
     pub fn excluded(&self, url: &CanonicalUrl) -> Option<String> {
         if !self.excluded_hosts.is_empty()
@@ -309,8 +312,8 @@ impl Scope {
         Some(format!("exclude {pattern}"))
     }
 
-    /// Returns the exclude that matches a whole host. For URLs that patterns don't apply to, such
-    /// as robots.txt.
+    /// Returns the exclude that matches a whole host. Used for URLs that patterns don't apply to,
+    /// such as robots.txt.
     #[must_use]
     pub fn excluded_host(&self, host: &HostKey) -> Option<String> {
         let (name, ()) = self.excluded_hosts.find(host)?;
@@ -334,12 +337,13 @@ impl Scope {
     }
 }
 
-/// Returns whether a path is below a folder, which ends in `/`, or is the folder without its `/`.
+/// Returns whether a path is in a folder or is the folder's name without the final `/`. `folder`
+/// ends in `/`.
 fn is_in_folder(path: &str, folder: &str) -> bool {
     path.starts_with(folder) || folder.strip_suffix('/') == Some(path) && !path.is_empty()
 }
 
-/// Regular expressions that are matched together.
+/// A set of regular expressions that are matched together.
 #[derive(Clone, Debug)]
 struct Patterns(RegexSet);
 
@@ -370,8 +374,8 @@ impl Patterns {
     }
 }
 
-/// Returns the message of a parser error. The parser draws the pattern over several lines; the last
-/// line says what is wrong.
+/// Returns the last line of a parser error, which describes the defect. The lines before it show
+/// the pattern.
 fn last_line(why: &str) -> String {
     let line = why.lines().last().unwrap_or_default().trim();
     line.strip_prefix("error: ").unwrap_or(line).to_owned()

@@ -1,5 +1,5 @@
-//! The settings of single seeds by place: each seed's settings apply to an area, and the smallest
-//! area that contains a URL decides.
+//! The settings of single seeds. Each seed's settings apply to an area, and a URL gets the settings
+//! of the smallest area that contains it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,31 +13,31 @@ use crawl_weburl::{CanonicalUrl, HostKey, Site};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum AreaKind {
-    /// The seed alone.
+    /// Only the seed itself.
     Page,
-    /// The host, and the path up to its last `/`. A seed `/products`, directly below the root, is a
-    /// folder itself.
+    /// The host, and the path up to its last `/`. If a seed is directly below the root, such as
+    /// `/products`, it is a folder itself.
     Prefix,
-    /// The host. http and https are one host; on loopback the port counts.
+    /// The whole host. A host is the same over http and https. On loopback the port counts, too.
     Host,
     /// The registrable domain.
     Domain,
 }
 
-/// A seed's own settings. A setting that is `None` is as for the whole crawl.
+/// The settings of a single seed. A setting that is `None` has its value for the whole crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeedTerms {
-    /// The scope of the seed. If `None`, [`ScopeMode::area`](crate::ScopeMode::area) gives its
-    /// area.
+    /// The kind of area around the seed. If `None`, [`ScopeMode::area`](crate::ScopeMode::area)
+    /// determines the kind.
     pub scope: Option<AreaKind>,
     /// Maximum depth of the area's URLs, in links from a seed.
     pub max_depth: Option<u32>,
-    /// The name of the group that the area's pages belong to.
+    /// The label that pages of the area get.
     pub label: Option<Arc<str>>,
 }
 
 impl SeedTerms {
-    /// Returns whether the seed has no settings of its own.
+    /// Returns whether the seed has none of these settings.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == SeedTerms::default()
@@ -50,22 +50,22 @@ impl SeedTerms {
 pub struct AreaConflict {
     /// The seed that was refused.
     pub seed: CanonicalUrl,
-    /// The seed that was added before.
+    /// The seed that was added before, with different settings.
     pub other: CanonicalUrl,
     /// A description of the area, such as `host www.example.org`.
     pub area: String,
 }
 
-/// The areas of seeds with settings of their own.
+/// The areas of seeds that have their own settings.
 ///
-/// The smallest area that contains a URL decides alone: the seed itself, then the longest folder,
-/// the host, the domain. So a URL's settings depend only on the URL, not on how it was found.
+/// Only the smallest area that contains a URL counts: the seed itself, then the longest folder, the
+/// host, the domain. So a URL's settings depend only on the URL, not on how it was found.
 #[derive(Clone, Debug, Default)]
 pub struct SeedAreas {
     areas: Vec<SeedArea>,
-    // Indices into `areas`.
+    // For each seed with an area, the index of the area in `areas`.
     pages: HashMap<CanonicalUrl, usize>,
-    // By host and folder, which begins and ends with `/`.
+    // By host, then by folder, the index of the area. A folder begins and ends with `/`.
     folders: HashMap<HostKey, HashMap<Box<str>, usize>>,
     hosts: HashMap<HostKey, usize>,
     sites: HashMap<Site, usize>,
@@ -95,11 +95,10 @@ impl fmt::Display for SeedArea {
 }
 
 impl SeedAreas {
-    /// Adds the area of a seed: its own scope, or else `usual`. A seed without settings has no
-    /// area.
+    /// Adds the area of a seed. The seed's own scope gives the kind of area, or else `usual`. A
+    /// seed without settings gets no area.
     ///
-    /// # Errors
-    /// [`AreaConflict`] if another seed has different settings for the same area.
+    /// # Errors [`AreaConflict`] if another seed has different settings for the same area.
     pub fn add(
         &mut self,
         seed: &CanonicalUrl,
@@ -136,8 +135,9 @@ impl SeedAreas {
         refusal.map_or(Ok(()), Err)
     }
 
-    /// Adds the area of a seed's redirect target, or of such a target's: the same kind and
-    /// settings, unless another seed already has that area. Clones the areas if they are shared.
+    /// Adds an area for the redirect target of a seed (or of a seed's redirect target). The area
+    /// has the same kind and settings as the seed's, unless another seed already has that area.
+    /// Clones `areas` if they are shared.
     pub fn follow(areas: &mut Arc<SeedAreas>, from: &CanonicalUrl, target: &CanonicalUrl) {
         let Some(&origin) = areas.pages.get(from) else {
             return;
@@ -153,13 +153,13 @@ impl SeedAreas {
         areas.areas.push(area);
     }
 
-    /// Returns the area of a seed or of its redirect target.
+    /// Returns the area of a seed, or of a seed's redirect target.
     #[must_use]
     pub fn of_seed(&self, seed: &CanonicalUrl) -> Option<&SeedArea> {
         self.areas.get(*self.pages.get(seed)?)
     }
 
-    /// Returns the area whose settings apply to a URL.
+    /// Returns the area whose settings apply to a URL. `None` if no area contains the URL.
     #[must_use]
     pub fn find(&self, url: &CanonicalUrl) -> Option<&SeedArea> {
         if self.areas.is_empty() {
@@ -170,7 +170,7 @@ impl SeedAreas {
         self.areas.get(place)
     }
 
-    /// Returns the smallest area, other than a page, that contains a URL.
+    /// Returns the index of the smallest folder, host or domain area that contains a URL.
     fn place_around(&self, url: &CanonicalUrl) -> Option<usize> {
         if !self.folders.is_empty() || !self.hosts.is_empty() {
             let host = url.host_key();
@@ -190,7 +190,8 @@ impl SeedAreas {
         }
     }
 
-    /// Registers an area at `place`. Returns the place of the area that is already there, if any.
+    /// Registers the area with the index `place`. If the same part of the web already has an area,
+    /// returns the index of that area.
     fn register(&mut self, area: &SeedArea, place: usize) -> Option<usize> {
         let holder = match area.kind {
             AreaKind::Page => return None,
@@ -207,9 +208,9 @@ impl SeedAreas {
     }
 }
 
-/// Returns the folder of a seed's path: the path up to its last `/`. A seed directly below the root
-/// whose name has no dot, such as `/products`, is a folder itself: the folder it is in would be the
-/// whole host.
+/// Returns the folder of a seed's path: the path up to its last `/`. If a seed is directly below
+/// the root and its name has no dot, as in `/products`, the seed itself is the folder. Otherwise
+/// its folder would be the whole host.
 pub(crate) fn folder(path: &str) -> Cow<'_, str> {
     match path.rfind('/') {
         Some(0) if path.len() > 1 && !path.contains('.') => Cow::Owned(format!("{path}/")),
@@ -276,7 +277,7 @@ mod tests {
             ("https://www.example.org/news/x?id=1", "one"),
             ("https://www.example.org/news/x?id=2", "two"),
             ("https://www.example.org/news/x?id=3", "news"),
-            // A seed is in its own area.
+            // This seed is in its own area.
             ("https://www.example.org/start", "host"),
             ("http://elsewhere.example/", "none"),
         ] {
@@ -294,7 +295,8 @@ mod tests {
         let seed = url("http://a.example/x");
         let second = url("http://a.example/y");
         let mut areas = areas(&[("http://a.example/x", None, "one")]);
-        // Equal settings don't conflict, nor does a seed without settings or with a smaller area.
+        // None of these seeds conflicts with the first one: their settings are equal or missing, or
+        // their area is smaller.
         areas
             .add(&seed, &terms(None, "one"), AreaKind::Host)
             .unwrap();
@@ -342,7 +344,7 @@ mod tests {
         let mut follow = |from, target| SeedAreas::follow(&mut areas, &url(from), &url(target));
         follow("http://a.example/", "https://www.a.example/");
         follow("https://www.a.example/", "https://www.a.example/en");
-        // Another seed keeps its host.
+        // This redirect target is on the host of another seed, which keeps its own settings there.
         follow("http://a.example/", "http://b.example/y");
         follow("http://a.example/", "http://b.example/x");
         follow("http://c.example/", "http://d.example/");

@@ -26,12 +26,12 @@ use crawl_weburl::CanonicalUrl;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurtPrefix {
-    /// As given.
+    /// The prefix as given.
     text: String,
-    /// The labels of the host, last one first. An IP address is one label.
+    /// The labels of the host, from last to first. An IP address is one label.
     labels: Vec<String>,
     port: Option<u16>,
-    /// The beginning of the path and query. `None` if hosts below also match.
+    /// The beginning of the path and query. `None` if subdomains of the host also match.
     path: Option<String>,
 }
 
@@ -118,7 +118,7 @@ impl fmt::Display for SurtPrefix {
     }
 }
 
-/// Returns the labels of a host, last one first. An IP address is one label.
+/// Returns the labels of a host, from last to first. An IP address is one label.
 fn labels_of(host: &str) -> Vec<String> {
     match is_address(host) {
         true => vec![host.to_owned()],

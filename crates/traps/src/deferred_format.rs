@@ -1,17 +1,17 @@
-//! Encodes the deferred kinds, one per line.
+//! The stored form of the deferred kinds of URLs: one kind per line.
 
 use crawl_weburl::{HostKey, SpellingRules};
 
 use super::deferred_kinds::{DeferredKind, DeferredKinds};
 use super::{FIRST_PROBE, MAX_DEFERRED_KINDS, Traps};
 
-/// The first line.
+/// The first line of the stored form, which names the layout.
 const LAYOUT: &str = "parked 2";
-/// The first line of an earlier version, whose lines name no host.
+/// The first line of an earlier version's layout, whose kinds have no host.
 const HOSTLESS: &str = "parked 1";
 
 impl Traps {
-    /// Returns the encoded deferred kinds, if they changed since the last call.
+    /// Returns the encoded deferred kinds. `None` if they have not changed since the last call.
     pub fn stored(&mut self) -> Option<Vec<u8>> {
         if !std::mem::take(&mut self.has_changed) {
             return None;
@@ -29,8 +29,8 @@ impl Traps {
         Some(lines.join("\n").into_bytes())
     }
 
-    /// Restores stored deferred kinds. Lines that can't be read are skipped; their kinds are judged
-    /// again.
+    /// Restores stored deferred kinds. Skips lines that can't be read, so the kinds in those lines
+    /// must be learned again.
     pub fn restore(&mut self, stored: &[u8]) {
         if let Some(kinds) = read(stored) {
             self.deferred = DeferredKinds::default();
@@ -38,8 +38,8 @@ impl Traps {
         }
     }
 
-    /// Merges what several workers of one crawl stored into what a single worker with all their
-    /// hosts would store. `None` if nothing is deferred.
+    /// Merges the stored kinds of several workers of one crawl. The result is what a single worker
+    /// with all their hosts would store. `None` if nothing is deferred.
     #[must_use]
     pub fn merge_stored(all: &[&[u8]]) -> Option<Vec<u8>> {
         let mut traps = Traps::new(SpellingRules::default(), true);
@@ -58,7 +58,7 @@ impl Traps {
     }
 }
 
-/// Decodes stored kinds, each with its key. `None` for another layout.
+/// Decodes stored kinds, each with its key. `None` if the layout is unknown.
 fn read(stored: &[u8]) -> Option<Vec<(u64, DeferredKind)>> {
     let text = String::from_utf8_lossy(stored);
     let mut lines = text.split('\n');
@@ -74,7 +74,7 @@ fn read(stored: &[u8]) -> Option<Vec<(u64, DeferredKind)>> {
     Some(lines.filter_map(read).collect())
 }
 
-/// Decodes a line that has the host behind the key.
+/// Decodes a line with a host after the key.
 fn with_host(line: &str) -> Option<(u64, DeferredKind)> {
     let (place, rest) = line.split_once('\t')?;
     let (host, rest) = rest.split_once('\t')?;
@@ -116,7 +116,8 @@ mod tests {
         traps
     }
 
-    /// Encodes the kind of a URL, or its family.
+    /// Returns the stored form of a URL's kind. If `is_family`, the key is that of the URL's
+    /// family.
     fn kind(path: &str, is_family: bool, rest: &str) -> String {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
         let (template, family) = keys(&url.host_key(), &Shape::of(&url));
@@ -142,12 +143,12 @@ mod tests {
         let merged = Traps::merge_stored(&[two.as_bytes(), b"parked 3", one.as_bytes()]);
         assert_eq!(merged, Some(stored.clone().into_bytes()));
         assert_eq!(Traps::merge_stored(&[]), None);
-        // Another layout, and lines that can't be read.
+        // Neither an unknown layout nor lines that can't be read change anything.
         traps.restore(b"parked 3\n");
         assert_eq!(traps.deferred.len(), 2);
         lines.insert(1, "zz\ta.example\t1\t-\tcalendar".to_owned());
         assert_eq!(restored(&lines).deferred.len(), 2);
-        // The layout of an earlier version.
+        // Lines in the layout of an earlier version, without hosts.
         let hostless = format!("parked 1\n{}", lines.join("\n").replace("\ta.example", ""));
         traps.restore(hostless.as_bytes());
         assert_eq!(traps.deferred.len(), 2);

@@ -1,24 +1,24 @@
-//! The deferred kinds of URLs, and the hosts that they belong to.
+//! The deferred kinds of URLs, and the hosts that these kinds belong to.
 
 use std::collections::HashMap;
 
 use crawl_weburl::HostKey;
 
-/// A deferred kind of URLs.
+/// A kind of URLs that are deferred because they brought nothing new.
 #[derive(Clone, Debug)]
 pub(super) struct DeferredKind {
-    /// The host of the URLs, or of the pages that they were found on. `None` if an earlier version
-    /// stored the kind without a host.
+    /// The host of the kind's URLs, or of the pages that they were found on. `None` if an earlier
+    /// version stored the kind without a host.
     pub(super) host: Option<HostKey>,
     pub(super) rule: String,
-    /// Whether all URLs of the kind are deferred, because of trap signs. If false, only URLs found
-    /// on pages with nothing new are.
+    /// Whether all URLs of the kind are deferred, because they have trap signs. If false, only
+    /// those found on pages with nothing new are deferred.
     pub(super) by_looks: bool,
-    /// The parameters that never brought anything. If set, only URLs with such a parameter are
-    /// deferred.
+    /// Names of parameters that never brought anything new. If set, only URLs with such a parameter
+    /// are deferred.
     pub(super) names: Option<Vec<String>>,
-    /// The number of URLs deferred so far, and the number of the next one that is fetched as a
-    /// probe.
+    /// How many URLs of the kind were deferred so far, and the count that makes the next URL a
+    /// probe. A probe is fetched.
     pub(super) put_aside: u64,
     pub(super) next_probe: u64,
 }
@@ -27,7 +27,7 @@ pub(super) struct DeferredKind {
 #[derive(Debug, Default)]
 pub(super) struct DeferredKinds {
     kinds: HashMap<u64, DeferredKind>,
-    /// The number of kinds per host, and of kinds without a host.
+    /// The number of deferred kinds of each host. The key `None` counts kinds without a host.
     hosts: HashMap<Option<HostKey>, u32>,
 }
 
@@ -52,7 +52,7 @@ impl DeferredKinds {
         self.kinds.get_mut(&place)
     }
 
-    /// Whether any kind may affect a host's URLs or URLs found on its pages.
+    /// Whether any deferred kind may affect a host's URLs or URLs found on its pages.
     pub(super) fn speak_of(&self, host: &HostKey) -> bool {
         let has = |host| self.hosts.contains_key(&host);
         !self.is_empty() && (has(None) || has(Some(host.clone())))
@@ -64,7 +64,7 @@ impl DeferredKinds {
         self.kinds.insert(place, kind);
     }
 
-    /// Removes a kind. Returns whether it existed.
+    /// Removes the kind with this key. Returns whether it existed.
     pub(super) fn remove(&mut self, place: u64) -> bool {
         let Some(kind) = self.kinds.remove(&place) else {
             return false;
@@ -102,13 +102,13 @@ mod tests {
         assert_eq!(affected(&kinds), [false, false]);
         kinds.insert(1, kind("a.example"));
         kinds.insert(2, kind("a.example"));
-        // Replaces the existing kind.
+        // The second kind with key 2 replaces the first.
         kinds.insert(2, kind("b.example"));
         assert_eq!((kinds.len(), affected(&kinds)), (2, [true, true]));
         assert!(kinds.remove(1) && !kinds.remove(1));
         assert_eq!(affected(&kinds), [false, true]);
         assert!(kinds.remove(2));
-        // A kind stored by an earlier version may belong to any host.
+        // A kind without a host, stored by an earlier version, may belong to any host.
         kinds.insert(
             3,
             DeferredKind {

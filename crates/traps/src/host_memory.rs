@@ -1,4 +1,4 @@
-//! The memory of each host, within a bound over all hosts.
+//! The memory of each host. A bound limits the memory of all hosts together.
 
 use std::collections::HashMap;
 
@@ -20,29 +20,32 @@ const MAX_TEMPLATES: usize = 512;
 /// Beyond the limit: the oldest are forgotten.
 const MAX_TEXTS: usize = 1024;
 
-/// The memory of one host.
+/// The memory of one host: what its recent pages brought.
 #[derive(Debug)]
 pub(super) struct HostMemory {
     pub(super) words: HostWords,
     pub(super) templates: RecentMap<Template>,
     pub(super) texts: RecentMap<Text>,
     pub(super) names: LearnedSpellings,
-    /// The number of templates whose URLs are queued behind others, including forgotten templates.
+    /// The number of templates whose URLs are queued behind others. Includes templates that are no
+    /// longer remembered.
     pub(super) watched: u32,
-    /// The number of the host's last page over all hosts, and the memory of the host at that time.
+    /// The number of the host's last page (pages of all hosts are numbered together), and the
+    /// host's memory in bytes at that page.
     seen: u64,
     bytes: usize,
 }
 
-/// Pages with the same content.
+/// A text that one or several pages of a host had.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) pages: u32,
-    /// `None` for most texts, whose pages led to something new.
+    /// The URLs found on pages with this text. `None` for most texts, since their pages had
+    /// something new.
     pub(super) followed: Option<Box<Followed>>,
 }
 
-/// The URLs found on pages with the same content, if these pages had nothing new.
+/// The URLs found on pages with the same text, if these pages had nothing new.
 #[derive(Debug, Default)]
 pub(super) struct Followed {
     pub(super) level: u8,
@@ -50,7 +53,7 @@ pub(super) struct Followed {
     pub(super) members: Vec<u64>,
 }
 
-/// The memory of all hosts.
+/// The memory of all hosts together.
 #[derive(Debug, Default)]
 pub(super) struct HostMemories {
     hosts: HashMap<HostKey, HostMemory>,
@@ -81,7 +84,7 @@ impl HostMemories {
         self.hosts.get_mut(key)
     }
 
-    /// Returns the memory of a host, for a page of it that was fetched.
+    /// Returns the memory of a host. Called for each fetched page of the host.
     pub(super) fn for_page(&mut self, key: &HostKey) -> &mut HostMemory {
         self.pages += 1;
         let host = self.hosts.entry(key.clone()).or_default();
@@ -94,14 +97,14 @@ impl HostMemories {
         self.hosts.entry(key.clone()).or_default()
     }
 
-    /// Returns the approximate memory in use.
+    /// Returns the approximate memory of all hosts, in bytes.
     #[cfg(test)]
     pub(super) fn weigh(&self) -> usize {
         self.hosts.values().map(HostMemory::weigh).sum()
     }
 
-    /// Evicts hosts until an eighth of the memory is free, except the host of the last page.
-    /// Evicting several at once limits how often all hosts are walked.
+    /// Evicts hosts until an eighth of the maximum memory is free, but not the host of the last
+    /// page. All hosts must be walked for this, so several are evicted at once.
     fn evict_oldest(&mut self) {
         let ages = self.hosts.iter().map(|(key, host)| (host.seen, key));
         let mut ages: Vec<(u64, HostKey)> = ages.map(|(seen, key)| (seen, key.clone())).collect();
@@ -117,7 +120,7 @@ impl HostMemories {
 }
 
 impl HostMemory {
-    /// Returns the approximate memory in use.
+    /// Returns the approximate memory of this host, in bytes.
     fn weigh(&self) -> usize {
         const TEMPLATE: usize = 600;
         const TEXT: usize = 32;
@@ -146,7 +149,8 @@ mod tests {
                 for text in 0..1024 {
                     texts.entry(text, Text::default);
                 }
-                // The host is weighed when its next page arrives, and then makes room for itself.
+                // A host's memory is measured only when its next page arrives; other hosts may then
+                // be evicted.
                 memories.for_page(&key);
             }
             n += 1;

@@ -1,4 +1,4 @@
-//! Alternative spellings of a host's URLs for the same page, learned from fetched pages.
+//! Learns from the fetched pages which spellings of a host's URLs lead to the same page.
 
 use std::num::NonZeroU64;
 
@@ -7,28 +7,28 @@ use crawl_weburl::{CanonicalUrl, SessionId, Spelling, SpellingRules, SpellingSte
 use super::recent_map::RecentMap;
 use super::stable_hash;
 
-/// The number of equal pairs of pages that make a rule, with no unequal pair.
+/// The number of pairs of equal pages that make a rule, if no pair of unequal pages was found.
 const PAIRS: u32 = 3;
-/// Maximum number of recent pages remembered per host.
+/// Maximum number of recent pages that are remembered per host.
 const MAX_PAGES: usize = 2048;
-/// Maximum number of kinds of spellings that lead to one URL.
+/// Maximum number of kinds of spellings that are remembered for one URL.
 const MAX_KINDS: usize = 8;
 /// Maximum number of rules of one host.
 const MAX_RULES: usize = 64;
-/// Pages with fewer words resemble too many others.
+/// The minimum number of words of a page that is compared. Shorter pages resemble too many others.
 const MIN_WORDS: u32 = 8;
 
-/// How a rule changes other spellings.
+/// How a rule changes a URL to the spelling that is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Form {
-    /// Take the step: the plain spelling gave the same page.
+    /// Take the step to the plain spelling, because the plain spelling gave the same page.
     Plain,
-    /// Replace any session id with this one: other ids gave the same page, and the URL without an
-    /// id was not seen.
+    /// Replace any session id by this one. Other ids gave the same page, and the URL without an id
+    /// was not seen.
     OneId(String),
 }
 
-/// A step that applies to one kind of a host's URLs.
+/// A rule that applies a step to one kind of a host's URLs.
 #[derive(Clone, Debug)]
 struct Rule {
     step: SpellingStep,
@@ -38,17 +38,17 @@ struct Rule {
     different: u32,
 }
 
-/// The values that pages are compared by.
+/// A fetched page, reduced to hashes. Pages are compared by these hashes.
 #[derive(Clone, Copy, Debug)]
 struct Page {
     url: u64,
     text: TextHash,
 }
 
-/// The hash of a page's text; `None` for a page with few words.
+/// The hash of a page's text. `None` for a page with too few words to compare.
 type TextHash = Option<NonZeroU64>;
 
-/// A page whose URL some step would change.
+/// A page whose URL would become another URL by some step.
 #[derive(Debug)]
 struct Variant {
     page: Page,
@@ -57,15 +57,15 @@ struct Variant {
     id: Option<String>,
 }
 
-/// The spellings learned for one host.
+/// The alternative spellings learned for one host.
 #[derive(Debug)]
 pub(super) struct LearnedSpellings {
-    /// By URL hash.
+    /// The text of each recent page, by the hash of its URL.
     pages: RecentMap<TextHash>,
-    /// By the hash of the URL that a step leads to: the first page of each spelling.
+    /// By the hash of a plain URL: for each kind of spelling that leads to it, the first page seen.
     variants: RecentMap<Vec<Variant>>,
     rules: Vec<Rule>,
-    /// The number of pairs of pages compared.
+    /// The number of pairs of pages that were compared so far.
     compared: u64,
 }
 
@@ -81,7 +81,7 @@ impl Default for LearnedSpellings {
 }
 
 impl LearnedSpellings {
-    /// Records a fetched page with this text.
+    /// Records a fetched page with this fingerprint of its text.
     pub(super) fn learn(
         &mut self,
         naming: &SpellingRules,
@@ -98,7 +98,8 @@ impl LearnedSpellings {
             return;
         }
         if let Some(variants) = self.variants.get(page.url) {
-            // The plain spelling was fetched after the others.
+            // If other spellings of this URL were fetched earlier, compare their pages with this
+            // one.
             let matches: Vec<_> = variants
                 .iter()
                 .map(|variant| {
@@ -118,24 +119,24 @@ impl LearnedSpellings {
         }
     }
 
-    /// Whether this URL was fetched recently.
+    /// Whether a page was fetched recently from exactly this URL.
     pub(super) fn has_met(&self, url: &CanonicalUrl) -> bool {
         self.pages
             .get(stable_hash::of(url.as_str().as_bytes()))
             .is_some()
     }
 
-    /// Returns the number of pairs of pages compared.
+    /// Returns the number of pairs of pages that were compared so far.
     pub(super) fn compared(&self) -> u64 {
         self.compared
     }
 
-    /// Whether any rule is in force, so that URLs may be replaced.
+    /// Whether any rule is in force, so that a URL may be replaced by another spelling.
     pub(super) fn has_rules(&self) -> bool {
         self.rules.iter().any(Rule::is_in_force)
     }
 
-    /// Returns the approximate memory in use.
+    /// Returns the approximate memory in use, in bytes.
     pub(super) fn bytes(&self) -> usize {
         const PAGE: usize = 24;
         const VARIANT: usize = 160;
@@ -201,8 +202,8 @@ impl LearnedSpellings {
         }
     }
 
-    /// Returns the spelling under which a URL's page is fetched, and the reason. `None` if that is
-    /// the URL itself.
+    /// Returns the spelling under which a URL's page is fetched, and the reason. `None` if the URL
+    /// itself is fetched.
     pub(super) fn same_as(
         &self,
         naming: &SpellingRules,
@@ -225,7 +226,7 @@ impl LearnedSpellings {
         result
     }
 
-    /// Returns the rule in force for a spelling, preferring the plain form.
+    /// Returns the rule in force for a spelling. A rule for the plain form is preferred.
     fn rule(&self, spelling: &Spelling) -> Option<&Rule> {
         let in_force = self.rules.iter().filter(|rule| {
             rule.step == spelling.step && rule.about == spelling.about && rule.is_in_force()
@@ -404,7 +405,7 @@ mod tests {
             ],
         );
         check(&pages, "/x/index.php", expect!["its own"]);
-        // The page without an id differs, but the pages with any two ids are equal.
+        // The page without an id is different, but the pages are equal for any two ids.
         let id = |n: u32, id: u32| format!("/p{n}?sid=0a1b2c3d4e5f6a7{id}");
         let mut pages = Vec::new();
         for n in 1..4 {
@@ -447,7 +448,7 @@ mod tests {
         assert_eq!(rules(&again), (0, 0));
         let ids = [(&*path(one), 20, 1), (&*path(other), 20, 1)];
         assert_eq!(rules(&ids), (1, 1));
-        // The same id at two places in the query.
+        // The same id at two places in the query, which must not count as two ids.
         let [front, back] = [format!("/p?{one}&x=1"), format!("/p?x=1&{one}")];
         assert_eq!(rules(&[(&front, 20, 1), (&back, 20, 1)]), (0, 1));
     }

@@ -41,26 +41,27 @@ use self::template::{Template, Yield};
 /// The maximum level.
 pub const MAX_LEVEL: u8 = 30;
 
-/// Maximum number of pages with one text that are remembered by URL.
+/// Maximum number of pages with the same text whose URLs are remembered.
 const MAX_MEMBERS: usize = 16;
 /// Maximum number of deferred kinds of URLs, over all hosts.
 const MAX_DEFERRED_KINDS: usize = 16_384;
-/// A page has something new if it has more new words than `MIN_NEW_WORDS`, and more than one in
-/// `WORDS_A_NEW_ONE`.
+/// A page has something new if it has more than `MIN_NEW_WORDS` new words, and if these are more
+/// than one in `WORDS_A_NEW_ONE` of its words.
 const MIN_NEW_WORDS: usize = 5;
 const WORDS_A_NEW_ONE: usize = 12;
-/// Pages with fewer words are always compared word by word: that is cheap, and they are often
-/// stubs.
+/// Pages with fewer words than this are always compared word by word: this is cheap, and such pages
+/// are often stubs.
 const FEW_WORDS: u32 = 50;
-/// The 128th URL of a deferred kind is fetched anyway, then the 512th, the 2,048th, and so on.
+/// The number of URLs of a deferred kind after which one is fetched as a probe. After each probe
+/// the number is multiplied by `PROBE_FACTOR`: 128, 512, 2,048 and so on.
 const FIRST_PROBE: u64 = 128;
 const PROBE_FACTOR: u64 = 4;
-/// The minimum number of pages with one text, and their minimum level without trap signs, for pages
-/// that lead to each other to count as a trap.
+/// Pages with the same text that lead to each other count as a trap if there are at least
+/// `TEXT_ROW` of them. Without trap signs they must also have a minimum level.
 const TEXT_ROW: u32 = 3;
 const TEXT_LEVEL: u8 = 2;
 
-/// A fetched page.
+/// A fetched page, as evidence of traps.
 #[derive(Clone, Copy, Debug)]
 pub struct PageEvidence<'a> {
     /// The page's URL.
@@ -78,9 +79,9 @@ pub enum PageAnswer<'a> {
     Text(&'a PageFingerprint),
     /// A redirect to this URL, and the number of consecutive redirects before it.
     Redirect(&'a CanonicalUrl, u8),
-    /// Other content that is kept: an image, a document.
+    /// Other content that is kept, such as an image or a document.
     Other,
-    /// An error or no response.
+    /// An error, or no response at all.
     Nothing,
 }
 
@@ -91,10 +92,11 @@ pub struct PageJudgement {
     pub level: u8,
     /// Whether the page had nothing new.
     pub is_barren: bool,
-    /// Whether the page was a probe of a deferred kind and had something new, so that deferred URLs
-    /// have to be judged again.
+    /// Whether deferred URLs have to be judged again. True if the page was a probe of a deferred
+    /// kind and had something new.
     pub traps_changed: bool,
-    /// The number of words that are new on the page's host, if the page was compared.
+    /// The number of words of the page that are new on its host. `None` if the page was not
+    /// compared.
     pub new_words: Option<u32>,
 }
 
@@ -103,14 +105,15 @@ pub struct PageJudgement {
 pub enum Disposition {
     /// Fetch the URL.
     Fetch,
-    /// Queue the URL behind others, at this level.
+    /// Queue the URL behind the host's other URLs, at this level.
     Later(u8),
-    /// Defer the URL. Contains the rule with its evidence.
+    /// Defer the URL. Contains the rule and its evidence.
     Defer(String),
-    /// The same page is fetched under another spelling. Contains that URL and the reason.
-    SameAs(CanonicalUrl, String),
-    /// The origin mirrors another. If the twin is known, defer the URL. Contains the twin and the
+    /// Fetch another spelling of the URL, which has the same page. Contains that spelling and the
     /// reason.
+    SameAs(CanonicalUrl, String),
+    /// The URL's origin mirrors another origin. If the URL's twin there is known, defer the URL.
+    /// Contains the twin and the reason.
     Mirror(CanonicalUrl, String),
 }
 
@@ -124,16 +127,17 @@ pub struct Traps {
     defers: bool,
     hosts: HostMemories,
     deferred: DeferredKinds,
-    /// Whether the deferred kinds changed since they were last stored.
+    /// Whether the deferred kinds have changed since they were last stored.
     has_changed: bool,
-    /// Whether spellings of some host may have been learned.
+    /// Whether alternative spellings may have been learned for any host.
     may_rename: bool,
     mirrors: Mirrors,
-    /// Hosts whose URLs may be treated differently than at the last call of [`Traps::settled`].
+    /// Hosts whose URLs may now be treated differently than at the last call of [`Traps::settled`].
     changing: HashSet<HostKey>,
 }
 
-/// Returns the keys of the accounts for a URL: its template, and its family if it has one.
+/// Returns the keys under which evidence about a URL is recorded: the key of its template, and that
+/// of its family if it has one.
 fn keys(host: &HostKey, shape: &Shape) -> (u64, Option<u64>) {
     let template = stable_hash::of_all(&[host.as_str(), &shape.pattern]);
     let family = shape.family();
@@ -141,14 +145,14 @@ fn keys(host: &HostKey, shape: &Shape) -> (u64, Option<u64>) {
     (template, family)
 }
 
-/// Returns the key of pages that were found on `via`.
+/// Returns the key of the URLs that were found on `via`.
 fn via_key(via: &CanonicalUrl) -> u64 {
     stable_hash::of_all(&[via.as_str(), "via"])
 }
 
 impl Traps {
-    /// Creates traps without any knowledge. Spellings are learned according to `naming`. Without
-    /// `defers`, nothing is delayed or deferred.
+    /// Creates a trap detector that knows nothing yet. Spellings are learned according to `naming`.
+    /// If `defers` is false, nothing is delayed or deferred.
     #[must_use]
     pub fn new(naming: SpellingRules, defers: bool) -> Traps {
         Traps {
@@ -164,8 +168,8 @@ impl Traps {
     }
 
     /// Whether observations since the last call of [`Traps::settled`] may have changed the
-    /// treatment of `url`, found on `via`. For callers whose decisions must depend on settled pages
-    /// only.
+    /// treatment of `url`, which was found on `via`. Meant for callers whose decisions may only
+    /// depend on settled pages.
     #[must_use]
     pub fn is_changing(&self, url: &CanonicalUrl, via: Option<&CanonicalUrl>) -> bool {
         let holds = |url: &CanonicalUrl| self.changing.contains(&url.host_key());
@@ -177,8 +181,9 @@ impl Traps {
         self.changing.clear();
     }
 
-    /// Returns the known words of the page's host if the page has to be compared. The caller can
-    /// then compare without blocking these traps; otherwise [`Traps::observe`] compares.
+    /// Returns the known words of the page's host. `None` if the page does not have to be compared.
+    /// The caller can use the words to compare without blocking the trap detector. Otherwise
+    /// [`Traps::observe`] compares the page.
     #[must_use]
     pub fn words_to_compare(
         &self,
@@ -194,7 +199,7 @@ impl Traps {
         is_wanted.then(|| host.words.clone())
     }
 
-    /// Records a fetched page. A page seen before changes nothing.
+    /// Records a fetched page. A page that was seen before changes nothing.
     pub fn observe(&mut self, visit: &PageEvidence<'_>) -> PageJudgement {
         let PageEvidence { url, level, answer } = *visit;
         let level = if self.defers { level } else { 0 };
@@ -278,7 +283,8 @@ impl Traps {
         let one_more = (level + 1).min(MAX_LEVEL);
         let (level, is_barren) = match (page_yield, answer) {
             (Yield::New, _) => (0, false),
-            // Up to two redirects are harmless.
+            // A first redirect within a template does not raise the level, since up to two in a row
+            // are harmless.
             (Yield::Onwards, PageAnswer::Redirect(_, 0)) => (level, true),
             _ => (one_more, true),
         };
@@ -290,8 +296,8 @@ impl Traps {
         }
     }
 
-    /// Records the URLs first found on a page with nothing new. Returns whether another kind of
-    /// URLs is deferred now.
+    /// Records the URLs that were first found on a page with nothing new. Returns whether this
+    /// defers a kind of URLs that was not deferred before.
     pub fn record_children<'a>(
         &mut self,
         visit: &PageEvidence<'_>,
@@ -327,8 +333,8 @@ impl Traps {
         defers | self.defer_by_text(visit, shape, of_host)
     }
 
-    /// Decides the treatment of the next URL, at this level. Call once per turn, because some
-    /// deferred URLs are let through as probes.
+    /// Decides how to treat the next URL, which has this level. Call once each time that the URL is
+    /// due, because some calls let a deferred URL through as a probe.
     pub fn disposition(
         &mut self,
         url: &CanonicalUrl,
@@ -349,7 +355,7 @@ impl Traps {
         disposition
     }
 
-    /// Like [`Traps::disposition`], but lets no probe through.
+    /// Decides like [`Traps::disposition`], but lets no URL through as a probe.
     #[must_use]
     pub fn standing(
         &self,
@@ -382,9 +388,9 @@ impl Traps {
         }
     }
 
-    /// Whether a URL must not be fetched before the earlier pages of its host were read: it has
-    /// trap signs, and either its kind has not yet proven useful, or it was found behind pages with
-    /// nothing new.
+    /// Whether a URL must not be fetched before the earlier pages of its host were read. This is so
+    /// if it has trap signs and is not known to be harmless: either its kind has not yet proven
+    /// useful, or it was found behind pages with nothing new.
     #[must_use]
     pub fn needs_care(&self, url: &CanonicalUrl, level: u8) -> bool {
         if !self.defers || !url.shape().signs.any() {
@@ -402,8 +408,9 @@ impl Traps {
         !places.any(|place| host.templates.get(place).is_some_and(Template::is_proven))
     }
 
-    /// Whether [`Traps::standing`] may return anything but [`Disposition::Fetch`] for a host's URLs
-    /// or URLs found on its pages, apart from queue levels and mirrors.
+    /// Whether anything was learned that may change the treatment of a host's URLs, or of URLs
+    /// found on its pages. If false, [`Traps::standing`] returns [`Disposition::Fetch`] for them,
+    /// apart from queue levels and mirrors.
     #[must_use]
     pub fn knows_of(&self, host: &HostKey) -> bool {
         if self.knows_of_none() {
@@ -419,7 +426,8 @@ impl Traps {
         !self.may_rename && self.deferred.is_empty()
     }
 
-    /// Defers what pages with one text lead to, if each was found on another of them.
+    /// If pages with the same text lead to each other, defers the URLs that were found on these
+    /// pages. Returns whether a kind is deferred that was not deferred before.
     fn defer_by_text(&mut self, visit: &PageEvidence<'_>, shape: &Shape, new: u32) -> bool {
         let PageAnswer::Text(gist) = visit.answer else {
             return false;
@@ -472,7 +480,8 @@ impl Traps {
         names: Option<Vec<String>>,
     ) -> bool {
         if let Some(deferred) = self.deferred.get_mut(place) {
-            // Another selection that brings nothing. The evidence stays unchanged.
+            // The kind is deferred already, and another selection of parameters brought nothing
+            // new. The evidence stays unchanged.
             deferred.names = deferred.names.take().and(names);
             self.changing.insert(host.clone());
             return false;
@@ -494,7 +503,7 @@ impl Traps {
         true
     }
 
-    /// Returns the key under which a URL is deferred, with the kind.
+    /// Returns the deferred kind that applies to a URL, with its key. `None` if none applies.
     fn deferred_place(
         &self,
         url: &CanonicalUrl,
@@ -518,7 +527,8 @@ impl Traps {
     }
 }
 
-/// Whether a page's words have to be compared with the known words of its host.
+/// Whether a page's words have to be compared with the known words of its host. A page is not
+/// compared if its template has proven useful and nothing looks suspicious.
 fn is_doubtful(
     host: &HostMemory,
     gist: &PageFingerprint,
@@ -537,8 +547,8 @@ fn is_doubtful(
             .is_none_or(|template| template.is_doubtful(url_hash()))
 }
 
-/// Compares a page with earlier pages of its host: by its new words if it is doubtful, otherwise by
-/// its whole text.
+/// Compares a page with earlier pages of its host. A page whose text was seen before has nothing
+/// new. Otherwise `new_words` decides, if the page's words were compared.
 fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -> Yield {
     let threshold = MIN_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
     let has_new_words = new_words.is_none_or(|words| words as usize > threshold);
@@ -553,8 +563,8 @@ fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -
     }
 }
 
-/// Returns the yield of a redirect. Only one to another URL of the same template counts as nothing
-/// new.
+/// Returns the yield of a redirect. A redirect to another URL of the same template counts as
+/// nothing new. `None` for other redirects.
 fn redirected(url: &CanonicalUrl, shape: &Shape, to: &CanonicalUrl) -> Option<Yield> {
     let leads_on = to != url
         && to.host_key() == url.host_key()

@@ -8,18 +8,19 @@ use super::page_fingerprint::PageFingerprint;
 use super::recent_map::RecentMap;
 use super::stable_hash;
 
-/// The number of equal pages that make a mirror, with no unequal page.
+/// The number of pairs of equal pages that make a mirror, if no pair of unequal pages was found.
 const PAIRS: u32 = 8;
 /// Maximum number of recent paths to compare for mirrors.
 /// Beyond the limit: the oldest are forgotten.
 const MAX_PATHS: usize = 16_384;
-/// Maximum number of origins compared at one path.
+/// Maximum number of origins that are compared at one path.
 const MAX_ORIGINS: usize = 4;
-/// Maximum number of pairs of origins compared.
+/// Maximum number of pairs of origins that are compared.
 const MAX_PAIRS: usize = 1024;
-/// Pages with fewer words resemble too many others.
+/// The minimum number of words of a page that is compared. Shorter pages resemble too many others.
 const MIN_WORDS: u32 = 20;
-/// Maximum number of differing bits between the simhashes of one page fetched twice.
+/// Maximum number of differing bits between the simhashes of two pages. Up to this number the pages
+/// count as one page fetched twice.
 const NEAR_BITS: u32 = 3;
 
 #[derive(Debug)]
@@ -35,13 +36,13 @@ struct Pair {
     different: u32,
 }
 
-/// The evidence of mirrors.
+/// The evidence that origins mirror others.
 #[derive(Debug)]
 pub(super) struct Mirrors {
-    /// By the hash of path and query.
+    /// The pages at each path, by the hash of path and query.
     paths: RecentMap<Vec<KnownPage>>,
-    /// By the mirror, then by the origin whose page was seen first at the path where both were
-    /// first equal.
+    /// Pairs of origins with an equal page. The first key is the mirror. The second key is the
+    /// other origin, whose page was seen first.
     pairs: HashMap<Origin, HashMap<Origin, Pair>>,
     compared: usize,
 }
@@ -57,7 +58,7 @@ impl Default for Mirrors {
 }
 
 impl Mirrors {
-    /// Records a fetched page. Returns whether its origin was compared with another.
+    /// Records a fetched page. Returns whether the page was compared with one of another origin.
     pub(super) fn learn(&mut self, url: &CanonicalUrl, gist: &PageFingerprint) -> bool {
         if gist.words < MIN_WORDS {
             return false;
@@ -107,8 +108,8 @@ impl Mirrors {
         is_compared
     }
 
-    /// Returns the URL of the same page on the mirrored origin, and the reason, if the URL's origin
-    /// is a mirror.
+    /// If the URL's origin is a mirror, returns the URL of the same page on the mirrored origin,
+    /// and the reason. `None` if the origin is not a mirror.
     pub(super) fn twin(&self, url: &CanonicalUrl) -> Option<(CanonicalUrl, String)> {
         if self.pairs.is_empty() {
             return None;
@@ -130,7 +131,8 @@ mod tests {
 
     use super::{MAX_ORIGINS, MAX_PAIRS, MIN_WORDS, Mirrors, PageFingerprint};
 
-    /// Fetches pages `0..pages` of two origins, the second with other texts from `differs` on.
+    /// Fetches pages `0..pages` of two origins. The second origin has other texts from page
+    /// `differs` on.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "expectations are written in place"
@@ -211,7 +213,8 @@ mod tests {
                 "{changed_page:?}"
             );
         }
-        // A repeated page is not compared, and at one path only a few origins are.
+        // An origin's repeated page is not compared again, and at most `MAX_ORIGINS` origins are
+        // compared at one path.
         let mut mirrors = Mirrors::default();
         for host in ["a", "b", "b", "c", "d", "e", "f"] {
             mirrors.learn(&url(&format!("http://{host}.example/p")), &page);

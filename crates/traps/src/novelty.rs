@@ -1,4 +1,4 @@
-//! Novelty: the number of words of a page that are new on its host.
+//! Novelty: how many words of a page are new on its host.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,41 +8,43 @@ use wide::u16x16;
 use super::page_fingerprint::{PageFingerprint, SHINGLE};
 use super::recent_map::RecentMap;
 
-/// The number of pages whose new words are remembered: more than are in progress at one host.
+/// The number of recent pages whose count of new words is remembered. More pages of one host are
+/// never in progress at once.
 const MAX_TEXTS: usize = 64;
-/// The approximate memory of one remembered page.
+/// The approximate memory of one remembered page, in bytes.
 const TEXT_BYTES: usize = 24;
-/// Shingles in one bucket: half a cache line, so a look-up reads one line.
+/// The number of shingles in one bucket. A bucket is half a cache line, so a look-up reads only one
+/// line.
 const BUCKET: usize = 16;
-/// The number of buckets after a host's first page: 2 KiB.
+/// The number of buckets after a host's first page, which take 2 KiB.
 const FIRST_BUCKETS: usize = 64;
-/// Maximum number of buckets of a host: 64 KiB. Each page is compared with all of the host's
-/// shingles, or with about the latest 32,000.
+/// Maximum number of buckets of a host, which take 64 KiB. Each page is compared with all shingles
+/// of the host or, if the table is full, with about the latest 32,000.
 const MAX_BUCKETS: usize = 2048;
-/// The table grows when more than five eighths of its slots are used, because some buckets overflow
-/// while others are half full. This loses one shingle in two hundred.
+/// The table grows when more than five eighths of its slots are used. At this load some buckets
+/// overflow while others are half full, which loses one shingle in two hundred.
 const MAX_LOAD: (usize, usize) = (5, 8);
-/// The number of words that an image counts as.
+/// The number of words that a new image counts as.
 const WORDS_AN_IMAGE: usize = 6;
 
-/// The recent words of one host. Clones share one memory, so several threads can compare pages with
-/// it.
+/// The recent words of one host. Clones share their memory, so several threads can use it to
+/// compare pages.
 #[derive(Clone, Debug, Default)]
 pub struct HostWords(Arc<SharedWords>);
 
 #[derive(Debug, Default)]
 struct SharedWords {
     compared: Mutex<Compared>,
-    /// The memory in use.
+    /// The memory in use, in bytes.
     bytes: AtomicUsize,
 }
 
-/// The words of a host, and the pages compared last.
+/// The recent words of a host, and the counts of the pages that were compared last.
 #[derive(Debug)]
 struct Compared {
     novelty: Novelty,
-    /// The number of new words by text. Which of two pages with one text counts as the first is
-    /// decided later, so both get the same number.
+    /// The number of new words of recent pages, by text. If two pages have one text, both get the
+    /// same number, because it is decided only later which page counts as the first.
     by_text: RecentMap<u32>,
 }
 
@@ -56,13 +58,14 @@ impl Default for Compared {
 }
 
 impl HostWords {
-    /// Counts the words of a page that are new on this host, stores the number in its fingerprint,
-    /// and adds the words.
+    /// Counts the words of a page that are new on this host. Stores the count in the page's
+    /// fingerprint, and adds the words to the host's words.
     pub fn compare(&self, fingerprint: &mut PageFingerprint) {
         fingerprint.new_words = Some(self.new_words(fingerprint));
     }
 
-    /// Returns the number of new words of a page, including images, and adds them.
+    /// Returns the number of new words of a page, including images. Adds the words to the host's
+    /// words.
     pub(super) fn new_words(&self, fingerprint: &PageFingerprint) -> u32 {
         let compared = self.0.compared.lock();
         let Compared { novelty, by_text } = &mut *compared.unwrap_or_else(PoisonError::into_inner);
@@ -74,32 +77,32 @@ impl HostWords {
         new_words
     }
 
-    /// Returns the memory in use.
+    /// Returns the memory in use, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.0.bytes.load(Ordering::Relaxed)
     }
 }
 
-/// The recent shingles of one host: a hash table of 16-bit tags. Each bucket has the latest first,
-/// so a full bucket drops the least recently seen one.
+/// The recent shingles of one host, in a hash table of 16-bit tags. In each bucket the latest
+/// shingle comes first, so a full bucket drops the shingle that was least recently seen.
 ///
-/// A tag contains the bits that split its bucket when the table grows, and at least 11 bits that
+/// A tag contains the bits that select a bucket when the table grows, and at least 11 bits that
 /// distinguish shingles. About one in a hundred new shingles is mistaken for a known one.
 #[derive(Debug, Default)]
 pub(super) struct Novelty {
-    /// A power of two in number. Tag 0 marks an empty slot.
+    /// The number of buckets is a power of two. Tag 0 marks an empty slot.
     buckets: Vec<[u16; BUCKET]>,
     held: usize,
 }
 
 impl Novelty {
-    /// Returns the number of new words of a page, including images, and adds them.
+    /// Returns the number of new words of a page, including images, and adds the page's shingles.
     ///
-    /// A new word makes five shingles new, and so does an omission.
+    /// A new word makes five shingles new. An omitted word makes shingles new, too.
     pub(super) fn count_new(&mut self, gist: &PageFingerprint) -> usize {
         self.make_room(gist.shingles.len() + gist.images.len());
-        // The slots of each bucket that this page filled: what a page repeats is as new as the
-        // first time.
+        // A bit for each slot that this page has filled, by bucket. With it a shingle that the page
+        // repeats counts as new each time.
         let mut from_page = vec![0; self.buckets.len()];
         let mut is_new = |hash: &u32| self.take(*hash, &mut from_page);
         let (mut new_words, mut run, mut known) = (0, 0, 0);
@@ -108,7 +111,7 @@ impl Novelty {
                 run += 1;
                 continue;
             }
-            // A new word at the beginning of the text is in fewer shingles.
+            // New words at the beginning of the text are in fewer shingles than other words.
             if run > 0 && known == 0 {
                 new_words += SHINGLE - 1;
             }
@@ -118,18 +121,19 @@ impl Novelty {
         new_words += match run {
             _ if known == 0 => gist.words as usize,
             0 => 0,
-            // So is one at the end.
+            // New words at the end of the text are in fewer shingles, too.
             run => words_in(run) + SHINGLE - 1,
         };
         new_words + WORDS_AN_IMAGE * gist.images.iter().filter(|image| is_new(image)).count()
     }
 
-    /// Returns the memory in use.
+    /// Returns the memory in use, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.buckets.len() * size_of::<[u16; BUCKET]>()
     }
 
-    /// Moves a shingle to the front of its bucket. Returns whether it was absent before this page.
+    /// Moves a shingle to the front of its bucket. Returns whether it is new: it was not in the
+    /// bucket before this page.
     fn take(&mut self, hash: u32, from_page: &mut [u16]) -> bool {
         let spread = u64::from(hash)
             .wrapping_add(1)
@@ -141,7 +145,7 @@ impl Novelty {
         let held = u16x16::new(*bucket);
         let same = held.simd_eq(u16x16::splat(tag)).to_bitmask();
         if same & 1 == 1 {
-            // Already in front.
+            // The shingle is already in front.
             return *filled & 1 == 1;
         }
         let is_known = same != 0;
@@ -159,7 +163,7 @@ impl Novelty {
         is_new
     }
 
-    /// Grows the table if `more` shingles need it.
+    /// Grows the table if it is too small for `more` further shingles.
     fn make_room(&mut self, more: usize) {
         if self.buckets.is_empty() {
             self.buckets.resize(FIRST_BUCKETS, [0; BUCKET]);
@@ -175,7 +179,7 @@ impl Novelty {
         }
     }
 
-    /// Doubles the table. Each tag determines which half its shingle belongs to.
+    /// Doubles the number of buckets. A bit of each tag determines which half its shingle moves to.
     fn split(&mut self) {
         let half = self.buckets.len();
         let bit = (half / FIRST_BUCKETS).trailing_zeros();
@@ -196,7 +200,7 @@ impl Novelty {
     }
 }
 
-/// Returns the number of new words behind a run of new shingles.
+/// Returns the number of new words that make this many consecutive shingles new.
 fn words_in(run: usize) -> usize {
     match run {
         0 => 0,
@@ -244,7 +248,7 @@ mod tests {
         novelty.count_new(&words(0));
         assert!(novelty.count_new(&words(0)) < 30);
         for n in 1..80 {
-            // Some new shingles are mistaken for known ones.
+            // The bound is lower than 3,000, since some new shingles are mistaken for known ones.
             assert!(novelty.count_new(&words(n * 3000)) > 2700);
         }
         assert!(novelty.count_new(&words(0)) > 2700);
@@ -270,21 +274,21 @@ mod tests {
         };
         novelty.count_new(&page(0));
         for n in 1..1000 {
-            // The 100 new words, and 4 shingles that extend into the menu.
+            // Each page has 100 new words, and 4 new shingles that extend into the menu.
             let new_words = novelty.count_new(&page(n));
             assert!((70..=110).contains(&new_words), "page {n}: {new_words}");
         }
         assert_eq!(novelty.bytes(), 64 << 10);
     }
 
-    /// Shingles of a page share buckets, and each moves the others in its bucket.
+    /// Shingles of one page share buckets; each look-up reorders its bucket.
     #[test]
     fn a_long_page_that_repeats_everything_is_new() {
         let mut novelty = Novelty::default();
         let words: String = (0..1500).map(|n| format!("w{n} ")).collect();
         novelty.count_new(&gist(&words.replace('w', "v")));
         let page = gist(&words.repeat(2));
-        // Some new shingles are mistaken for known ones.
+        // The bound is lower than 3,000, since some new shingles are mistaken for known ones.
         let (first, again) = (novelty.count_new(&page), novelty.count_new(&page));
         assert!(first > 2_900 && again < 30, "{first} {again}");
     }

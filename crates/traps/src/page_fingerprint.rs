@@ -19,13 +19,16 @@ const USUAL_WORDS: usize = 1024;
 /// Maximum number of images of a page that count: the first ones.
 /// Beyond the limit: ignored.
 const MAX_IMAGES: usize = 64;
-/// The number of words in a shingle, so one changed word affects five shingles.
+/// The number of words in a shingle. Each word is in five shingles, so one changed word affects
+/// five shingles.
 pub(super) const SHINGLE: usize = 5;
-/// Maximum number of words of a URL that are ignored if the page repeats them.
+/// Maximum number of words of the page's own URL that are recognized in the page's text.
 const MAX_OWN_WORDS: usize = 32;
-/// Shorter words of a URL are too common to be ignored.
+/// The minimum length of a word of the page's own URL that is recognized in the page's text.
+/// Shorter words are too common.
 const MIN_OWN_WORD: usize = 3;
-/// The number that stands for dates and words of the page's own URL, however many in a row.
+/// The number that replaces a date or a word of the page's own URL. Several in a row are replaced
+/// by one number.
 const PLACEHOLDER: u64 = 1;
 
 /// The text of a page as a few numbers.
@@ -37,28 +40,29 @@ const PLACEHOLDER: u64 = 1;
 pub struct PageFingerprint {
     /// The number of words, at most 4,096.
     pub words: u32,
-    /// The hash of the text as written.
+    /// The hash of the text as the page has it.
     pub text: u64,
-    /// The hash of the content: the text without dates and words of the page's own URL.
+    /// The hash of the content: the text without dates and without words of the page's own URL.
     pub said: u64,
-    /// The simhash of the text: nearly equal texts differ in few bits.
+    /// The simhash of the text. The simhashes of nearly equal texts differ in few bits.
     pub simhash: u64,
-    /// The number of words that are new on the host, if they were compared.
+    /// The number of words that are new on the page's host. `None` if they were not compared.
     pub(super) new_words: Option<u32>,
-    /// Hashes of each five consecutive words.
+    /// The hash of each shingle (five consecutive words).
     pub(super) shingles: Box<[u32]>,
-    /// Hashes of the images.
+    /// The hash of each image.
     pub(super) images: Box<[u32]>,
 }
 
 impl PageFingerprint {
-    /// Returns the number of words that are new on the host, if they were compared.
+    /// Returns the number of words that are new on the page's host. `None` if they were not
+    /// compared.
     #[must_use]
     pub fn new_words(&self) -> Option<u32> {
         self.new_words
     }
 
-    /// Sets the number of words that are new on the host, if the caller knows it.
+    /// Sets the number of words that are new on the page's host, for a caller that knows it.
     pub fn set_new_words(&mut self, words: u32) {
         self.new_words = Some(words);
     }
@@ -67,9 +71,9 @@ impl PageFingerprint {
 /// Computes the fingerprint of a page from its texts and images, in page order.
 #[derive(Debug)]
 pub struct FingerprintReader {
-    /// Hashes of the words of the page's URL.
+    /// Hashes of the words of the page's own URL.
     own: Vec<u64>,
-    /// A bit set with a bit for each hash in `own`, to skip most comparisons.
+    /// A set with a bit for each hash in `own`. Testing the bit avoids most comparisons with `own`.
     own_bits: u64,
     text: u64,
     said: u64,
@@ -96,14 +100,14 @@ impl FingerprintReader {
         }
     }
 
-    /// Whether the maximum number of words was reached, so no more count.
+    /// Whether the maximum number of words was reached. Further words don't count.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.words.len() >= MAX_WORDS
     }
 
-    /// Adds texts in page order. Each is the part of `page` between two tags, as written. Character
-    /// references are not words.
+    /// Adds texts in page order. Each text is a part of `page` between two tags, as written.
+    /// Character references don't count as words.
     pub fn texts(&mut self, page: &str, texts: &[Range<usize>]) {
         for text in texts {
             let mut at = text.start;
@@ -113,7 +117,7 @@ impl FingerprintReader {
         }
     }
 
-    /// Adds the first words of a text. Returns the number of bytes consumed.
+    /// Adds the words at the beginning of a text. Returns the number of bytes consumed.
     #[inline]
     fn first_words(&mut self, page: &[u8], text: Range<usize>) -> usize {
         let block = Block::at(page, text.clone());
@@ -129,7 +133,7 @@ impl FingerprintReader {
             if self.is_full() {
                 break;
             }
-            // The carry removes the first word.
+            // Clear the bits of the first word: the addition carries through them.
             words &= words.wrapping_add(1 << from);
         }
         match block.is_before_reference {
@@ -138,11 +142,11 @@ impl FingerprintReader {
         }
     }
 
-    /// Adds the word at the end of a block, `from` bytes into the text, which may continue past the
-    /// block. Returns the number of bytes consumed.
+    /// Adds a word at the end of a block. The word begins `from` bytes into the text and may
+    /// continue past the block. Returns the number of bytes consumed.
     #[cold]
     fn word_at_the_end(&mut self, page: &[u8], text: Range<usize>, from: usize) -> usize {
-        // The word begins the next block.
+        // Consume only the bytes before the word, so that the word begins the next block.
         if from > 0 {
             return from;
         }
@@ -151,7 +155,7 @@ impl FingerprintReader {
         length
     }
 
-    /// Adds the word of this length at the beginning of `page`.
+    /// Adds the word at the beginning of `page`, which has this length in bytes.
     #[inline(always)]
     fn word(&mut self, page: &[u8], length: usize) {
         let (hash, beginning) = of_word(page, length);
@@ -165,7 +169,7 @@ impl FingerprintReader {
         self.said = mix(self.said, word);
     }
 
-    /// Whether a hash belongs to a word of the page's URL.
+    /// Whether the hash is that of a word of the page's own URL.
     #[inline]
     fn is_own(&self, hash: u64) -> bool {
         self.own_bits & bit_of(hash) != 0 && self.own.contains(&hash)
@@ -178,7 +182,7 @@ impl FingerprintReader {
         }
     }
 
-    /// Returns the fingerprint of everything added.
+    /// Returns the fingerprint of all texts and images that were added.
     #[must_use]
     pub fn finish(self) -> PageFingerprint {
         let (shingles, simhash) = shingles(&self.words);
@@ -197,10 +201,10 @@ impl FingerprintReader {
     }
 }
 
-/// Returns the hashes of each five consecutive words, and their simhash. Fewer words form one
-/// shingle.
+/// Returns the hash of each shingle (five consecutive words), and the simhash of all shingles.
+/// Fewer than five words form one shingle.
 fn shingles(words: &[u64]) -> (Box<[u32]>, u64) {
-    /// The number of shingles computed at once, and of the words they consist of.
+    /// The number of shingles that are computed at once, and the number of words in these shingles.
     const AT_ONCE: usize = 4;
     const WORDS_AT_ONCE: usize = AT_ONCE + SHINGLE - 1;
     let shingle = |words: &[u64]| words.iter().fold(0, |hash, word| mix(hash, *word));
@@ -229,13 +233,14 @@ fn shingles(words: &[u64]) -> (Box<[u32]>, u64) {
     (shingles.into(), votes.result())
 }
 
-/// Returns the bit that a hash selects.
+/// Returns the bit of a hash in a bit set.
 #[inline]
 fn bit_of(hash: u64) -> u64 {
     1 << (hash % 64)
 }
 
-/// Returns the length of a character reference (`&amp;`), or of the ampersand alone.
+/// Returns the length of a character reference such as `&amp;`. If the ampersand begins none,
+/// returns the length of the ampersand alone.
 fn reference_bytes(text: &[u8]) -> usize {
     const MAX: usize = 10;
     let near = &text[..text.len().min(MAX)];
@@ -246,8 +251,8 @@ fn reference_bytes(text: &[u8]) -> usize {
     }
 }
 
-/// Whether a word is a day, an hour, a year, or the name of a month or weekday. `beginning` holds
-/// its first bytes in lower case.
+/// Whether a word is a day, an hour, a year, or the name of a month or weekday. `beginning`
+/// contains the word's first bytes in lower case.
 #[inline(always)]
 fn is_of_a_date(word: &[u8], beginning: u64) -> bool {
     let [a, b, c, ..] = beginning.to_le_bytes();
@@ -263,7 +268,8 @@ fn is_number_of_a_date(word: &[u8]) -> bool {
     (word.len() <= 2 || year) && word.iter().all(u8::is_ascii_digit)
 }
 
-/// Whether a word is the name of a month or weekday, given its first three letters.
+/// Whether a word is the name of a month or weekday. `beginning` contains the word's first three
+/// letters.
 #[inline(never)]
 fn is_name(beginning: [u8; 3], word: &[u8]) -> bool {
     let named = NAMES_OF_DAYS.iter().find(|name| *name.0 == beginning);
@@ -272,8 +278,8 @@ fn is_name(beginning: [u8; 3], word: &[u8]) -> bool {
         .is_some_and(|(_, rest_of_name)| rest.is_empty() || rest.eq_ignore_ascii_case(rest_of_name))
 }
 
-/// The names of months and weekdays: the first three letters, which are also valid alone, and the
-/// rest.
+/// The names of months and weekdays. The first three letters of each, which are also valid as a
+/// name, come first, and then the rest.
 const NAMES_OF_DAYS: [(&[u8; 3], &[u8]); 19] = [
     (b"jan", b"uary"),
     (b"feb", b"ruary"),
@@ -296,8 +302,8 @@ const NAMES_OF_DAYS: [(&[u8; 3], &[u8]); 19] = [
     (b"sun", b"day"),
 ];
 
-/// True at the `place_of` the first letters of each name in `NAMES_OF_DAYS`. Few other words share
-/// one.
+/// True at the `place_of` the first letters of each name in `NAMES_OF_DAYS`. Only few words that
+/// are not names get the same place.
 static MAY_BEGIN_A_NAME: [bool; 256] = {
     let mut table = [false; 256];
     let mut name = 0;
@@ -316,7 +322,7 @@ const fn place_of([a, b, c]: [u8; 3]) -> usize {
 
 #[cfg(test)]
 impl PageFingerprint {
-    /// Computes the fingerprint of markup without comments, scripts and the like.
+    /// Computes the fingerprint of markup that contains no comments, scripts or styles.
     pub(super) fn of_markup(html: &str, url: &CanonicalUrl) -> PageFingerprint {
         let mut reader = FingerprintReader::new(url);
         let mut at = 0;
@@ -362,7 +368,8 @@ mod tests {
         "sunday",
     ];
 
-    /// Computes the hashes of text and content word by word, for a text without references.
+    /// Computes the hashes of text and content word by word. The text must contain no character
+    /// references.
     fn hashes_by_words(text: &str, own: &[&str]) -> (u64, u64) {
         let is_date = |word: &str| match word.bytes().all(|byte| byte.is_ascii_digit()) {
             true => {

@@ -1,27 +1,30 @@
 //! A map that drops its oldest entry when it is full.
 
-/// A map with a maximum number of entries, which drops the oldest. Keys are hashes.
+/// A map with a maximum number of entries. When it is full, a new entry replaces the oldest one.
+/// Keys are hashes.
 ///
-/// Each host has maps of thousands of entries, so the overhead is only four to eight bytes per
-/// entry: entries are stored in insertion order, and a table of their places finds them.
+/// Each host has maps of thousands of entries, so the overhead must be small: four to eight bytes
+/// per entry. Entries are stored in insertion order, and a hash table of their positions finds
+/// them.
 #[derive(Debug)]
 pub(super) struct RecentMap<V> {
     capacity: usize,
-    /// A ring once it is full.
+    /// The entries in insertion order. Once the map is full, the vector is a ring.
     entries: Vec<(u64, V)>,
-    /// The place of the oldest entry.
+    /// The position of the oldest entry.
     oldest: usize,
-    /// For each slot the place of an entry, counted from 1, or 0. The entry of a key is found
-    /// between the key's own slot and the next free one. The number of slots is a power of two, and
-    /// at least half are free.
+    /// The hash table. A slot contains the position of an entry, counted from 1, or 0 if the slot
+    /// is free. The entry of a key is found between the key's own slot and the next free slot. The
+    /// number of slots is a power of two, and at least half of them are free.
     slots: Vec<u16>,
 }
 
-/// The number of slots of the smallest table.
+/// The number of slots of a table when it is created.
 const FIRST_SLOTS: usize = 8;
 
 impl<V> RecentMap<V> {
-    /// Creates a map of at most `capacity` entries, and never more than 65,535.
+    /// Creates a map of at most `capacity` entries. A larger capacity than 65,535 is reduced to
+    /// 65,535.
     pub(super) fn new(capacity: usize) -> RecentMap<V> {
         RecentMap {
             capacity: capacity.clamp(1, usize::from(u16::MAX)),
@@ -43,7 +46,7 @@ impl<V> RecentMap<V> {
         self.place(key).map(|place| &mut self.entries[place].1)
     }
 
-    /// Returns the entry of a key, inserting one if it is missing.
+    /// Returns the entry of a key. If there is none, inserts one.
     pub(super) fn entry(&mut self, key: u64, make: impl FnOnce() -> V) -> &mut V {
         let place = match self.place(key) {
             Some(place) => place,
@@ -56,7 +59,7 @@ impl<V> RecentMap<V> {
         usize::from(self.slots[self.slot(key)]).checked_sub(1)
     }
 
-    /// Inserts a missing key, and returns its place.
+    /// Inserts an entry whose key is not in the map. Returns the entry's position.
     fn put(&mut self, key: u64, value: V) -> usize {
         let place = match self.entries.len() < self.capacity {
             true => {
@@ -87,7 +90,8 @@ impl<V> RecentMap<V> {
         self.slots[slot] = (place + 1) as u16;
     }
 
-    /// Returns the slot that leads to a key's entry, or the free slot that would.
+    /// Returns the slot that contains the position of a key's entry. If the key is missing, returns
+    /// the free slot where it would go.
     fn slot(&self, key: u64) -> usize {
         let mut slot = self.own_slot(key);
         loop {
@@ -98,7 +102,8 @@ impl<V> RecentMap<V> {
         }
     }
 
-    /// Frees a slot. Following entries that would not be found past a free slot move up.
+    /// Frees a slot. Moves up those of the following entries that a search would not find behind a
+    /// free slot.
     fn vacate(&mut self, mut free: usize) {
         let mut slot = self.next(free);
         while let Some(place) = usize::from(self.slots[slot]).checked_sub(1) {
@@ -144,7 +149,7 @@ mod tests {
     }
 
     proptest! {
-        /// Keys with few slots, so that most keys collide.
+        /// Uses few different keys and slots, so that most keys collide.
         #[test]
         fn the_map_equals_a_list_of_the_latest_entries(
             capacity in 1..20_usize,

@@ -1,18 +1,18 @@
 //! SimHash: one number for a set of hashes, so that similar sets have similar numbers (Charikar,
 //! "Similarity estimation techniques from rounding algorithms", 2002).
 
-/// The number of bits per counter. No page has more shingles.
+/// The number of bits of each counter. A counter can count more shingles than any page has.
 const PLANES: usize = 13;
 
-/// The votes of hashes for each of 64 bits. Counters are stored bit by bit in words, so that a hash
-/// is added to all 64 at once.
+/// Counts, for each of 64 bits, the hashes that have the bit set. Each word holds one bit of all 64
+/// counters, so that a hash is added to all counters at once.
 #[derive(Debug, Default)]
 pub(super) struct Votes {
     planes: [u64; PLANES],
     hashes: u32,
 }
 
-/// Adds three numbers bit by bit, and returns the sums and the carries.
+/// Adds three numbers bit by bit. Returns the sums and the carries.
 fn sum(a: u64, b: u64, c: u64) -> (u64, u64) {
     (a ^ b ^ c, a & b | (a ^ b) & c)
 }
@@ -23,7 +23,7 @@ impl Votes {
         self.carry(hash, 0);
     }
 
-    /// Adds four hashes, which is cheaper than adding each alone.
+    /// Adds four hashes at once, which is cheaper than adding them one by one.
     #[inline]
     pub(super) fn add_four(&mut self, [a, b, c, d]: [u64; 4]) {
         self.hashes += 4;
@@ -35,7 +35,8 @@ impl Votes {
         self.carry(four, 2);
     }
 
-    /// Adds to the counters, starting at a plane.
+    /// Adds a bit to each counter whose bit in `carry` is set. `plane` is the position of that bit
+    /// in the counters.
     fn carry(&mut self, mut carry: u64, plane: usize) {
         for plane in &mut self.planes[plane..] {
             let over = *plane & carry;
@@ -47,7 +48,7 @@ impl Votes {
         }
     }
 
-    /// Returns the bits that more than half of the hashes have.
+    /// Returns the bits that are set in more than half of the hashes.
     pub(super) fn result(self) -> u64 {
         let votes = |bit: u32| {
             let planes = self.planes.iter().enumerate();

@@ -1,6 +1,6 @@
 //! Hashes that are the same on every machine and in every run.
 
-/// Mixes a number into a hash: a multiplication to 128 bits, folded.
+/// Mixes a number into a hash: multiplies them to 128 bits, and folds the product to 64 bits.
 #[inline]
 pub(super) const fn mix(hash: u64, number: u64) -> u64 {
     let product = (hash ^ 0x9E37_79B9_7F4A_7C15) as u128 * (number ^ 0xD6E8_FEB8_6659_FD93) as u128;
@@ -8,24 +8,25 @@ pub(super) const fn mix(hash: u64, number: u64) -> u64 {
     folded ^ hash.rotate_left(23)
 }
 
-/// Returns the hash of bytes.
+/// Returns the hash of a byte string.
 pub(super) fn of(bytes: &[u8]) -> u64 {
     of_beginning(bytes, bytes.len(), |number| number)
 }
 
-/// Returns the hash of the first `length` bytes of a text in lower case. If the text continues,
-/// eight bytes are read at once.
+/// Returns the hash of the first `length` bytes of a text in lower case. Is fastest if the text
+/// continues after these bytes, since then eight bytes can be read at once.
 #[inline]
 pub(super) fn of_lower_case(text: &[u8], length: usize) -> u64 {
     of_beginning(text, length, lower_case)
 }
 
-/// Returns the hash of a word in lower case, and its first eight bytes in lower case as a number.
-/// The word is the first `length` bytes of `text`, at least one, and the text may continue.
+/// Returns the hash of a word in lower case, and the word's first eight bytes in lower case as a
+/// number. The word is the first `length` bytes of `text`, at least one. The text may continue
+/// after the word.
 #[inline(always)]
 pub(super) fn of_word(text: &[u8], length: usize) -> (u64, u64) {
     match text.first_chunk() {
-        // The common case.
+        // Most words take this branch.
         Some(eight) if (1..=8).contains(&length) => {
             let unused = 64 - 8 * length as u32;
             let beginning = lower_case(u64::from_le_bytes(*eight) << unused >> unused);
@@ -55,12 +56,12 @@ fn of_beginning(text: &[u8], length: usize, changed: impl Fn(u64) -> u64) -> u64
     hash
 }
 
-/// Returns the initial hash for a given length.
+/// Returns the initial hash of a text of this length.
 const fn of_length(length: usize) -> u64 {
     mix(length as u64, 0x51_7C_C1_B7)
 }
 
-/// The initial hashes of common lengths.
+/// The initial hashes of texts of the most common lengths.
 static BY_LENGTH: [u64; 32] = {
     let mut hashes = [0; 32];
     let mut length = 0;
@@ -87,14 +88,15 @@ fn number(text: &[u8], length: usize) -> u64 {
 fn lower_case(bytes: u64) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
     let low_bits = bytes & (0x7F * EACH);
-    // The high bit of a byte is set if the byte is at least `A`, or greater than `Z`.
+    // The high bit of each byte is set in `from_a` if the byte is at least `A`, and in `behind_z`
+    // if it is greater than `Z`.
     let from_a = low_bits + u64::from(0x80 - b'A') * EACH;
     let behind_z = low_bits + u64::from(0x7F - b'Z') * EACH;
     let is_upper = from_a & !behind_z & !bytes & (0x80 * EACH);
     bytes | is_upper >> 2
 }
 
-/// Returns the hash of several texts, in order.
+/// Returns the hash of several texts. Their order matters.
 pub(super) fn of_all(texts: &[&str]) -> u64 {
     texts.iter().fold(texts.len() as u64, |hash, text| {
         mix(hash, of(text.as_bytes()))
@@ -124,7 +126,8 @@ mod tests {
         }
     }
 
-    /// Stored state contains these hashes, so a changed value would mean another kind of URLs.
+    /// Stored state contains these hashes. If a hash changed, it would identify another kind of
+    /// URLs.
     #[test]
     fn hashes_never_change() {
         assert_eq!(mix(1, 2), 0xBD60_66E6_B22E_EA0C);

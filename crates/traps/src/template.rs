@@ -1,47 +1,49 @@
-//! The pages of one template: what they brought, and when that makes a trap.
+//! The pages of one template (URLs of the same pattern): what the pages brought, and when they make
+//! a trap.
 
 use std::fmt;
 
 use crawl_weburl::{CanonicalUrl, Shape, TrapSigns};
 
-/// The number of consecutive pages with nothing new that makes a trap, for URLs with trap signs.
+/// The number of consecutive pages with nothing new that make a trap, for URLs with trap signs.
 const ROW: u32 = 3;
-/// The same for URLs without trap signs.
+/// The number of consecutive pages with nothing new that make a trap, for URLs without trap signs.
 const PLAIN_ROW: u32 = 24;
-/// The same for URLs without trap signs if most of the pages had a few new words.
+/// The number of consecutive pages that make a trap, for URLs without trap signs, if most of the
+/// pages had a few new words.
 const LITTLE_ROW: u32 = 8 * PLAIN_ROW;
-/// The minimum level for URLs without trap signs: consecutive pages, each found only on the one
-/// before.
+/// The minimum level that makes a trap, for URLs without trap signs. The level is the number of
+/// consecutive pages, each found only on the one before.
 const PLAIN_LEVEL: u8 = 8;
-/// One page in this many of a proven template (see `is_proven`) is compared word by word.
+/// If a template is proven (see `is_proven`), one page in this many is compared word by word.
 const SAMPLE: u64 = 8;
-/// The maximum number of counted wrong deferrals. Each doubles the number of pages that makes a
-/// trap.
+/// The maximum number of wrong deferrals of a template that count. Each one doubles the number of
+/// pages that make a trap.
 const MAX_CHANCES: u8 = 6;
-/// Maximum number of parameter names kept.
+/// Maximum number of parameter names that are remembered.
 const MAX_NAMES: usize = 64;
-/// Maximum number of URLs given as evidence.
+/// Maximum number of URLs that are given as evidence.
 const MAX_EXAMPLES: usize = 2;
-/// Maximum length of an example, in bytes.
+/// Maximum length of a URL given as evidence, in bytes.
 const MAX_EXAMPLE_BYTES: usize = 200;
 
-/// The kinds of traps. The rule of an exclusion begins with the written form.
+/// The kinds of traps. The rule of an exclusion begins with the name of the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Trap {
     /// A page for every day, month or year, without end.
     Calendar,
-    /// The same pages under ever new ids.
+    /// The same pages again and again, each time under new ids.
     SessionIds,
     /// A path that grows by repeating segments.
     RepeatedPath,
-    /// The same items in ever new selections.
+    /// The same items in one selection after another.
     Facets,
-    /// Redirects that lead to redirects.
+    /// Redirects that lead to further redirects.
     Redirects,
-    /// Missing pages that are answered as if they existed.
+    /// Missing pages for which the server answers as if they existed.
     SoftMissing,
-    /// Pages that lead only to more of their kind.
+    /// Pages that lead only to more pages of their kind.
     Endless,
 }
 
@@ -56,7 +58,7 @@ impl Trap {
         Trap::Endless,
     ];
 
-    /// Returns the written form.
+    /// Returns the name of the trap, as written in rules.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -70,7 +72,7 @@ impl Trap {
         }
     }
 
-    /// Returns the kind of trap that a rule names.
+    /// Returns the kind of trap that a rule begins with. `None` if it begins with none.
     #[must_use]
     pub fn of_rule(rule: &str) -> Option<Trap> {
         let name = rule.split(' ').next()?;
@@ -84,44 +86,45 @@ impl fmt::Display for Trap {
     }
 }
 
-/// The yield of one page of a template.
+/// The result of one page of a template.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Yield {
     /// Something new.
     New,
     /// Nothing new. Contains the hash of the page's content.
     Nothing(u64),
-    /// A few new words, too few to count. Contains the hash of the page's content.
+    /// A few new words, but too few to count as new. Contains the hash of the page's content.
     Little(u64),
-    /// A redirect to another URL of the same template.
+    /// No page, but a redirect to another URL of the same template.
     Onwards,
 }
 
-/// The account of a template: what its pages brought so far.
+/// A template's record of what its pages brought so far.
 #[derive(Debug)]
 pub(super) struct Template {
     pattern: String,
     signs: TrapSigns,
     fetched: u32,
     fresh: u32,
-    /// Consecutive pages with nothing new, up to now.
+    /// The number of consecutive pages with nothing new, up to the last page.
     row: u32,
-    /// Pages of the row that had a few new words.
+    /// How many pages of the row had a few new words.
     little: u32,
-    /// Redirects in the row.
+    /// How many pages of the row are redirects.
     onwards: u32,
-    /// The highest level in the row.
+    /// The highest level of a page in the row.
     level: u8,
-    /// URLs of the template first found on pages of the row.
+    /// The number of the template's URLs that were first found on pages of the row.
     record_children: u32,
-    /// The content of the last page of the row, and the number of consecutive pages with it.
+    /// The hash of the content of the row's last page, and the number of consecutive pages with
+    /// this content.
     text: u64,
     same: u32,
-    /// Parameter names of pages with nothing new, and of pages with something new.
+    /// Names of parameters in URLs of pages with nothing new, and of pages with something new.
     names: Vec<String>,
     fresh_names: Vec<String>,
     examples: Vec<String>,
-    /// The number of times that the template was deferred and then brought something new.
+    /// How often the template was deferred although it then brought something new.
     chances: u8,
 }
 
@@ -146,7 +149,7 @@ impl Template {
         }
     }
 
-    /// Records a page.
+    /// Records a page of the template.
     pub(super) fn take(&mut self, url: &CanonicalUrl, shape: &Shape, level: u8, page_yield: Yield) {
         self.fetched = self.fetched.saturating_add(1);
         let text = match page_yield {
@@ -184,14 +187,14 @@ impl Template {
         }
     }
 
-    /// Records the number of URLs of the template first found on the last page.
+    /// Records how many URLs of the template were first found on the last page.
     pub(super) fn count_children(&mut self, urls: u32) {
         if self.row > 0 {
             self.record_children = self.record_children.saturating_add(urls);
         }
     }
 
-    /// Records that the template was deferred but brought something new after all.
+    /// Records that the template brought something new after it had been deferred.
     pub(super) fn had_been_misjudged(&mut self) {
         self.chances = self.chances.saturating_add(1).min(MAX_CHANCES);
     }
@@ -207,29 +210,30 @@ impl Template {
         self.examples.clear();
     }
 
-    /// Whether the template's URLs are queued behind others: the last pages brought nothing new.
-    /// With trap signs, a single page is enough.
+    /// Whether the template's URLs are queued behind others, because its last pages brought nothing
+    /// new. If the URLs have trap signs, a single such page is enough.
     pub(super) fn is_watched(&self) -> bool {
         self.row > 1 || (self.row > 0 && self.signs.any())
     }
 
-    /// Whether the template has brought enough that several of its pages may be fetched at a time.
+    /// Whether the template has brought so much that several of its pages may be fetched at a time.
     pub(super) fn is_proven(&self) -> bool {
         self.row == 0 && self.fresh >= 2 * ROW
     }
 
-    /// Whether a page has to be compared word by word, given the hash of its URL. For a proven
-    /// template that is one page in eight. The choice depends on the URL alone, so the answer stays
-    /// the same while other pages are recorded.
+    /// Whether a page has to be compared word by word. `url` is the hash of its URL. If the
+    /// template is proven, only one page in eight is compared. The choice depends on the URL alone,
+    /// so it stays the same while other pages are recorded.
     pub(super) fn is_doubtful(&self, url: u64) -> bool {
         !self.is_proven() || url.is_multiple_of(SAMPLE)
     }
 
-    /// Returns the kind of trap if there is enough evidence: several consecutive pages with nothing
-    /// new that were found on each other and each led to more.
+    /// Returns the kind of trap if there is enough evidence. Evidence is several consecutive pages
+    /// with nothing new that were found on each other and that each led to more URLs. `None`
+    /// without such evidence.
     pub(super) fn verdict(&self) -> Option<Trap> {
         let factor = 1_u32 << self.chances;
-        // The level also counts pages of other templates on the way.
+        // The number of consecutive pages by level, which also counts pages of other templates.
         let by_way = if self.row > 1 {
             u32::from(self.level) + 1
         } else {
@@ -242,8 +246,8 @@ impl Template {
         match self.looks() {
             Some(trap) => in_a_row.then_some(trap),
             None => {
-                // Pages that each add a little, like entries of a dictionary, may continue for
-                // longer.
+                // More pages are needed if each one adds a little, like the entries of a
+                // dictionary.
                 let row = match self.little.saturating_mul(2) > self.row {
                     true => LITTLE_ROW,
                     false => PLAIN_ROW,
@@ -254,14 +258,14 @@ impl Template {
         }
     }
 
-    /// Returns the parameter names seen on pages with nothing new and never on pages with something
-    /// new.
+    /// Returns the names of parameters that pages with nothing new have but pages with something
+    /// new don't.
     pub(super) fn idle_names(&self) -> Vec<String> {
         let idle = |name: &&String| !self.fresh_names.contains(*name);
         self.names.iter().filter(idle).cloned().collect()
     }
 
-    /// Returns the kind of trap that the signs suggest.
+    /// Returns the kind of trap that the URLs' signs suggest. `None` if there are no signs.
     fn looks(&self) -> Option<Trap> {
         if self.onwards == self.row {
             Some(Trap::Redirects)
@@ -280,7 +284,7 @@ impl Template {
         }
     }
 
-    /// Describes the evidence for the user.
+    /// Describes to the user the evidence for a trap.
     pub(super) fn evidence(&self, trap: Trap) -> String {
         let Template {
             pattern,
@@ -298,7 +302,7 @@ impl Template {
     }
 }
 
-/// Adds names that are not in the list yet.
+/// Adds those names to the list that it does not contain yet.
 fn note(names_seen: &mut Vec<String>, names: &[String]) {
     for name in names {
         if names_seen.len() < MAX_NAMES && !names_seen.contains(name) {
@@ -326,7 +330,8 @@ mod tests {
         template.take(&url, &Shape::of(&url), level, page_yield);
     }
 
-    /// Creates a template with consecutive pages that had nothing new, each with different content.
+    /// Creates a template and records consecutive pages with nothing new, each with different
+    /// content.
     fn row(signs: TrapSigns, pages: u32, level: u8, children: u32) -> Template {
         let mut template = Template::new("/x", signs);
         for page in 0..pages {
@@ -342,7 +347,7 @@ mod tests {
             (DATE, 3, 1, 3, Some(Trap::Calendar)),
             (DATE, 3, 0, 3, None),
             (DATE, 3, 1, 2, None),
-            // The level counts from the second page on.
+            // A single page is no evidence, but from the second page on the level counts.
             (DATE, 2, 1, 2, None),
             (DATE, 2, 2, 2, Some(Trap::Calendar)),
             (DATE, 1, 9, 9, None),
@@ -386,7 +391,7 @@ mod tests {
         ] {
             assert_eq!(row(signs, 3, 1, 3).verdict(), Some(trap));
         }
-        // Signs of single pages count for the template, except parameters.
+        // Trap signs of a single page's URL count for the whole template, except parameters.
         for (path, trap) in [
             ("/x/x/x", Trap::RepeatedPath),
             ("/2031/05/07", Trap::Calendar),
@@ -396,7 +401,8 @@ mod tests {
             take(&mut template, path, 1, Yield::Nothing(2));
             assert_eq!(template.verdict(), Some(trap), "{path}");
         }
-        // Redirects take precedence if there is nothing else.
+        // Pages that are all redirects make a trap of redirects, even if their URLs look like a
+        // calendar.
         for (first, trap) in [
             (Yield::Onwards, Trap::Redirects),
             (Yield::Nothing(1), Trap::Calendar),
@@ -445,7 +451,7 @@ mod tests {
     fn something_new_ends_a_row() {
         let mut template = row(DATE, 9, 3, 9);
         take(&mut template, "/x", 3, Yield::New);
-        // URLs found on a page with something new don't count.
+        // These 50 URLs don't count, since they were found on a page with something new.
         template.count_children(50);
         for n in 0..2 {
             assert_eq!(template.verdict(), None, "{n}");

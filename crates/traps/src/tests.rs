@@ -1,4 +1,4 @@
-//! Small sites, crawled page by page as an engine would.
+//! Tests that crawl small sites page by page, as an engine would do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,11 @@ use super::{Disposition, PageAnswer, PageEvidence, PageFingerprint, Traps};
 
 mod pages;
 
-/// A site's response at a path: a page, a redirect (`-> PATH`), or nothing.
+/// A site. Returns its response at a path: a page, a redirect (`-> PATH`), or `None` if there is no
+/// page.
 type Site<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// A finished crawl.
+/// The result of a finished crawl.
 #[derive(Debug, PartialEq)]
 struct Crawled {
     fetched: Vec<String>,
@@ -27,7 +28,7 @@ impl Crawled {
             .count()
     }
 
-    /// Returns the rules by which URLs were deferred, without the examples.
+    /// Returns the rule of each deferral, without the URLs given as evidence.
     fn rules(&self) -> String {
         let rules = self
             .rules
@@ -38,7 +39,8 @@ impl Crawled {
     }
 }
 
-/// Crawls a site twice, the second time comparing each page before it is observed.
+/// Crawls a site twice, and checks that both crawls are equal. In the second one each page is
+/// compared before it is observed.
 fn crawl(most: usize, site: Site<'_>) -> Crawled {
     let plain = crawl_by(most, site, &|_, _, _, _| {});
     let compared = crawl_by(most, site, &|traps, at, level, gist| {
@@ -50,13 +52,14 @@ fn crawl(most: usize, site: Site<'_>) -> Crawled {
     plain
 }
 
-/// Work on a page before it is observed.
+/// Work that is done on a page before the page is observed.
 type Prepare<'a> = &'a dyn Fn(&Traps, &CanonicalUrl, u8, &mut PageFingerprint);
 
 fn crawl_by(most: usize, site: Site<'_>, prepare: Prepare<'_>) -> Crawled {
     let mut traps = Traps::new(SpellingRules::default(), true);
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
-    // Level, depth, turn; by URL the page that it was found on and the redirects before it.
+    // The queue holds level, depth, number and URL. For each URL, `seen` holds the page that it was
+    // found on and the number of redirects before it.
     let mut queue = BTreeSet::from([(0_u8, 0_u32, 0_usize, url("/"))]);
     let mut seen: BTreeMap<CanonicalUrl, (Option<CanonicalUrl>, u8)> = BTreeMap::new();
     seen.insert(url("/"), (None, 0));
@@ -135,7 +138,7 @@ fn crawl_by(most: usize, site: Site<'_>, prepare: Prepare<'_>) -> Crawled {
     over
 }
 
-/// Returns words that no other page has.
+/// Returns this many words that no other page has.
 fn prose(of: &str, words: usize) -> String {
     let mut state = super::stable_hash::of(of.as_bytes());
     let mut text = String::new();
@@ -439,7 +442,7 @@ fn a_deferred_kind_is_revived_by_something_new() {
         traps.disposition(&url(999), None, 1),
         Disposition::Defer(_)
     ));
-    // A restart in between changes nothing.
+    // The stored state restores a detector that decides as before.
     let stored = traps.stored().unwrap();
     assert_eq!(traps.stored(), None);
     let mut started = Traps::new(SpellingRules::default(), true);
@@ -453,7 +456,7 @@ fn a_deferred_kind_is_revived_by_something_new() {
     let (judgement, _) = visit(&mut traps, probe, &prose("a concert", 30));
     assert!(judgement.traps_changed && !judgement.is_barren);
     assert_eq!(traps.standing(&url(999), None, 1), Disposition::Fetch);
-    // The next time it takes twice as many pages.
+    // After a wrong deferral, a trap needs twice as many pages.
     let again: Vec<bool> = (200..208).map(|n| visit(&mut traps, n, empty).1).collect();
     assert_eq!(again.iter().position(|deferred| *deferred), Some(5));
 }
@@ -496,7 +499,7 @@ fn plain_pages_end_after_24_in_a_row_without_anything_new() {
     assert!(over.rules.values().all(|rule| rule.ends_with(examples)));
 }
 
-/// A chain of short entries, each found on the one before.
+/// A site of short entries. Each entry is found only on the one before.
 fn dictionary(entries: usize) -> impl Fn(&str) -> Option<String> {
     let word = |n: usize| prose(&format!("word {n}"), 1).trim().to_owned();
     let words: Vec<_> = (0..=entries).map(word).collect();

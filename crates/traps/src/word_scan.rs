@@ -6,19 +6,20 @@ use wide::u8x16;
 
 const WIDTH: usize = 16;
 
-/// The scanned beginning of a text.
+/// The beginning of a text, scanned for words.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     /// A bit for each byte, set if the byte belongs to a word.
     pub(super) words: u64,
-    /// The number of scanned bytes: the whole text, 32 bytes, or those before an ampersand.
+    /// The number of scanned bytes. The scan ends at the end of the text, after 32 bytes, or before
+    /// an ampersand.
     pub(super) length: usize,
-    /// Whether an ampersand follows.
+    /// Whether the scan ended before an ampersand.
     pub(super) is_before_reference: bool,
 }
 
 impl Block {
-    /// Scans the beginning of `text`, a part of a page.
+    /// Scans the beginning of `text`, which is a part of a page.
     #[inline]
     pub(super) fn at(page: &[u8], text: Range<usize>) -> Block {
         let first = Kinds::at(page, text.start);
@@ -36,7 +37,7 @@ impl Block {
     }
 }
 
-/// A bit for each byte of a row: whether it belongs to a word, and whether it is an ampersand.
+/// Two bit sets for a row of bytes: the bytes that belong to words, and the ampersands.
 #[derive(Clone, Copy)]
 struct Kinds {
     words: u64,
@@ -44,7 +45,7 @@ struct Kinds {
 }
 
 impl Kinds {
-    /// Classifies sixteen bytes of a page. Bytes past its end have no bits.
+    /// Classifies sixteen bytes of a page. No bit is set for bytes past the page's end.
     #[inline]
     fn at(page: &[u8], at: usize) -> Kinds {
         let rest = page.get(at..).unwrap_or_default();
@@ -65,7 +66,7 @@ impl Kinds {
         }
     }
 
-    /// Appends the kinds of the following sixteen bytes.
+    /// Appends the classes of the following sixteen bytes.
     #[inline]
     fn and(self, next: Kinds) -> Kinds {
         Kinds {
@@ -75,7 +76,7 @@ impl Kinds {
     }
 }
 
-/// Finds the bytes within a range of `count` values.
+/// Finds the bytes with one of `count` consecutive values from `first` on.
 #[inline]
 fn in_range(bytes: u8x16, first: u8, count: u8) -> u8x16 {
     let places = bytes - u8x16::splat(first);
@@ -88,7 +89,8 @@ pub(super) fn word_bytes(text: &[u8]) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// Whether a byte belongs to a word: ASCII letters and digits, and all bytes beyond ASCII.
+/// Whether a byte belongs to a word. Words consist of ASCII letters and digits, and all bytes
+/// beyond ASCII.
 #[inline]
 pub(super) fn is_word(byte: u8) -> bool {
     byte >= 0x80 || byte.is_ascii_alphanumeric()

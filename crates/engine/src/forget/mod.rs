@@ -1,8 +1,9 @@
-//! Erases pages and hosts from a crawl that is not running: from archive, rows, index and state.
+//! Erases pages and hosts from a crawl that is not running: from its archive, rows, index and
+//! state.
 //!
 //! Every change is written to new files in the folder of [`swap`](crate::state::swap), which then
-//! replaces all files at once. After a crash the crawl is either unchanged or fully rid of what is
-//! forgotten.
+//! replaces all files at once. After a crash the crawl is either unchanged or contains nothing of
+//! what was to be erased.
 
 mod rows;
 
@@ -52,16 +53,16 @@ pub struct Forgotten {
     pub links: u64,
     /// Records of the archive.
     pub records: u64,
-    /// URLs that were pending, leased or deferred.
+    /// Erased URLs that were pending, leased or deferred.
     pub waiting: u64,
-    /// Rows and records of other pages that lost mentions of it.
+    /// Rows and records of other pages from which mentions of an erased page or host were removed.
     pub changed: u64,
     /// Tombstones that were written.
     pub tombstones: u64,
 }
 
 impl Forgotten {
-    /// Whether the crawl had nothing to forget.
+    /// Whether the crawl held nothing to erase.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         let Forgotten {
@@ -78,19 +79,19 @@ impl Forgotten {
     }
 }
 
-/// A request to forget.
+/// What to erase, when and why.
 #[derive(Clone)]
 pub struct Forget<'a> {
     /// The pages and hosts to forget.
     pub removal: &'a Removal,
-    /// The time of the tombstones.
+    /// The time to write into the tombstones.
     pub at: Timestamp,
-    /// The reason in the tombstones. Must not name anything that is forgotten.
+    /// The reason to write into the tombstones. Must not name an erased page or host.
     pub reason: &'a str,
-    /// The text of `crawl.toml` without what is forgotten. `None` if the file names none of it.
+    /// The text of `crawl.toml` without the erased names. `None` if the file contains none of them.
     pub config_text: Option<&'a str>,
-    /// Returns the user's mark for the list of files to replace. [`finish_forget`] verifies it if a crash
-    /// interrupts the erasure. `None` if the user has no key.
+    /// Signs the list of files to replace with the user's key. Returns the mark, which
+    /// [`finish_forget`] verifies if a crash interrupts the erasure. `None` if the user has no key.
     pub sign: &'a dyn Fn(&[u8]) -> Option<String>,
 }
 
@@ -102,24 +103,23 @@ impl fmt::Debug for Forget<'_> {
     }
 }
 
-/// Finishes an erasure that a crash interrupted, and returns whether there was one. `is_ours` gets the
-/// bytes under the list's mark and the mark, and returns whether this user's key made it.
+/// Finishes an erasure that a crash interrupted, and returns whether there was one. `is_ours` gets
+/// the signed bytes of the list and its mark, and returns whether this user's key made the mark.
 ///
-/// # Errors
-/// [`EngineError::ForeignForget`] if the list is not this user's or names a file that [`forget`] does not
-/// change; [`EngineError::OutputInUse`]; an I/O error.
+/// # Errors [`EngineError::ForeignForget`] if the list is not this user's or names a file that
+/// [`forget`] does not change; [`EngineError::OutputInUse`]; an I/O error.
 pub fn finish_forget(
     dir: &Path,
     is_ours: &dyn Fn(&[u8], Option<&str>) -> bool,
 ) -> Result<bool, EngineError> {
-    // Also refuses links in place of the files.
+    // Check the directory first: `examine` also refuses links in place of its files.
     if dir.join(LIST).symlink_metadata().is_ok() {
         examine(dir)?;
     }
     swap::resume(dir, is_ours, &may_change)
 }
 
-/// Whether [`forget`] replaces or removes the file or folder of this name.
+/// Whether [`forget`] may replace or remove the file or folder of this name.
 fn may_change(name: &str) -> bool {
     if let Some(file) = name.strip_prefix("archive/") {
         return !file.contains('/') && crawl_archive::is_of_archive(file);
@@ -136,13 +136,12 @@ fn may_change(name: &str) -> bool {
 
 const CONFIG: &str = "crawl.toml";
 const STORE: &str = "state/store";
-/// The crash journal of the readers, in `state/`.
+/// The files of the readers' crash journal, in `state/`.
 const JOURNALS: [&str; 2] = ["reading", "reading.new"];
 
-/// Counts what [`forget`] would erase, and changes nothing.
+/// Counts what [`forget`] would erase, without changing anything.
 ///
-/// # Errors
-/// The same as for [`forget`].
+/// # Errors Same as [`forget`].
 pub fn count_forgotten(dir: &Path, removal: &Removal) -> Result<Forgotten, EngineError> {
     let frontier = open_at_rest(dir)?;
     let marks = frontier.marks()?;
@@ -168,11 +167,10 @@ pub fn count_forgotten(dir: &Path, removal: &Removal) -> Result<Forgotten, Engin
     })
 }
 
-/// Returns the tombstone of a forgotten page, or of its host, in the crawl in `dir`. The tombstone
-/// states when and why.
+/// Returns the tombstone of a page, or else of its host, in the crawl in `dir`. `None` if neither
+/// was forgotten. The tombstone states when and why.
 ///
-/// # Errors
-/// [`EngineError`] if there is no crawl, it is in use, or the tombstones can't be read.
+/// # Errors [`EngineError`] if there is no crawl, it is in use, or the tombstones can't be read.
 pub fn find_tombstone(dir: &Path, url: &CanonicalUrl) -> Result<Option<TombstoneRow>, EngineError> {
     if !dir.join(TOMBSTONES).is_file() {
         return Ok(None);
@@ -181,12 +179,11 @@ pub fn find_tombstone(dir: &Path, url: &CanonicalUrl) -> Result<Option<Tombstone
     tombstone_of(dir, frontier.meta(META_TOMBSTONE_KEY)?, url)
 }
 
-/// Erases pages and hosts from the crawl in `dir`. Also removes the derived files: its index,
-/// `report.json`, `report.html` and `hosts.jsonl`. The caller creates them again.
+/// Erases pages and hosts from the crawl in `dir`. Also removes the derived files (index,
+/// `report.json`, `report.html`, `hosts.jsonl`), which the caller creates again.
 ///
-/// # Errors
-/// [`EngineError`] if there is no crawl, it is in use, records can't be read, or writing fails. The
-/// crawl is then unchanged, or the next start finishes the erasure.
+/// # Errors [`EngineError`] if there is no crawl, it is in use, records can't be read, or writing
+/// fails. The crawl is then unchanged, or the next start finishes the erasure.
 pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> {
     if !examine(dir)? {
         return Err(EngineError::NothingToDo {
@@ -220,7 +217,8 @@ pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> 
     if follows.is_some() {
         more.insert(META_INDEX.to_owned(), Vec::new());
     }
-    // Rows of pending URLs are written last, once it is known how many of them are erased.
+    // The file of pending URLs is rewritten last: only then is it known how many of them are
+    // erased.
     let (waiting, others) = ROW_FILES.split_last().unwrap_or((&ROW_FILES[0], &[]));
     for file in others {
         let to = Some(staging.as_path());
@@ -256,7 +254,7 @@ pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> 
     Ok(counts.done)
 }
 
-/// Files that are derived from rows and archive, and may name what is forgotten.
+/// Files that are derived from rows and archive. They may contain erased names.
 const DERIVED: [&str; 11] = [
     INDEX_FOLDER,
     OLD_FOLDER,
@@ -271,11 +269,11 @@ const DERIVED: [&str; 11] = [
     TEMPORARY_DIGESTS,
 ];
 
-/// The counts so far, and the files to replace.
+/// The counts of erased records so far, and the files to replace.
 struct Counts {
     done: Forgotten,
     swap: Swap,
-    /// The number of forgotten pending URLs, by origin.
+    /// The number of erased pending URLs, by origin.
     pending: BTreeMap<String, u64>,
 }
 
@@ -322,7 +320,7 @@ fn of_archive(
     Ok(())
 }
 
-/// Writes the old and the new tombstones. Returns how many are new.
+/// Writes the existing tombstones and the new ones. Returns how many are new.
 fn write_tombstones(
     dir: &Path,
     staging: &Path,
@@ -351,7 +349,7 @@ fn write_tombstones(
     Ok(set)
 }
 
-/// Returns the kinds and digests of everything that has no tombstone yet.
+/// Returns the kind and digest of every page and host that has no tombstone yet.
 fn new_digests(
     removal: &Removal,
     key: &TombstoneKey,
@@ -379,7 +377,7 @@ fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), EngineError> {
     write().map_err(EngineError::disk(path))
 }
 
-/// Selects the part of the state to erase.
+/// Selects the URLs and hosts to erase from the stored state.
 struct StateRemoval<'r>(&'r Removal);
 
 impl StoreRemoval for StateRemoval<'_> {

@@ -1,4 +1,4 @@
-//! Rewrites the row files of a crawl without what is forgotten.
+//! Rewrites the row files of a crawl without the erased pages and hosts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,7 +29,7 @@ pub(super) enum RowFileKind {
     Waiting,
 }
 
-/// All row files. Pending URLs come last, since their counts depend on the state.
+/// All row files. The file of pending URLs comes last, since its counts depend on the state.
 pub(super) const ROW_FILES: [RowFileKind; 9] = [
     RowFileKind::Pages,
     RowFileKind::Requests,
@@ -43,7 +43,7 @@ pub(super) const ROW_FILES: [RowFileKind; 9] = [
 ];
 
 impl RowFileKind {
-    /// Returns its path within the crawl directory.
+    /// Returns the file's path within the crawl directory.
     pub(super) fn name(self) -> &'static str {
         match self {
             RowFileKind::Pages => "pages.jsonl",
@@ -59,8 +59,8 @@ impl RowFileKind {
     }
 }
 
-/// Writes a row file into `to` if anything in it changes, and counts the changes. Returns its
-/// committed length.
+/// Writes a row file into `to` if any row changes, and counts the changes. Returns the committed
+/// length of the written file.
 pub(super) fn rewrite_file(
     kind: RowFileKind,
     dir: &Path,
@@ -89,14 +89,14 @@ pub(super) fn rewrite_file(
             let is_out = removal.holds_text(&row.from) || removal.holds_text(&row.to);
             keep_unless(is_out || !is_committed)
         }),
-        // Steps from or to a forgotten page are dropped. The others keep their numbers.
+        // Steps from or to an erased page are dropped. The remaining steps keep their numbers.
         RowFileKind::Walk => rewrite_rows(&from, to, mark, |row: &mut WalkRow, is_committed| {
             let mut names = std::iter::once(&row.url).chain(&row.from);
             keep_unless(names.any(|name| removal.holds_text(name)) || !is_committed)
         }),
         RowFileKind::Delays => rewrite_rows(&from, to, None, |row, _| delay(row, removal)),
-        // The order refers to dropped rows by number, and names hosts, so no replay could follow
-        // it.
+        // Drop the whole order: it refers to dropped rows by number and names hosts, so no replay
+        // could follow it.
         RowFileKind::Order => rewrite_rows(&from, to, None, |_: &mut OrderRow, _| RowEdit::Drop),
         RowFileKind::Recheck => rewrite_rows(&from, to, None, |row: &mut RecheckRow, _| {
             let mut names = [&row.url, &row.origin].into_iter().flatten();
@@ -172,7 +172,7 @@ fn page(
     removal: &Removal,
     archive: &RewrittenArchive,
 ) -> RowEdit {
-    // Uncommitted pages are fetched again.
+    // Drop an uncommitted row, since its page is fetched again.
     if !is_committed || removal.holds_text(&row.url) {
         return RowEdit::Drop;
     }
@@ -180,7 +180,7 @@ fn page(
     for url in [&mut row.via, &mut row.redirect, &mut row.canonical] {
         is_cleared |= removal.clear(url);
     }
-    // Keep the word before the URL: `canonical`.
+    // Keep the word before the URL (such as `canonical`).
     for text in [&mut row.indexed, &mut row.error].into_iter().flatten() {
         if removal.is_named_in(text) {
             text.truncate(text.find(':').unwrap_or_default());
@@ -212,7 +212,7 @@ fn excluded(row: &mut ExcludedRow, removal: &Removal) -> RowEdit {
     }
 }
 
-/// Adjusts a row about pending URLs for the forgotten ones.
+/// Subtracts the erased URLs from a row that counts pending URLs.
 fn waiting(row: &mut WaitingRow, removal: &Removal, pending: &BTreeMap<String, u64>) -> RowEdit {
     let erased = match &row.origin {
         None => pending.values().sum(),

@@ -1,4 +1,4 @@
-//! Creates the index entry of an exchange. Runs on reader threads.
+//! Creates the index entry of an exchange. This code runs on reader threads.
 
 use crawl_extractor::{
     Content, ContentLimits, Limits, Meta, Page, PageContext, PageObserver, PageText, link_header,
@@ -12,7 +12,7 @@ use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_weburl::CanonicalUrl;
 use http::HeaderMap;
 
-/// Reads links and text of a page in one pass, which `observer` also sees.
+/// Reads the links and the text of a page in one pass. `observer` sees the same input.
 pub(crate) fn read_both(
     text: &PageText<'_>,
     headers: &HeaderMap,
@@ -30,7 +30,7 @@ pub(crate) fn read_both(
     read_page_text(text, &context, limits, &ContentLimits::default(), observer)
 }
 
-/// Returns the kind of interstitial if the page is one.
+/// Returns the kind of interstitial that a page is. `None` if it is an ordinary page.
 pub(crate) fn interstitial_of(
     status: u16,
     headers: &HeaderMap,
@@ -48,7 +48,7 @@ pub(crate) fn interstitial_of(
     interstitial(status, headers, &outline)
 }
 
-/// Returns the robots directives of a page and its headers that apply to this agent.
+/// Returns the robots directives for this agent, from a page's METAs and its headers.
 pub(crate) fn directives(
     headers: &HeaderMap,
     metas: &[Meta],
@@ -66,8 +66,8 @@ pub(crate) fn directives(
 /// Resolves a link of a page against its base.
 type ResolveLink<'a> = dyn FnMut(&CanonicalUrl, &str) -> Option<CanonicalUrl> + 'a;
 
-/// Creates the index entry of a page. `refused` is the site's statement that refuses indexing.
-/// `is_in_crawl` returns whether the crawl covers the host of a URL.
+/// Creates the index entry of a page. `refused` is the site's statement that refuses indexing, if
+/// there is one. `is_in_crawl` returns whether the crawl covers the host of a URL.
 #[cfg(feature = "search")]
 pub(crate) fn entry(
     url: &CanonicalUrl,
@@ -98,7 +98,7 @@ pub(crate) fn entry(
     )
 }
 
-/// Creates the entry of a page in a build without an index: the page is left out.
+/// Creates the entry of a page in a build without an index. The entry leaves the page out.
 #[cfg(not(feature = "search"))]
 pub(crate) fn entry(
     url: &CanonicalUrl,

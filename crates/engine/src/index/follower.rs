@@ -1,13 +1,13 @@
 //! Keeps a crawl's search index up to date from a log, without delaying commits.
 //!
-//! The index entry of a URL is a line of `state/indexing.jsonl`, written in the same group as the
-//! page's row and committed by the same transaction. A thread reads the log up to its committed
-//! length, and each commit of the index records how far it has read. So the index never has a page
-//! that the crawl lacks, and continues where it was after any crash. A slow index delays nothing. A
-//! log that was read to the end is replaced by a new one.
+//! The index entry of a URL is a line of `state/indexing.jsonl`. The line is written in the same
+//! group as the page's row, and the same transaction commits both. A thread reads the log up to its
+//! committed length, and each commit of the index records how far the thread has read. So the index
+//! never has a page that the crawl lacks, and after a crash it continues where it was. A slow index
+//! delays nothing. A log that was read to the end is replaced by a new one.
 //!
-//! While readers are busy much of the time, the index waits. The entries left at the end of the run
-//! are indexed once, in their final form after the pass over all pages.
+//! While readers are busy much of the time, the thread waits. The entries left at the end of the
+//! run are indexed once, in their final form after the pass over all pages.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,18 +40,18 @@ const COMMIT_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum bytes of `state/indexing.jsonl` that wait while readers are busy.
 /// Beyond the limit: indexed during the crawl.
 const MAX_WAITING_BYTES: u64 = 512 << 20;
-/// If the rest of a log has at least this many bytes, it is indexed with all processors.
+/// At least this many unread bytes of a log are indexed with all processors.
 const MANY_BYTES: u64 = 8 << 20;
 
 /// Returns whether the crawl keeps the processors busy.
 pub(crate) type IsBusy = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Returns when indexing must stop early: between two pages, never within one.
+/// Decides when indexing must stop early. Indexing stops between two pages, never within one.
 #[derive(Clone)]
 pub(crate) struct Halt(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Halt {
-    /// Stops as soon as `is_due` returns true.
+    /// Stops indexing as soon as `is_due` returns true.
     pub(crate) fn when(is_due: impl Fn() -> bool + Send + Sync + 'static) -> Halt {
         Halt(Arc::new(is_due))
     }
@@ -69,7 +69,8 @@ impl Halt {
 pub(crate) struct Indexing {
     pub(crate) log: RowFile,
     start: Start,
-    /// How far the log is committed. `pages_committed` is the committed length of `pages.jsonl`.
+    /// The committed length of the log, as a read position. `pages_committed` is the committed
+    /// length of `pages.jsonl`.
     read: Read,
     pages_committed: Option<u64>,
     has_archive: HasArchive,
@@ -77,9 +78,10 @@ pub(crate) struct Indexing {
 
 /// The state of the index when the run begins.
 enum Start {
-    /// An index that has read the log up to here. The files are not checked yet.
+    /// There is an index, which has read the log up to this position. Its files are not checked
+    /// yet.
     At(Read),
-    /// No index with the pages settled before, for this reason.
+    /// No index contains the pages settled so far, for this reason.
     Without(IndexFault),
 }
 
@@ -120,7 +122,8 @@ impl Indexing {
         }
         let (number, committed) = match number {
             Some(number) if !is_lost => (number, committed),
-            // No index follows the log until it is rebuilt.
+            // There is an unusable index: from now on no index follows the log, until the index is
+            // rebuilt.
             _ if position.is_err() => {
                 forget(frontier)?;
                 (
@@ -132,7 +135,7 @@ impl Indexing {
         };
         let log = RowFile::open(&log_path(dir), Some(committed))?;
         if position.is_ok() && matches!(note, Ok(None)) {
-            // So that searches find an index from the beginning.
+            // Commit an empty index, so that a search finds one from the beginning.
             let mut writer = IndexWriter::open(&folder)?;
             writer.commit(&note_of(number))?;
             writer.close()?;
@@ -148,7 +151,7 @@ impl Indexing {
     }
 }
 
-/// Opens the log of the search index, if one is built.
+/// Opens the log of the search index. `None` if the crawl builds no index.
 pub(crate) fn open_log(
     config: &Config,
     frontier: &dyn Frontier,
@@ -161,18 +164,18 @@ pub(crate) fn open_log(
     Indexing::open(&config.output, frontier, has_pages).map(Some)
 }
 
-/// The thread that follows the log.
+/// The thread that reads the log into the index.
 pub(crate) struct Indexer {
     thread: JoinHandle<Result<Outcome, EngineError>>,
     committed: Sender<u64>,
     leaves_rest: Arc<AtomicBool>,
 }
 
-/// The result of the thread.
+/// The state of the index when its thread ended.
 pub(crate) enum Outcome {
-    /// The thread read the log to its end, or until the time was over.
+    /// The thread read the log to its end, or stopped when the run's time was over.
     Read(Box<Follower>),
-    /// There is no index to read it into.
+    /// There is no index to read the log into.
     Without(Indexed),
 }
 
@@ -193,7 +196,7 @@ impl Outcome {
     }
 }
 
-/// The settings of the thread.
+/// The settings of the index thread.
 struct Setting {
     dir: PathBuf,
     frontier: Arc<dyn Frontier>,
@@ -203,8 +206,8 @@ struct Setting {
 }
 
 impl Indexer {
-    /// Starts the thread. The thread first checks the index, and rebuilds a damaged or missing one.
-    /// The log stays with the writer.
+    /// Starts the thread. The thread first checks the index, and rebuilds it if it is damaged or
+    /// missing. The writer keeps writing the log.
     pub(crate) fn start(
         config: &Config,
         frontier: Arc<dyn Frontier>,
@@ -228,7 +231,7 @@ impl Indexer {
         } = indexing;
         let dir = setting.dir.clone();
         let (committed, lengths) = channel();
-        // The part that an earlier run left unread.
+        // Announces the part of the log that an earlier run left unread.
         let _ = committed.send(log.len());
         let leaves_rest = Arc::new(AtomicBool::new(false));
         let opening = Opening {
@@ -238,7 +241,7 @@ impl Indexer {
             has_archive,
             leaves_rest: Arc::clone(&leaves_rest),
         };
-        // Problems of the index never end a crawl.
+        // Index errors stay in this thread, since problems of the index never end a crawl.
         let work = move || {
             let caught = catch_unwind(AssertUnwindSafe(|| opening.run(start, &lengths)));
             match caught {
@@ -273,8 +276,8 @@ impl Indexer {
         self.committed.clone()
     }
 
-    /// Waits for the thread. Once all senders are dropped, the thread reads the log to its end and
-    /// ends. In a complete run it leaves the rest of the log to [`Follower::finish`].
+    /// Waits for the thread to end. Once all senders are dropped, the thread reads the log to its
+    /// end, except in a complete run: then it leaves the rest of the log to [`Follower::finish`].
     pub(crate) fn join(self, is_whole: bool) -> Result<Outcome, EngineError> {
         self.leaves_rest.store(is_whole, Ordering::Release);
         drop(self.committed);
@@ -285,7 +288,7 @@ impl Indexer {
     }
 }
 
-/// The thread before it has an index.
+/// The thread's state before it has an index.
 struct Opening {
     setting: Setting,
     /// The committed length of the log, from where a rebuilt index starts to read.
@@ -362,8 +365,8 @@ impl Opening {
     }
 }
 
-/// The outcome if the run ended before the index was checked: everything that the run settled stays
-/// in the log. Waits until the writer has ended.
+/// Returns the outcome of a run that ended before the index was checked: everything that the run
+/// settled stays in the log. Waits until the writer has ended.
 fn waiting(read: Read, lengths: &Receiver<u64>) -> Outcome {
     let length = lengths.iter().last().unwrap_or(read.bytes);
     Outcome::Without(Indexed {
@@ -378,7 +381,7 @@ pub(crate) struct Follower {
     has_archive: HasArchive,
     log: LogReader,
     read: Read,
-    /// The value at the last commit of the index, and the time of that commit.
+    /// The read position at the last commit of the index, and the time of that commit.
     kept: Read,
     kept_at: Instant,
     writer: IndexWriter,
@@ -393,8 +396,8 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Continues in the log of the crawl in `dir` at the position that the writer's index has
-    /// `read`.
+    /// Continues to read the log of the crawl in `dir` at `read`, the position recorded in the
+    /// writer's index.
     fn at(
         dir: &Path,
         writer: IndexWriter,
@@ -441,7 +444,7 @@ impl Follower {
         self.keep()
     }
 
-    /// Whether the crawl needs the processors more.
+    /// Whether indexing should wait, because the crawl needs the processors.
     fn waits(&self) -> bool {
         self.length - self.read.bytes < MAX_WAITING_BYTES && (self.is_busy)()
     }
@@ -467,7 +470,7 @@ impl Follower {
                     self.kept = self.read;
                     self.kept_left_out.clone_from(&self.left_out);
                 }
-                // The next run reads it again. This one stops reading.
+                // The uncommitted part stays in the log for the next run. This run stops reading.
                 Commit::Stopped => {
                     self.read = self.kept;
                     self.left_out.clone_from(&self.kept_left_out);
@@ -480,7 +483,7 @@ impl Follower {
     }
 
     /// Indexes the rest of the log, decides what depends on all pages together, starts a new log,
-    /// and ends. Leaves this to the next run if there is no time.
+    /// and ends. Leaves all this to the next run if there is no time.
     pub(crate) fn finish(
         mut self,
         frontier: &dyn Frontier,
@@ -508,7 +511,8 @@ impl Follower {
             ..self.read
         };
         let dir = self.dir.clone();
-        // All commits of the run are complete, and nothing else is being written.
+        // `None` reads all rows: all commits of the run are complete, and nothing else is being
+        // written.
         let redirects = |urls: &BTreeSet<String>| redirects_of(&dir, None, urls);
         let done = self
             .writer
@@ -531,7 +535,7 @@ impl Follower {
         for (why, count) in rest.left_out.take() {
             *self.left_out.entry(why).or_default() += count;
         }
-        // Pages that stay in the index after all are not counted as left out.
+        // Pages that stay in the index after all must not count as left out.
         for (why, stay) in done.kept_anew {
             if let Some(count) = self.left_out.get_mut(&why) {
                 *count = count.saturating_sub(stay);
@@ -551,14 +555,14 @@ impl Follower {
         })
     }
 
-    /// Ends, and leaves the rest to the next run.
+    /// Ends the indexing of this run. The next run reads the rest of the log.
     fn stop_here(self) -> Indexed {
         let waiting = self.length.saturating_sub(self.read.bytes);
         unfinished(self.left_out, waiting)
     }
 }
 
-/// Returns the outcome if part of the log is left to the next run.
+/// Returns the result of a run that leaves part of the log to the next run.
 fn unfinished(left_out: BTreeMap<String, u64>, waiting_bytes: u64) -> Indexed {
     Indexed {
         left_out,

@@ -1,4 +1,4 @@
-//! Which pages are recognized as interstitials, from their bytes on.
+//! Tests which pages are recognized as interstitials, starting from their bytes.
 
 use crawl_extractor::{Limits, PageText, read_text};
 use crawl_fetcher::{Interstitial, PageOutline, interstitial};
@@ -80,7 +80,7 @@ fn guards_are_recognized_by_their_pages() {
         (403, human, "challenge"),
         (503, wordfence, "block_page"),
         (406, modsecurity, "block_page"),
-        // The same words on pages that can't come from a guard.
+        // The words of the block page above, on pages that can't come from a guard.
         (200, block, "none"),
         (200, moment, "none"),
         (200, datadome, "none"),
@@ -122,9 +122,9 @@ fn ordinary_pages_are_not_interstitials() {
     let long = "A sentence of an article about it. ".repeat(200);
     let login_box = "<form action=/login><input name=u><input type=password name=p></form>";
     let pages = [
-        // A login box in the header of a page.
+        // An ordinary page that has a login box in its header.
         format!("<title>News of the day</title>{login_box}<h1>News</h1><p>Short."),
-        // The same on a page with much text and a similar title.
+        // A login box on a page with much text and a title similar to a login page's.
         format!("<title>Login</title>{login_box}<p>{long}"),
         // Articles about login forms.
         format!("<title>Login form examples</title><h1>Login forms</h1>{login_box}"),
@@ -138,13 +138,13 @@ fn ordinary_pages_are_not_interstitials() {
         ),
         "<title>Contact</title><form><textarea></textarea><div class=g-recaptcha></div></form>"
             .to_owned(),
-        // Choosing a password, and changing it.
+        // Two password fields are for choosing or changing a password, so this is not a login page.
         "<title>Sign in</title><input type=password><input type=password>".to_owned(),
-        // Forms in comments and scripts do not count.
+        // Password fields in comments and scripts do not count.
         "<title>Login</title><!--<input type=password>--><script>'<input type=password>'</script>"
             .to_owned(),
         format!("<title>Cloudflare blocks</title><p>Attention Required! | Cloudflare {long}"),
-        // Every page behind Imperva loads this.
+        // Every page behind Imperva loads this script, so it proves nothing.
         "<title>Shop</title><p>Buy.<script src=/_Incapsula_Resource?SWJIYLWA=7></script>"
             .to_owned(),
         String::new(),

@@ -24,7 +24,8 @@ impl Halt {
     }
 }
 
-/// Refuses to index, and records that an existing index no longer follows the crawl.
+/// Fails if the configuration wants an index. Otherwise records that an existing index no longer
+/// follows the crawl, and returns no log.
 pub(crate) fn open_log(
     config: &Config,
     frontier: &dyn Frontier,
@@ -36,7 +37,7 @@ pub(crate) fn open_log(
     }
 }
 
-/// The log and its index, which do not exist in this build.
+/// The log and the index, which do not exist in this build.
 pub(crate) enum Indexing {}
 
 /// The thread that follows a log, which does not exist in this build.

@@ -22,7 +22,7 @@ use crate::meta_keys::META_INDEX;
 /// Beyond the limit: the index stops until `crawl index DIR`.
 const MAX_ENTRY_BYTES: usize = 64 * 1024 * 1024;
 
-/// How far an index has read a log. Stored with each commit of the index.
+/// How far an index has read a log. This value is stored with each commit of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Read {
     pub(crate) log: u64,
@@ -30,7 +30,8 @@ pub(crate) struct Read {
     pub(crate) bytes: u64,
 }
 
-/// Returns where an index with this note must start to read a log, or why it can't.
+/// Returns the position at which an index with this note must start to read a log. The error says
+/// why the index can't follow the log.
 pub(crate) fn place(note: Option<&str>, number: u64, committed: u64) -> Result<Read, String> {
     let begin = Read {
         log: number,
@@ -40,14 +41,14 @@ pub(crate) fn place(note: Option<&str>, number: u64, committed: u64) -> Result<R
         None if number == 1 => Ok(begin),
         None => Err("it is missing".to_owned()),
         Some(Ok(read)) if read.log == number && read.bytes <= committed => Ok(read),
-        // The index had read the previous log to its end, so a new one was started.
+        // The index had read the previous log to its end, and then a new log was started.
         Some(Ok(read)) if read.log < number => Ok(begin),
         Some(_) => Err("it belongs to another log".to_owned()),
     }
 }
 
-/// Finishes replacing the index after a kill interrupted it. The old index stays if the new one was
-/// not in place.
+/// Finishes the replacement of the index after a kill interrupted it. If the new index was not in
+/// place yet, the old index stays.
 pub(crate) fn mend_swap(dir: &Path) -> Result<(), EngineError> {
     let (folder, old) = (dir.join(INDEX_FOLDER), dir.join(OLD_FOLDER));
     match (folder.exists(), old.exists()) {
@@ -56,7 +57,7 @@ pub(crate) fn mend_swap(dir: &Path) -> Result<(), EngineError> {
     }
 }
 
-/// Starts a new log that no index follows yet. [`follow_log`] commits to following it.
+/// Starts a new log that no index follows until [`follow_log`] records one.
 pub(crate) fn begin_log_unfollowed(
     dir: &Path,
     frontier: &dyn Frontier,
@@ -69,15 +70,15 @@ pub(crate) fn begin_log_unfollowed(
     Ok(number)
 }
 
-/// Records that the index follows the log with this number.
+/// Records in the frontier that the index follows the log with this number.
 pub(crate) fn follow_log(frontier: &dyn Frontier, number: u64) -> Result<(), FrontierError> {
     let mut transaction = frontier.begin()?;
     transaction.keep_meta(META_INDEX, &number.to_be_bytes());
     transaction.commit().map(drop)
 }
 
-/// Starts a new log, because the index has read the old one or was built without it. Returns the
-/// new log's number.
+/// Starts a new log for an index that has read the old log or was built without it. Returns the new
+/// log's number.
 pub(crate) fn begin_log(
     dir: &Path,
     frontier: &dyn Frontier,
@@ -91,7 +92,7 @@ pub(crate) fn begin_log(
     Ok(number)
 }
 
-/// Returns the note of an index that has read all logs before `number`.
+/// Returns the note of an index that has read all logs before `number` and nothing of that log.
 pub(crate) fn note_of(number: u64) -> String {
     note(Read {
         log: number,
@@ -107,7 +108,7 @@ pub(crate) fn log_path(dir: &Path) -> PathBuf {
     dir.join("state").join(LOG)
 }
 
-/// Reads the log from a given entry on.
+/// Reads the log, starting at any entry.
 pub(crate) struct LogReader {
     dir: PathBuf,
     path: PathBuf,
@@ -136,7 +137,7 @@ impl LogReader {
         self.at
     }
 
-    /// Returns the next entry, which must exist.
+    /// Returns the next entry. The caller knows that there is one.
     pub(crate) fn next_entry(&mut self) -> Result<IndexEntry, IndexError> {
         let at = self.at;
         let bad = |why: &dyn std::fmt::Display| IndexError::Damaged {
@@ -168,10 +169,10 @@ fn disk(path: &Path) -> impl FnOnce(io::Error) -> IndexError {
 /// The part of the log that an index has not read when a run ends.
 pub(crate) struct RestOfLog {
     pub(crate) dir: PathBuf,
-    /// The read position of the index, and the end of the log. Bytes.
+    /// The read position of the index (`from`) and the end of the log (`end`), in bytes.
     pub(crate) from: u64,
     pub(crate) end: u64,
-    /// Pages in it that are not indexed, by reason, as of the last pass.
+    /// Pages in the unread part that are not indexed, by reason, as of the last pass.
     pub(crate) left_out: RefCell<BTreeMap<String, u64>>,
 }
 

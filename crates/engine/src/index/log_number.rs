@@ -4,14 +4,14 @@ use crawl_frontier::{Frontier, FrontierError};
 
 use crate::meta_keys::META_INDEX;
 
-/// Returns the number of the log that the index follows. `None` if it follows none.
+/// Returns the number of the log that the index follows. `None` if the index follows no log.
 pub(crate) fn number(frontier: &dyn Frontier) -> Result<Option<u64>, FrontierError> {
     let stored = frontier.meta(META_INDEX)?;
     let stored = stored.and_then(|bytes| bytes.try_into().ok());
     Ok(stored.map(u64::from_be_bytes))
 }
 
-/// Records that the index no longer follows what is settled.
+/// Records that the index no longer follows the crawl's settled pages.
 pub(crate) fn forget(frontier: &dyn Frontier) -> Result<(), FrontierError> {
     if number(frontier)?.is_none() {
         return Ok(());

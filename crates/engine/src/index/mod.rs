@@ -1,5 +1,5 @@
-//! The search index of a crawl: the entries of its pages, the log that it follows, and building it
-//! from the archive. Without the feature `search` a crawl has no index.
+//! The search index of a crawl: the entries of its pages, the log that the index follows, and
+//! building an index from the archive. Without the feature `search` a crawl has no index.
 
 pub(crate) mod entry;
 #[cfg(all(test, feature = "search"))]
@@ -21,5 +21,5 @@ pub(crate) const INDEX_FOLDER: &str = "index";
 pub(crate) const OLD_FOLDER: &str = "index.old";
 /// The folder of an index that is being built.
 pub(crate) const NEW_FOLDER: &str = "index.new";
-/// The log's file in `state/`.
+/// The name of the log that the index follows, in `state/`.
 pub(crate) const LOG: &str = "indexing.jsonl";

@@ -37,25 +37,26 @@ use crate::state::directory::{examine, hold_gathered, open_frontier};
 
 /// The number of pages between two progress reports.
 const REPORT_INTERVAL_PAGES: u64 = 100;
-/// Maximum bytes of pages to hold on disk, which are then written once, with their names. Further
-/// pages are written at once, and rewritten by the pass over all pages.
+/// Maximum bytes of pages to hold on disk until the end of the build. Held pages are written to the
+/// index once, with the texts of their links. Further pages are written immediately, and the pass
+/// over all pages rewrites them.
 const MAX_PENDING_BYTES: u64 = 512 << 20;
 
-/// The rules for reading pages.
+/// The rules for reading pages when an index is rebuilt.
 #[derive(Clone, Debug)]
 pub struct Reindex {
     /// The name of this crawler in METAs and headers.
     pub agent: ProductToken,
     /// The rules for reading METAs and headers.
     pub profile: Profile,
-    /// Secrets to remove from pages, since the archive has them as they were sent.
+    /// Secrets to remove from pages. The archive contains pages as the server sent them.
     pub secrets: Secrets,
     /// The documents to index.
     pub documents: DocumentRules,
 }
 
 impl Reindex {
-    /// Returns the rules of a crawl.
+    /// Returns the reading rules that a crawl is configured with.
     #[must_use]
     pub fn of(config: &Config) -> Reindex {
         Reindex {
@@ -72,13 +73,13 @@ impl Reindex {
 pub struct Reindexed {
     /// Pages that a search can find.
     pub pages: u64,
-    /// Pages that are left out because others have the same text.
+    /// Pages that are left out because another page has the same text.
     pub duplicates: u64,
     /// Pages that are left out, by reason.
     pub left_out: BTreeMap<String, u64>,
     /// Pages with a canonical URL outside of the crawl.
     pub canonical_elsewhere: u64,
-    /// Whether the build was stopped, leaving the old index unchanged.
+    /// Whether the build was stopped. The old index is then unchanged.
     pub is_stopped: bool,
 }
 
@@ -105,8 +106,8 @@ pub fn reindex(
     build(dir, Some(&frontier), rules, is_stopped, report)
 }
 
-/// Builds the index. Without a frontier the rows alone decide which pages are in it, and nothing
-/// keeps it up to date.
+/// Builds the index. Without a frontier the rows alone decide which pages the index contains, and
+/// nothing keeps the index up to date.
 fn build(
     dir: &Path,
     frontier: Option<&dyn Frontier>,
@@ -115,7 +116,7 @@ fn build(
     report: &mut dyn FnMut(u64),
 ) -> Result<Reindexed, EngineError> {
     mend_swap(dir)?;
-    // A crawl indexed from its beginning has log number 1.
+    // A crawl that was indexed from its beginning follows log 1, so its first rebuild begins log 2.
     let next = frontier.map(number).transpose()?.flatten().unwrap_or(1) + 1;
     let marks = frontier.map(Frontier::marks).transpose()?;
     let committed = marks.and_then(|marks| marks.get("pages.jsonl").copied());
@@ -136,7 +137,8 @@ fn build(
         ..
     } = build;
     let note = note_of(next);
-    // Uses no clock: what had expired when the last page was fetched has expired.
+    // Settle as of `latest`, when the last page was fetched, rather than by a clock: a page counts
+    // as expired only if it had expired then.
     let redirects = |urls: &BTreeSet<String>| redirects_of(dir, committed, urls);
     let settled = settle(writer, pending, &redirects, &note, latest, is_stopped)?;
     let Some((writer, reconciled)) = settled else {
@@ -163,7 +165,8 @@ fn build(
     Ok(done)
 }
 
-/// Decides what depends on all pages together, including those not written yet. `None` if stopped.
+/// Decides what depends on all pages together, including pages that are not written yet. `None` if
+/// stopped.
 fn settle(
     writer: IndexWriter,
     pending: Option<PendingFile>,
@@ -185,9 +188,9 @@ fn settle(
     Ok(done.map(|done| (writer, done)))
 }
 
-/// Builds the index during a crawl, from the pages that were `committed` when it began, with a note
-/// of how far it has read. The end of the run decides what depends on all pages together. Returns
-/// false if it was stopped, leaving the old index unchanged.
+/// Builds the index during a crawl, from the pages that were `committed` when the build began, with
+/// a note of how far it has read. The end of the run decides what depends on all pages together.
+/// Returns false if the build was stopped; the old index is then unchanged.
 pub(crate) fn build_behind(
     dir: &Path,
     frontier: &dyn Frontier,
@@ -215,17 +218,17 @@ pub(crate) fn build_behind(
     Ok(true)
 }
 
-/// When a page is written into the index.
+/// When a rebuild writes a page into the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PageWrites {
-    /// At once, so that the index can be committed without the pass over all pages.
+    /// Immediately, so that the index can be committed without the pass over all pages.
     Now,
-    /// During that pass.
+    /// Once, during the pass over all pages.
     Once,
 }
 
-/// Reads all pages into an index in `index.new`. Also returns when the latest page was fetched.
-/// `None` if stopped.
+/// Reads all pages into an index in `index.new`. Returns the index, and when the latest page was
+/// fetched. `None` if stopped.
 fn build_new<'a>(
     dir: &'a Path,
     frontier: Option<&dyn Frontier>,
@@ -302,10 +305,10 @@ struct Build<'a> {
     rules: &'a Reindex,
     old: Option<SearchIndex>,
     writer: IndexWriter,
-    /// Pages that are not in the writer yet.
+    /// Pages that have not been passed to the writer yet.
     pending: Option<PendingFile>,
     done: Reindexed,
-    /// The hosts of the pages.
+    /// The hosts of the indexed pages.
     hosts: HashSet<HostKey>,
 }
 
@@ -322,11 +325,11 @@ impl Build<'_> {
             return Ok(());
         };
         let entry = match &kept.place {
-            // A panic in a parser costs only its page.
+            // If a parser panics, only its page is left out.
             Some(place) => catch_unwind(AssertUnwindSafe(|| self.archived(&url, kept, place)))
                 .unwrap_or_else(|_| Ok(left_out(&url, READER_PANICKED)))?,
-            // The archive lacks the body of a page that refuses to be archived, but the old index
-            // may have it.
+            // The archive lacks the body of a page whose site refuses archiving, but the old index
+            // may have the page.
             None => match self.known(kept) {
                 Some(page) => IndexEntry::Put(Box::new(page)),
                 None => left_out(&url, "not_archived"),
@@ -351,7 +354,7 @@ impl Build<'_> {
             leaving: None,
             ..page
         };
-        // An older entry is not the page in the rows.
+        // An entry older than the page's last new body does not describe the page in the rows.
         let is_it = kept.refused.is_none() && page.fetched_at >= kept.in_full_at;
         Some(page).filter(|_| is_it)
     }

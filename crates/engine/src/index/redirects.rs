@@ -9,15 +9,15 @@ use crawl_archive::{ReadError, RowReader};
 use crawl_index::IndexError;
 use serde::Deserialize;
 
-/// The fields of a `pages.jsonl` row that contain a redirect.
+/// The fields of a `pages.jsonl` row that describe a redirect.
 #[derive(Deserialize)]
 struct RedirectRow {
     url: String,
     redirect: Option<String>,
 }
 
-/// Returns the redirects of `urls` at their last visits, within the first `committed` bytes of
-/// `pages.jsonl`. Skips lines that are not rows.
+/// Returns the redirects that `urls` gave at their last visits, as recorded in the first
+/// `committed` bytes of `pages.jsonl`. Skips lines that are not rows.
 pub(crate) fn redirects_of(
     dir: &Path,
     committed: Option<u64>,

@@ -1,9 +1,9 @@
-//! Change detection: whether a page changed since the last visit. Does no I/O.
+//! Change detection: whether a page changed since the last visit. This module does no I/O.
 //!
-//! An answer goes through a [`ChangeDetector`] in two steps, around the encoding of its archive
-//! record: [`repeat`](ChangeDetector::repeat) names the earlier page that the answer repeats, so that
-//! the record can refer to that, and [`finish`](ChangeDetector::finish) takes the record and returns
-//! the [`Detected`] change, with the digest for the page's row.
+//! An answer goes through a [`ChangeDetector`] in two steps, before and after the encoding of its
+//! archive record. First, [`repeat`](ChangeDetector::repeat) names the earlier page that the answer
+//! repeats, so that the record can refer to that page. Then [`finish`](ChangeDetector::finish)
+//! takes the record and returns the [`Detected`] change, with the digest for the page's row.
 
 use crawl_archive::DigestAlgorithm;
 use crawl_archive::rows::PageRow;
@@ -13,45 +13,46 @@ use crawl_weburl::{CanonicalUrl, Unusable};
 use super::visit::{Difference, KnownPage, PreviousVisit, RevisitSchedule, VisitResult};
 use crate::totals::Change;
 
-/// An answer after reading, with what is stored about the page's last visit.
+/// An answer that has been read, with what is stored about the page's last visit.
 pub(crate) struct VisitAnswer<'a> {
     pub(crate) exchange: &'a Exchange,
-    /// The row of the answer, without the columns that this module determines.
+    /// The row of the answer, still without the columns that change detection fills in.
     pub(crate) row: &'a PageRow,
     pub(crate) past: Option<&'a PreviousVisit>,
-    /// The target of a redirect.
+    /// The target of a redirect. `None` if the answer is not a redirect.
     pub(crate) redirect: Option<Result<CanonicalUrl, Unusable>>,
     /// The digest of the body, if it was computed during reading.
     pub(crate) body_digest: Option<&'a str>,
-    /// The digest of the decoded body, if it has a content coding that was decoded.
+    /// The digest of the decoded body. `None` if the body had no content coding, or could not be
+    /// decoded.
     pub(crate) decoded_digest: Option<&'a str>,
     /// The digest of the main text, if it was computed during reading.
     pub(crate) text_digest: Option<&'a str>,
     pub(crate) fault: AnswerFault,
-    /// Whether the URL was guessed, such as `/sitemap.xml`.
+    /// Whether the URL was only guessed, such as `/sitemap.xml`.
     pub(crate) is_guess: bool,
     /// Whether the document lists other pages and their changes, as sitemaps and feeds do.
     pub(crate) is_list: bool,
 }
 
-/// Why an answer does not show its page.
+/// Why an answer does not show the content of its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerFault {
     None,
-    /// The answer is an interstitial, such as a login form.
+    /// The answer is an interstitial (such as a login form) in place of the page.
     InPlace,
-    /// The content coding could not be decoded.
+    /// The content coding of the body could not be decoded.
     Undecoded,
 }
 
 /// How an answer repeats the page of an earlier visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat<'a> {
-    /// The server answered 304.
+    /// The server answered 304 (Not Modified).
     NotModified(&'a KnownPage),
-    /// The body is identical byte for byte.
+    /// The body is identical to the earlier one, byte for byte.
     Payload(&'a KnownPage),
-    /// The content is the same in another content coding.
+    /// The content is the same, but its content coding differs.
     Content(&'a KnownPage),
 }
 
@@ -59,25 +60,26 @@ pub(crate) enum Repeat<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnswerRecord<'a> {
     pub(crate) digest: &'a str,
-    /// Whether the record holds no body and refers to an earlier one, because of a [`Repeat`].
+    /// Whether the record, because of a [`Repeat`], holds no body and refers to an earlier record.
     pub(crate) is_revisit: bool,
 }
 
-/// The change that an answer shows.
+/// The change that an answer shows, and what to store about it.
 #[derive(Debug)]
 pub(crate) struct Detected {
-    /// The status that the URL is settled with. For a 304, the status of the page it confirms.
+    /// The status that the URL is settled with. For a 304 this is the status of the page that the
+    /// 304 confirms.
     pub(crate) status: u16,
     /// The digest of the payload. `None` if the body was not read.
     pub(crate) digest: Option<String>,
-    /// The part that differs from the last visit's page, as named in rows.
+    /// The part that differs from the page of the last visit, as named in rows.
     pub(crate) differs: Option<&'static str>,
     pub(crate) change: Option<Change>,
-    /// Whether a guessed URL has no page.
+    /// Whether a guessed URL turned out to have no page.
     pub(crate) is_absent: bool,
-    /// Whether an earlier visit read the page and this one can't decode it.
+    /// Whether an earlier visit could read the page, but this visit can't decode it.
     pub(crate) is_unreadable: bool,
-    /// The state to keep for the next visit.
+    /// The result of this visit, to be stored for the next one.
     pub(crate) result: VisitResult,
 }
 
@@ -88,7 +90,7 @@ pub(crate) struct ChangeDetector<'a> {
     answer: VisitAnswer<'a>,
     /// The page of the last visit.
     known: Option<&'a KnownPage>,
-    /// The digest of the body, once it was needed.
+    /// The digest of the body, once it has been computed.
     digest: Option<String>,
     repeat: Option<Repeat<'a>>,
 }
@@ -105,7 +107,7 @@ impl<'a> ChangeDetector<'a> {
         detector
     }
 
-    /// Returns how the answer repeats the known page. `None` if it does not.
+    /// Returns how the answer repeats the known page. `None` if it doesn't repeat it.
     pub(crate) fn repeat(&self) -> Option<Repeat<'a>> {
         self.repeat
     }
@@ -131,8 +133,8 @@ impl<'a> ChangeDetector<'a> {
         })
     }
 
-    /// Returns the change, given the answer's record. `record` is `None` if the crawl has no
-    /// archive.
+    /// Returns the change that the answer shows. `record` is the answer's archive record, or `None`
+    /// if the crawl has no archive.
     pub(crate) fn finish(mut self, record: Option<AnswerRecord<'_>>) -> Detected {
         let is_unreadable = self.is_unreadable();
         let (status, digest, mut result) = match self.repeat {
@@ -156,13 +158,14 @@ impl<'a> ChangeDetector<'a> {
         let past = self.answer.past;
         let is_revisit = record.is_some_and(|record| record.is_revisit);
         let difference = match self.repeat {
-            // The record contains the digest of the original.
+            // The page keeps the digest of its archived original, so comparing digests would find
+            // no difference.
             Some(Repeat::Content(_)) if is_revisit => Some(Difference::Coding),
             _ => RevisitSchedule::difference(past, &result),
         };
         let is_absent = self.answer.is_guess
             && match self.answer.exchange.status {
-                // Some servers answer every URL with a page.
+                // Some servers answer every URL with a page, so a page is no proof of a sitemap.
                 200..=299 if !self.answer.is_list => {
                     result = VisitResult::Nothing;
                     true
@@ -189,15 +192,15 @@ impl<'a> ChangeDetector<'a> {
         self.answer.fault == AnswerFault::Undecoded && self.known.is_some()
     }
 
-    /// Whether the answer leaves the state of the page unknown: it is an interstitial, the body
-    /// broke off, or it can't be decoded although an earlier visit read the page.
+    /// Whether the answer leaves the state of the page unknown: the answer is an interstitial, its
+    /// body broke off, or it can't be decoded although an earlier visit could read the page.
     fn is_inconclusive(&self) -> bool {
         let is_broken_off = (self.answer.exchange.truncated)
             .is_some_and(|truncation| truncation != Truncation::Length);
         is_broken_off || self.answer.fault == AnswerFault::InPlace || self.is_unreadable()
     }
 
-    /// Returns the state of the page according to the answer, for the next visit.
+    /// Returns the page's state according to the answer, to be stored for the next visit.
     fn result(&self, digest: &str, is_archived: bool) -> VisitResult {
         let VisitAnswer {
             exchange, redirect, ..
@@ -233,9 +236,9 @@ impl<'a> ChangeDetector<'a> {
         }
     }
 
-    /// Whether the next visit may send a conditional request. A page that could not be read or was
-    /// withheld is fetched in full, and so is one that each round must read: a list of changes, or
-    /// a page with its own usage preferences.
+    /// Whether the next visit may send a conditional request. A page is fetched in full if it could
+    /// not be read or was withheld. It is also fetched in full if each round must read it: a list
+    /// of changes, or a page with its own usage preferences.
     fn may_be_conditional(&self) -> bool {
         let row = self.answer.row;
         let usage = row.usage.iter().flat_map(|usage| &usage.said);

@@ -1,20 +1,20 @@
-//! META DOCUMENT-STATE, which states how often a page changes.
+//! META DOCUMENT-STATE, by which a page states how often it changes.
 
 use serde::{Deserialize, Serialize};
 
 /// How often a page changes according to its META DOCUMENT-STATE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum DocumentState {
-    /// `Static`: never.
+    /// `Static`: the page never changes.
     #[serde(rename = "s")]
     Static,
-    /// `Dynamic`: at every visit.
+    /// `Dynamic`: the page changes at every visit.
     #[serde(rename = "d")]
     Dynamic,
 }
 
 impl DocumentState {
-    /// Reads the METAs of a page. The first valid one counts.
+    /// Finds the state in the METAs of a page. The first valid value counts.
     pub(crate) fn of<'a>(
         metas: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Option<DocumentState> {

@@ -1,4 +1,4 @@
-//! Determines the round of a run: the last one, or a new one.
+//! Determines the round of a run: either the last round, or a new one.
 
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_scheduler::Tick;
@@ -13,8 +13,8 @@ use crate::totals::Totals;
 /// Maximum URLs that one transaction makes pending.
 const MAX_OPENED_AT_ONCE: usize = 10_000;
 
-/// Resumes the last round, or begins a new one if the configuration wants that and the last one is
-/// over. `totals` become those with which the new round begins.
+/// Resumes the last round, or begins a new one if the configuration wants that and the last round
+/// is over. If a new round begins, `totals` are reset to those with which it begins.
 pub(crate) fn take_up(
     frontier: &dyn Frontier,
     config: &Config,
@@ -36,8 +36,8 @@ pub(crate) fn take_up(
             keep(frontier, &next, Some(totals))?;
             next
         }
-        // Mark the round as resumed: whatever cuts this run off, the round is finished before the
-        // next one.
+        // Mark the round as no longer over: even if this run is cut off, the round is then finished
+        // before a new one begins.
         Some(last) if last.is_over && has_work(frontier, config)? => {
             let again = Round {
                 is_over: false,
@@ -63,7 +63,7 @@ pub(crate) fn take_up(
     })
 }
 
-/// Returns the stored round. `None` before the first.
+/// Returns the stored round. `None` before the first round.
 pub(crate) fn stored(frontier: &dyn Frontier) -> Result<Option<Round>, EngineError> {
     let round = frontier.meta(META_ROUND)?;
     let round = round.map(|bytes| serde_json::from_slice::<Round>(&bytes));
@@ -82,8 +82,8 @@ fn has_work(frontier: &dyn Frontier, config: &Config) -> Result<bool, FrontierEr
     Ok(false)
 }
 
-/// Makes due URLs pending, and returns whether all are. After a crash or a stop the rest is still
-/// due.
+/// Makes due URLs pending, and returns whether all due URLs are pending now. After a crash or a
+/// stop the rest is still due.
 fn open(
     frontier: &dyn Frontier,
     round: &Round,

@@ -1,5 +1,5 @@
 //! Visits and rounds: what is stored of a page's last visit, what changed since then, and when the
-//! next visit is due. Uses no clock and no I/O.
+//! next visit is due. This module reads no clock and does no I/O.
 //!
 //! The first round of a crawl visits everything it finds. `--recrawl` begins another round, which
 //! makes due URLs pending again. A URL is visited once per round, however many runs the round
@@ -15,27 +15,28 @@ use crate::revisit::document_state::DocumentState;
 use crate::time::whole_seconds;
 use crate::totals::{Change, Totals};
 
-/// If a round began more than this many seconds in the future, its clock was ahead. Rounds that
-/// follow each other within seconds are numbered slightly ahead of the clock.
+/// If a round's beginning is more than this many seconds in the future, the clock was ahead when it
+/// began. A smaller difference is normal, since rounds that follow each other within seconds get
+/// times slightly ahead of the clock.
 const MAX_ROUND_AHEAD: u32 = 60 * 60;
 
-/// The due time of something that is due in each round.
+/// The due time of a URL that is visited in each round.
 pub(crate) const EACH_ROUND: u32 = 0;
 
-/// A pass over the pages of the crawl. Durable.
+/// A pass over the pages of the crawl. Stored in the frontier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Round {
     /// The number of the round, from 1.
     pub(crate) number: u32,
-    /// When it began, in seconds since the Unix epoch.
+    /// When the round began, in seconds since the Unix epoch.
     pub(crate) began: u32,
-    /// Whether all URLs due at its beginning are pending or were visited.
+    /// Whether all URLs that were due at the round's beginning are pending or were visited.
     pub(crate) is_open: bool,
     /// Whether a run ended with nothing left to do in this round.
     pub(crate) is_over: bool,
-    /// The totals when it began.
+    /// The totals of the crawl when the round began.
     pub(crate) before: Totals,
-    /// When the first round began. No page was visited earlier.
+    /// When the first round began. No page was visited before that.
     pub(crate) first_began: u32,
 }
 
@@ -55,7 +56,8 @@ impl Round {
     pub(crate) fn next(&self, now: u32, totals: Totals) -> Round {
         let began = match self.was_begun_ahead_of(now) {
             true => now,
-            // A clock set back slightly must not make visits look younger.
+            // Rounds stay in order even if the clock was set back slightly since the last one
+            // began.
             false => now.max(self.began.saturating_add(1)),
         };
         Round {
@@ -68,13 +70,13 @@ impl Round {
         }
     }
 
-    /// Whether the round began with a clock that was ahead of `now`.
+    /// Whether the round began when the clock was far ahead of `now`.
     pub(crate) fn was_begun_ahead_of(&self, now: u32) -> bool {
         self.began > now.saturating_add(MAX_ROUND_AHEAD)
     }
 }
 
-/// The state that a visit stores for the next one.
+/// The state that a visit of a page stores for the next visit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PreviousVisit {
     // Short names, because a visit is stored for each URL.
@@ -82,29 +84,29 @@ pub(crate) struct PreviousVisit {
     /// epoch.
     #[serde(rename = "r")]
     round_began: u32,
-    /// The last known page.
+    /// The page as last fetched. `None` if there is no known page.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     page: Option<KnownPage>,
-    /// That page's own statement of how often it changes.
+    /// How often the page changes according to its own statement.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     declared: Option<DocumentState>,
-    /// Why the URL was not fetched, if it was not.
+    /// Why the URL was not fetched. `None` if it was fetched.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     excluded: Option<String>,
 }
 
-/// A page as last fetched.
+/// A page as it was last fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KnownPage {
     #[serde(rename = "s")]
     pub(crate) status: u16,
-    /// Digest of the payload, or of a redirect's target.
+    /// Digest of the payload or, for a redirect, of its target.
     #[serde(rename = "d")]
     pub(crate) digest: String,
-    /// Digest of the main text, if it was computed. Begins with the [`TEXT_RULES`] used for it.
+    /// Digest of the main text, if it was computed. Begins with the [`TEXT_RULES`] that were used.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub(crate) text_digest: Option<String>,
-    /// Digest of the decoded payload, if it had a content coding.
+    /// Digest of the decoded payload. `None` if the payload had no content coding.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub(crate) decoded_digest: Option<String>,
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
@@ -114,26 +116,28 @@ pub(crate) struct KnownPage {
     /// The target of a redirect.
     #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
     pub(crate) redirect: Option<String>,
-    /// The `WARC-Date` of the record with its payload, in microseconds since the Unix epoch.
+    /// The `WARC-Date` of the record that contains the page's payload, in microseconds since the
+    /// Unix epoch.
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     pub(crate) archived: Option<u64>,
 }
 
-/// The prefix of main text digests. The prefix names the rules for finding and digesting a main
-/// text, and must change whenever the rules do. Digests of other versions can't be compared, so the
-/// text is read from the archive again.
+/// The prefix of main text digests. It names the version of the rules for finding and digesting a
+/// main text, and must change whenever the rules do. A digest of another version can't be compared,
+/// so the text is read from the archive again.
 pub(crate) const TEXT_RULES: &str = "3:";
 
-/// Longer validators are not sent back.
+/// Maximum length of a validator (ETag or Last-Modified). A longer one is not sent back to the
+/// server.
 const MAX_VALIDATOR_BYTES: usize = 512;
 
 impl KnownPage {
-    /// Whether a request for the page can be conditional.
+    /// Whether the next request for the page can be conditional.
     pub(crate) fn is_conditional(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
     }
 
-    /// Returns the difference between this page and the one `before`.
+    /// Returns the difference between this page and the earlier page `before`.
     pub(crate) fn difference(&self, before: &KnownPage) -> Difference {
         if self.status != before.status || self.redirect != before.redirect {
             return Difference::Answer;
@@ -151,13 +155,14 @@ impl KnownPage {
         }
     }
 
-    /// Returns the digest of its main text, if this version's rules were used.
+    /// Returns the digest of the page's main text. `None` if the digest is missing or was computed
+    /// by another version's rules.
     pub(crate) fn comparable_text(&self) -> Option<&str> {
         let digest = self.text_digest.as_deref();
         digest.filter(|digest| digest.starts_with(TEXT_RULES))
     }
 
-    /// Whether the page has this payload, or this decoded content.
+    /// Whether the page has this payload, or this content once decoded.
     pub(crate) fn has_content(&self, digest: &str, content_digest: &str) -> bool {
         self.digest == digest || self.content_digest() == content_digest
     }
@@ -184,22 +189,22 @@ impl KnownPage {
 /// The part of a page that changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
-    /// Nothing: identical byte for byte.
+    /// No part: the page is identical byte for byte.
     Nothing,
     /// The content coding of the body, but not the content.
     Coding,
-    /// The body, but not the main text: a token, a counter, a date at the end.
+    /// The body, but not the main text: for example a token, a counter, or a date at the end.
     Markup,
     /// The main text.
     Text,
-    /// The body of a page without comparable text.
+    /// The body of a page that has no comparable main text.
     Bytes,
     /// The status or the target of a redirect.
     Answer,
 }
 
 impl Difference {
-    /// Whether the page is the same for a reader.
+    /// Whether the page is the same for a human reader.
     pub(crate) fn is_same(self) -> bool {
         matches!(
             self,
@@ -207,7 +212,7 @@ impl Difference {
         )
     }
 
-    /// Returns its name in rows.
+    /// Returns the name of the difference in rows. `None` if there is no difference.
     pub(crate) fn name(self) -> Option<&'static str> {
         match self {
             Difference::Nothing | Difference::Answer => None,
@@ -219,7 +224,7 @@ impl Difference {
 }
 
 impl PreviousVisit {
-    /// Stores the digest of the page's main text if there was none, or only one of another version.
+    /// Stores the digest of the page's main text, unless the page already has one of this version.
     pub(crate) fn note_text(&mut self, digest: Option<String>) {
         if let Some(page) = &mut self.page {
             page.text_digest = page.comparable_text().map(str::to_owned).or(digest);
@@ -244,7 +249,7 @@ impl PreviousVisit {
         canonicalize(None, target).ok()
     }
 
-    /// Whether the URL was excluded then for the same reason, by the same rule.
+    /// Whether the last visit excluded the URL for the same reason, by the same rule.
     pub(crate) fn was_excluded_by(&self, exclusion: &Exclusion) -> bool {
         self.excluded.as_deref() == Some(&reason_and_rule(exclusion))
     }
@@ -275,7 +280,8 @@ pub(crate) fn without_redirect_to(bytes: Vec<u8>, is_forgotten: &dyn Fn(&str) ->
     }
 }
 
-/// Identifies an exclusion without its line, because lines move when others are inserted.
+/// Identifies an exclusion by its reason and rule, without the line number of the rule: lines move
+/// when others are inserted.
 fn reason_and_rule(exclusion: &Exclusion) -> String {
     match &exclusion.rule {
         Some(rule) => format!("{}: {rule}", exclusion.reason),
@@ -290,18 +296,19 @@ pub(crate) enum VisitResult {
     Same,
     /// A page, or a redirect.
     Page(KnownPage),
-    /// 404 or 410.
+    /// The server answered 404 or 410.
     Nothing,
-    /// The answer reveals nothing about the page: a failure, a refusal.
+    /// The answer reveals nothing about the page, for example because it is a failure or a refusal.
     Unknown,
-    /// The page crashed the process repeatedly.
+    /// Reading the page crashed the process repeatedly.
     Deadly,
     /// The URL was not fetched.
     Excluded(Exclusion),
 }
 
-/// Makes the next visit fetch the page in full. A page left out of the index because of its
-/// answer's header fields may be indexable with others, but a 304 would not deliver it.
+/// Makes the next visit fetch the page in full. A page that was left out of the index because of
+/// its answer's header fields may be indexable with other header fields. A 304 would not deliver
+/// the page then.
 pub(crate) fn fetch_in_full_next_time(past: Option<&mut PreviousVisit>, result: &mut VisitResult) {
     let previous = past.and_then(|past| past.page.as_mut());
     let result = match result {
@@ -314,7 +321,7 @@ pub(crate) fn fetch_in_full_next_time(past: Option<&mut PreviousVisit>, result: 
     }
 }
 
-/// The dates of a round, and the schedule of the next visits.
+/// The dates of a round, and the rules for scheduling the next visits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RevisitSchedule {
     pub(crate) round: Round,
@@ -322,7 +329,7 @@ pub(crate) struct RevisitSchedule {
 }
 
 impl RevisitSchedule {
-    /// Returns the change from the last visit. `None` if nothing is known.
+    /// Returns how the page changed since the last visit. `None` if nothing is known.
     pub(crate) fn change(past: Option<&PreviousVisit>, result: &VisitResult) -> Option<Change> {
         let before = past.and_then(|past| past.page.as_ref());
         match (result, before) {
@@ -349,8 +356,8 @@ impl RevisitSchedule {
         }
     }
 
-    /// Returns the visit to store, with the due time of the next one. `at` is in seconds since the
-    /// Unix epoch.
+    /// Returns the visit to store, including the time when the next visit is due. `at` is in
+    /// seconds since the Unix epoch.
     pub(crate) fn after(
         &self,
         at: u32,
@@ -383,7 +390,8 @@ impl RevisitSchedule {
         let mut excluded = None;
         let page = match result {
             VisitResult::Same | VisitResult::Unknown | VisitResult::Deadly => before,
-            // For repeated content the archived original stays on record, with its digests.
+            // If the content is repeated, the stored page keeps the archive record and the digests
+            // of the original.
             VisitResult::Page(page) => {
                 let same = before.filter(|before| {
                     matches!(
@@ -414,7 +422,7 @@ impl RevisitSchedule {
             excluded,
         };
         Visit {
-            // A clock that was set back must not move a visit out of its round.
+            // If the clock was set back, the visit still counts as within its round.
             at: at.max(self.round.began),
             due,
             bytes: past.bytes(),
@@ -424,8 +432,8 @@ impl RevisitSchedule {
     /// Returns the time from the beginning of this round to the next visit, in seconds.
     ///
     /// The interval of an unchanged page grows by half, and that of a changed page is halved. A
-    /// page visited only once is due in the next round, since nothing is known about how often it
-    /// changes, and so is a page that failed. Sitemaps are due in each round.
+    /// page that was visited only once or that failed is due in the next round, since nothing is
+    /// known about how often it changes. Sitemaps are due in each round.
     fn interval(
         &self,
         past: Option<&PreviousVisit>,
@@ -448,9 +456,9 @@ impl RevisitSchedule {
         wanted.clamp(min, max)
     }
 
-    /// Returns the time before which a page must have been visited last to be visited again in this
-    /// round, if its site reports a change at `modified`. `None` if no page was visited before that
-    /// time.
+    /// A site reports that a page changed at `modified`. Returns the time before which the page's
+    /// last visit must have been, so that this round visits it again. `None` if no page was visited
+    /// before that time.
     pub(crate) fn changed_since(&self, modified: u32) -> Option<u32> {
         let least = whole_seconds(self.revisits.least);
         let before = modified.min(self.round.began.saturating_sub(least));

@@ -1,8 +1,8 @@
-//! A sample drawn from a frame.
+//! A sample drawn from a frame (the list of pages that may be drawn).
 //!
-//! Until the draw, URLs of the frame are deferred when they are leased, so that the frame has no
-//! URLs excluded by robots.txt. The writer draws once nothing new is found, and then the drawn
-//! pages become pending.
+//! Until the draw, each leased URL of the frame is deferred. Leasing it first keeps URLs that
+//! robots.txt excludes out of the frame. The writer draws once nothing new is found, and then the
+//! drawn pages become pending.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +14,7 @@ use super::{REDIRECTED, SampleVerdict, deferred, out, row_without_stratum};
 use crate::error::EngineError;
 use crate::meta_keys::META_SAMPLE;
 
-/// The rule that defers URLs found after the draw.
+/// The rule that defers URLs that were found after the draw.
 const FOUND_AFTER: &str = "found after the draw";
 
 /// The sample of a crawl: its design and, once it exists, the draw.
@@ -22,15 +22,14 @@ const FOUND_AFTER: &str = "found after the draw";
 pub(crate) struct DrawnSample {
     design: SampleDesign,
     draw: Arc<OnceLock<Draw>>,
-    /// Whether this run requested the draw.
+    /// Whether this run has already requested the draw.
     is_asked: bool,
 }
 
 impl DrawnSample {
-    /// Opens the sample with this design, and the draw of an earlier run.
+    /// Opens the sample with this design. If an earlier run has drawn, reads its draw.
     ///
-    /// # Errors
-    /// The store failed, or the stored draw has another design.
+    /// # Errors The store failed, or the stored draw has another design.
     pub(super) fn open(
         design: &SampleDesign,
         frontier: &dyn Frontier,
@@ -61,7 +60,7 @@ impl DrawnSample {
         !is_asked && self.draw.get().is_none()
     }
 
-    /// Sets the draw, which must be durable.
+    /// Sets the draw, which the caller has stored durably.
     pub(crate) fn drawn(&self, draw: Draw) {
         let _ = self.draw.set(draw);
     }
@@ -70,15 +69,16 @@ impl DrawnSample {
         match self.draw.get() {
             None if lease.depth < self.design.frame_depth => SampleVerdict::Usual,
             None => SampleVerdict::Out(out(NOT_DRAWN)),
-            // Only pages of the sample are fetched, so every redirect comes from one.
+            // After the draw only pages of the sample are fetched, so a page of the sample led to
+            // this redirect target.
             Some(_) if lease.redirects > 0 => SampleVerdict::In,
             Some(draw) if draw.stratum_of(&lease.url).is_some() => SampleVerdict::In,
             Some(_) => SampleVerdict::Out(out(FOUND_AFTER)),
         }
     }
 
-    /// Returns the admissions with links outside the frame deferred, once the sample was drawn.
-    /// `None` if nothing changes.
+    /// After the draw, returns the admissions with links outside the frame deferred. `None` if no
+    /// admission changes.
     pub(super) fn outside_the_frame(&self, admissions: &[Admission]) -> Option<Vec<Admission>> {
         let draw = self.draw.get()?;
         deferred(admissions, FOUND_AFTER, |link| {
@@ -95,7 +95,8 @@ impl DrawnSample {
                 of: Some(stratum.of),
                 ..row_without_stratum("drawn", Ok(stratum.drawn as f64 / stratum.of as f64))
             },
-            // A nearer page was read to find the frame, and is visited again.
+            // The target of a drawn redirect. A page nearer to the seeds was already fetched to
+            // find the frame, so it keeps probability 1.
             Some(None) if lease.redirects > 0 && lease.depth >= self.design.frame_depth => {
                 row_without_stratum("redirect", Err(REDIRECTED))
             }
@@ -104,7 +105,7 @@ impl DrawnSample {
     }
 }
 
-/// Whether a deferred URL belongs to the frame.
+/// Whether a deferred URL belongs to the frame from which the sample is drawn.
 pub(crate) fn is_in_frame(waiting: &WaitingUrl<'_>) -> bool {
     waiting
         .exclusion
@@ -121,7 +122,8 @@ mod tests {
 
     use super::DrawnSample;
 
-    /// In later rounds the draw is known, and the page was found by a redirect.
+    /// In a later round the draw is known. A page that was read to find the frame keeps probability
+    /// 1 there, even if a redirect leads to it.
     #[test]
     fn a_page_read_to_find_the_frame_stays_one() {
         let design = SampleDesign::default();

@@ -1,4 +1,4 @@
-//! The sample of a crawl, shared by the crawl loop and the writer.
+//! The sample of a crawl, used by both the crawl loop and the writer.
 
 pub(crate) mod drawn;
 pub(crate) mod walk;
@@ -29,19 +29,19 @@ pub(crate) enum Sampling {
 /// Whether a leased page is in the sample.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SampleVerdict {
-    /// In the sample: it was drawn, a drawn page redirects to it, or a walker waits for it.
+    /// The page is in the sample: it was drawn, a drawn page redirects to it, or a walker waits for
+    /// it.
     In,
-    /// Fetched as in any crawl, because its links are needed to find the frame.
+    /// The page is fetched as in any crawl, because its links are needed to find the frame.
     Usual,
-    /// To be deferred.
+    /// The page is not in the sample and must be deferred.
     Out(Exclusion),
 }
 
 impl Sampling {
-    /// Opens the configured sample with the state of earlier runs.
+    /// Opens the configured sample, with the state that earlier runs stored.
     ///
-    /// # Errors
-    /// The store failed, or the stored sample has another design.
+    /// # Errors The store failed, or the stored sample has another design.
     pub(crate) fn open(
         config: &Config,
         frontier: &dyn Frontier,
@@ -57,7 +57,7 @@ impl Sampling {
         }
     }
 
-    /// Returns the walk, if the sample is one.
+    /// Returns the random walk. `None` if the sample is drawn from a frame.
     pub(crate) fn walk(&self) -> Option<&Walk> {
         match self {
             Sampling::Draw(_) => None,
@@ -65,7 +65,7 @@ impl Sampling {
         }
     }
 
-    /// Whether to draw the sample, now that nothing new is found. True only once.
+    /// Whether to draw the sample, now that nothing new is found. Returns true only once.
     pub(crate) fn is_to_draw(&mut self) -> bool {
         match self {
             Sampling::Draw(drawn) => drawn.is_to_draw(),
@@ -73,7 +73,7 @@ impl Sampling {
         }
     }
 
-    /// Judges a page that may be fetched.
+    /// Decides whether a page that may be fetched is in the sample.
     pub(crate) fn judge(&self, lease: &Lease) -> SampleVerdict {
         match self {
             Sampling::Draw(drawn) => drawn.judge(lease),
@@ -82,7 +82,8 @@ impl Sampling {
         }
     }
 
-    /// Returns the admissions with links outside the sample deferred. `None` if nothing changes.
+    /// Returns the admissions with links outside the sample deferred. `None` if no admission
+    /// changes.
     pub(crate) fn outside(&self, admissions: &[Admission]) -> Option<Vec<Admission>> {
         match self {
             Sampling::Draw(drawn) => drawn.outside_the_frame(admissions),
@@ -92,7 +93,7 @@ impl Sampling {
         }
     }
 
-    /// Returns the sample columns of a page's row. `None` for anything but pages.
+    /// Returns the sample columns for the row of a page. `None` for URLs that are not pages.
     pub(crate) fn row(&self, lease: &Lease) -> Option<SampleRow> {
         if lease.kind != UrlKind::Page {
             return None;
@@ -104,7 +105,8 @@ impl Sampling {
     }
 }
 
-/// Returns the row of a page without a stratum, with its probability or the reason why it has none.
+/// Returns the sample columns of a page without a stratum: how it came into the sample, and its
+/// probability or the reason why it has none.
 fn row_without_stratum(how: &str, probability: Result<f64, &str>) -> SampleRow {
     SampleRow {
         how: how.to_owned(),
@@ -116,7 +118,7 @@ fn row_without_stratum(how: &str, probability: Result<f64, &str>) -> SampleRow {
     }
 }
 
-/// Returns the admissions with the pages that match `is_outside` deferred. `None` if no page
+/// Returns the admissions with those pages deferred that match `is_outside`. `None` if no page
 /// matches.
 fn deferred(
     admissions: &[Admission],

@@ -1,5 +1,5 @@
-//! The random walk of a crawl: the positions of its walkers, shared by the crawl loop and the
-//! writer.
+//! The random walk of a crawl: the positions of its walkers, which the crawl loop and the writer
+//! share.
 //!
 //! A step depends on the seed, the walker, the number of the step, and the links of the current
 //! page when it was first read. So the walk depends neither on the order of answers nor on
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::EngineError;
 use crate::meta_keys::{META_WALK, META_WALKED, META_WALKER};
 
-/// Maximum consecutive redirects that a walker follows among pages fetched before.
+/// Maximum consecutive redirects that a walker follows among pages that were fetched before.
 const MAX_HOPS: u8 = 20;
 
 /// The walk of a crawl.
@@ -29,24 +29,25 @@ pub(crate) struct Walk {
 /// The walkers of a walk, and their seeds.
 #[derive(Debug, Default)]
 pub(crate) struct Walkers {
-    /// Sorted and distinct.
+    /// The seeds of the walk, sorted and distinct.
     pub(crate) seeds: Arc<[CanonicalUrl]>,
-    /// Ordered by number.
+    /// All walkers, ordered by number.
     pub(crate) each: Vec<Walker>,
     /// The URLs that walkers wait for.
     awaited: HashSet<CanonicalUrl>,
 }
 
-/// A walker, which waits at its URL until that is settled.
+/// A walker. It waits at its current URL until that URL is settled.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Walker {
-    /// The number of its last step. 0 before the first.
+    /// The number of the walker's last step. 0 before the first step.
     pub(crate) step: u64,
     /// The number of redirects followed in this step.
     hops: u8,
-    /// The URL that it waits for. `None` before the first step, and if that page was forgotten.
+    /// The URL that the walker waits for. `None` before the first step, or if the page was
+    /// forgotten.
     pub(crate) at: Option<String>,
-    /// Whether it has taken all steps, and its last URL is settled.
+    /// Whether the walker has taken all its steps and its last URL is settled.
     pub(crate) is_done: bool,
 }
 
@@ -57,7 +58,7 @@ struct StoredWalk {
     seeds: Vec<String>,
 }
 
-/// The links or the redirect that lead on from a settled URL.
+/// Where a walker can go from a settled URL: the links of its page, or its redirect.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WalkedPage {
     depth: u32,
@@ -69,14 +70,14 @@ pub(crate) struct WalkedPage {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LeadsTo {
-    /// To these links, sorted and distinct.
+    /// To these links of the page, sorted and distinct.
     Links(Vec<String>),
     Redirect(String),
-    /// To nothing. The reason as named in rows.
+    /// To no page. Contains the reason, as named in rows.
     Nothing(String),
 }
 
-/// A step of a walker, or a redirect that it follows.
+/// A step of a walker, or a redirect that a walker follows.
 #[derive(Debug)]
 pub(crate) struct Move {
     pub(crate) how: &'static str,
@@ -86,7 +87,7 @@ pub(crate) struct Move {
 }
 
 impl WalkedPage {
-    /// Creates the page from the links found on it.
+    /// Creates the page from the links that were found on it.
     pub(crate) fn read(
         (depth, redirects, is_seed): (u32, u8, bool),
         status: Option<u16>,
@@ -117,7 +118,7 @@ impl WalkedPage {
         }
     }
 
-    /// Creates a page that leads nowhere, with the reason.
+    /// Creates a page from which no link leads on, with the reason.
     pub(crate) fn dead_end(why: &str) -> WalkedPage {
         WalkedPage {
             depth: 0,
@@ -127,7 +128,7 @@ impl WalkedPage {
         }
     }
 
-    /// Reads the stored page of a URL, if there is one.
+    /// Reads the stored page of a URL. `None` if no page is stored.
     pub(crate) fn stored(
         frontier: &dyn Frontier,
         url: &str,
@@ -136,7 +137,7 @@ impl WalkedPage {
         Ok(stored.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
-    /// Removes links to forgotten pages.
+    /// Removes links that lead to forgotten pages.
     fn without(self, is_gone: &dyn Fn(&str) -> bool) -> WalkedPage {
         let leads_to = match self.leads_to {
             LeadsTo::Links(mut links) => {
@@ -157,16 +158,15 @@ pub(crate) fn walked_key(url: &str) -> String {
     format!("{META_WALKED}{url}")
 }
 
-/// Returns the key under which a walker is stored, by its number from 1.
+/// Returns the key under which a walker is stored. Walkers are numbered from 1.
 pub(crate) fn walker_key(number: u32) -> String {
     format!("{META_WALKER}{number}")
 }
 
 impl Walk {
-    /// Opens the walk with this design, in the state left by earlier runs.
+    /// Opens the walk with this design, in the state that earlier runs left.
     ///
-    /// # Errors
-    /// The store failed, or the stored walk has another design.
+    /// # Errors The store failed, or the stored walk has another design.
     pub(super) fn open(design: &WalkDesign, frontier: &dyn Frontier) -> Result<Walk, EngineError> {
         let mut walkers = Walkers::default();
         if let Some(bytes) = frontier.meta(META_WALK)? {
@@ -197,7 +197,8 @@ impl Walk {
         self.walkers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the seeds of a walk that has none. Returns its stored form if the walk is new.
+    /// Sets the seeds of a walk that has none yet. Returns the walk in its stored form. `None` if
+    /// the walk had seeds already, or if `seeds` is empty.
     pub(crate) fn begin(&self, mut seeds: Vec<CanonicalUrl>) -> Option<Vec<u8>> {
         let mut walkers = self.lock();
         if !walkers.seeds.is_empty() || seeds.is_empty() {
@@ -215,8 +216,8 @@ impl Walk {
         serde_json::to_vec(&stored).ok()
     }
 
-    /// Moves a walker on from its URL, given the page there. `None` once it has taken all steps, or
-    /// if no seed is left.
+    /// Moves a walker on from its URL, where it found `page`. `None` once the walker has taken all
+    /// its steps, or if no seed is left.
     pub(crate) fn go_on(
         &self,
         number: u32,
@@ -278,7 +279,7 @@ impl Walk {
 }
 
 impl Walkers {
-    /// Updates the set of awaited URLs after walkers moved.
+    /// Recomputes the set of awaited URLs after walkers moved.
     pub(crate) fn note_awaited(&mut self) {
         let waiting = self.each.iter().filter(|walker| !walker.is_done);
         let waiting: Vec<_> = waiting.filter_map(|walker| walker.at.clone()).collect();
@@ -287,7 +288,8 @@ impl Walkers {
 }
 
 impl Walker {
-    /// Returns the redirect to follow if the walker is at one.
+    /// Returns the redirect to follow. `None` if the walker's page is not a redirect, or too many
+    /// were followed.
     fn redirect(&mut self, page: Option<&WalkedPage>) -> Option<Move> {
         let page = page?;
         let LeadsTo::Redirect(target) = &page.leads_to else {
@@ -313,7 +315,7 @@ impl Walker {
     }
 }
 
-/// Removes what was forgotten from a stored value. `None` if nothing of the value remains.
+/// Removes mentions of forgotten URLs from a stored value. `None` if nothing of the value remains.
 pub(crate) fn without_forgotten(
     name: &str,
     bytes: Vec<u8>,

@@ -1,5 +1,5 @@
-//! Cooperates with the other workers of a crawl: balances buckets, takes their links, and detects
-//! the end of the whole crawl.
+//! Cooperates with the other workers of a crawl: balances buckets (groups of hosts), takes links
+//! found by other workers, and detects the end of the whole crawl.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,20 +16,20 @@ use crate::config::Config;
 use crate::messages::Event;
 use crate::messages::sharing::{HostOwnership, SharedNews, SharedRequest};
 
-/// How often the other workers are checked per lease, and the limits of the interval between two
-/// checks.
+/// The number of checks of the other workers in the duration of a lease, and the limits of the
+/// interval between two checks.
 const LOOKS_PER_LEASE: u32 = 60;
 const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How many checks in a row must find a group without a worker before a warning is logged: workers
-/// started together don't begin at the same moment.
+/// A warning is logged after this many consecutive checks that find a group without a worker. Fewer
+/// prove nothing, since workers that are started together don't begin at the same moment.
 const LOOKS_BEFORE_WARNING: u32 = 20;
 
 /// Maximum additional pages granted to a worker at a time.
 const MAX_ALLOWED_AT_ONCE: u64 = 256;
 
-/// The hosts that this worker owns in a shared frontier, for the crawl loop.
+/// The hosts that this worker owns in a shared frontier. Used by the crawl loop.
 pub(crate) struct OwnedHosts {
     frontier: Arc<dyn WorkerFrontier>,
     guard: Arc<dyn SendGuard>,
@@ -64,7 +64,7 @@ impl HostOwnership for OwnedHosts {
     }
 }
 
-/// Aborts the fetcher's requests before a worker's leases expire.
+/// Aborts requests of the fetcher before the worker's leases expire.
 pub(crate) struct WorkersGuard(pub(crate) Arc<dyn SendGuard>);
 
 impl crawl_fetcher::SendGuard for WorkersGuard {
@@ -73,15 +73,16 @@ impl crawl_fetcher::SendGuard for WorkersGuard {
     }
 }
 
-/// The thread that talks to the shared frontier, so that the crawl loop never waits for it.
+/// The thread that communicates with the shared frontier, so that the crawl loop never waits for
+/// the frontier.
 pub(crate) struct WorkerThread {
     requests: Sender<SharedRequest>,
     thread: JoinHandle<()>,
 }
 
 impl WorkerThread {
-    /// Starts the thread. `send_event` sends an event to the crawl loop, and returns whether the
-    /// loop still exists.
+    /// Starts the thread. `send_event` sends an event to the crawl loop, and returns false if the
+    /// loop is gone.
     pub(crate) fn start(
         frontier: Arc<dyn WorkerFrontier>,
         config: &Config,
@@ -113,7 +114,8 @@ impl WorkerThread {
         Ok(WorkerThread { requests, thread })
     }
 
-    /// Sends a request to the thread, which is gone only if the crawl is ending.
+    /// Sends a request to the thread. If the thread is gone, the crawl is ending and the request is
+    /// dropped.
     pub(crate) fn send(&self, request: SharedRequest) {
         let _ = self.requests.send(request);
     }
@@ -121,12 +123,12 @@ impl WorkerThread {
     /// Ends the thread.
     pub(crate) fn end(self) {
         drop(self.requests);
-        // A panic of the thread has ended the crawl already.
+        // Ignores a panic of the thread, since it has already ended the crawl.
         let _ = self.thread.join();
     }
 }
 
-/// The state of the thread.
+/// The state of the thread that communicates with the shared frontier.
 struct Links<SendEvent> {
     frontier: Arc<dyn WorkerFrontier>,
     send_event: SendEvent,
@@ -134,17 +136,20 @@ struct Links<SendEvent> {
     /// Maximum pages of all workers together.
     max_pages: Option<u64>,
     counts_bytes: bool,
-    /// The current rest of the coordinator, if this thread knows of one.
+    /// The number of the coordinator's current rest (a time without work). `None` if the thread has
+    /// not heard of one.
     rest: Option<u64>,
     is_drained: bool,
-    /// Buckets that must be handed over and are not yet.
+    /// Buckets that this worker must hand over but has not handed over yet.
     leaving: BTreeSet<i32>,
-    /// The version of the crawl's metadata when links were taken last.
+    /// The version of the crawl's metadata when this worker last took links.
     crawl_meta: u64,
-    /// A pending request for more pages: the page count, and the rests before it.
+    /// A pending request for more pages: the page count, and the number of rests before the
+    /// request.
     wanted: Option<(u64, u64)>,
     living: u64,
-    /// A group that has work but no worker, and the number of consecutive checks that found it so.
+    /// A group that has work but no worker, and the number of consecutive checks that found the
+    /// group in this state.
     unserved: Option<(i32, u32)>,
 }
 
@@ -162,7 +167,7 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             let Err(error) = done else { continue };
-            // While the leases are valid, failed operations are retried.
+            // A failed operation is retried as long as the worker's leases are valid.
             let error = match self.frontier.check() {
                 Ok(()) if matches!(error, FrontierError::Shared(SharedError::Engine { .. })) => {
                     tracing::warn!(%error, "the frontier did not answer");
@@ -177,7 +182,7 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
     }
 
     fn news(&self, news: SharedNews) {
-        // If the loop is gone, this thread ends with the next request.
+        // Ignores failure: if the loop is gone, this thread ends with the next request.
         (self.send_event)(Event::Shared(news));
     }
 
@@ -202,7 +207,7 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         }
     }
 
-    /// Requests more pages. If none are left, the next check tries again.
+    /// Requests more pages from the shared budget. If none are left, the next check tries again.
     fn request_pages(&mut self) -> Result<(), FrontierError> {
         let (Some((pages, rests)), Some(max)) = (self.wanted, self.max_pages) else {
             return Ok(());
@@ -235,7 +240,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         let is_more_kept = survey.crawl_meta > self.crawl_meta;
         if survey.own_links_wait || is_more_kept {
             self.crawl_meta = survey.crawl_meta;
-            // Must happen before the links are taken, which until then keep the crawl from ending.
+            // Record the work before the links are taken: untaken links keep the crawl from ending,
+            // but taken ones do not.
             self.note_work()?;
             self.news(SharedNews::LinksWait);
         }
@@ -246,8 +252,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         self.warn_of_unserved(survey.unserved_group);
         let rest = self.rest.filter(|_| is_over(&survey));
         if let Some(rest) = rest {
-            // Buckets of workers that ended earlier stay without an owner: those workers listed the
-            // deferred URLs.
+            // No bucket is taken at the end. Buckets of workers that ended earlier stay without an
+            // owner, because those workers have listed the deferred URLs.
             self.news(SharedNews::Over { rest });
         } else if !self.is_drained {
             self.balance(&survey)?;
@@ -269,7 +275,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         }
     }
 
-    /// Records that this worker has work. The coordinator reports when it has none.
+    /// Records in the shared frontier that this worker has work. (The coordinator reports when it
+    /// has none.)
     fn note_work(&mut self) -> Result<(), FrontierError> {
         match self.rest.take() {
             Some(_) => self.frontier.rest(false, None),
@@ -277,10 +284,11 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         }
     }
 
-    /// Takes free buckets, and hands over those beyond a fair share and those that must move to
-    /// another group.
+    /// Takes free buckets if this worker owns less than its fair share. Otherwise hands over its
+    /// surplus. In any case hands over buckets that must move to another group.
     fn balance(&mut self, survey: &Survey) -> Result<(), FrontierError> {
-        // Buckets that move belong to another group, whatever is fair.
+        // Buckets that must move to another group leave, even if this worker owns less than its
+        // fair share.
         let moving = survey.moving.iter().copied();
         let moving: Vec<i32> = moving
             .filter(|bucket| self.leaving.insert(*bucket))
@@ -294,8 +302,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         let fair = served.div_ceil(survey.group_living.max(1));
         let wanted = fair.saturating_sub(count).min(survey.free_buckets);
         if wanted > 0 {
-            // Must happen before the buckets are taken: a worker with their pending URLs is not at
-            // rest.
+            // Record the work before the buckets are taken: a worker that owns their pending URLs
+            // is not at rest.
             self.note_work()?;
             let (_, origins) = self.frontier.take_free(wanted)?;
             self.news(SharedNews::Taken(origins));
@@ -308,7 +316,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
                 .into_iter()
                 .filter(|bucket| !self.leaving.contains(bucket));
             let staying: Vec<i32> = staying.collect();
-            // Spread out: neighbours may have been handed over at once by a worker before.
+            // Choose buckets far apart, because neighbouring buckets may have come from one worker
+            // at once.
             let each = staying.len().checked_div(surplus).unwrap_or(1);
             let leaving: Vec<i32> = staying
                 .into_iter()
@@ -322,7 +331,7 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
     }
 }
 
-/// Whether no worker has anything left to do, as seen by a worker without work.
+/// Whether no worker has anything left to do. Called by a worker without work.
 fn is_over(survey: &Survey) -> bool {
     !survey.links_wait && survey.pending_open == 0
 }

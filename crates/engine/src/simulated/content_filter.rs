@@ -1,5 +1,5 @@
-//! Filters on documents by type, size and language. Checks the outcome and the links of each
-//! document of a generated web against rules stated by the test itself.
+//! Tests of filters on documents by type, size and language. They check the outcome and the links
+//! of each document of a generated web against rules that the test itself states.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,8 @@ const DOCUMENTS: u64 = 60;
 const MIN: u64 = 200;
 const MAX: u64 = 400;
 
-/// Returns an answer as the fetcher does if a filter does not want all of it.
+/// Returns the exchange that the fetcher would return for this answer. If the filter does not want
+/// the whole body, the body is cut.
 pub(super) fn filtered(answer: Exchange, job: &Job, filter: Option<&BodyFilter>) -> Exchange {
     let Some(filter) = filter.filter(|_| job.request().is_filtered) else {
         return answer;
@@ -46,13 +47,13 @@ pub(super) fn filtered(answer: Exchange, job: &Job, filter: Option<&BodyFilter>)
     }
 }
 
-/// A document of the web.
+/// A document of the generated web.
 struct Document {
     content_type: &'static str,
     language: Option<&'static str>,
     links: Vec<u64>,
     body: String,
-    /// Whether the server announces the length.
+    /// Whether the server sends a `Content-Length`.
     is_announced: bool,
 }
 
@@ -64,7 +65,7 @@ fn document(number: u64) -> Document {
         true => "text/html",
         false => types[(draw(2) % 3) as usize],
     };
-    // The crawl begins in an unwanted language.
+    // The first document, where the crawl begins, is in an unwanted language.
     let language = match draw(3) % 3 {
         _ if !is_html => None,
         _ if number == 0 => Some("fr"),
@@ -139,7 +140,7 @@ fn expected(number: u64, filter: &ContentFilter) -> (u64, Option<String>, bool) 
     (bytes, foreign.or(of_type).or(too_short), !is_foreign)
 }
 
-/// The web, which does not change.
+/// The servers of the generated web, whose documents do not change.
 struct Web;
 
 fn number(path: &str) -> Option<u64> {
@@ -165,7 +166,7 @@ impl Servers for Web {
     }
 }
 
-/// The fetched documents, with their length and why they are unwanted.
+/// The fetched documents by number, with their length and the reason why they are unwanted.
 type Came = BTreeMap<u64, (u64, Option<String>)>;
 
 fn reachable(filter: &ContentFilter) -> Came {
@@ -197,7 +198,7 @@ fn crawl(filter: &ContentFilter) -> Came {
     let rows = rows::<PageRow>(dir.path(), "pages.jsonl").into_iter();
     let rows = rows.map(|row| {
         assert_eq!((row.error, row.status), (None, Some(200)), "{}", row.url);
-        // Unread bodies have no digest.
+        // A body that was not read has no digest.
         assert_eq!(row.digest.is_some(), row.bytes > 0, "{}", row.url);
         let path = row.url.strip_prefix("http://a.example").unwrap();
         let document = document(number(path).unwrap());
@@ -213,7 +214,8 @@ fn crawl(filter: &ContentFilter) -> Came {
             "{}",
             row.url
         );
-        // Detected only if languages are filtered, and only for pages that are read and not seeds.
+        // The language is detected only if languages are filtered, and only for pages that are read
+        // and are not seeds.
         let has_language = !filter.languages.is_empty() && row.depth > 0 && !is_too_long;
         let language = language.filter(|_| has_language);
         assert_eq!(row.language.as_deref(), language, "{}", row.url);

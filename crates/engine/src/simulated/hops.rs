@@ -1,4 +1,4 @@
-//! Pages off scope: how far a crawl goes, and how its rows show that.
+//! Tests of pages off scope: how many hops a crawl follows, and how its rows show them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::summary::Ended;
 const HOME: &str = "http://h0.example/";
 const SEED: u64 = 11;
 
-/// Returns the pages that a page links to, except those that robots.txt excludes.
+/// Returns the pages that a page links to, without those that robots.txt excludes.
 fn links(url: &str) -> Vec<String> {
     let web = Web {
         seed: SEED,
@@ -35,7 +35,8 @@ fn links(url: &str) -> Vec<String> {
     urls.filter(|url| !url.ends_with("/p0")).collect()
 }
 
-/// Crawls, and returns the fetched pages, each with its hops and the page that led there.
+/// Runs a crawl. Returns the fetched pages, each with its hops off scope and the page that linked
+/// to it.
 fn crawl(hops_off: u8) -> (BTreeMap<String, (u8, Option<String>)>, Played) {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
@@ -54,7 +55,7 @@ fn crawl(hops_off: u8) -> (BTreeMap<String, (u8, Option<String>)>, Played) {
     (rows.collect(), played)
 }
 
-/// Returns the pages within the scope, all with 0 hops.
+/// Returns all pages within the scope, each with 0 hops.
 fn within() -> BTreeMap<String, u8> {
     let mut pages = BTreeMap::from([(format!("{HOME}p1"), 0)]);
     let mut open: Vec<String> = pages.keys().cloned().collect();

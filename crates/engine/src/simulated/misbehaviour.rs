@@ -1,5 +1,5 @@
-//! Servers that do not simply answer 200, in virtual time: when their URLs are requested, and with
-//! what outcome.
+//! Tests, in virtual time, of servers that do not simply answer 200: when each URL is requested,
+//! and with what outcome.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The crawl loop in virtual time: whole crawls of a generated web of many hosts, run in an
+//! Tests of the crawl loop in virtual time. Whole crawls of a generated web of many hosts run in an
 //! instant. The same seed gives the same requests.
 
 mod content_filter;
@@ -61,12 +61,12 @@ use crate::write::Writer;
 
 const HOSTS: u64 = 60;
 const PAGES: u64 = 12;
-/// The address of all hosts.
+/// The address that all hosts have.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
-/// A time in 2026.
+/// The time at which crawls start: a time in 2026.
 const START: Tick = Tick::from_micros(1_795_000_000_000_000);
 
-/// Derives an evenly distributed number from others.
+/// Derives a pseudorandom number, evenly distributed, from a seed and other numbers.
 fn drawn(seed: u64, what: &[u64]) -> u64 {
     let mix = |sum: u64, part: &u64| {
         let mixed = (sum ^ part).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -75,14 +75,14 @@ fn drawn(seed: u64, what: &[u64]) -> u64 {
     what.iter().fold(seed ^ 0x5DEE_CE66, mix)
 }
 
-/// A web computed from its seed.
+/// A web whose pages are computed from a seed.
 struct Web {
     seed: u64,
     /// Whether the first host has an endless calendar.
     has_calendar: bool,
-    /// The number of requests for each URL.
+    /// The number of requests for each URL so far.
     asked: BTreeMap<String, u64>,
-    /// Extra bytes in each page.
+    /// The number of extra bytes in each page.
     padding: usize,
 }
 
@@ -96,8 +96,8 @@ impl Web {
         format!("User-agent: *\nDisallow: /p0\n{delay}")
     }
 
-    /// Returns a page with ten links, most of them to its own host. Each page links to the next, so
-    /// all are reachable.
+    /// Returns a page with ten links, most of them to the page's own host. Each page links to the
+    /// next one, so that all pages can be reached.
     fn page(&self, host: u64, page: u64) -> String {
         let mut html = format!("<a href=/p{}>next</a>", page % PAGES + 1);
         for link in 0..9 {
@@ -151,13 +151,13 @@ impl Web {
     }
 }
 
-/// The servers of a crawl.
+/// The servers of a simulated crawl.
 trait Servers {
     /// Returns the result of an exchange that begins now.
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure>;
 
-    /// Whether messages to the writer overtake each other, as they do when reader threads pass them
-    /// on.
+    /// Whether messages to the writer may overtake each other, as they do when reader threads pass
+    /// them on.
     fn is_overtaking(&self) -> bool {
         false
     }
@@ -203,7 +203,8 @@ fn config(dir: &Path) -> Config {
         max_sitemap_urls: None,
         politeness: Politeness {
             per_address: 16,
-            // About ten sites share each address, and the tests expect each site's own pace.
+            // No limit per address: about ten sites share each address, and the tests expect that
+            // each site is requested at its own pace.
             address_rate: None,
             look_ups: 4,
             ..Politeness::default()
@@ -216,7 +217,7 @@ fn config(dir: &Path) -> Config {
     }
 }
 
-/// An answer in flight, ordered by its end.
+/// An exchange in flight. Flights are ordered by the time when they end.
 struct Flight {
     ends: Tick,
     number: u64,
@@ -243,18 +244,19 @@ impl Ord for Flight {
     }
 }
 
-/// The operator who steers: gets the time and the ended requests, and returns commands.
+/// An operator who steers the crawl: gets the time and the requests that have ended, and returns
+/// commands.
 type Person<'a> = dyn FnMut(Tick, &[RequestRow]) -> Vec<Command> + 'a;
 
-/// The result of a crawl.
+/// The result of a simulated crawl.
 struct Played {
-    /// Ordered by end.
+    /// The requests, ordered by the time when they ended.
     requests: Vec<RequestRow>,
     totals: Totals,
     ended: Ended,
-    /// The result of each command, in order.
+    /// The result of each command, in the order of the commands.
     answers: Vec<Result<CommandAnswer, Refused>>,
-    /// The log row of each change of the rules.
+    /// The rows of the delay log that record changes of the rules.
     rereads: Vec<DelayRow>,
     ended_at: Tick,
     /// The maximum number of bytes waiting for the reader at any time.
@@ -263,16 +265,17 @@ struct Played {
     given_back: BTreeSet<String>,
 }
 
-/// The pages of a web, and how fast they are read.
+/// The size of the pages of a web, and how fast they are read.
 #[derive(Clone, Copy, Default)]
 struct Pages {
-    /// Extra bytes in each page.
+    /// The number of extra bytes in each page.
     padding: usize,
-    /// The reading time of each page.
+    /// How long the reader takes for each page.
     takes: Duration,
 }
 
-/// Runs a whole crawl without commands. Returns its requests, ordered by end.
+/// Runs a whole crawl without commands. Returns its requests, ordered by the time when they ended,
+/// and its totals.
 fn crawl(seed: u64) -> (Vec<RequestRow>, Totals) {
     let dir = tempfile::tempdir().unwrap();
     let frontier = Arc::new(MemoryFrontier::new());
@@ -287,7 +290,7 @@ fn crawl(seed: u64) -> (Vec<RequestRow>, Totals) {
     (played.requests, played.totals)
 }
 
-/// Runs a crawl over a frontier, steered by an operator.
+/// Runs a crawl over a frontier. An operator steers the crawl.
 fn play(
     config: Config,
     frontier: Arc<MemoryFrontier>,
@@ -323,19 +326,19 @@ fn play_pages(
     play_run(run, person, &mut web)
 }
 
-/// A run of a crawl.
+/// The settings of one simulated run.
 struct Run<'a> {
     config: Config,
     frontier: Arc<MemoryFrontier>,
     seed: u64,
     round: Round,
-    /// The reading time of each page.
+    /// How long the reader takes for each page.
     page_takes: Duration,
-    /// Restores the state that earlier runs left.
+    /// Restores in the coordinator what earlier runs left.
     earlier: &'a mut dyn FnMut(&mut Coordinator),
 }
 
-/// Plays a run. Hours pass if nothing can happen until the operator acts.
+/// Simulates a run. If nothing can happen until the operator acts, hours of virtual time pass.
 fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) -> Played {
     let Run {
         config,
@@ -533,7 +536,8 @@ fn every_page_is_fetched_once_and_every_pace_is_kept() {
             asked: BTreeMap::new(),
             padding: 0,
         };
-        // Each host has /p1 to /p12. /p0 is excluded, and the guessed sitemap has no row.
+        // All pages are fetched: each host has /p1 to /p12. robots.txt excludes /p0, and the
+        // guessed sitemap has no row.
         assert_eq!(totals.pages, HOSTS * PAGES, "seed {seed}");
         assert!(requests.iter().all(|row| !row.url.ends_with("/p0")));
         let mut last: BTreeMap<&str, &RequestRow> = BTreeMap::new();
@@ -546,7 +550,7 @@ fn every_page_is_fetched_once_and_every_pace_is_kept() {
                 () => 1000,
             };
             if let Some(before) = last.insert(&row.host, row) {
-                // The pace of robots.txt applies once robots.txt was read.
+                // The pace that robots.txt demands applies only after robots.txt was read.
                 let pace = if before.purpose == "robots" {
                     1000
                 } else {
@@ -572,7 +576,8 @@ fn the_same_seed_gives_the_same_requests() {
     assert_ne!(crawl(8).0, one);
 }
 
-/// Compares the counters, including the trap gate's count of leases, after each event.
+/// The simulation compares the counters (including the trap gate's count of leases) after each
+/// event.
 #[test]
 fn a_space_without_end_is_left_and_every_lease_is_counted() {
     let dir = tempfile::tempdir().unwrap();

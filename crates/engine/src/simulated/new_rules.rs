@@ -1,4 +1,4 @@
-//! Rules that change while a simulated crawl runs.
+//! Tests of rules that are changed while a simulated crawl runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,8 +40,8 @@ fn played(frontier: &Arc<MemoryFrontier>, script: &[(usize, Rules)]) -> (Played,
     played_within(Budgets::default(), frontier, script)
 }
 
-/// Runs a crawl that changes its rules once this many requests have ended. Also returns the times
-/// of the changes.
+/// Runs a crawl whose rules are changed once this many requests have ended. Returns its result and
+/// the times of the changes.
 fn played_within(
     budgets: Budgets,
     frontier: &Arc<MemoryFrontier>,
@@ -67,7 +67,7 @@ fn played_within(
     (played, moments)
 }
 
-/// Returns the gaps before requests that began between these times, host by host.
+/// Returns the gaps before requests that began between `from` and `until`, ordered by host.
 fn gaps(requests: &[RequestRow], from: u64, until: u64) -> Vec<u64> {
     let mut gaps = Vec::new();
     for host in 0..HOSTS {
@@ -95,7 +95,7 @@ fn new_exclusions_apply_to_pending_urls_and_longer_delays_at_once() {
         .collect();
     assert!(later.len() > 100);
     for row in &later {
-        // Not even its robots.txt is fetched.
+        // The excluded host gets no request at all, not even for its robots.txt.
         assert_ne!(row.host, "h3.example", "{row:?}");
         assert!(!row.url.ends_with("/p7"), "{row:?}");
     }
@@ -114,7 +114,8 @@ fn new_exclusions_apply_to_pending_urls_and_longer_delays_at_once() {
                 assert!(is_requested(&url));
                 return false;
             }
-            // Nothing lists it any more.
+            // The URL is unknown: it was not found before the change, and nothing fetched since
+            // then lists it.
             None => return false,
         };
         let rule = match host {
@@ -215,12 +216,12 @@ fn per_host(max_pages: u64) -> Budgets {
     }
 }
 
-/// Whether a request fetched a page. A 503 is retried.
+/// Whether a request fetched a page. A request answered 503 does not count, since it is retried.
 fn is_page(row: &RequestRow) -> bool {
     row.purpose == "page" && row.status == Some(200)
 }
 
-/// Returns the number of pages fetched from these hosts.
+/// Returns the number of pages that were fetched from these hosts.
 fn pages_of(played: &Played, hosts: std::ops::Range<u64>) -> u64 {
     let names: Vec<_> = hosts.map(|host| format!("h{host}.example")).collect();
     let pages = played.requests.iter().filter(|row| is_page(row));
@@ -234,7 +235,7 @@ fn a_raised_budget_reopens_full_hosts() {
     let frontier = Arc::new(MemoryFrontier::new());
     let (held, _) = played_within(per_host(2), &frontier, &[]);
     assert_eq!(held.ended, Ended::Budget("max-pages-per-host"));
-    // At a time when the first hosts have spent their budget.
+    // The budgets are raised when the first hosts have already spent theirs.
     let frontier = Arc::new(MemoryFrontier::new());
     let more = [
         (60, with_budgets(per_host(5))),
@@ -273,7 +274,7 @@ fn earlier_requests_count_against_new_budgets() {
         }
         budgets
     };
-    // Few hosts are in memory, so most of the spent budgets are read from the state.
+    // Few hosts fit in memory, so most of the spent budgets are read back from the frontier.
     for (at, hosts, max_pages) in [(150, 10..30, 70), (300, 0..60, 400), (500, 5..8, 30)] {
         let frontier = Arc::new(MemoryFrontier::new());
         let new = with_budgets(budgets(hosts.clone(), max_pages));
@@ -286,13 +287,13 @@ fn earlier_requests_count_against_new_budgets() {
             played.ended,
             Ended::GroupBudget("max-pages of group some".to_owned())
         );
-        // Other hosts are crawled completely.
+        // Hosts outside the group are crawled completely.
         let unlimited = (0..HOSTS).filter(|host| !hosts.contains(host));
         for host in unlimited {
             assert_eq!(pages_of(&played, host..host + 1), PAGES, "h{host}");
         }
     }
-    // A budget of the whole crawl ends it.
+    // A budget of the whole crawl, lowered during the run, ends the crawl.
     let frontier = Arc::new(MemoryFrontier::new());
     let new = with_budgets(Budgets {
         max_pages: Some(240),

@@ -1,5 +1,5 @@
-//! Compares a plan with the crawl that follows, over sites of the test web with their real answers
-//! and virtual time.
+//! Compares a plan with the crawl that follows it. Sites of the test web give their real answers,
+//! but time is virtual.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ use crate::revisit::visit::Round;
 
 const SITES: u32 = 50;
 
-/// The sites of a test web. Each takes roughly its own time to answer.
+/// The sites of a test web. Each site has a typical response time.
 struct Sites<'w>(&'w TestWeb);
 
 impl Servers for Sites<'_> {
@@ -43,7 +43,7 @@ impl Servers for Sites<'_> {
     }
 }
 
-/// Sends one GET on a new connection.
+/// Sends one GET request on a new connection.
 fn get(web: &TestWeb, host: u32, path: &str) -> Answer {
     let mut stream = TcpStream::connect(web.address(host)).unwrap();
     stream
@@ -61,7 +61,7 @@ fn get(web: &TestWeb, host: u32, path: &str) -> Answer {
     answer(status, body).with("content-type", kind.map_or("text/html", |(_, kind)| kind))
 }
 
-/// Starts sites of many sizes with complete sitemaps. Every fifth sets a crawl delay.
+/// Starts sites of many sizes, each with a complete sitemap. Every fifth site sets a crawl delay.
 fn web() -> TestWeb {
     let web = TestWeb::builder().seed(16).hosts(SITES).pages(40);
     let web = web.mix(LinkMix::plain()).gzip(false).start();
@@ -115,7 +115,7 @@ fn plan_of(web: &TestWeb, earlier: Option<&Path>) -> crawl_records::Plan {
     crawl_records::plan(dir.path(), earlier, &settings).unwrap()
 }
 
-/// Returns the seconds from the first request of each host to the end of the last.
+/// Returns, for each host, the seconds from the start of its first request to the end of its last.
 fn seconds_by_host(played: &Played) -> BTreeMap<&str, f64> {
     let mut times: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for row in &played.requests {
@@ -134,7 +134,7 @@ fn near(estimate: &Estimate, truth: f64, what: &str) {
     assert!(off < 0.1, "{what}: {expected} expected, {truth} in truth");
 }
 
-/// Runs a crawl that draws this many pages of each site at random.
+/// Runs a crawl that draws this many pages of each site at random. Returns its directory.
 fn pilot(web: &TestWeb, pages: usize) -> TempDir {
     let (pilot, _) = run(web, |config| {
         config.sample = Some(SampleMethod::Draw(SampleDesign {
@@ -145,9 +145,9 @@ fn pilot(web: &TestWeb, pages: usize) -> TempDir {
     pilot
 }
 
-/// Counts the sites for which the plan has a number of bytes. Checks that each number is within a
-/// tenth of the bytes sent, and that each range contains them and gives the reason for being a
-/// range.
+/// Counts the sites for which the plan gives a single number of bytes. Checks that each number is
+/// within a tenth of the bytes that the site sent. If the plan gives a range instead, checks that
+/// the range contains the bytes sent and that its reason is given.
 fn sites_with_a_number(plan: &crawl_records::Plan, truth: &BTreeMap<&str, &HostReport>) -> usize {
     assert_eq!(plan.hosts.len(), SITES as usize);
     let mut numbered = 0;
@@ -166,7 +166,7 @@ fn sites_with_a_number(plan: &crawl_records::Plan, truth: &BTreeMap<&str, &HostR
     numbered
 }
 
-/// Takes about 20 seconds.
+/// This test takes about 20 seconds.
 #[test]
 fn a_plan_is_within_a_tenth_of_the_crawl_that_follows() {
     let web = web();
@@ -179,7 +179,7 @@ fn a_plan_is_within_a_tenth_of_the_crawl_that_follows() {
         .collect();
     let sent = report.pages.bytes as f64;
 
-    // Page sizes are known only if some pages were fetched.
+    // Draw some pages first, since page sizes are known only after some pages were fetched.
     let plan = plan_of(&web, Some(pilot(&web, 24).path()));
     assert_eq!(plan.requests, report.requests.total);
     let took = played.ended_at.since(START).as_secs_f64();
@@ -187,7 +187,7 @@ fn a_plan_is_within_a_tenth_of_the_crawl_that_follows() {
     let seconds = seconds_by_host(&played);
     for host in &plan.hosts {
         let truth = truth[host.host.as_str()];
-        // The sitemap has a row, too.
+        // The crawl counts the sitemap among the pages, because the sitemap has a row too.
         assert_eq!(host.pages + host.sitemaps, truth.pages, "{}", host.host);
         let hours = seconds[host.host.as_str()] / 3600.0;
         near(&host.hours, hours, &host.host);
@@ -195,13 +195,14 @@ fn a_plan_is_within_a_tenth_of_the_crawl_that_follows() {
     assert_eq!(sites_with_a_number(&plan, &truth), SITES as usize);
     near(&plan.bytes, sent, "bytes");
 
-    // A few pages of each site give a range, but those of all sites together give a number.
+    // With few pages of each site, the plan gives a range for a site, but still a number for all
+    // sites together.
     let plan = plan_of(&web, Some(pilot(&web, 8).path()));
     assert!(sites_with_a_number(&plan, &truth) < SITES as usize);
     near(&plan.bytes, sent, "bytes");
 
-    // The first pages that a crawl finds have more links than others, so they are less
-    // representative.
+    // The first pages that a crawl finds are less representative, because they have more links than
+    // other pages.
     let (first, _) = run(&web, |config| {
         config.budgets.per_host.max_pages = Some(16);
     });
@@ -210,7 +211,7 @@ fn a_plan_is_within_a_tenth_of_the_crawl_that_follows() {
     let mut whys = plan.hosts.iter().map(|host| &host.bytes.why);
     assert!(whys.any(|why| why.contains("not drawn at random")));
 
-    // After a complete crawl the next plan knows all sizes.
+    // After a complete crawl the plan knows the sizes of all pages.
     let plan = plan_of(&web, Some(dir.path()));
     assert_eq!(sites_with_a_number(&plan, &truth), SITES as usize);
     assert_eq!(plan.bytes.expected, Some(sent));
@@ -239,7 +240,7 @@ fn a_plan_without_measured_pages_has_no_number_of_bytes() {
         "{}",
         listed.bytes.why
     );
-    // Only links lead to its pages.
+    // The plan knows only the root of this site, since its other pages are found only by links.
     assert_eq!((alone.pages, alone.sitemaps), (1, 0));
     assert_eq!((alone.hours.expected, alone.bytes.most), (None, None));
     assert!(

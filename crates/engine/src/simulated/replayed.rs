@@ -1,5 +1,6 @@
-//! Crawls with random delays of readers and writer, killed now and then and resumed, which are then
-//! replayed over their archive. The order of requests must be the same.
+//! Tests that replay crawls over their own archives. Readers and writer of a crawl are delayed at
+//! random, and the crawl is killed now and then and resumed. The replay must send the requests in
+//! the same order.
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::path::Path;
@@ -42,7 +43,7 @@ const MONTHS: u64 = 20;
 struct Hosts {
     seed: u64,
     asked: BTreeMap<String, u64>,
-    /// The number of exchanges so far, which varies their duration.
+    /// The number of exchanges so far. The duration of an exchange depends on it.
     exchanges: u64,
 }
 
@@ -113,15 +114,15 @@ impl Servers for Hosts {
     }
 }
 
-/// Something that will happen.
+/// An event that is due at some time.
 enum Due {
-    /// An exchange ends.
+    /// The end of an exchange.
     Fetched(Box<(Job, Spent, Result<Exchange, Failure>, Span)>),
-    /// A reader is free for a page.
+    /// A reader becomes free and reads a page.
     Read(Box<FetchedPage>, Option<MessageKey>),
-    /// A message reaches the writer.
+    /// The arrival of a message at the writer.
     Came(Box<Keyed>),
-    /// The writer commits the messages that arrived.
+    /// A commit of the messages that have arrived at the writer.
     Commit,
 }
 
@@ -148,7 +149,7 @@ impl Ord for At {
     }
 }
 
-/// A run of a crawl on disk.
+/// A run of a crawl on disk, with delayed readers and writer.
 struct LateRun {
     seed: u64,
     now: Tick,
@@ -162,10 +163,10 @@ struct LateRun {
     effects: Vec<Effect>,
     due: BinaryHeap<At>,
     number: u64,
-    /// Messages for the next commit.
+    /// Messages that arrived for the next commit.
     came: Vec<Keyed>,
     is_committing: bool,
-    /// Commands, each with the number of events before it.
+    /// Commands to send, each after this number of events.
     commands: VecDeque<(u64, Command)>,
     happened: u64,
 }
@@ -300,14 +301,15 @@ impl LateRun {
         }
     }
 
-    /// Sends an operator's command.
+    /// Sends a command as an operator does.
     fn command(&mut self, command: Command) {
         let (answer, _) = oneshot::channel();
         let event = Event::Command(PostedCommand { command, answer });
         self.coordinator.handle(self.now, event, &mut self.effects);
     }
 
-    /// Runs until the run is over, or is killed after this many events.
+    /// Continues until the run is over (returns true) or this many events have happened, when it is
+    /// killed.
     fn go(&mut self, servers: &mut Hosts, mut left: u64) -> bool {
         self.coordinator.begin(self.now, &mut self.effects);
         loop {
@@ -383,13 +385,13 @@ fn requests(dir: &Path) -> Vec<RequestRow> {
     rows.map(Result::unwrap).collect()
 }
 
-/// Crawls into a folder with this many kills, and then in this many rounds. Returns the
-/// configuration.
+/// Crawls into a folder in several runs: the first `kills` runs are killed, and then one run
+/// completes each of `rounds` rounds. Returns the configuration.
 fn crawl(dir: &Path, seed: u64, kills: u64, rounds: u32) -> Config {
     crawl_steered(dir, seed, kills, rounds, Vec::new)
 }
 
-/// Like [`crawl`], with commands in each run.
+/// Does the same as [`crawl`], but also sends these commands in each run.
 fn crawl_steered(
     dir: &Path,
     seed: u64,
@@ -436,7 +438,7 @@ fn crawl_steered(
     config
 }
 
-/// Crawls and compares with the replay.
+/// Runs a crawl, replays it, and compares the requests.
 fn check(seed: u64, kills: u64, rounds: u32) {
     check_steered(seed, kills, rounds, Vec::new);
 }
@@ -483,7 +485,7 @@ fn a_replay_repeats_the_order_of_a_killed_crawl() {
     for seed in 40..46 {
         check(seed, 1 + seed % 4, 1 + u32::from(seed % 3 == 0));
     }
-    // A page reaches a requeued URL by a shorter path.
+    // With this seed, a link finds a shorter path to a URL that was requeued.
     check(47, 3, 1);
 }
 
@@ -492,7 +494,7 @@ fn a_replay_repeats_the_commands_of_its_crawl() {
     let commands = || {
         let host = |name: &str| HostKey::parse(name).unwrap();
         vec![
-            // No page links to this URL.
+            // This URL is only reached by the command, because no page links to it.
             (30, Command::Add("http://h7.example/p2".to_owned())),
             (60, Command::Park(host("h2.example"))),
             (
@@ -514,7 +516,8 @@ fn a_replay_repeats_the_commands_of_its_crawl() {
     }
 }
 
-/// If the order can't be kept, everything on its way is committed anyway.
+/// If a recorded group contains a message that never arrives, the replay can't keep the recorded
+/// order. The messages that do arrive must be committed all the same.
 #[test]
 fn a_group_with_a_missing_message_loses_no_page() {
     let dir = tempfile::tempdir().unwrap();

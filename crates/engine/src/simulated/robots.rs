@@ -1,5 +1,5 @@
-//! The requests that an origin's rules cost, in virtual time: redirect hops, failures, and
-//! accompanying files.
+//! Tests, in virtual time, of the requests that learning an origin's rules takes: redirect hops,
+//! failures, and accompanying files.
 
 use crawl_fetcher::{FailureKind, HostAccess};
 use crawl_policy::usage::UsagePurpose;
@@ -341,7 +341,7 @@ fn sitemaps_are_read_if_robots_txt_lists_them_or_one_is_guessed() {
         Finished, after 2 s
     "#]]
     .assert_eq(&guessed);
-    // Not guessed if the rules are unknown.
+    // No sitemap is guessed if the origin's rules are unknown.
     let unknown = crawl(|_| {}, &[(ROBOTS, vec![answer(503, "")])]);
     expect![[r#"
         0.000 robots http://a.example/robots.txt 503

@@ -1,4 +1,5 @@
-//! Samples in virtual time: which pages are drawn and fetched, and their rows.
+//! Tests of samples in virtual time: which pages are drawn and fetched, and the rows of these
+//! pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -21,8 +22,9 @@ use crate::revisit::visit::Round;
 use crate::sampling::Sampling;
 use crate::summary::Ended;
 
-/// A host whose sitemap lists ten pages. Each links to the next and to an unlisted one. The third
-/// is gone, the fifth redirects to the listed sixth, and the seventh to an unlisted page.
+/// A host whose sitemap lists ten pages. Each page links to the next one and to an unlisted page.
+/// The third page is gone, the fifth redirects to the sixth (which is listed), and the seventh
+/// redirects to an unlisted page.
 struct Ten;
 
 impl Servers for Ten {
@@ -57,7 +59,7 @@ fn listed(page: u32) -> String {
     format!("http://a.example/p{page}")
 }
 
-/// Runs a crawl over a frontier that earlier runs may have used, and adds rows.
+/// Runs a crawl over a frontier that earlier runs may have used. The rows are added to `dir`.
 fn run(
     frontier: &Arc<MemoryFrontier>,
     dir: &Path,
@@ -88,7 +90,7 @@ fn design(pages: usize, frame_depth: u32, seed: &str) -> SampleMethod {
     })
 }
 
-/// Returns the path of each fetched page, with how it came into the sample according to its row.
+/// Returns the path of each fetched page and, according to its row, how it came into the sample.
 fn sampled(dir: &Path) -> BTreeMap<String, String> {
     let rows = rows::<PageRow>(dir, "pages.jsonl");
     let pages = rows
@@ -110,8 +112,8 @@ fn sampled(dir: &Path) -> BTreeMap<String, String> {
 
 #[test]
 fn the_pages_of_least_rank_are_fetched_and_none_of_their_links() {
-    // A drawn redirect whose target is not drawn, one whose target is drawn too, and one that leads
-    // out of the frame.
+    // Each seed draws a redirect. Its target is not drawn (12), drawn too (8), or outside the frame
+    // (5).
     for (seed, leads_to) in [("12", "/p6"), ("8", "/p6"), ("5", "/unlisted")] {
         let dir = tempfile::tempdir().unwrap();
         let sample = design(4, 0, seed);
@@ -120,7 +122,8 @@ fn the_pages_of_least_rank_are_fetched_and_none_of_their_links() {
             config.sample = Some(sample);
         });
         assert_eq!(played.ended, Ended::Finished);
-        // The seed and nine listed pages. robots.txt excludes the tenth.
+        // The frame contains the seed and nine listed pages. robots.txt excludes the tenth listed
+        // page.
         let frame = (0..9).map(listed).chain(["http://a.example/".to_owned()]);
         let mut frame: Vec<_> = frame.collect();
         frame.sort_by_key(|url| rank(seed, url));
@@ -164,7 +167,7 @@ fn pages_read_for_the_frame_have_probability_1() {
     });
     let pages = sampled(dir.path());
     assert_eq!(pages["/"], "frame 1");
-    // Links of the seed are in the frame, but links of drawn pages are not.
+    // The links of the seed belong to the frame, but the links of drawn pages do not.
     assert_eq!(pages["/linked"], "drawn 10/10 1");
     assert_eq!(pages["/unlisted"], "redirect unknown");
     assert!(!pages.contains_key("/of-a-page"));
@@ -178,7 +181,7 @@ fn an_interrupted_crawl_draws_the_same_sample() {
         config.sample = sample();
     });
     let whole = sampled(whole.path());
-    // Before the draw, right after it, and between the drawn pages.
+    // The run is interrupted before the draw, right after it, or between the drawn pages.
     for seconds in [1, 2, 3, 5] {
         let dir = tempfile::tempdir().unwrap();
         let mut frontier = Arc::new(MemoryFrontier::new());
@@ -197,7 +200,8 @@ fn an_interrupted_crawl_draws_the_same_sample() {
             assert_eq!(both.insert(path, told), None, "a page is settled twice");
         }
         assert_eq!(both, whole, "{seconds}");
-        // A third run sends no request, and one with another design is refused.
+        // A third run has nothing left to request. A run with another design of the sample is
+        // refused.
         let third = tempfile::tempdir().unwrap();
         let played = run(&frontier, third.path(), &mut Ten, |config| {
             config.sample = sample();

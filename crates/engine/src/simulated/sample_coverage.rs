@@ -1,5 +1,5 @@
-//! How often confidence intervals computed from the rows of a sample contain the truth: many crawls
-//! of one known web, each with a different seed.
+//! Measures how often confidence intervals computed from a sample's rows contain the truth. Many
+//! crawls of one known web draw samples, each with a different seed.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,16 +26,16 @@ use crate::summary::Ended;
 const HOSTS: u32 = 20;
 const PAGES: u32 = 5_000;
 const FOLDERS: u32 = 6;
-/// Crawls that run in parallel.
+/// The number of crawls that run in parallel.
 const THREADS: u32 = 2;
-/// Progress is printed after this many crawls.
+/// The number of crawls after which progress is printed.
 const PIECE: u32 = 100;
 
-/// A web of 100,000 pages listed in sitemaps. Hosts and folders differ in their contents.
+/// A web of 100,000 pages that are listed in sitemaps. Contents differ by host and by folder.
 #[derive(Clone, Copy)]
 struct KnownWeb;
 
-/// A page of the known web.
+/// A URL of the known web.
 enum KnownPage {
     Html(usize),
     Pdf(usize),
@@ -43,7 +43,7 @@ enum KnownPage {
     Gone,
 }
 
-/// Derives a number from 0 to 1 for a page.
+/// Derives a pseudorandom number from 0 to 1 for a page.
 fn unit(host: u32, number: u32, what: u64) -> f64 {
     let draw = drawn(what, &[host.into(), number.into(), what]);
     let draw = drawn(draw, &[what]) >> 11;
@@ -51,14 +51,14 @@ fn unit(host: u32, number: u32, what: u64) -> f64 {
 }
 
 fn folder(host: u32, number: u32) -> u32 {
-    // The first folders have more pages.
+    // The square gives the first folders more pages than the last ones.
     (unit(host, number, 1).powi(2) * f64::from(FOLDERS)) as u32
 }
 
 fn known_page(host: u32, number: u32) -> KnownPage {
     let folder = f64::from(folder(host, number));
     let kind = unit(host, number, 2);
-    // Lengths are skewed, and pages of later folders are longer.
+    // The distribution of lengths is skewed, and pages of later folders are longer.
     let length = -(1.0 - unit(host, number, 3)).ln() * (100.0 + 60.0 * folder);
     let length = 50 + length as usize;
     match kind {
@@ -74,7 +74,7 @@ fn url(host: u32, number: u32) -> String {
     format!("http://s{host}.example/f{}/{number}", folder(host, number))
 }
 
-/// Returns the host and the number of a URL.
+/// Returns the host of a URL, and the number of its page. `None` if it is not a page.
 fn place(url: &CanonicalUrl) -> (u32, Option<u32>) {
     let name = url.host().trim_start_matches('s');
     let host = name.trim_end_matches(".example").parse().unwrap();
@@ -104,7 +104,7 @@ impl Servers for KnownWeb {
     }
 }
 
-/// The estimated quantities.
+/// The names of the estimated quantities.
 const NAMES: [&str; 5] = [
     "comes to a page",
     "status 404",
@@ -137,7 +137,7 @@ fn truth() -> [f64; 5] {
     [pages / all, gone / all, pdf / pages, bytes / pages, bytes]
 }
 
-/// Returns which of the intervals contain the truth.
+/// Returns, for each of the estimated quantities, whether its interval contains the truth.
 fn held(estimates: &SampleEstimates, truth: &[f64; 5]) -> [bool; 5] {
     let intervals = [
         estimates.answered,
@@ -183,8 +183,8 @@ fn crawl(
     (played, sample.and_then(|sample| sample.estimates))
 }
 
-/// Returns the state of a crawl that found the frame but has not drawn. It is the same for every
-/// seed.
+/// Returns the state of a crawl that has found the frame but not drawn a sample. The state is the
+/// same for every seed.
 fn frame() -> MemoryFrontier {
     let frontier = Arc::new(MemoryFrontier::new());
     crawl(
@@ -195,7 +195,8 @@ fn frame() -> MemoryFrontier {
         },
         |config| {
             let mut sampling = Sampling::open(config, &*frontier).unwrap()?;
-            // Pretend that the draw was requested already, so the run ends without one.
+            // `is_to_draw` returns true only once. Calling it here makes the run end without a
+            // draw.
             assert!(sampling.is_to_draw());
             Some(sampling)
         },
@@ -204,7 +205,8 @@ fn frame() -> MemoryFrontier {
     Arc::try_unwrap(frontier).unwrap()
 }
 
-/// Returns how many of the crawls with these seeds have each quantity in its interval.
+/// Runs a crawl for each of these seeds. Returns, for each quantity, how many of the crawls have
+/// the truth in its interval.
 fn coverage(
     (by, pages): (StratumRule, usize),
     seeds: Range<u32>,
@@ -235,7 +237,8 @@ fn coverage(
     counts.map(AtomicU32::into_inner)
 }
 
-/// Checks that this many crawls give counts within bounds.
+/// Runs this many crawls. Checks that the number of intervals that contain the truth is from
+/// `least` to `most`, for each quantity.
 fn check(by: StratumRule, pages: usize, crawls: u32, least: u32, most: u32) {
     let (frame, truth) = (frame(), truth());
     let mut counts = [0; 5];
@@ -256,8 +259,8 @@ fn check(by: StratumRule, pages: usize, crawls: u32, least: u32, most: u32) {
     );
 }
 
-/// If the coverage is 95 %, fewer than 43 of 50 intervals contain the truth once in a hundred
-/// tries. Takes 24 seconds of one processor in an unoptimised build.
+/// If the coverage is 95 %, the probability that fewer than 43 of 50 intervals contain the truth is
+/// 1 %. This test takes 24 seconds of one processor in an unoptimised build.
 #[test]
 fn intervals_from_the_rows_of_fifty_crawls_contain_the_truth() {
     check(StratumRule::Host, 10, 50, 43, 50);

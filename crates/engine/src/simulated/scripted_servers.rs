@@ -1,4 +1,5 @@
-//! Servers that answer as a test specifies, and a textual report of the outcome.
+//! Servers that answer as a test specifies. The outcome of a crawl of these servers is reported as
+//! text.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,7 +23,7 @@ use crate::revisit::visit::Round;
 use crate::summary::{Ended, UnreachableHost};
 use crate::totals::Totals;
 
-/// The default duration of an exchange.
+/// The duration of an exchange, unless the test sets another.
 const TAKES: Duration = Duration::from_millis(100);
 
 /// An answer of a server.
@@ -31,7 +32,7 @@ pub(crate) struct Answer {
     status: u16,
     fields: Vec<(&'static str, String)>,
     body: String,
-    /// The failure instead of an answer or, if there is a body, after it.
+    /// A failure. If the answer has a body, the failure occurs after the body.
     failure: Option<FailureKind>,
     takes: Duration,
 }
@@ -64,7 +65,7 @@ impl Answer {
         self
     }
 
-    /// Makes the answer break off.
+    /// Makes the answer break off with a failure of this kind.
     pub(super) fn but(mut self, kind: FailureKind) -> Answer {
         self.failure = Some(kind);
         self
@@ -124,8 +125,8 @@ pub(crate) fn failure(kind: FailureKind, started: Tick, ended: Tick) -> Failure 
     }
 }
 
-/// The answers to the requests for each URL, in order. The last answer repeats for ever. Unlisted
-/// URLs do not exist.
+/// The answers of each URL, one per request, in order. The last answer is repeated for ever. URLs
+/// that are not listed do not exist.
 pub(super) struct Script {
     answers: BTreeMap<&'static str, Vec<Answer>>,
     asked: BTreeMap<String, usize>,
@@ -144,19 +145,20 @@ impl Servers for Script {
     }
 }
 
-/// A crawl of `http://a.example/`.
+/// A crawl of `http://a.example/`, with its configuration and servers.
 #[derive(Default)]
 pub(super) struct Scenario {
     pub(super) frontier: Arc<MemoryFrontier>,
     pub(super) page_takes: Duration,
-    /// Commands, each with its time in seconds after the start.
+    /// Commands, each with its time in seconds after the start of the crawl.
     pub(super) commands: Vec<(u64, Command)>,
 }
 
 pub(super) type Answers = [(&'static str, Vec<Answer>)];
 
 impl Scenario {
-    /// Runs the crawl. Reports the requests ordered by end, then the rows, then how the run ended.
+    /// Runs the crawl. Returns a report of its requests ordered by end, then its rows, then how the
+    /// run ended.
     pub(super) fn run(
         &self,
         change: impl FnOnce(&mut Config),
@@ -196,7 +198,7 @@ impl Scenario {
     }
 }
 
-/// Crawls `http://a.example/` and reports the outcome.
+/// Crawls `http://a.example/` and returns a report of the outcome.
 pub(super) fn crawl(change: impl FnOnce(&mut Config), answers: &Answers) -> String {
     Scenario::default().run(change, |_| {}, answers).1
 }

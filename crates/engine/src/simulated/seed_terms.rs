@@ -1,5 +1,5 @@
-//! Seeds with their own scope, depth and label, combined with pages off scope. Checks each row
-//! against rules stated by the test itself, and that each allowed link has a row.
+//! Tests of seeds with their own scope, depth and label, combined with pages off scope. They check
+//! each row against rules that the test itself states, and that each allowed link has a row.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const HOSTS: [&str; 5] = [
 const FOLDERS: [&str; 3] = ["/", "/x/", "/x/y/"];
 const NUMBERS: u64 = 4;
 
-/// A seed as a user writes it.
+/// A seed with its settings, as a user writes it.
 struct Seed {
     url: &'static str,
     scope: Option<AreaKind>,
@@ -69,7 +69,7 @@ const SEEDS: [Seed; 5] = [
     },
 ];
 
-/// The settings of one crawl, besides those of its seeds.
+/// The settings of one crawl, apart from the settings of its seeds.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     web: u64,
@@ -87,7 +87,7 @@ fn domain(url: &str) -> String {
     labels.join(".")
 }
 
-/// Returns a URL up to its last slash.
+/// Returns the part of a URL up to its last slash.
 fn folder(url: &str) -> &str {
     &url[..=url.rfind('/').unwrap()]
 }
@@ -113,8 +113,8 @@ impl Case {
         }
     }
 
-    /// Returns the seed whose area contains a URL: the URL itself, else the longest folder, the
-    /// host, or the domain.
+    /// Returns the seed whose area contains a URL. The smallest area wins: the URL itself, else the
+    /// longest folder, the host, or the domain.
     fn ruler(self, url: &str) -> Option<&'static Seed> {
         let says =
             |seed: &&Seed| seed.scope.is_some() || seed.depth.is_some() || seed.label.is_some();
@@ -150,8 +150,8 @@ impl Case {
         self.ruler(url).is_some() || plain.into_iter().any(reaches)
     }
 
-    /// Whether a URL is fetched that was found this many links from a seed, and this many hops off
-    /// scope.
+    /// Whether the rules allow to fetch a URL. `depth` is the number of links from a seed, and
+    /// `hops` the number of links off scope.
     fn allows(self, url: &str, depth: u32, hops: u8) -> bool {
         if SEEDS.iter().any(|seed| seed.url == url) {
             return true;
@@ -161,7 +161,8 @@ impl Case {
             && (self.is_within(url) || hops <= self.hops_off)
     }
 
-    /// Returns the hops off scope of a link's target.
+    /// Returns the hops off scope of a link's target. `from` is the number of hops of the page with
+    /// the link.
     fn hops(self, from: u8, url: &str) -> u8 {
         match self.is_within(url) {
             true => 0,
@@ -169,7 +170,7 @@ impl Case {
         }
     }
 
-    /// Returns the rows of pages by URL.
+    /// Runs the crawl. Returns the rows of pages by URL.
     fn crawl(self) -> BTreeMap<String, PageRow> {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config(dir.path());
@@ -205,7 +206,7 @@ impl Case {
         rows.map(|row| (row.url.clone(), row)).collect()
     }
 
-    /// Checks each row against the rules, and that each allowed link has a row.
+    /// Checks each row against the rules. Also checks that each allowed link has a row.
     fn check(self, rows: &BTreeMap<String, PageRow>) {
         for (url, row) in rows {
             let (depth, hops) = (row.depth, row.hops_off_scope);
@@ -222,7 +223,8 @@ impl Case {
             }
             for to in self.links(url) {
                 let hops = self.hops(hops, &to);
-                // After the last hop, links back into the scope are not followed either.
+                // From a page at the last hop no link is followed, not even a link back into the
+                // scope.
                 let is_last = row.hops_off_scope > 0 && row.hops_off_scope == self.hops_off;
                 if !is_last && self.allows(&to, depth + 1, hops) {
                     assert!(rows.contains_key(&to), "{self:?} {url} {to}");
@@ -269,7 +271,8 @@ fn the_smallest_area_decides_scope_depth_and_label() {
             }
         }
     }
-    // Every limit is reached somewhere: each hop adds pages, and the depth limit removes some.
+    // Check that the limits had an effect: each further hop adds pages, and the depth limit removes
+    // some.
     for max_depth in [None, Some(3)] {
         let [none, one, two] = [0, 1, 2].map(|hops| largest[&(hops, max_depth)]);
         assert_eq!(none.1, 0);

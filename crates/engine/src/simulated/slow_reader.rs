@@ -1,4 +1,4 @@
-//! A slow reader, and a run that is over before the reader is done.
+//! Tests of a slow reader, and of a run whose time is over before the reader has read all pages.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) struct SlowReader {
     pub(super) waiting: VecDeque<Box<FetchedPage>>,
     pub(super) gives_back: bool,
     begun: Option<(Tick, Box<FetchedPage>)>,
-    /// The maximum number of bytes waiting at any time.
+    /// The maximum number of bytes that waited for the reader at any time.
     pub(super) most_waiting: usize,
     pub(super) given_back: BTreeSet<String>,
 }
@@ -47,9 +47,9 @@ impl SlowReader {
         self.most_waiting = self.most_waiting.max(bytes.sum());
     }
 
-    /// Returns the next immediate step, as the threads of the pool do.
+    /// Returns the next step that is possible at this time. Mimics the threads of the reader pool.
     pub(super) fn step(&mut self, now: Tick) -> Option<Step> {
-        // Once the reader gives pages back, that includes the page it is reading.
+        // When the reader gives pages back, it also gives back the page that it is reading.
         let is_done = |(ends, _): &mut (Tick, _)| *ends <= now || self.gives_back;
         if let Some((_, page)) = self.begun.take_if(is_done) {
             return Some(Step::Read(page));
@@ -80,7 +80,7 @@ fn the_end_of_the_time_ends_a_run_behind_a_slow_reader() {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config(dir.path());
         config.budgets.max_time = max_time;
-        // Only unsettled bytes hold requests back.
+        // Commits are never late, so that only the number of unread bytes holds requests back.
         config.commit_within = Duration::from_secs(3600);
         let frontier = Arc::clone(&frontier);
         play_pages(
@@ -95,7 +95,8 @@ fn the_end_of_the_time_ends_a_run_behind_a_slow_reader() {
     let padding = 2 << 20;
     let first = run(Some(time), Pages { padding, takes });
     assert_eq!(first.ended, Ended::Budget("max-time"));
-    // The page being read when the time was over is given back too.
+    // The run ends promptly, because the page that was being read when the time was over is given
+    // back.
     let end = START + time + Duration::from_millis(500);
     assert!(first.ended_at <= end, "{:?}", first.ended_at.since(START));
     let urls: Vec<_> = first
@@ -104,7 +105,8 @@ fn the_end_of_the_time_ends_a_run_behind_a_slow_reader() {
         .map(|row| (row.start, &row.url, row.status))
         .collect();
     assert!(first.totals.pages >= 3, "{urls:#?}");
-    // Few pages wait, so few are fetched twice: 4 MiB for a reader, and what was in flight then.
+    // Only few pages wait, and so only few are fetched twice: 4 MiB for a reader, and the pages
+    // that were in flight at that moment.
     assert!(
         first.most_waiting <= 4 * padding + (4 << 20),
         "{}",
@@ -113,7 +115,7 @@ fn the_end_of_the_time_ends_a_run_behind_a_slow_reader() {
     assert!(!first.given_back.is_empty());
     let second = run(None, Pages::default());
     assert_eq!(second.ended, Ended::Finished);
-    // Nothing is lost, and no page is settled unread.
+    // All pages are settled, and each in one run only: none is lost, and none is settled unread.
     assert_eq!(first.totals.pages + second.totals.pages, HOSTS * PAGES);
     let asked_again = |url: &String| second.requests.iter().any(|row| row.url == **url);
     assert!(first.given_back.iter().all(asked_again));

@@ -1,4 +1,4 @@
-//! An operator steers a crawl in virtual time.
+//! Tests of an operator who steers a crawl in virtual time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn url(text: &str) -> CanonicalUrl {
     canonicalize(None, text).unwrap()
 }
 
-/// Runs a crawl with a changed configuration and an operator.
+/// Runs a crawl with this change of the configuration and this operator.
 fn steered(
     change: impl FnOnce(&mut Config),
     mut person: impl FnMut(Tick, &[RequestRow]) -> Vec<Command>,
@@ -43,7 +43,7 @@ fn steered(
     )
 }
 
-/// Sends each command once this many requests have ended.
+/// Returns an operator who sends each command once this many requests have ended.
 fn after(mut script: Vec<(usize, Command)>) -> impl FnMut(Tick, &[RequestRow]) -> Vec<Command> {
     move |_, requests| {
         let due = script
@@ -68,7 +68,7 @@ fn a_paused_crawl_sends_nothing_and_does_not_end() {
     let person = |now: Tick, requests: &[RequestRow]| match (from, until) {
         (None, _) if requests.len() >= 100 => {
             from = Some(now);
-            // Repeating the command changes nothing.
+            // A repeated command changes nothing.
             vec![Command::Pause, Command::Pause, Command::State]
         }
         (Some(since), None) if now.since(since) >= 5 * HOUR => {
@@ -77,7 +77,8 @@ fn a_paused_crawl_sends_nothing_and_does_not_end() {
         }
         _ => Vec::new(),
     };
-    // The pause is longer than the time limit, so it is not counted.
+    // The pause is longer than the time limit of the run, so the run only finishes if pauses do not
+    // count.
     let played = steered(|config| config.budgets.max_time = Some(4 * HOUR), person);
     assert_eq!(played.ended, Ended::Finished);
     assert_eq!(played.totals.pages, HOSTS * PAGES);
@@ -168,7 +169,7 @@ fn a_parked_host_is_not_fetched_in_this_run_and_the_next() {
     };
     assert_eq!(live.parked, [host(3)]);
 
-    // The next run has only the parked host left, and leaves it alone.
+    // In the next run only pages of the parked host are left, and they are not fetched.
     let mut nobody = |_: Tick, _: &[RequestRow]| Vec::new();
     let second = play(
         config(dir.path()),
@@ -206,7 +207,7 @@ fn an_unparked_host_is_fetched_again() {
     assert_eq!(*again.as_ref().unwrap_err(), Refused::NotParked(host(3)));
 }
 
-/// Returns the smallest gap of each host between requests that began at or after `from`.
+/// Returns the smallest gap of each host, counting only requests that began at or after `from`.
 fn least_gaps(requests: &[RequestRow], from: u64) -> Vec<u64> {
     let gap = |host: u64| {
         let host = format!("h{host}.example");
@@ -253,7 +254,8 @@ fn a_delay_holds_for_one_host_or_for_all_and_undercuts_no_robots_txt() {
     of_one.retain(|row| row.host == "h1.example");
     assert!(least_gaps(&of_one, from)[0] >= 9_000);
 
-    // A delay of zero is allowed for one's own hosts, but their own delay still applies.
+    // For hosts that the operator is responsible for, a delay of zero is allowed. A delay set by
+    // the host itself still applies.
     let played = steered(
         |config| {
             config.own_site = true;

@@ -1,4 +1,5 @@
-//! Random walks in virtual time, compared with a walk that the test computes itself.
+//! Tests of random walks in virtual time. Each walk is compared with one that the test computes
+//! itself.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -24,12 +25,12 @@ use crate::summary::Ended;
 const PAGES: u64 = 40;
 const SEEDS: [&str; 2] = ["http://a.example/p0", "http://b.example/p1"];
 
-/// Two hosts whose pages link to each other. `pace` determines their response times.
+/// Two hosts whose pages link to each other. `pace` determines how long their answers take.
 struct Maze {
     pace: u64,
 }
 
-/// The links or the redirect of a page, or why it has none.
+/// Where a page leads: to its links, to the target of its redirect, or nowhere, with the reason.
 enum Leads {
     Links(Vec<String>),
     Redirect(String),
@@ -85,7 +86,7 @@ impl Servers for Maze {
                     let barred = at(url.host(), number + 11);
                     let links = links.iter().rev().map(|to| format!("<a href={to}>x</a>"));
                     let links = links.chain([format!("<a rel=nofollow href={barred}>x</a>")]);
-                    // Each link twice, as pages often have them.
+                    // Each link is on the page twice, as often on real pages.
                     page(&links.collect::<String>().repeat(2))
                 }
                 Leads::Redirect(to) => moved(&to),
@@ -114,7 +115,7 @@ fn design() -> WalkDesign {
     }
 }
 
-/// Runs a crawl over a frontier that earlier runs may have used, and adds rows.
+/// Runs a crawl over a frontier that earlier runs may have used. The rows are added to `dir`.
 fn run(
     frontier: &Arc<MemoryFrontier>,
     dir: &Path,
@@ -137,14 +138,14 @@ fn run(
     play_run(run, &mut |_, _| Vec::new(), &mut Maze { pace })
 }
 
-/// Returns the steps that a run added, ordered by walker and step.
+/// Returns the steps in the rows of `dir`, ordered by walker and step.
 fn steps(dir: &Path) -> Vec<WalkRow> {
     let mut steps = rows::<WalkRow>(dir, "walk.jsonl");
     steps.sort_by_key(|row| (row.walker, row.step));
     steps
 }
 
-/// Computes the walk as documented.
+/// Computes the steps of the walk as the documentation describes them.
 fn expected() -> Vec<WalkRow> {
     let design = design();
     let mut steps = Vec::new();
@@ -174,7 +175,8 @@ fn expected() -> Vec<WalkRow> {
                         Some(links.len() as u64),
                     ),
                 },
-                // An error page has no links, which is the only reason that its row gives.
+                // An error page has no links. Its row gives the error as the only reason for the
+                // restart.
                 Some(Leads::Nothing(why)) => row("restart", Some(why), seed, &at, Some(0)),
                 Some(Leads::Redirect(_)) => unreachable!("it was followed"),
             };
@@ -214,7 +216,7 @@ fn a_walk_does_not_depend_on_the_order_of_answers() {
         urls.sort_unstable();
         urls.dedup();
         assert_eq!(urls.len(), times, "a page is asked for twice");
-        // Exactly the URLs that walkers reached and robots.txt allows.
+        // The fetched URLs are exactly those that walkers reached and that robots.txt allows.
         let came_to: BTreeSet<_> = expected
             .iter()
             .filter(|row| !matches!(leads(&row.url), Leads::Nothing("excluded")))
@@ -251,7 +253,7 @@ fn an_interrupted_walk_continues_unchanged() {
         });
         assert_eq!(played.ended, Ended::Budget("max-time"), "{seconds}");
         frontier = Arc::new(Arc::try_unwrap(frontier).unwrap().restarted());
-        // Seeds of a later run do not join a walk.
+        // The seeds that a later run adds do not join the walk.
         let again = run(&frontier, second.path(), 2, |config| {
             config.seeds.truncate(1);
         });

@@ -1,5 +1,5 @@
-//! The bias of page shares in a random walk: many crawls of one known web, each with a different
-//! seed, compared with the probabilities of the steps.
+//! Measures the bias of page shares in a random walk. Many crawls of one known web walk with
+//! different seeds, and their shares are compared with the probabilities of the steps.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,11 +19,12 @@ use crate::revisit::visit::Round;
 use crate::summary::Ended;
 
 const PAGES: usize = 1_000;
-/// The first pages get every second link, plus their random share of the others.
+/// The number of popular pages, which come first. Every second link leads to a popular page, and of
+/// the other links a random share does.
 const POPULAR: usize = 200;
 const STARTS: [usize; 2] = [3, 500];
 
-/// The links of each page of a host, each page once.
+/// The links of each page of a host, without repetitions.
 struct Graph(Vec<BTreeSet<usize>>);
 
 impl Graph {
@@ -43,7 +44,7 @@ impl Graph {
         Graph((0..PAGES).map(page).collect())
     }
 
-    /// Returns the probability that a walker is at a popular page, averaged over all steps of a
+    /// Returns the probability that a walker is at a popular page, averaged over all steps of the
     /// walk.
     fn expected(&self, design: &WalkDesign) -> f64 {
         let starts = |from: f64| STARTS.map(|start| (start, from / STARTS.len() as f64));
@@ -92,8 +93,8 @@ impl Servers for &Graph {
     }
 }
 
-/// Returns the share of popular pages in the rows of one crawl, by steps and by distinct pages, and
-/// the number of these pages.
+/// Returns the share of popular pages in the rows of one crawl: by steps, and by distinct pages.
+/// The third number is the number of distinct pages.
 fn shares(graph: &Graph, design: WalkDesign) -> [f64; 3] {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
@@ -125,7 +126,7 @@ fn shares(graph: &Graph, design: WalkDesign) -> [f64; 3] {
     [share(&walk), share(&pages), pages.len() as f64]
 }
 
-/// Returns the mean, its standard error, the minimum and the maximum.
+/// Returns the mean of the values, the standard error of the mean, the minimum and the maximum.
 fn statistics(values: &[f64]) -> (f64, f64, f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -136,8 +137,9 @@ fn statistics(values: &[f64]) -> (f64, f64, f64, f64) {
     (mean, error, min, max)
 }
 
-/// The share by steps has no bias besides that of the walk itself. The share by distinct pages is
-/// between it and the truth. Bounds are four standard errors, which chance exceeds once in 16,000.
+/// Checks two shares over many crawls. The share by steps must have no bias besides that of the
+/// walk itself. The share by distinct pages must be between the share by steps and the truth. The
+/// bounds are four standard errors, which chance exceeds once in 16,000.
 fn check(crawls: u32) {
     let graph = Graph::new();
     let design = |crawl: u32| WalkDesign {

@@ -1,4 +1,4 @@
-//! Reads and changes a crawl that is not running.
+//! Reads and changes the state of a crawl that is not running.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,10 +18,9 @@ use crate::revisit::round;
 const MAX_BATCH: usize = 4096;
 
 /// Creates a crawl in `dir` with these URLs as seeds, without sending any request. A later run
-/// continues with it. The URLs are streamed and never held in memory all at once.
+/// continues the crawl. The URLs are streamed, so they are never all in memory.
 ///
-/// # Errors
-/// [`EngineError`] if the state can't be created, or the first error of `urls`.
+/// # Errors [`EngineError`] if the state can't be created, or the first error of `urls`.
 pub fn admit_at_rest<E: From<EngineError>>(
     dir: &Path,
     urls: impl Iterator<Item = Result<CanonicalUrl, E>>,
@@ -40,16 +39,16 @@ pub fn admit_at_rest<E: From<EngineError>>(
     Ok(())
 }
 
-/// The last round of a crawl that is not running.
+/// The last round of a crawl that is not running, and its parked hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastRound {
     /// The round's number, from 1.
     pub number: u32,
-    /// When it began, in seconds since the Unix epoch.
+    /// When the round began, in seconds since the Unix epoch.
     pub began: u32,
     /// Whether the round is complete.
     pub is_over: bool,
-    /// The parked hosts, ordered by name.
+    /// The parked hosts of the crawl, ordered by name.
     pub parked: Vec<HostKey>,
 }
 

@@ -1,11 +1,12 @@
 //! Records which URLs are being read, so that the next start knows which page crashed the process.
 //!
-//! A page that panics its reader is caught. A page that takes the whole process down (an abort, or
-//! the system out of memory) would do so at every start. So each reader thread writes the URL to
-//! `state/reading` before it reads, over its previous one, and blanks the last URL before it goes
-//! idle: one `write` each, never synced, since written data survives a process crash, and a power
-//! cut is not the page's fault. The next start counts a crash for each URL found there, and the
-//! crawl loop decides by that count what to do with the URL.
+//! If a page panics its reader, the panic is caught. But a page that takes the whole process down
+//! (by an abort, or by using up the system's memory) would do so at every start. So each reader
+//! thread writes the URL that it is about to read to its line of `state/reading`, and blanks its
+//! line before it goes idle. Each of these is one `write`, which is never synced: written data
+//! survives a crash of the process, and a power cut is not the page's fault. The next start counts
+//! a crash for each URL in the file, and the crawl loop decides by that count what to do with the
+//! URL.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -17,19 +18,19 @@ use std::sync::Arc;
 use crawl_archive::open_regular;
 use crawl_weburl::{CanonicalUrl, MAX_URL_BYTES, canonicalize};
 
-/// Maximum suspects to remember, those with the most crashes first. Each crash adds one per reader,
-/// and URLs that are read successfully are removed.
+/// Maximum suspects to remember. Those with the most crashes are kept. Each crash adds one suspect
+/// per reader, and a URL that is read successfully is removed.
 const MAX_SUSPECTS: usize = 64;
 
-/// Size of a line: a count, a URL and a line end. Lines start at multiples of it, so that each can
-/// be overwritten. The file is sparse.
+/// Size of a line, which holds a count, a URL and a line end. Each line starts at a multiple of
+/// this size, so that it can be overwritten. The file is sparse.
 const LINE_BYTES: usize = MAX_URL_BYTES + 16;
 
-/// The start of the first line, followed by the number of readers.
+/// The start of the file's first line. The number of readers follows.
 const HEAD: &str = "reading 1 ";
 
-/// Maximum bytes to read of the file. Allows a line for each suspect, and for more readers than a
-/// machine has processors.
+/// Maximum bytes to read of the file. This is enough for a line for each suspect, and for more
+/// readers than a machine has processors.
 const MAX_JOURNAL_BYTES: u64 = 4096 * LINE_BYTES as u64;
 
 const NAME: &str = "reading";
@@ -43,11 +44,11 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The number of crashes by URL.
+/// The number of crashes of each URL.
 pub(crate) type Deaths = BTreeMap<CanonicalUrl, u32>;
 
-/// Parses a journal. Adds a crash for each URL that was being read, and keeps the other counts.
-/// Ignores anything that is not a journal.
+/// Parses a journal. Adds a crash to the count of each URL that was being read, and keeps the other
+/// counts. Ignores anything that is not a journal.
 fn deaths(bytes: &[u8]) -> Deaths {
     let mut lines = bytes.chunks(LINE_BYTES).map(|line| {
         let line = line.split(|&byte| byte == b'\n' || byte == 0).next();
@@ -62,7 +63,8 @@ fn deaths(bytes: &[u8]) -> Deaths {
         let Some((count, url)) = line.split_once(' ') else {
             continue;
         };
-        // An overwritten longer URL may leave its end behind the line.
+        // Only this line counts: after it there may be the end of a longer URL that was
+        // overwritten.
         let (Ok(count), Ok(url)) = (count.parse::<u32>(), canonicalize(None, url)) else {
             continue;
         };
@@ -73,11 +75,11 @@ fn deaths(bytes: &[u8]) -> Deaths {
     deaths
 }
 
-/// The journal of this run.
+/// The crash journal of this run.
 pub(crate) struct CrashJournal {
     path: PathBuf,
     readers: usize,
-    /// The suspected URLs, with the line of each.
+    /// The suspected URLs, each with its line in the file.
     suspects: Arc<HashMap<CanonicalUrl, Suspect>>,
 }
 
@@ -88,11 +90,10 @@ struct Suspect {
 }
 
 impl CrashJournal {
-    /// Reads the suspects that the last run left and that are still pending, and starts a journal
-    /// for this number of readers.
+    /// Reads the suspects that the last run left, keeps those that are still pending, and starts a
+    /// journal for this number of readers.
     ///
-    /// # Errors
-    /// I/O errors.
+    /// # Errors I/O errors.
     pub(crate) fn open(
         state: &Path,
         readers: usize,
@@ -109,7 +110,7 @@ impl CrashJournal {
         let mut suspects = HashMap::new();
         for (url, deaths) in suspected {
             if suspects.len() < MAX_SUSPECTS && is_pending(&url) {
-                // The header and the readers' lines come first.
+                // Lines of suspects come after the header and the readers' lines.
                 let line = 1 + readers + suspects.len();
                 suspects.insert(url, Suspect { deaths, line });
             }
@@ -123,7 +124,7 @@ impl CrashJournal {
         Ok(journal)
     }
 
-    /// Rewrites the file and syncs it, since the counts must survive a power cut too.
+    /// Rewrites the file and syncs it, since the counts must also survive a power cut.
     fn begin(&self, beside: &Path) -> io::Result<()> {
         let file = crawl_archive::replace_file(beside)?;
         write_line(&file, 0, &format!("{HEAD}{}\n", self.readers))?;
@@ -134,7 +135,7 @@ impl CrashJournal {
         fs::rename(beside, &self.path)
     }
 
-    /// Returns the number of crashes of each URL that is still pending.
+    /// Returns the number of crashes of each suspected URL that is still pending.
     pub(crate) fn deaths(&self) -> HashMap<CanonicalUrl, u32> {
         let suspects = self.suspects.iter();
         suspects
@@ -142,7 +143,7 @@ impl CrashJournal {
             .collect()
     }
 
-    /// Returns a slot for each reader.
+    /// Returns a journal slot for each reader.
     pub(crate) fn slots(&self) -> io::Result<Vec<JournalSlot>> {
         (0..self.readers)
             .map(|reader| {
@@ -157,13 +158,13 @@ impl CrashJournal {
     }
 }
 
-/// A reader's part of the journal. Write errors are ignored: the journal only guards against pages
-/// that crash the process, and is not a reason to stop.
+/// A reader's line of the journal. Write errors are ignored, because the journal only guards
+/// against pages that crash the process.
 pub(crate) struct JournalSlot {
-    /// Each slot has its own file handle, since each has its own position.
+    /// The slot's own file handle, since each slot writes at its own position.
     file: File,
     line: usize,
-    /// Whether the URL in this line has been read.
+    /// Whether the URL in the slot's line has been read.
     was_read: bool,
     suspects: Arc<HashMap<CanonicalUrl, Suspect>>,
 }
@@ -176,8 +177,8 @@ impl JournalSlot {
         self.note(self.line, &format!("{before} {url}\n"));
     }
 
-    /// Records that a URL was read without a crash and is no longer a suspect. The line stays until
-    /// the next URL replaces it or [`JournalSlot::rest`] is called.
+    /// Records that a URL was read without a crash, so it is no longer a suspect. The slot's line
+    /// stays until the next URL replaces it or [`JournalSlot::rest`] is called.
     pub(crate) fn end(&mut self, url: &CanonicalUrl) {
         self.was_read = true;
         if let Some(suspect) = self.suspects.get(url) {
@@ -185,7 +186,7 @@ impl JournalSlot {
         }
     }
 
-    /// Blanks the URL that was read, since none is being read.
+    /// Blanks the URL in the slot's line, since none is being read.
     pub(crate) fn rest(&mut self) {
         if std::mem::take(&mut self.was_read) {
             self.note(self.line, "\n");
@@ -247,7 +248,7 @@ mod tests {
             &["reading 1 1\n", "\n", "3 http://e.example/b\n"],
             &[("b", 3)],
         );
-        // The overwritten line was longer.
+        // The line of `a` overwrote a longer line, whose end is still there.
         check(
             &["reading 1 1\n", "0 http://e.example/a\nlonger/url\n"],
             &[("a", 1)],
@@ -271,7 +272,7 @@ mod tests {
         assert!(deaths(b"reading 1 4").is_empty());
     }
 
-    /// Crashes this often while the URL is being read.
+    /// In each of five starts the process crashes while it reads one URL.
     #[test]
     fn deaths_add_up_over_starts() {
         let dir = tempfile::tempdir().unwrap();
@@ -287,7 +288,7 @@ mod tests {
             slots[1].begin(&url("other"));
             slots[1].end(&url("other"));
             slots[1].begin(&url("kills"));
-            // A URL that is being read is not blanked, whatever was read before it.
+            // The URL that is being read is not blanked, although another one was read before it.
             slots[1].rest();
         }
         let journal = open();

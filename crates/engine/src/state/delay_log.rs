@@ -1,5 +1,5 @@
-//! The delays set during a run, and the settings in force before they were reloaded. An audit needs
-//! both in addition to `crawl.toml`.
+//! Records the delays set during a run, and the settings in force before they were reloaded. An
+//! audit of the crawl needs both in addition to `crawl.toml`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,17 +7,17 @@ use crawl_archive::rows::DelayRow;
 use crawl_archive::{ArchiveError, LogFile};
 use crawl_scheduler::Tick;
 
-/// `state/delays.jsonl`, created on the first change.
+/// The file `state/delays.jsonl`, which is created on the first change.
 pub(crate) struct DelayLog {
     path: PathBuf,
     file: Option<LogFile>,
 }
 
 impl DelayLog {
-    /// Opens the log of the crawl in `dir`. If it exists, ends all delays set before.
+    /// Opens the log of the crawl in `dir`. If the log exists, records that all delays set earlier
+    /// have ended.
     ///
-    /// # Errors
-    /// I/O errors.
+    /// # Errors I/O errors.
     pub(crate) fn open(dir: &Path, now: Tick) -> Result<DelayLog, ArchiveError> {
         let mut log = DelayLog {
             path: dir.join("state").join("delays.jsonl"),
@@ -32,17 +32,17 @@ impl DelayLog {
         Ok(log)
     }
 
-    /// Appends a delay.
+    /// Appends a change of a delay.
     ///
-    /// # Errors
-    /// I/O errors.
+    /// # Errors I/O errors.
     pub(crate) fn note(&mut self, row: &DelayRow) -> Result<(), ArchiveError> {
         let file = match &mut self.file {
             Some(file) => file,
             None => self.file.insert(LogFile::open(&self.path)?),
         };
         file.append(row)?;
-        // Operators set delays rarely, and an audit judges every later request by them, so sync.
+        // Sync at once: operators set delays rarely, and an audit judges every later request by
+        // them.
         file.sync()
     }
 }

@@ -1,4 +1,4 @@
-//! The crawl directory, created or reopened.
+//! Creates or reopens the crawl directory.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -35,27 +35,26 @@ use crate::totals::Totals;
 const RUN_OPEN: &[u8] = b"open";
 const RUN_ENDED: &[u8] = b"ended";
 
-/// The folder of the state.
+/// The folder of the crawl's state, in the crawl directory.
 pub(crate) const STATE: &str = "state";
-/// The mode of the state folder: only this program reads it, and whatever mode the umask gives its
-/// files, no other user can write to them.
+/// The mode of the state folder. Only this program reads the folder. The mode keeps other users
+/// from writing to its files, whatever mode the umask gives them.
 const STATE_MODE: u32 = 0o700;
 
-/// The temporary name of `crawl.toml` while it is written.
+/// The temporary name of `crawl.toml` while the file is written.
 const TOML_BESIDE: &str = "crawl.toml.new";
 
-/// The pending URLs as the last run left them, and the temporary name of the file while it is
-/// written.
+/// The file of pending URLs as the last run left them, and its temporary name while it is written.
 const WAITING: &str = "waiting.jsonl";
 const WAITING_BESIDE: &str = "waiting.jsonl.new";
 
-/// The steps of a random walk.
+/// The file with the steps of a random walk.
 pub(crate) const WALK: &str = "walk.jsonl";
 
-/// Present in a gathered directory.
+/// A file that only a gathered directory has.
 const WORKERS: &str = "workers.jsonl";
 
-/// The entries of a crawl directory.
+/// The names of files and folders that a crawl directory may contain.
 const OURS: [&str; 28] = [
     "crawl.toml",
     TOML_BESIDE,
@@ -93,22 +92,23 @@ pub(crate) struct Files {
     pub(crate) pages: RowFile,
     pub(crate) excluded: RowFile,
     pub(crate) links: Option<RowFile>,
-    /// Set if the crawl is a random walk.
+    /// The steps of a random walk. `None` if the crawl is not one.
     pub(crate) walk: Option<RowFile>,
-    /// The log of the search index.
+    /// The log that the search index follows.
     pub(crate) index: Option<RowFile>,
-    /// `requests.jsonl`, which the loop writes. `None` without such a log.
+    /// Syncs `requests.jsonl`, which the loop writes. `None` without a request log.
     pub(crate) requests: Option<LogSyncer>,
 }
 
-/// An opened directory.
+/// A crawl directory that has been opened, with its files and stored state.
 pub(crate) struct Directory {
     pub(crate) frontier: Arc<dyn Frontier>,
-    /// The same frontier, if several workers share it.
+    /// The shared interface of `frontier`, if several workers share that frontier.
     pub(crate) shared: Option<Arc<dyn WorkerFrontier>>,
-    /// The lock of such a worker's directory, held for the worker's life.
+    /// The lock of a worker's directory, held while the worker runs. `None` without a shared
+    /// frontier.
     pub(crate) lock: Option<File>,
-    /// The pages and hosts that the crawl was made to forget.
+    /// The pages and hosts that were erased from the crawl.
     pub(crate) tombstones: Tombstones,
     pub(crate) files: Files,
     pub(crate) requests: LogFile,
@@ -119,19 +119,20 @@ pub(crate) struct Directory {
     pub(crate) scope_seeds: ScopeSeeds,
     /// Whether an earlier run used this directory.
     pub(crate) resumed: bool,
-    /// Whether that run was cut off, so that its in-flight requests are in no record.
+    /// Whether the last run was cut off, so that its in-flight requests are in no record.
     pub(crate) cut_off: bool,
-    /// The end of that run, if it ended: reason and detail of the crawl's row.
+    /// How the last run ended: reason and detail of the crawl's row. `None` if there was no run, or
+    /// if it was cut off.
     pub(crate) last_end: Option<String>,
 }
 
-/// Opens the output directory for this number of readers: locks it, cuts files back to the
-/// committed lengths, and writes `crawl.toml`.
+/// Opens the output directory for this number of readers. Locks the directory, cuts files back to
+/// their committed lengths, and writes `crawl.toml`.
 pub(crate) fn open(config: &Config, readers: usize) -> Result<Directory, EngineError> {
     open_as(config, readers, false)
 }
 
-/// Opens the directory of a replay that continues with another run of its crawl.
+/// Opens the directory of a replay, to continue it with another run of the replayed crawl.
 pub(crate) fn open_replay(config: &Config) -> Result<Directory, EngineError> {
     open_as(config, 1, true)
 }
@@ -153,7 +154,7 @@ fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory
     if let Some(seed) = config.seeds.iter().find(|seed| tombstones.holds(seed)) {
         return Err(Refused::Forgotten { url: seed.clone() }.into());
     }
-    // Files change from here on, so every check that can refuse the run is above.
+    // Every check that can refuse the run is above, since files change from here on.
     keep_archive_digests(dir).map_err(EngineError::disk(&dir.join(DIGESTS)))?;
     let marks = frontier.marks()?;
     let mut files = open_files(config, &marks)?;
@@ -190,7 +191,7 @@ fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory
     })
 }
 
-/// A frontier. If workers share it, also its shared interface and the lock of this worker's
+/// A frontier. If workers share it, also its interface for workers and the lock of this worker's
 /// directory.
 type AnyFrontier = (
     Arc<dyn Frontier>,
@@ -211,8 +212,8 @@ fn open_any_frontier(
     Ok((frontier, Some(shared), Some(lock)))
 }
 
-/// Returns how the last run of the crawl in `dir` ended: reason and detail, if any, of the first
-/// row of `waiting.jsonl`. `None` if it was cut off, or if there was none.
+/// Returns how the last run of the crawl in `dir` ended: the reason and, if there is one, the
+/// detail in the first row of `waiting.jsonl`. `None` if the run was cut off, or if there was none.
 pub(crate) fn last_end(dir: &Path) -> Option<String> {
     let rows = RowReader::<WaitingRow>::open_if_any(&dir.join(WAITING));
     let first = rows.ok()?.next()?.ok()?;
@@ -227,7 +228,7 @@ pub(crate) fn write_config(dir: &Path, text: &str) -> Result<(), EngineError> {
     replace(&toml, &dir.join(TOML_BESIDE), text.as_bytes()).map_err(EngineError::disk(&toml))
 }
 
-/// Creates or opens the state alone, for a crawl that has not run yet.
+/// Creates or opens only the state, for a crawl that has not run yet.
 pub(crate) fn begin_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     examine(dir)?;
     let state = dir.join(STATE);
@@ -235,7 +236,7 @@ pub(crate) fn begin_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     open_frontier(dir, &state)
 }
 
-/// Opens the state alone, for a crawl that is not running.
+/// Opens only the state, for a crawl that is not running.
 pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     match examine(dir)? {
         true => open_frontier(dir, &dir.join(STATE)),
@@ -246,7 +247,7 @@ pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
 }
 
 /// Locks a gathered directory for as long as the returned file is open. `None` if the directory was
-/// not gathered.
+/// not gathered from those of workers.
 #[cfg(feature = "search")]
 pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<File>, EngineError> {
     let path = dir.join(WORKERS);
@@ -267,8 +268,8 @@ pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<File>, EngineError> {
     Ok(Some(file))
 }
 
-/// Whether `dir` holds a crawl. Refuses a gathered directory, one with foreign files, and one with
-/// links in place of files.
+/// Returns whether `dir` holds a crawl. Refuses a gathered directory, one with files that don't
+/// belong to a crawl, and one with links in place of files.
 pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     if dir.join(WORKERS).exists() {
         return Err(EngineError::IsGathered {
@@ -314,14 +315,14 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     }
 }
 
-/// Opens the state, after finishing a file replacement that a crash interrupted.
+/// Opens the state. If a crash interrupted a replacement of files, finishes the replacement first.
 pub(crate) fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {
     shared_state::refuse_shared(dir, state)?;
     swap::recover(dir)?;
     FjallFrontier::open(state, &Options::default()).map_err(|error| unopened(dir, state, error))
 }
 
-/// Opens the store of the state alone, for a crawl that is not running.
+/// Opens only the store of the state, for a crawl that is not running.
 pub(crate) fn open_resting(dir: &Path, state: &Path) -> Result<RestingFrontier, EngineError> {
     shared_state::refuse_shared(dir, state)?;
     RestingFrontier::open(state, &Options::default()).map_err(|error| unopened(dir, state, error))
@@ -342,8 +343,8 @@ pub(super) fn unopened(dir: &Path, state: &Path, error: OpenError) -> EngineErro
 fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, EngineError> {
     let dir = &config.output;
     let rows = |name: &str| RowFile::open(&dir.join(name), marks.get(name).copied());
-    // Files of disabled features are opened too if an earlier run left them, since opening cuts off
-    // uncommitted rows.
+    // A file that an earlier run left is opened even if its feature is disabled now, since opening
+    // cuts off uncommitted rows.
     let has = |name: &str| dir.join(name).exists();
     let archive = (config.warc || has("archive"))
         .then(|| Archive::open(dir, archive_options(config), marks))
@@ -399,7 +400,7 @@ pub(crate) fn tombstones_at_rest(dir: &Path) -> Result<Tombstones, EngineError> 
     Tombstones::read(dir, frontier.meta(META_TOMBSTONE_KEY)?)
 }
 
-/// Combines the operator's name and contact.
+/// Combines the operator's name and contact into one text.
 fn operator(config: &Config) -> Option<String> {
     let contact = config.contact.as_ref().map(ToString::to_string);
     match (config.study.operator_name.clone(), contact) {
@@ -447,7 +448,8 @@ fn make_state(state: &Path) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Lists what is pending for the next run. Only a run that was not cut off calls this.
+/// Lists the pending URLs for the next run. A run calls this when it ends, so after a crash there
+/// is no list.
 pub(crate) fn note_waiting(dir: &Path, rows: &[WaitingRow]) -> Result<(), EngineError> {
     let mut bytes = Vec::new();
     for row in rows {
@@ -458,7 +460,7 @@ pub(crate) fn note_waiting(dir: &Path, rows: &[WaitingRow]) -> Result<(), Engine
     replace(&path, &dir.join(WAITING_BESIDE), &bytes).map_err(EngineError::disk(&path))
 }
 
-/// Removes the list of pending URLs of the last run, since a new run begins.
+/// Removes the last run's list of pending URLs, since a new run begins.
 fn forget_waiting(dir: &Path) -> Result<(), EngineError> {
     let path = dir.join(WAITING);
     match fs::remove_file(&path) {
@@ -467,7 +469,7 @@ fn forget_waiting(dir: &Path) -> Result<(), EngineError> {
     }
 }
 
-/// Records that the run was not cut off and left nothing in flight.
+/// Records that the run ended properly, with nothing left in flight.
 pub(crate) fn note_end(frontier: &dyn Frontier) -> Result<(), FrontierError> {
     note_run(frontier, RUN_ENDED)
 }

@@ -1,4 +1,4 @@
-//! Moves a crawl with a shared frontier into a gathered directory, where it then has its own
+//! Moves a crawl from a shared frontier into a gathered directory. The directory then has its own
 //! frontier.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ use crate::meta_keys::{
 use crate::revisit::visit::Round;
 use crate::totals::Totals;
 
-/// Maximum parts, and bytes of robots.txt copies, to commit together.
+/// Maximum number of parts, and maximum bytes of robots.txt copies, in one commit.
 const BATCH_PARTS: usize = 2_000;
 const BATCH_BYTES: usize = 8 << 20;
 
@@ -34,23 +34,22 @@ const EXCLUDED: &str = "excluded.jsonl";
 /// The row files whose committed lengths a frontier records.
 const MARKED_FILES: [&str; 3] = ["pages.jsonl", EXCLUDED, "links.jsonl"];
 
-/// A worker's directory that was gathered.
+/// A worker's directory whose files were gathered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatheredWorker {
     /// The worker's name.
     pub name: String,
-    /// Rows of its `pages.jsonl` that were read.
+    /// The number of rows read from the worker's `pages.jsonl`.
     pub pages: u64,
-    /// The directory.
+    /// The worker's directory.
     pub dir: PathBuf,
 }
 
-/// Moves a crawl into `dir`, which was gathered from the directories of these workers so that the
-/// crawl can continue. Until the caller marks the crawl as moved in the shared frontier, it is in
-/// both places.
+/// Moves a crawl into `dir`, so that it can continue there. `dir` was gathered from the directories
+/// of these workers. The crawl is in both places until the caller marks it as moved in the shared
+/// frontier.
 ///
-/// # Errors
-/// [`EngineError`]. The directory is then unusable.
+/// # Errors [`EngineError`]. The directory is then unusable.
 pub fn export(
     dir: &Path,
     source: &dyn MovedOut,
@@ -82,7 +81,8 @@ pub fn export(
     Ok(moved)
 }
 
-/// Checks that the directories are those of all workers and hold what the workers committed.
+/// Checks that the gathered directories are those of all workers, and that they contain everything
+/// that the workers committed.
 fn check_workers(
     workers: &[ExportedWorker],
     gathered: &[GatheredWorker],
@@ -108,7 +108,7 @@ fn check_workers(
     Ok(())
 }
 
-/// Checks that the files have the lengths that the worker committed.
+/// Checks that a worker's files have the lengths that the worker committed.
 fn check_records(worker: &ExportedWorker, found: &GatheredWorker) -> Result<(), EngineError> {
     let differs = |file: &str, found: u64, committed: u64| {
         Err(EngineError::RecordsDiffer {
@@ -123,7 +123,8 @@ fn check_records(worker: &ExportedWorker, found: &GatheredWorker) -> Result<(), 
             Err(why) if why.kind() == ErrorKind::NotFound => 0,
             metadata => metadata.map_err(EngineError::disk(&found.dir))?.len(),
         };
-        // The end of a run appends deferred URLs to this file.
+        // `excluded.jsonl` may be longer than committed, since the end of a run appends deferred
+        // URLs.
         let may_be_longer = file == EXCLUDED;
         if length < committed || (length > committed && !may_be_longer) {
             return differs(file, length, committed);
@@ -155,8 +156,8 @@ fn put_all(source: &dyn MovedOut, frontier: &FjallFrontier) -> Result<MovedCrawl
     Ok(moved)
 }
 
-/// Admits the links that their owners had not admitted yet, and lists the excluded ones as the
-/// owners would have.
+/// Admits links that were handed to a worker but that the worker had not admitted yet. Lists the
+/// excluded ones as the worker would have.
 fn admit_links(
     source: &dyn MovedOut,
     frontier: &FjallFrontier,
@@ -197,7 +198,7 @@ fn admit_links(
     Ok(())
 }
 
-/// Converts to the engine's own error, or to that of the shared frontier.
+/// Converts an error of the shared frontier to the engine's own error, or wraps it.
 fn of_source(error: BoxError) -> EngineError {
     let error = match error.downcast::<EngineError>() {
         Ok(own) => return *own,
@@ -209,7 +210,7 @@ fn of_source(error: BoxError) -> EngineError {
     }
 }
 
-/// Returns the lengths of all files behind settled URLs.
+/// Returns the current lengths of all files whose committed lengths a frontier records.
 fn marks(dir: &Path) -> Result<BTreeMap<String, u64>, EngineError> {
     let mut marks = marks_at_rest(dir).map_err(EngineError::disk(dir))?;
     for name in MARKED_FILES {
@@ -222,7 +223,7 @@ fn marks(dir: &Path) -> Result<BTreeMap<String, u64>, EngineError> {
     Ok(marks)
 }
 
-/// Merges the metadata of all workers into that of one crawl.
+/// Merges the metadata of all workers into the metadata of one crawl.
 fn keep_merged(source: &dyn MovedOut, transaction: &mut dyn Transaction) {
     let workers = source.workers();
     let all = |name: &str| -> Vec<&[u8]> {
@@ -251,8 +252,8 @@ fn keep_merged(source: &dyn MovedOut, transaction: &mut dyn Transaction) {
     }
 }
 
-/// Merges the workers' rounds to the last one. The merged round is over if it is over for all its
-/// workers.
+/// Returns the last of the workers' rounds. If several workers are in that round, it is over only
+/// if it is over for all of them.
 fn merged_round(kept: &[&[u8]]) -> Option<Round> {
     let rounds = kept
         .iter()
@@ -265,7 +266,8 @@ fn merged_round(kept: &[&[u8]]) -> Option<Round> {
         let is_same = last.number == before.number;
         Round {
             began: match is_same {
-                // A worker whose round began later joined in the middle of it.
+                // Take the earlier time: a worker whose round began later joined in the middle of
+                // the round.
                 true => last.began.min(before.began),
                 false => last.began,
             },
@@ -278,7 +280,7 @@ fn merged_round(kept: &[&[u8]]) -> Option<Round> {
     })
 }
 
-/// Merges lines, keeping the first of each.
+/// Merges lists of lines, keeping the first of equal lines.
 fn lines(kept: &[&[u8]]) -> Vec<u8> {
     let mut seen = BTreeSet::new();
     let lines = kept

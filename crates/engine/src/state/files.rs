@@ -1,4 +1,5 @@
-//! Files and folders that are complete on disk or absent.
+//! Writes files and creates folders so that after a crash they are either complete on disk or
+//! absent.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
@@ -6,21 +7,22 @@ use std::path::Path;
 
 use crawl_archive::replace_file;
 
-/// Writes a temporary file and renames it to `path`, so that readers see complete contents.
-/// Replaces what was at `path`, even a link.
+/// Writes a temporary file and renames it to `path`, so that readers only see complete contents.
+/// Replaces whatever was at `path`, even a link.
 pub(super) fn replace(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = replace_file(temporary)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(temporary, path)?;
-    // Without this sync a first start that is cut off could leave rows but no settings.
+    // Sync the folder too: otherwise a first start that is cut off could leave rows but no
+    // settings.
     match path.parent() {
         Some(folder) => fs::File::open(folder)?.sync_all(),
         None => Ok(()),
     }
 }
 
-/// Creates a folder and its missing ancestors, and syncs their names.
+/// Creates a folder and its missing ancestors, and syncs the entries of the new folders.
 pub(super) fn make_folder(path: &Path) -> io::Result<()> {
     let named = |folder: &&Path| !folder.as_os_str().is_empty();
     let missing = path.ancestors().filter(named);
@@ -29,7 +31,7 @@ pub(super) fn make_folder(path: &Path) -> io::Result<()> {
     for folder in missing {
         let above = folder.parent().filter(named).unwrap_or(Path::new("."));
         match fs::File::open(above).and_then(|above| above.sync_all()) {
-            // We may write to the parent but not read it, so it can't be synced.
+            // The parent can't be synced if this process may write to it but not read it.
             Err(why) if why.kind() == ErrorKind::PermissionDenied => {}
             synced => synced?,
         }

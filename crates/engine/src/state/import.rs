@@ -1,5 +1,5 @@
 //! Moves the crawl of a directory into a shared frontier. The directory then belongs to one of the
-//! workers, and keeps its rows and archive.
+//! workers. Its rows and archive stay where they are.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -25,21 +25,22 @@ use crate::totals::Totals;
 
 /// The folders of the state that hold the crawl's own frontier.
 const OWN_FOLDERS: [&str; 2] = [STORE, "known"];
-/// The new place of these folders.
+/// The folder into which the crawl's own frontier is moved.
 const IMPORTED: &str = "imported";
-/// The files whose rows name all settled URLs. The lengths of the first two are committed.
+/// The files whose rows name all settled URLs. The frontier records the committed lengths of the
+/// first two.
 const ROW_FILES: [&str; 3] = ["pages.jsonl", "excluded.jsonl", "requests.jsonl"];
 
-/// An imported crawl.
+/// A crawl that was imported into a shared frontier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// Counts of the crawl.
+    /// What was moved, in numbers.
     pub moved: MovedCrawl,
-    /// The new place of its own frontier.
+    /// The folder where the crawl's own frontier is now.
     pub own_frontier: PathBuf,
 }
 
-/// The URL in a row of any file, if the row has one.
+/// A row of any file, reduced to its URL. `None` if the row has no URL.
 #[derive(Deserialize)]
 struct NamedUrl {
     #[serde(default)]
@@ -49,9 +50,8 @@ struct NamedUrl {
 /// Moves the crawl in `dir`, which must not be running, into a shared frontier. The directory then
 /// belongs to a worker.
 ///
-/// # Errors
-/// [`EngineError`]. After an error of the engine itself the same call resumes the import. After any
-/// other error nothing was imported.
+/// # Errors [`EngineError`]. After an error of the engine itself, calling this function again
+/// resumes the import. After any other error nothing was imported.
 pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<Imported, EngineError> {
     if !directory::examine(dir)? {
         return Err(EngineError::NothingToDo {
@@ -64,7 +64,7 @@ pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<Imported, EngineE
     let opened = FjallFrontier::open(&state, &Options::default());
     let frontier = opened.map_err(|error| directory::unopened(dir, &state, error))?;
     refuse_unmovable(dir, &frontier)?;
-    // A crash interrupted the import, maybe after everything was moved.
+    // An earlier import may have been interrupted after everything was moved.
     let is_there = |life: &String| target.frontier.is_moved(life);
     let is_there = begun.as_ref().map(is_there).transpose();
     let life = match (begun, is_there.map_err(EngineError::Shared)?) {
@@ -84,7 +84,7 @@ pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<Imported, EngineE
     })
 }
 
-/// Refuses a crawl that workers could not continue with the data they would have.
+/// Refuses a crawl that the workers could not continue, because they would lack some of its data.
 fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineError> {
     for (key, what) in [
         (META_REPLAY, "it is the replay of another crawl"),
@@ -106,7 +106,7 @@ fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineEr
         && round.number > 1
         && !round.is_over
     {
-        // New workers begin with the first round.
+        // Refuse a later round, since workers that join the crawl begin with the first round.
         return Err(EngineError::NotImportable {
             dir: dir.to_owned(),
             what: "a later round of it is not finished",
@@ -115,7 +115,8 @@ fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineEr
     Ok(())
 }
 
-/// Moves everything, and returns the id of the life with which this worker ended.
+/// Moves everything into the shared frontier. The import counts as one process of the worker.
+/// Returns the id of that process, which has ended by then.
 fn move_all(
     dir: &Path,
     state: &Path,
@@ -125,7 +126,7 @@ fn move_all(
     let mut import = target.frontier.begin().map_err(EngineError::Shared)?;
     let put = put_all(dir, frontier, &mut *import);
     if let Err(why) = put {
-        // The leftovers are invisible, and the next import removes them.
+        // Ignores errors: the leftovers are invisible, and the next import removes them.
         let _ = import.give_up();
         return Err(why);
     }
@@ -195,8 +196,9 @@ fn count(frontier: &FjallFrontier) -> Result<MovedCrawl, FrontierError> {
     Ok(moved)
 }
 
-/// Moves the crawl's own frontier aside. The store goes first: the import counts as unfinished
-/// while the store is there, and it needs the other folder.
+/// Moves the crawl's own frontier out of the way. The store is moved first, because an import
+/// counts as unfinished while the store is in place, and an unfinished import needs the other
+/// folder.
 fn move_aside(state: &Path) -> Result<(), EngineError> {
     let aside = state.join(IMPORTED);
     match fs::create_dir(&aside) {

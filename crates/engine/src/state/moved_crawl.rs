@@ -6,18 +6,18 @@ use crawl_frontier::{FjallFrontier, Frontier as _};
 /// Counts of a crawl that was moved between frontiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MovedCrawl {
-    /// URLs in each state.
+    /// The number of URLs in each state.
     pub states: Totals,
-    /// Hosts with stored state.
+    /// The number of hosts with stored state.
     pub hosts: u64,
-    /// Copies of robots.txt.
+    /// The number of robots.txt copies.
     pub robots: u64,
-    /// Stored visits.
+    /// The number of stored visits.
     pub visits: u64,
 }
 
 impl MovedCrawl {
-    /// Counts one part.
+    /// Adds one stored part to the counts.
     pub(super) fn count(&mut self, part: &StoredPart) {
         match part {
             StoredPart::Host { .. } => self.hosts += 1,
@@ -28,7 +28,7 @@ impl MovedCrawl {
     }
 }
 
-/// Returns the number of URLs in each state. Leased URLs count as pending.
+/// Returns the number of URLs in each state. Leased URLs are counted as pending.
 pub(super) fn states(frontier: &FjallFrontier) -> Totals {
     let counts = frontier.counts();
     Totals {

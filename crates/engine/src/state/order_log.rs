@@ -1,5 +1,5 @@
-//! The order of a crawl, which a replay follows: which host had a turn, and how the writer ordered
-//! messages.
+//! Records the order of a crawl, which a replay follows: which host got a turn to send requests,
+//! and in which order the writer received messages.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,20 +11,20 @@ use serde::Serialize;
 /// The path of the file within the crawl directory.
 pub(crate) const ORDER: &str = "state/order.jsonl";
 
-/// `state/order.jsonl`. The loop and the writer append to it. Never synced: if a power cut loses
-/// its end, a replay continues without it from there.
+/// The file `state/order.jsonl`, to which the loop and the writer append. The file is never synced.
+/// If a power cut loses its end, a replay continues without the order from there on.
 #[derive(Clone)]
 pub(crate) struct OrderLog(Arc<Mutex<OrderFile>>);
 
-/// Turns are held back until the first of their requests ends, or until the next group. Most
-/// in-flight turns are thus written at once.
+/// Rows of turns are held in memory until one of the turns' requests ends, or until the next group
+/// is committed. Thus many turns are written at once.
 struct OrderFile {
     file: LogFile,
-    /// The time of the first held turn. Milliseconds since the Unix epoch.
+    /// The time of the oldest turn that is held in memory, in milliseconds since the Unix epoch.
     waits_since: Option<u64>,
 }
 
-/// An [`OrderRow`] with nothing but a turn.
+/// An [`OrderRow`] that contains only a turn.
 #[derive(Serialize)]
 struct TurnRow<'t> {
     turn: &'t HostTurn,
@@ -48,11 +48,10 @@ impl OrderLog {
         }))))
     }
 
-    /// Appends turns. The turns are written before [`OrderLog::begin_rows`] returns for any of
-    /// their requests, and before the next group with keys.
+    /// Appends turns of hosts. A turn is written before [`OrderLog::begin_rows`] returns for any
+    /// request of that turn, and before the next group with keys.
     ///
-    /// # Errors
-    /// A row that can't be serialized.
+    /// # Errors A row that can't be serialized.
     pub(crate) fn note_turns<'t>(
         &self,
         turns: impl Iterator<Item = &'t HostTurn>,
@@ -69,10 +68,9 @@ impl OrderLog {
         }))
     }
 
-    /// Appends an operator's command after all turns so far.
+    /// Appends an operator's command, after all turns recorded so far.
     ///
-    /// # Errors
-    /// I/O errors.
+    /// # Errors I/O errors.
     pub(crate) fn note_command(&self, command: CommandTaken) -> Result<(), ArchiveError> {
         let mut order = self.order();
         order.file.append(&OrderRow {
@@ -83,10 +81,10 @@ impl OrderLog {
         Ok(())
     }
 
-    /// Writes the turns of these requests, whose rows are about to be written.
+    /// Writes the turns that sent these requests. Called before the rows of the requests are
+    /// written.
     ///
-    /// # Errors
-    /// I/O errors.
+    /// # Errors I/O errors.
     pub(crate) fn begin_rows<'l>(
         &self,
         lines: impl Iterator<Item = &'l RequestLine>,
@@ -102,20 +100,18 @@ impl OrderLog {
         Ok(())
     }
 
-    /// Writes the held turns at the end of the run.
+    /// At the end of the run, writes the turns that are still held in memory.
     ///
-    /// # Errors
-    /// I/O errors.
+    /// # Errors I/O errors.
     pub(crate) fn end(&self) -> Result<(), ArchiveError> {
         let mut order = self.order();
         order.waits_since = None;
         order.file.flush_held()
     }
 
-    /// Appends a group of messages before it is committed.
+    /// Appends a group of messages. Called before the group is committed.
     ///
-    /// # Errors
-    /// I/O errors.
+    /// # Errors I/O errors.
     pub(crate) fn note_group(&self, keys: Vec<String>) -> Result<(), ArchiveError> {
         if keys.is_empty() {
             return Ok(());
@@ -129,7 +125,8 @@ impl OrderLog {
         Ok(())
     }
 
-    /// Locks the file. Rows are appended whole, so a panic elsewhere can't leave one incomplete.
+    /// Locks the file. A panic elsewhere can't leave an incomplete row, since rows are appended
+    /// whole.
     fn order(&self) -> MutexGuard<'_, OrderFile> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -144,7 +141,7 @@ mod tests {
 
     use super::{ORDER, OrderLog};
 
-    /// Returns the kind of each row by its first letter: run, turn or group.
+    /// Returns one letter per row of the log, for its kind: run, turn or group.
     fn kinds(dir: &std::path::Path) -> String {
         let text = fs::read_to_string(dir.join(ORDER)).unwrap();
         text.lines().map(|line| &line[2..3]).collect()

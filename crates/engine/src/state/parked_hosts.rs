@@ -7,7 +7,7 @@ use crawl_weburl::HostKey;
 
 use crate::meta_keys::META_PARKED;
 
-/// Encodes the list for the state.
+/// Encodes the list of parked hosts for the state.
 pub(crate) fn listed<'a>(hosts: impl Iterator<Item = &'a HostKey>) -> Vec<u8> {
     let names: Vec<&str> = hosts.map(HostKey::as_str).collect();
     serde_json::to_vec(&names).unwrap_or_default()

@@ -1,4 +1,5 @@
-//! The `state` folder of a worker on a shared frontier, which records whose directory it is.
+//! The `state` folder of a worker on a shared frontier. The folder records which worker owns the
+//! directory.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -16,21 +17,22 @@ use crate::error::EngineError;
 /// The file that names the owner of the directory.
 const WORKER: &str = "worker.json";
 const WORKER_BESIDE: &str = "worker.json.new";
-/// The store of a crawl's own frontier. A directory that was not imported has one.
+/// The store of a crawl's own frontier. Every crawl directory contains it, except the directories
+/// of workers on a shared frontier.
 pub(super) const STORE: &str = "store";
-/// Locked while the worker runs.
+/// A file that is locked while the worker runs.
 const LOCK: &str = "worker.lock";
 
-/// The owner of the directory.
+/// The worker that owns the directory.
 #[derive(Debug, Deserialize, Serialize)]
 struct WorkerFile {
     crawl: String,
     worker: String,
-    /// The id of its last life.
+    /// The id of the last process that ran as this worker.
     life: String,
 }
 
-/// Opens the frontier that this directory's worker shares, and locks the directory for as long as
+/// Opens the shared frontier as the worker of this directory. Locks the directory for as long as
 /// the returned file is open.
 pub(super) fn open(
     shared: &SharedCrawl,
@@ -69,7 +71,7 @@ pub(super) fn open(
             worker: shared.worker.clone(),
         });
     }
-    // This start cuts off the rows listed at the end of the last run.
+    // The rows that the last run listed at its end no longer count, since this start cuts them off.
     frontier.note_listed(&BTreeSet::new())?;
     let file = WorkerFile {
         crawl: shared.crawl.clone(),
@@ -80,8 +82,8 @@ pub(super) fn open(
     Ok((frontier, lock))
 }
 
-/// Refuses the directory of a worker on a shared frontier, because the requested operation needs
-/// the crawl's own frontier.
+/// Refuses the directory of a worker on a shared frontier. Called for operations that need the
+/// crawl's own frontier.
 pub(super) fn refuse_shared(dir: &Path, state: &Path) -> Result<(), EngineError> {
     match read(state)? {
         None => Ok(()),
@@ -93,8 +95,8 @@ pub(super) fn refuse_shared(dir: &Path, state: &Path) -> Result<(), EngineError>
     }
 }
 
-/// Returns the life that ends with an interrupted import of this directory. `None` if no import
-/// began.
+/// Returns the worker process id that an interrupted import of this directory has used. `None` if
+/// no import began.
 pub(super) fn begun_import(
     dir: &Path,
     state: &Path,
@@ -120,8 +122,8 @@ pub(super) fn begun_import(
     }
 }
 
-/// Assigns the directory to the worker as which its crawl is imported. Returns the id of the life
-/// that ends with the import.
+/// Assigns the directory to the worker that the crawl is imported as. Returns a new worker process
+/// id, which is used for the import only.
 pub(super) fn begin_import(state: &Path, target: &ImportTarget<'_>) -> Result<String, EngineError> {
     let file = WorkerFile {
         crawl: target.crawl.clone(),
@@ -132,7 +134,7 @@ pub(super) fn begin_import(state: &Path, target: &ImportTarget<'_>) -> Result<St
     Ok(file.life)
 }
 
-/// Restores the directory to a crawl with its own frontier.
+/// Ends the import: deletes the worker file, so the directory's crawl has its own frontier again.
 pub(super) fn end_import(state: &Path) -> Result<(), EngineError> {
     let path = state.join(WORKER);
     fs::remove_file(&path).map_err(EngineError::disk(&path))
@@ -175,7 +177,7 @@ fn read(state: &Path) -> Result<Option<WorkerFile>, EngineError> {
     }
 }
 
-/// Whether the state holds more than an interrupted start leaves.
+/// Whether the state contains more than an interrupted first start leaves.
 fn holds_more(state: &Path) -> Result<bool, EngineError> {
     for entry in fs::read_dir(state).map_err(EngineError::disk(state))? {
         let name = entry.map_err(EngineError::disk(state))?.file_name();

@@ -23,7 +23,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
 
-/// The folder of new files, the list, and the file that the list is first written to.
+/// The folder of new files, the list of files, and the temporary name of the list while it is
+/// written.
 pub(crate) const STAGING: &str = "forget.new";
 pub(crate) const LIST: &str = "forget.json";
 pub(crate) const LIST_BESIDE: &str = "forget.json.new";
@@ -39,22 +40,22 @@ pub(crate) struct Swap {
 }
 
 impl Swap {
-    /// The bytes that a mark covers.
+    /// Returns the bytes that the user's mark signs.
     fn message(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 }
 
-/// `forget.json`.
+/// The content of `forget.json`.
 #[derive(Serialize, Deserialize)]
 struct List {
     #[serde(flatten)]
     swap: Swap,
-    /// The user's mark over [`Swap::message`]. `None` if the user had no key.
+    /// The user's signature of [`Swap::message`]. `None` if the user had no key.
     mark: Option<String>,
 }
 
-/// Creates an empty folder for the new files.
+/// Creates an empty folder for the new files of a replacement.
 pub(crate) fn begin(dir: &Path) -> Result<PathBuf, EngineError> {
     let staging = dir.join(STAGING);
     let create = || -> io::Result<()> {
@@ -66,8 +67,9 @@ pub(crate) fn begin(dir: &Path) -> Result<PathBuf, EngineError> {
     Ok(staging)
 }
 
-/// Commits to replacing the files: writes and syncs the list, with the mark that `sign` returns for it.
-/// The new files are on disk already; their names are after this.
+/// Commits to replacing the files: writes and syncs the list, with the mark that `sign` returns for
+/// it. The contents of the new files must be on disk already; this function also syncs the folders
+/// with their names.
 pub(crate) fn commit(
     dir: &Path,
     swap: &Swap,
@@ -89,8 +91,8 @@ pub(crate) fn commit(
     write().map_err(EngineError::disk(&list))
 }
 
-/// Puts everything in its place. `step` is called before each change; its error ends the work there,
-/// as a crash would.
+/// Moves all new files into place. `step` is called before each change. If `step` fails, no further
+/// change is made, as after a crash.
 pub(crate) fn finish(
     dir: &Path,
     swap: &Swap,
@@ -120,7 +122,7 @@ pub(crate) fn finish(
     end().map_err(EngineError::disk(&dir.join(STAGING)))
 }
 
-/// Moves one new file or folder to its place. Does nothing if it was moved before.
+/// Moves one new file or folder into place. Does nothing if it was moved earlier.
 fn replace(
     root: &Dir,
     number: usize,
@@ -135,7 +137,7 @@ fn replace(
         .symlink_metadata(name)
         .is_ok_and(|found| found.is_dir())
     {
-        // `rename` does not replace a folder that has entries.
+        // Move the old one away first, since `rename` does not replace a folder that has entries.
         let old = format!("{STAGING}/old-{number}");
         remove(root, &old)?;
         step()?;
@@ -146,11 +148,11 @@ fn replace(
     sync_parent(root, name)
 }
 
-/// Undoes a replacement that a crash cut short before its list was written.
+/// Undoes a replacement that a crash interrupted before its list was written.
 ///
-/// # Errors
-/// [`EngineError::OutputInUse`] if another process holds the crawl, [`EngineError::UnfinishedForget`]
-/// if a list was written ([`resume`] finishes it), or an I/O error.
+/// # Errors [`EngineError::OutputInUse`] if another process holds the crawl,
+/// [`EngineError::UnfinishedForget`] if a list was written ([`resume`] finishes it), or an I/O
+/// error.
 pub(crate) fn recover(dir: &Path) -> Result<(), EngineError> {
     let Some(_lock) = lock_leftovers(dir)? else {
         return Ok(());
@@ -165,12 +167,12 @@ pub(crate) fn recover(dir: &Path) -> Result<(), EngineError> {
     remove(&root, LIST_BESIDE).map_err(failed)
 }
 
-/// Finishes the replacement whose list is in `dir`, if there is one. `is_ours` gets the bytes under
-/// the mark and the mark; `may_change` a name in the list.
+/// Finishes the replacement whose list is in `dir`. Returns whether there was one. `is_ours` gets
+/// the signed bytes and the mark, and returns whether the mark is the user's. `may_change` gets a
+/// name in the list, and returns whether that file may be replaced or removed.
 ///
-/// # Errors
-/// [`EngineError::ForeignForget`] for a list that is not the user's or that names another file;
-/// [`EngineError::OutputInUse`]; an I/O error.
+/// # Errors [`EngineError::ForeignForget`] for a list that is not the user's or that names another
+/// file; [`EngineError::OutputInUse`]; an I/O error.
 pub(crate) fn resume(
     dir: &Path,
     is_ours: &dyn Fn(&[u8], Option<&str>) -> bool,
@@ -203,7 +205,8 @@ pub(crate) fn resume(
     Ok(true)
 }
 
-/// Locks the crawl if files of a replacement are left in it. `None` if there are none.
+/// Locks the crawl if it contains files of an interrupted replacement. `None` if there are no such
+/// files.
 fn lock_leftovers(dir: &Path) -> Result<Option<File>, EngineError> {
     let mut leftovers = [LIST, STAGING, LIST_BESIDE].into_iter();
     if !leftovers.any(|name| dir.join(name).symlink_metadata().is_ok()) {
@@ -221,7 +224,8 @@ fn lock_leftovers(dir: &Path) -> Result<Option<File>, EngineError> {
     }
 }
 
-/// A handle on the directory. No name that is opened, renamed or removed through it can lead outside.
+/// Opens a handle on the directory. A file that is opened, renamed or removed through the handle
+/// can't be outside of the directory.
 fn open_root(dir: &Path) -> io::Result<Dir> {
     Dir::open_ambient_dir(dir, ambient_authority())
 }
@@ -280,7 +284,7 @@ mod tests {
         Some(format!("{:x}", message.len()))
     }
 
-    /// Resumes as the user who signed, for whom `kept` is out of bounds.
+    /// Resumes as the user who signed the list. Files named `kept` may not be changed.
     fn resumed(dir: &Path) -> Result<bool, EngineError> {
         let is_ours = |message: &[u8], mark: Option<&str>| mark == sign(message).as_deref();
         resume(dir, &is_ours, &|name| !name.contains("kept"))

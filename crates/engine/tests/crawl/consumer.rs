@@ -1,4 +1,4 @@
-//! A program that consumes pages while they are crawled.
+//! Tests of a program that consumes pages while a crawl fetches them.
 
 use crawl_archive::read_place;
 use crawl_engine::Command;
@@ -33,7 +33,7 @@ fn a_consumer_may_wait_for_the_answer_to_a_command() {
     let (rows, summary) = crawl.run_consumed(async |commander, _| {
         if commands < 5 {
             commands += 1;
-            // The answer comes with a later commit than the row.
+            // The command is answered with a later commit than that of the received row.
             let add = Command::Add(web.url(0, &format!("/hidden/{commands}")));
             answered += u32::from(commander.ask(add).await.is_ok());
         }

@@ -1,4 +1,4 @@
-//! A crawl that is steered while it runs, over real sockets and a real disk.
+//! Tests of a crawl that is steered while it runs, over real sockets and a real disk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,7 +26,7 @@ fn two_hosts() -> TestWeb {
         .start()
 }
 
-/// Sends commands to a crawl before its first request, and resumes it at the end.
+/// Runs a crawl with commands sent before its first request, and a last command that resumes it.
 fn steered(crawl: &Crawl, commands: Vec<Command>) -> (Vec<Result<(), Refused>>, Summary) {
     let steer = async move |commander: Commander| {
         assert!(matches!(
@@ -61,7 +61,8 @@ fn an_added_url_outlives_its_run() {
     let (answers, summary) = steered(&crawl, added);
     assert_eq!(answers, [Ok(()), Ok(())]);
     assert_eq!(summary.ended, Ended::Budget("max-pages"));
-    // The next run gets no command, and the other host is still in scope.
+    // The next run gets no `Add`, yet fetches both added URLs and still has the second host in
+    // scope.
     crawl.config.budgets.max_pages = None;
     assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
     let statuses = crawl.statuses();
@@ -129,7 +130,8 @@ fn a_crawl_rests_while_its_disk_is_low_and_loses_nothing() {
     let web = TestWeb::builder().seed(7).hosts(1).pages(8).start();
     let mut crawl = Crawl::of(&web);
     crawl.config.min_free = 1_000;
-    // Space is available at first, and then not until the crawl has reported low disk space.
+    // The first measurement finds enough space. The following ones find too little, until the crawl
+    // has reported this.
     let (looks, was_low) = (AtomicU64::new(0), Arc::new(AtomicBool::new(false)));
     let is_enough = Arc::clone(&was_low);
     let free_space = FreeSpace::told_by(move |_| {
@@ -139,7 +141,7 @@ fn a_crawl_rests_while_its_disk_is_low_and_loses_nothing() {
             false => Some(999),
         }
     });
-    // Slow enough that the crawl is not over before the second measurement, after two seconds.
+    // With this delay the crawl is still running at the second measurement, after two seconds.
     crawl.config.politeness.delay = Duration::from_secs(1);
     let summary = crawl.run_on(free_space, |phase| {
         was_low.fetch_or(phase == Phase::DiskLow, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! Finds besides links: parts of pages, feeds, headers, forms, and URLs listed in sitemaps.
+//! Tests of how URLs are found besides links of pages: parts of pages, feeds, headers, forms and
+//! sitemaps.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use crawl_testweb::{Answer, LinkMix, Spec, TestWeb};
 
 use crate::support::Crawl;
 
-/// Returns hosts with nothing but scripted answers.
+/// Returns hosts that give only scripted answers.
 fn bare(hosts: u32) -> Spec {
     let mut spec = TestWeb::builder()
         .hosts(hosts)
@@ -34,7 +35,7 @@ fn xml(kind: &str, text: &str) -> Answer {
     Answer::of(200).header("content-type", kind).body(text)
 }
 
-/// Returns the paths that have a row, by host.
+/// Returns the paths of all URLs that have a row, by host.
 fn listed_paths(web: &TestWeb, crawl: &Crawl) -> BTreeSet<(u32, String)> {
     let place = |url: &str| {
         let hosts = 0..web.hosts();
@@ -91,7 +92,8 @@ fn a_guessed_sitemap_that_is_a_page_does_not_count() {
         Answer::html("<title>a page</title><a href=/p>p</a>"),
     );
     web.script(0, "/p", Answer::html("<title>another</title>"));
-    // A server that answers every request with a page.
+    // The server answers a request for the sitemap with an ordinary page, as some servers do for
+    // every URL.
     let any = "<title>Welcome</title><a href=/of-the-welcome>x</a>";
     web.script(0, "/sitemap.xml", Answer::html(any));
     let mut crawl = Crawl::of(&web);
@@ -103,12 +105,13 @@ fn a_guessed_sitemap_that_is_a_page_does_not_count() {
             .iter()
             .any(|row| row.purpose == "sitemap" && row.status == Some(200))
     );
-    // The answer is archived.
+    // The answer to the guessed URL is archived although it has no row.
     assert!(crawl.archive_holds("Welcome"));
     crawl.config.recrawl = true;
     assert_eq!(crawl.run().unwrap().indexed.unwrap().pages, Some(2));
     assert!(crawl.pages().iter().all(|row| !row.url.ends_with(".xml")));
-    // A real sitemap is read and has a row. The row of its last visit records that it is gone.
+    // A real sitemap is read and has a row. Once the sitemap is gone, the row of its next visit
+    // records this.
     let urls = "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>/q</loc></url></urlset>";
     web.script(0, "/sitemap.xml", xml("application/xml", urls));
     crawl.run().unwrap();
@@ -141,7 +144,8 @@ fn parts_of_pages_are_fetched_if_configured() {
     let mut crawl = Crawl::of(&web);
     crawl.config.fetch.allow_private = true;
     crawl.config.resources = Resources::Own;
-    // A part has the depth of its page.
+    // An image or a style sheet has the depth of its page, so a depth limit of 1 does not exclude
+    // it.
     crawl.config.scope.max_depth = Some(1);
     check(&web, &crawl, &own);
     assert_eq!(crawl.excluded()[&web.url(1, "/x.js")], "scope");
@@ -159,7 +163,7 @@ fn parts_of_pages_are_fetched_if_configured() {
         .into_iter()
         .filter(|row| row.purpose == "resource");
     assert_eq!(purposes.count(), 9);
-    // Another host's robots.txt is fetched first, as usual.
+    // Another host's robots.txt is fetched before a part of a page on that host.
     assert_eq!(web.log_of(1)[0].path, "/robots.txt");
 }
 
@@ -213,7 +217,7 @@ fn with_feeds() -> TestWeb {
 fn feeds_lead_to_their_entries() {
     let web = with_feeds();
     let mut crawl = Crawl::of(&web);
-    // Entries of a feed have the depth of the feed.
+    // Entries of a feed have the same depth as the feed.
     crawl.config.scope.max_depth = Some(1);
     let listed = [
         (0, "/"),
@@ -284,7 +288,8 @@ fn a_page_with_another_canonical_url_has_it_in_its_row() {
             "/c",
             Answer::html("c").header("Link", "</b>; rel=canonical"),
         )
-        // In the body, where a visitor may have written it.
+        // This META is in the page's body, where a visitor may have written it, so it does not
+        // count.
         .script(0, "/d", Answer::html("d <meta name=url content=/b>"))
         .start();
     let crawl = Crawl::of(&web);
@@ -335,7 +340,7 @@ fn sitemaps_name_other_forms_and_an_order() {
     assert_eq!(paths, expected);
 }
 
-/// An index of sitemaps with more URLs than the limit.
+/// A sitemap index lists more URLs than the limit allows.
 #[test]
 fn sitemaps_add_no_more_urls_than_allowed() {
     let web = bare(1).start();
@@ -351,7 +356,7 @@ fn sitemaps_add_no_more_urls_than_allowed() {
     let mut crawl = Crawl::of(&web);
     crawl.config.max_sitemap_urls = Some(28);
     let summary = crawl.run().unwrap();
-    // Five sitemaps and 23 pages.
+    // The limit of 28 URLs allows five sitemaps and 23 pages.
     let pages = crawl.pages();
     let of_maps = pages
         .iter()

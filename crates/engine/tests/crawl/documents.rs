@@ -1,4 +1,4 @@
-//! Slow reading processes do not delay the pages of other hosts.
+//! Tests that slow reading processes do not delay the pages of other hosts.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,11 +14,11 @@ use crate::support::Crawl;
 const PAPERS: usize = 24;
 const PAGES: usize = 30;
 
-/// A program that reads documents, each only once the gate is open.
+/// A program that reads documents but blocks until the gate is open.
 struct SlowReader {
     program: PathBuf,
     gate: PathBuf,
-    /// Held open for writing, so that readers of the gate block.
+    /// A handle for writing, held so that readers of the gate block.
     closed: Option<File>,
 }
 
@@ -41,7 +41,7 @@ impl SlowReader {
         }
     }
 
-    /// Releases the waiting readers, and those still to come.
+    /// Opens the gate for the readers that wait and for all later ones.
     fn open(&mut self) {
         if let Some(closed) = self.closed.take() {
             let empty = self.gate.with_extension("open");
@@ -52,7 +52,7 @@ impl SlowReader {
     }
 }
 
-/// Starts a host of papers, and a host of pages.
+/// Starts a host of papers (documents that are read slowly) and a host of pages.
 fn library() -> TestWeb {
     let list = |name: &str, count: usize| -> String {
         let link = |n| format!("<a href=/{name}{n}>{name} {n}</a> ");
@@ -110,7 +110,7 @@ fn slow_documents_of_one_host_do_not_delay_pages_of_another() {
         }
     });
     assert_eq!(summary.unwrap().ended, Ended::Finished);
-    // None timed out: all pages were there before.
+    // All papers were read, so no reading timed out before the last page opened the gate.
     assert_eq!(papers_read(&crawl), PAPERS);
 }
 

@@ -1,4 +1,5 @@
-//! Servers that fail, and the requests that are not sent then.
+//! Tests of servers that fail, and of the requests that a crawl does not send because of the
+//! failures.
 
 use std::time::Duration;
 

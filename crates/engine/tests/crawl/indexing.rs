@@ -1,4 +1,4 @@
-//! The search index of a crawl: its contents, and that it follows the settled pages.
+//! Tests of a crawl's search index: its contents, and that it follows the settled pages.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ fn index(crawl: &Crawl) -> SearchIndex {
     SearchIndex::open(&crawl.output("index")).unwrap()
 }
 
-/// Returns all searchable pages by URL.
+/// Returns all pages that a search can find, by URL.
 fn searchable(crawl: &Crawl) -> BTreeMap<String, IndexedPage> {
     let mut pages = BTreeMap::new();
     index(crawl)
@@ -38,7 +38,7 @@ fn searchable(crawl: &Crawl) -> BTreeMap<String, IndexedPage> {
     pages
 }
 
-/// Returns their paths.
+/// Returns the paths of all pages that a search can find.
 fn paths(crawl: &Crawl) -> Vec<String> {
     let path = |url: &String| url.splitn(4, '/').last().unwrap_or_default().to_owned();
     searchable(crawl).keys().map(path).collect()
@@ -136,11 +136,13 @@ fn pages_are_searchable_or_their_rows_state_why_not() {
         ("header", "noindex"),
         ("over", "unavailable_after"),
         ("usage", "usage"),
-        // The master page is outside of the crawl.
+        // This page is indexed although it names a master page, because that page is outside of the
+        // crawl.
         ("master", "yes"),
         ("canonical", "canonical"),
         ("linked", "canonical"),
-        // A link in the body may have been written by a visitor.
+        // This page is indexed, since a canonical link in the body may have been written by a
+        // visitor and does not count.
         ("comment", "yes"),
         ("lost", "soft_404"),
         ("moved", "redirect"),
@@ -150,7 +152,7 @@ fn pages_are_searchable_or_their_rows_state_why_not() {
     ] {
         assert_eq!(reasons.get(path).map(String::as_str), Some(why), "{path}");
     }
-    // Links of the home page contribute to the search text of their targets.
+    // The text of a link on the home page counts as search text of the link's target.
     let apples = &searchable(&crawl)[&web.url(0, "/a")];
     assert_eq!(
         (apples.linked_from, apples.anchors.as_slice()),
@@ -204,7 +206,7 @@ fn later_rounds_update_and_remove() {
     crawl.run().unwrap();
     assert_eq!(paths(&crawl), ["", "changes", "fails", "new", "stays"]);
     assert_eq!(searchable(&crawl)[&web.url(0, "/changes")].text, "After.");
-    // The home page no longer uses the link text of the first round.
+    // The home page no longer links to this page, so the link text of the first round is gone.
     assert_eq!(searchable(&crawl)[&web.url(0, "/changes")].anchors.len(), 0);
     assert_matches_archive(&crawl);
 }
@@ -223,7 +225,8 @@ fn assert_matches_archive(crawl: &Crawl) {
     let urls = |pages: &BTreeMap<String, IndexedPage>| pages.keys().cloned().collect::<Vec<_>>();
     assert_eq!(urls(&built), urls(&grown));
     for (url, page) in built {
-        // A revisited unchanged page has a later time in the archive's rows.
+        // If a revisited page is unchanged, its time in the archive's rows is later than in the
+        // grown index.
         let grown = IndexedPage {
             fetched_at: page.fetched_at,
             ..grown[&url].clone()
@@ -239,7 +242,7 @@ fn an_index_built_from_the_archive_is_the_same() {
     let summary = crawl.run().unwrap();
     assert!(summary.indexed.unwrap().pages > Some(30));
     assert_matches_archive(&crawl);
-    // The rebuilt index continues to follow the crawl.
+    // The crawl continues after the rebuild, and the rebuilt index follows it.
     let mut again = crawl;
     again.config.recrawl = true;
     again.run().unwrap();
@@ -303,7 +306,7 @@ fn a_page_is_indexed_under_its_own_url_where_its_canonical_url_leads_to_no_index
     ];
     assert_eq!(paths(&crawl), expected);
     assert_matches_archive(&crawl);
-    // Once the canonical page exists, the other one yields to it.
+    // Once the canonical page exists, the other page is replaced by it.
     web.script(
         0,
         "/none",
@@ -348,7 +351,7 @@ fn settled_pages_are_indexed_however_often_a_run_is_cut_off() {
     for judge in cuts {
         crawl.run_until(judge).unwrap();
         let rows: Vec<_> = crawl.pages().into_iter().map(|row| row.url).collect();
-        // The index has no page that the crawl lacks.
+        // The index contains no page that the crawl lacks.
         assert!(searchable(&crawl).keys().all(|url| rows.contains(url)));
     }
     let summary = crawl.run().unwrap();
@@ -373,7 +376,7 @@ fn an_index_that_is_lost_or_was_off_is_rebuilt() {
     fs::remove_dir_all(crawl.output("index")).unwrap();
     crawl.run().unwrap();
     assert_eq!(paths(&crawl), all);
-    // A run without the index, whose pages are in no log.
+    // Run once without the index, so that the pages of this run are in no log.
     crawl.config.index = false;
     crawl.config.recrawl = true;
     crawl.run().unwrap();
@@ -389,7 +392,7 @@ fn without_an_archive_there_is_nothing_to_build_it_from() {
     let web = TestWeb::builder().seed(5).pages(20).start();
     let mut crawl = indexed_crawl(&web);
     crawl.config.warc = false;
-    // The index grows all the same.
+    // The index grows without an archive, too.
     let summary = crawl.run().unwrap();
     assert!(summary.indexed.unwrap().pages > Some(5));
     fs::remove_dir_all(crawl.output("index")).unwrap();
@@ -415,7 +418,7 @@ fn an_index_of_another_format_is_refused_until_rebuilt() {
     assert_matches_archive(&crawl);
 }
 
-/// Damages a file of an index: one bit, the second half, or all of it.
+/// Damages a file of an index. `how` selects one bit, the second half, or the whole file.
 fn damage(file: &std::path::Path, how: usize) {
     let mut bytes = fs::read(file).unwrap();
     let middle = bytes.len() / 2;
@@ -427,7 +430,7 @@ fn damage(file: &std::path::Path, how: usize) {
     fs::write(file, bytes).unwrap();
 }
 
-/// Returns the files of an index by the ends of their names.
+/// Returns the files of an index. The keys are the ends of the file names.
 fn files(crawl: &Crawl) -> BTreeMap<String, std::path::PathBuf> {
     let entries = fs::read_dir(crawl.output("index")).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -457,7 +460,8 @@ fn a_damaged_index_is_rebuilt_during_the_crawl() {
     let (mut round, mut deletions) = (1, 0);
     for name in names.iter().map(String::as_str).chain(["del"]) {
         for how in 0..3 {
-            // Files of deletions come and go.
+            // The file may be missing, since files of deletions are created and removed as the
+            // index changes.
             let Some(file) = files(&crawl).remove(name) else {
                 continue;
             };
@@ -486,7 +490,7 @@ fn a_damaged_index_without_an_archive_stops_no_crawl() {
     crawl.config.recrawl = true;
     crawl.run().unwrap();
     damage(&files(&crawl)["store"], 0);
-    // Again at each start.
+    // The damage is reported again at each start.
     for round in 2..4 {
         let summary = crawl.run().unwrap();
         let (fault, has_archive) = summary.indexed.unwrap().fault.unwrap();
@@ -518,7 +522,8 @@ fn rows_and_files_are_not_trusted_when_an_index_is_built() {
         let at = begin + rows[begin..].find(from).unwrap();
         rows.replace_range(at..at + from.len(), to);
     };
-    // A path, and zeros as a power cut leaves them.
+    // In one row the archive file's name becomes a path. In another row zeros replace the URL, as
+    // after a power cut.
     change(&indexed[1].url, "\"file\":\"crawl", "\"file\":\"../wl");
     let zeros = "\0".repeat(indexed[2].url.len());
     change(&indexed[2].url, &indexed[2].url, &zeros);
@@ -532,7 +537,7 @@ fn rows_and_files_are_not_trusted_when_an_index_is_built() {
         before.pages.unwrap() + before.duplicates - 2
     );
 
-    // Nothing ever writes into this FIFO.
+    // Replace an archive file by a FIFO that nothing ever writes into.
     let warc = &indexed[0].warc.as_ref().unwrap().file;
     let warc = crawl.output("archive").join(warc);
     fs::remove_file(&warc).unwrap();

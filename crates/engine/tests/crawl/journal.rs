@@ -1,4 +1,4 @@
-//! URLs that were being read when the process crashed.
+//! Tests of URLs that were being read when the process crashed.
 
 use std::fs;
 
@@ -7,11 +7,11 @@ use crawl_testweb::{CrawlReach, LinkMix, TestWeb};
 
 use crate::support::{Crawl, expected};
 
-/// The length of the longest URL and its count.
+/// The size of a journal line, which has room for the longest URL and its count.
 const LINE: usize = 8 * 1024 + 16;
 
-/// Starts a crawl and writes a journal: the first reader was reading a URL, which had this many
-/// crashes.
+/// Starts a crawl and writes a journal as if its first reader had been reading `url`, which had
+/// already crashed `deaths` times.
 fn begun(web: &TestWeb, url: &str, deaths: u32) -> Crawl {
     let mut crawl = Crawl::of(web);
     crawl.config.budgets.max_pages = Some(1);
@@ -25,7 +25,7 @@ fn begun(web: &TestWeb, url: &str, deaths: u32) -> Crawl {
     crawl
 }
 
-/// Returns the URLs in the journal.
+/// Returns the URLs in the crawl's journal.
 fn journal(crawl: &Crawl) -> Vec<String> {
     let bytes = fs::read(crawl.output("state/reading")).unwrap();
     let lines = bytes.chunks(LINE).skip(1).map(|line| {
@@ -40,7 +40,7 @@ fn web() -> TestWeb {
     web.sitemap(false).start()
 }
 
-/// Returns a page that the seed links to, which is known once the seed was read.
+/// Returns a page that the seed links to, so the page is known once the seed was read.
 fn child(web: &TestWeb) -> String {
     let truth = web.truth(CrawlReach::Host);
     let mut fetched = truth.fetched.iter();

@@ -1,5 +1,5 @@
-//! Whole crawls of a synthetic web on loopback, compared with what that web declares a crawl must
-//! find.
+//! Tests of whole crawls of a synthetic web on loopback. Their results are compared with what the
+//! web declares that a crawl must find.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails there")]
 

@@ -1,4 +1,4 @@
-//! Misbehaving servers: the outcome of each kind.
+//! Tests of misbehaving servers: the outcome of each kind of misbehaviour.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ misbehaviour`). The limits are in [limits.md](limits.md).
 |---|---|---|---|---|---|
 ";
 
-/// A kind of misbehaviour that is not in a reply, but in how connections are accepted.
+/// A kind of misbehaviour in how the server accepts connections, rather than in a reply.
 struct Doorway {
     name: &'static str,
     scheme: &'static str,
@@ -52,7 +52,7 @@ fn doorways() -> [Doorway; 3] {
     ]
 }
 
-/// The time limits.
+/// The time limit that ends an exchange.
 #[derive(Clone, Copy, PartialEq)]
 enum TimeLimit {
     Connect,
@@ -61,7 +61,7 @@ enum TimeLimit {
     Total,
 }
 
-/// Misbehaviours that end by a time limit, and the limit.
+/// The misbehaviours that a time limit ends, each with the limit.
 const ENDED_BY_TIME: &[(&str, TimeLimit)] = &[
     ("sends nothing", TimeLimit::FirstByte),
     (
@@ -84,7 +84,7 @@ const ENDED_BY_TIME: &[(&str, TimeLimit)] = &[
     ("accepts TLS and says nothing", TimeLimit::Connect),
 ];
 
-/// The misbehaviour that keeps a processor busy until its time is over.
+/// The misbehaviour that keeps a processor busy until a time limit ends it.
 const FLOOD: &str = "100 Continue without end";
 
 fn time_limit(name: &str) -> Option<TimeLimit> {
@@ -92,7 +92,8 @@ fn time_limit(name: &str) -> Option<TimeLimit> {
     of_name.map(|(_, limit)| *limit)
 }
 
-/// Starts a host for each kind. The kinds of connections come last.
+/// Starts a host for each kind of misbehaviour. The hosts that misbehave when they accept
+/// connections come last.
 fn web(kinds: &[Misbehaviour]) -> TestWeb {
     let doorways = doorways();
     let hosts = u32::try_from(kinds.len() + doorways.len()).unwrap();
@@ -107,7 +108,7 @@ fn web(kinds: &[Misbehaviour]) -> TestWeb {
     web
 }
 
-/// Returns the name and the first page of each host.
+/// Returns, for each host, the name of its misbehaviour and its first page.
 fn seeds(web: &TestWeb, kinds: &[Misbehaviour]) -> Vec<(&'static str, CanonicalUrl)> {
     let kinds = kinds.iter().map(|kind| (kind.name, "http"));
     let doorways = doorways().map(|doorway| (doorway.name, doorway.scheme));
@@ -118,8 +119,8 @@ fn seeds(web: &TestWeb, kinds: &[Misbehaviour]) -> Vec<(&'static str, CanonicalU
         .collect()
 }
 
-/// Crawls `seeds` so that only `limit` ends exchanges by time, and no outcome depends on the speed
-/// of the machine.
+/// Returns a crawl of `seeds` in which only `limit` can end an exchange by time. So no outcome
+/// depends on the speed of the machine.
 fn crawl_of(web: &TestWeb, seeds: Vec<CanonicalUrl>, limit: Option<TimeLimit>) -> Crawl {
     let mut crawl = Crawl::of(web);
     let config = &mut crawl.config;
@@ -140,7 +141,7 @@ fn crawl_of(web: &TestWeb, seeds: Vec<CanonicalUrl>, limit: Option<TimeLimit>) -
     crawl
 }
 
-/// All records of several crawls.
+/// The records of several crawls together.
 #[derive(Default)]
 struct Records {
     pages: BTreeMap<String, PageRow>,
@@ -168,8 +169,9 @@ impl Records {
     }
 }
 
-/// Crawls the kinds that no time limit ends, then the flood alone, which would delay answers that
-/// must arrive in time. The kinds that end by a time limit come last, all limits in parallel.
+/// Crawls the hosts in three steps. First come the kinds that no time limit ends. The flood comes
+/// alone, since it would delay answers that must arrive in time. The kinds that a time limit ends
+/// come last, all limits in parallel.
 fn records(web: &TestWeb, seeds: &[(&str, CanonicalUrl)]) -> Records {
     let crawl = |limit, chosen: &dyn Fn(&str) -> bool| {
         let of_limit = seeds
@@ -198,14 +200,14 @@ fn records(web: &TestWeb, seeds: &[(&str, CanonicalUrl)]) -> Records {
     all
 }
 
-/// The records of a crawl for one host.
+/// The records that a crawl has about one host.
 struct HostRecords {
     page: Option<PageRow>,
-    /// Failures of its requests in the records.
+    /// The failures in the rows of the host's requests.
     failures: Vec<String>,
-    /// Why its other URLs were excluded.
+    /// Why the host's other URLs were excluded.
     excluded: Vec<String>,
-    /// The requests in the host's own log.
+    /// The requests in the log of the host itself.
     asked: Vec<LogEntry>,
 }
 
@@ -213,7 +215,8 @@ fn outcome(records_of_host: &HostRecords) -> String {
     let mut words = match (&records_of_host.page, records_of_host.failures.first()) {
         (Some(page), _) => {
             let status = page.status.map(|status| status.to_string());
-            // The text after the name comes from libraries.
+            // Only the name of an error is compared, because the text after it comes from
+            // libraries.
             let error = page.error.as_deref().map(name);
             let words: Vec<_> = status.iter().map(String::as_str).chain(error).collect();
             words.join(", ")
@@ -231,7 +234,7 @@ fn name(error: &str) -> &str {
     error.split(':').next().unwrap_or(error)
 }
 
-/// Returns the limit that ends the exchange.
+/// Returns the limit that ended the host's exchange.
 fn held(records_of_host: &HostRecords) -> &'static str {
     let error = records_of_host
         .page
@@ -303,13 +306,14 @@ fn each_misbehaviour_has_its_outcome() {
             asked: web.log_of(host),
         };
         if let Some(page) = &records_of_host.page {
-            // Every answer with a head is in the archive.
+            // Every answer that had at least a head is in the archive.
             assert_eq!(page.status.is_some(), page.warc.is_some(), "{name}");
         }
         let (outcome, held) = (outcome(&records_of_host), held(&records_of_host));
         let (kept, again) = (kept(&records_of_host), again(&records_of_host));
         let coverage = &records.coverage[authority];
-        // Hosts that refused us are `blocked`, and hosts that withheld an answer are not `whole`.
+        // A host that refused the crawl must be `blocked`, and a host that withheld an answer must
+        // not be `whole`.
         let status = records_of_host.page.as_ref().and_then(|page| page.status);
         let error = records_of_host
             .page
@@ -325,7 +329,7 @@ fn each_misbehaviour_has_its_outcome() {
         if error.is_some() || status.is_none() {
             assert_ne!(coverage, "whole", "{name}");
         }
-        // The evidence repeats the outcome.
+        // Cut off the coverage's evidence, which only repeats the outcome.
         let coverage = coverage.split(':').next().unwrap();
         let _ = writeln!(
             table,

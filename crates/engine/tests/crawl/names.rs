@@ -1,4 +1,4 @@
-//! The addresses of a seed's host name.
+//! Tests of the addresses that a seed's host name resolves to.
 
 use std::io::Write as _;
 use std::net::TcpListener;
@@ -11,8 +11,8 @@ use tokio::runtime::Runtime;
 use crate::name_server::{NameServer, ScriptedAnswer};
 use crate::support::Crawl;
 
-/// A crawl of `http://seed.example/` at the port of host 0, with a name server that resolves every
-/// name to that host.
+/// Returns a crawl of `http://seed.example/` at the port of host 0. A name server resolves every
+/// name to the address of host 0.
 fn crawl_of(web: &TestWeb, runtime: &Runtime) -> (Crawl, NameServer) {
     let address = web.address(0);
     let home = move |_: &str| ScriptedAnswer::Addresses(vec![address.ip()], 300);
@@ -30,7 +30,7 @@ fn crawl_of(web: &TestWeb, runtime: &Runtime) -> (Crawl, NameServer) {
 fn the_name_of_a_seed_opens_no_other_port() {
     let runtime = Runtime::new().unwrap();
     let web = TestWeb::builder().start();
-    // Another service on this machine.
+    // Another service on this machine, which must get no request.
     let service = TcpListener::bind((web.address(0).ip(), 0)).unwrap();
     service.set_nonblocking(true).unwrap();
     let link = format!(
@@ -46,7 +46,8 @@ fn the_name_of_a_seed_opens_no_other_port() {
     assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
 }
 
-/// The state is that of the earlier run, whose log has the address of the name.
+/// The second run continues with the state of the earlier run, whose log contains the address of
+/// the name.
 #[test]
 fn a_seed_that_was_public_before_may_not_become_private() {
     let runtime = Runtime::new().unwrap();

@@ -1,4 +1,4 @@
-//! Which pages are fetched, which URLs are excluded, and the records of both.
+//! Tests of which pages are fetched, which URLs are excluded, and how both are recorded.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn every_allowed_page_once_and_nothing_that_is_barred() {
     }
     let excluded = crawl.excluded();
     for (url, barred) in &truth.barred {
-        // A page's own nofollow is in a META or header, and a link's is in its rel.
+        // A page's nofollow is in a META or a header. A link's own nofollow is in the link's rel.
         let reasons: &[&str] = match barred {
             ExclusionReason::Robots(_) => &["robots"],
             ExclusionReason::Nofollow => &["nofollow", "meta", "header"],
@@ -122,7 +122,8 @@ fn the_gap_is_kept_from_end_to_start() {
     crawl.config.politeness.delay = Duration::from_millis(40);
     crawl.run().unwrap();
     let log = web.log();
-    // A server sees the end of its answer before the client does, so it measures no shorter gap.
+    // Gaps in the server's log are not shorter than those of the client, because the server sees
+    // the end of an answer before the client does.
     assert!(
         gaps(&log).into_iter().all(|gap| gap >= 40_000),
         "{:?}",
@@ -194,8 +195,8 @@ fn depth_and_budget_are_listed_with_their_rule() {
     assert!(crawl.pages().iter().all(|page| page.depth <= 1));
     assert!(summary.excluded["depth"] > 0);
 
-    // The same crawl with a budget and no depth limit: deferred URLs are known, and the others are
-    // found.
+    // The same crawl with a budget and no depth limit. Every URL that is still pending is listed
+    // because of the budget.
     let mut crawl = Crawl::of(&web);
     crawl.config.budgets.max_pages = Some(10);
     let summary = crawl.run().unwrap();
@@ -203,8 +204,8 @@ fn depth_and_budget_are_listed_with_their_rule() {
     assert_eq!(crawl.pages().len(), 10);
     assert_eq!(summary.excluded["budget"], summary.pending);
 
-    // With a higher budget it continues, and URLs listed because of the budget are no longer
-    // listed.
+    // Without the budget the crawl continues. URLs that were listed because of the budget are no
+    // longer listed.
     crawl.config.budgets.max_pages = None;
     let summary = crawl.run().unwrap();
     assert_eq!(summary.ended, Ended::Finished);
@@ -381,7 +382,7 @@ fn hosts_of_a_group_share_its_budget_over_all_runs() {
             .insert(web.authority(host), Arc::clone(&group))
             .unwrap();
     }
-    // Pages of the first run count in the second, which gets the rest of the budget.
+    // Pages of the first run count towards the budget, so the second run gets the rest.
     crawl.config.budgets.max_pages = Some(8);
     assert_eq!(crawl.run().unwrap().ended, Ended::Budget("max-pages"));
     crawl.config.budgets.max_pages = None;
@@ -494,7 +495,7 @@ fn a_guessed_sitemap_does_not_count_in_a_budget() {
     assert!(web.log().iter().any(is_sitemap));
 }
 
-/// Returns the maximum number of simultaneous requests in the server's own log.
+/// Returns the maximum number of simultaneous requests according to the server's own log.
 fn max_at_once(web: &TestWeb) -> usize {
     let log = web.log();
     let at = |moment: u64| {
@@ -507,8 +508,8 @@ fn max_at_once(web: &TestWeb) -> usize {
     max.unwrap_or_default()
 }
 
-/// Crawls 256 hosts on one address with at most four requests at once. `set_names` makes the names
-/// resolvable.
+/// Crawls 256 hosts on one address and checks that at most four requests are in flight at once.
+/// `set_names` makes the host names resolvable.
 fn crawl_hosts_of_one_address(set_names: impl FnOnce(&TestWeb, &mut Crawl)) {
     const HOSTS: u32 = 256;
     let web = TestWeb::builder()
@@ -548,7 +549,7 @@ fn hosts_on_one_address_share_its_limit_from_the_first_request() {
 #[test]
 fn hosts_resolved_by_a_name_server_share_the_limit_of_their_address() {
     let runtime = Runtime::new().unwrap();
-    // Kept until the end of the crawl.
+    // The name server must be kept until the end of the crawl.
     let mut names = None;
     crawl_hosts_of_one_address(|web, crawl| {
         let home = web.address(0).ip();

@@ -1,4 +1,4 @@
-//! Revisits of due pages.
+//! Tests of revisits to pages that are due.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use flate2::{Compression, GzBuilder};
 
 use crate::support::{Crawl, expected};
 
-/// Returns a crawl that visits everything again in each round.
+/// Returns a crawl that visits every page again in each round.
 pub(crate) fn eager(web: &TestWeb) -> Crawl {
     let mut crawl = Crawl::of(web);
     crawl.config.revisits = Revisits {
@@ -29,7 +29,7 @@ pub(crate) fn again(crawl: &mut Crawl) -> Summary {
     crawl.run().unwrap()
 }
 
-/// Returns the change of each URL in a round. Fails if a URL has two rows in it.
+/// Returns the change of each URL in a round. Panics if a URL has two rows in the round.
 fn changes(crawl: &Crawl, round: u32) -> BTreeMap<String, Option<String>> {
     let mut changes = BTreeMap::new();
     for row in crawl.pages() {
@@ -67,7 +67,8 @@ fn unchanged_pages_are_not_sent_again() {
         second.keys().cloned().collect::<BTreeSet<_>>(),
         expected(&web, CrawlReach::Host)
     );
-    // Redirects, broken links and the sitemap have no validators, but are unchanged.
+    // Redirects, broken links and the sitemap can't be confirmed by a 304, since they have no
+    // validators. Their rows must still say that they are unchanged.
     let (mut unmodified, mut others) = (0, 0);
     for before in &first {
         let after = row(&crawl, 2, &before.url);
@@ -94,7 +95,7 @@ fn unchanged_pages_are_not_sent_again() {
             .any(|(name, _)| name.eq_ignore_ascii_case("if-none-match"));
         assert_eq!(conditional, entry.status == Some(304), "{}", entry.path);
     }
-    // A URL that is excluded again is not listed again.
+    // A URL that is excluded again for the same reason gets no second row.
     assert_eq!(crawl.excluded(), excluded);
     assert!(crawl.archive_holds(
         "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/server-not-modified"
@@ -104,8 +105,8 @@ fn unchanged_pages_are_not_sent_again() {
     ));
 }
 
-/// Returns a page as encoded by a gzip middleware that hides the length of a body, as some do
-/// against BREACH: with a random name in the gzip header.
+/// Returns a page compressed as by a gzip middleware that hides the length of the body (a defence
+/// against BREACH). The gzip header contains a name of this length.
 fn gzip_with(html: &str, name_bytes: usize) -> Answer {
     let mut gzip = GzBuilder::new()
         .filename(vec![b'x'; name_bytes])
@@ -122,7 +123,7 @@ fn a_page_in_another_coding_is_unchanged() {
     let packed = Script::from(gzip_with(html, 1))
         .then(gzip_with(html, 20))
         .then(gzip_with(html, 300))
-        // The same text without a content coding.
+        // The fourth answer has the same text without a content coding.
         .then(Answer::html(html))
         .then(gzip_with("<title>a page</title><p>other words", 5));
     let web = small(&[]);
@@ -137,7 +138,8 @@ fn a_page_in_another_coding_is_unchanged() {
             (row.status, row.change.as_deref()),
             (Some(200), Some("same"))
         );
-        // The body is not archived again: the row refers to the record that has it.
+        // The repeated body is not archived again: the row refers to the record that contains the
+        // body.
         assert_eq!(row.digest, first.digest);
         let record = read_place(&crawl.config.output, &row.warc.unwrap(), row.bytes).unwrap();
         assert_eq!((record.kind(), record.block.len()), ("revisit", 0));
@@ -154,8 +156,8 @@ fn a_page_in_another_coding_is_unchanged() {
     assert_eq!(record.kind(), "response");
 }
 
-/// Returns the pages of a site in one round. The only differences between rounds are what servers
-/// put into each answer, and the text of `/story` in the third.
+/// Returns the pages of a site in one round. Between rounds only two things differ: what servers
+/// put into each answer (such as a token), and the text of `/story` in the third round.
 pub(crate) fn answers(round: u32) -> Vec<(&'static str, Answer)> {
     let story = |words: &str| {
         format!(
@@ -203,7 +205,8 @@ pub(crate) fn answers(round: u32) -> Vec<(&'static str, Answer)> {
     ]
 }
 
-/// Returns what rounds 2 to 4 record about the site of [`answers`]: path, change, and what differs.
+/// Returns what rounds 2 to 4 record about the site of [`answers`]: round, path, change, and the
+/// part that differs.
 fn changes_by_round(setting: impl Fn(&mut Crawl)) -> Vec<(u32, String, String, String)> {
     let web = small(&[]);
     let mut crawl = eager(&web);
@@ -258,7 +261,7 @@ fn a_token_a_nonce_and_a_counter_are_not_changes() {
             ));
         }
     }
-    // The first round stored no digests of the texts, so they are read from the archive.
+    // The first round stored no digests of main texts, so the texts are read from the archive.
     assert_eq!(changes_by_round(|_| {}), expected);
     assert_eq!(
         changes_by_round(|crawl| crawl.config.index = true),
@@ -312,7 +315,7 @@ fn page(links: &str) -> Answer {
     Answer::html(&format!("<title>a page</title>{links}"))
 }
 
-/// Starts a web of these pages and a root that links to them.
+/// Starts a web with these pages and a root page that links to all of them.
 pub(crate) fn small(pages: &[&str]) -> TestWeb {
     let links: Vec<_> = pages
         .iter()
@@ -372,7 +375,7 @@ fn kinds_of_changes_are_distinguished() {
         (counts, 7, 2)
     );
 
-    // A page that failed once is compared with its state before the failure.
+    // A page that failed once is compared with its content before the failure.
     web.script(0, "/broken", page("/broken"));
     web.script(0, "/gone", page("another"));
     again(&mut crawl);
@@ -393,7 +396,8 @@ fn pages_that_are_not_due_are_not_fetched() {
     crawl.run().unwrap();
     web.take_log();
     let summary = again(&mut crawl);
-    // Sitemaps are due in each round, and so is a guess that failed.
+    // A sitemap is due in each round. A guessed sitemap that was not found is due in each round,
+    // too.
     assert_eq!(
         requested_paths(&web.log()),
         BTreeSet::from(["/sitemap.xml"])
@@ -401,7 +405,8 @@ fn pages_that_are_not_due_are_not_fetched() {
     assert_eq!(summary.requests, 1);
     let began = summary.next_due.unwrap();
     assert_eq!(summary.changes, Changes::default());
-    // The default bounds set no interval, so each round revisits pages visited once.
+    // The default settings give no interval for pages that were visited only once, so the next
+    // round revisits them.
     let mut crawl = Crawl::of(&web);
     crawl.run().unwrap();
     let summary = again(&mut crawl);
@@ -415,7 +420,8 @@ fn a_round_that_is_cut_off_is_finished_first() {
     let mut crawl = eager(&web);
     crawl.run().unwrap();
     crawl.config.recrawl = true;
-    // Progress is reported every 200 ms, so a round must take many times as long.
+    // A round must take much longer than 200 ms, the interval of progress reports, to be stopped in
+    // the middle.
     crawl.config.politeness.delay = Duration::from_millis(40);
     let mut cut = 0;
     loop {
@@ -461,7 +467,8 @@ fn work_that_was_added_to_a_round_is_finished_before_the_next() {
     crawl.config.budgets.max_pages = Some(5);
     crawl.run().unwrap();
     crawl.config.budgets.max_pages = None;
-    // Progress is reported every 200 ms, so the rest must take many times as long.
+    // The rest must take much longer than 200 ms, the interval of progress reports, to be stopped
+    // in the middle.
     crawl.config.politeness.delay = Duration::from_millis(300);
     let cut = crawl.run_until(|progress| match progress.pages > 10 {
         true => Stop::Drain,
@@ -533,7 +540,7 @@ fn a_sitemap_determines_which_pages_are_revisited() {
         requested_paths(&web.take_log()),
         BTreeSet::from(["/sitemap.xml"])
     );
-    // No page is visited before the minimum interval, whatever the sitemap states.
+    // Whatever date the sitemap states, no page is visited before the minimum interval is over.
     web.script(0, "/sitemap.xml", sitemap("2999-01-01"));
     again(&mut crawl);
     assert_eq!(
@@ -558,7 +565,7 @@ fn changed_rules_apply_to_fetched_pages() {
     for round in [2, 3] {
         again(&mut crawl);
         assert!(!changes(&crawl, round).contains_key(&web.url(0, "/b")));
-        // If the reason is unchanged, it is not listed again.
+        // A URL that is excluded for the same reason as before is not listed again.
         assert_eq!(crawl.excluded()[&web.url(0, "/b")], "scope");
     }
     crawl.config.scope.exclude.clear();
@@ -576,7 +583,7 @@ fn budgets_are_those_of_a_round() {
     assert_eq!(crawl.run().unwrap().pages, 4);
     let summary = again(&mut crawl);
     assert_eq!((summary.pages, changes(&crawl, 2).len()), (4, 4));
-    // A round also ends when a budget is spent.
+    // A round in which a budget is spent counts as ended.
     crawl.config.budgets.max_pages = Some(2);
     assert_eq!(again(&mut crawl).ended, Ended::Budget("max-pages"));
     let summary = again(&mut crawl);
@@ -615,8 +622,8 @@ fn a_truncated_page_is_fetched_in_full() {
     assert!(!web.log().iter().any(conditional));
 }
 
-/// A body that can't be decoded reveals nothing about a page that was read before: the page stays
-/// in the index, and the next visit requests it without validators.
+/// A body that can't be decoded reveals nothing about a page that could be read before. So the page
+/// stays in the index, and the next visit requests it without validators.
 #[test]
 fn a_later_visit_that_cannot_be_decoded_leaves_the_page_as_it_was() {
     let page = |words: &str| {
@@ -680,7 +687,8 @@ fn a_later_visit_that_cannot_be_decoded_leaves_the_page_as_it_was() {
     }
 }
 
-/// Changes all dates in the state of a finished crawl as if its clock had been years ahead.
+/// Moves all dates in the state of a finished crawl into the future, as if its clock had been years
+/// ahead.
 fn date_ahead(crawl: &Crawl) {
     const YEARS: u32 = 4 * 365 * 24 * 60 * 60;
     let state = crawl.config.output.join("state");
@@ -739,9 +747,9 @@ fn a_clock_that_was_ahead_delays_no_round() {
         asked_for[0], "/robots.txt",
         "how old that copy is, nobody knows"
     );
-    // From then on all dates are from the right clock.
+    // This round replaced all dates that came from the wrong clock.
     let today = crawl.pages().last().unwrap().fetched_at.as_micros() / 1_000_000;
-    // Two rounds within a second determine no interval, so everything is due in each round.
+    // Two rounds within a second give no interval, so everything is due in the next round.
     let due = summary.next_due.map_or(0, u64::from);
     assert!(due < today + 31 * 24 * 60 * 60, "{due} {today}");
     again(&mut crawl);

@@ -1,4 +1,4 @@
-//! A crawl of the test web, replayed over its own archive.
+//! Tests that replay a crawl of the test web over the crawl's own archive.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::support::Crawl;
 
 const HOSTS: u32 = 5;
 
-/// Starts hosts that link to each other, with several kinds of errors and redirects.
+/// Starts hosts that link to each other and have several kinds of errors and redirects.
 fn web() -> TestWeb {
     let web = TestWeb::builder().seed(5).hosts(HOSTS).pages(8).start();
     let busy = Script::from(Answer::of(503).header("retry-after", "1"));
@@ -43,8 +43,8 @@ fn web() -> TestWeb {
     web
 }
 
-/// Returns a crawl of all hosts. Ended requests wait less than a gap for their commit, so the next
-/// request knows them.
+/// Returns a crawl of all hosts. Commits are faster than the gap between two requests, so each
+/// request is chosen after the results of the previous one are committed.
 fn crawl(web: &TestWeb) -> Crawl {
     let mut crawl = Crawl::of(web);
     let config = &mut crawl.config;
@@ -59,7 +59,7 @@ fn crawl(web: &TestWeb) -> Crawl {
     crawl
 }
 
-/// Replays a crawl into a directory next to it, with a changed configuration.
+/// Replays a crawl with a changed configuration, into a directory next to that of the crawl.
 fn replayed(
     crawl: &Crawl,
     name: &str,
@@ -79,7 +79,7 @@ fn requests(dir: &std::path::Path) -> Vec<RequestRow> {
     rows.unwrap()
 }
 
-/// Takes about 5 seconds.
+/// This test takes about 5 seconds.
 #[test]
 fn a_crawl_is_replayed_by_its_own_policy_in_the_same_order() {
     let web = web();
@@ -88,7 +88,7 @@ fn a_crawl_is_replayed_by_its_own_policy_in_the_same_order() {
     let connections = web.connections();
     web.take_log();
     let (replay, dir) = replayed(&crawl, "again", ReplayTiming::AsRecorded, |_| {});
-    // The web still runs, but got no request.
+    // The web still runs, but the replay sends no request to it.
     assert_eq!((web.connections(), web.log()), (connections, Vec::new()));
     assert_eq!(replay.difference, None);
     assert_eq!(replay.gaps.not_archived, 0);
@@ -98,7 +98,7 @@ fn a_crawl_is_replayed_by_its_own_policy_in_the_same_order() {
         let times = (row.start, row.end);
         (row.url.clone(), row.purpose.clone(), row.answer(), times)
     };
-    // In the order of their ends, whichever host they went to.
+    // The requests are compared in the order in which they ended, over all hosts.
     assert_eq!(
         again.iter().map(summary).collect::<Vec<_>>(),
         sent.iter().map(summary).collect::<Vec<_>>()
@@ -146,10 +146,11 @@ fn another_policy_gets_archived_answers_and_the_rest_is_listed() {
         config.politeness.delay = Duration::from_secs(100);
     });
     assert_eq!(web.log(), []);
-    // The page excluded by the crawl, and the robots.txt of the other host.
+    // Two URLs are not in the archive: the page that the crawl excluded, and the robots.txt of the
+    // other host.
     assert_eq!(found.gaps.not_archived, 2);
     let took = found.summary.elapsed.as_secs();
-    // The gaps before /, /sitemap.xml, /a, /out and /b, after robots.txt.
+    // Five gaps of 100 seconds: before /, /sitemap.xml, /a, /out and /b.
     assert!((500..502).contains(&took), "{took} s");
     let pages: Vec<PageRow> = crawl_records::pages(&dir)
         .unwrap()
@@ -173,7 +174,7 @@ fn another_policy_gets_archived_answers_and_the_rest_is_listed() {
         .collect::<Result<_, _>>()
         .unwrap();
     assert_eq!(excluded, [(elsewhere.clone(), "not_archived".to_owned())]);
-    // A narrower scope, and truncated bodies.
+    // This replay has a narrower scope, and cuts off bodies.
     let (found, dir) = replayed(&crawl, "narrow", ReplayTiming::ByPolicy, |config| {
         config.scope.max_depth = Some(1);
         config.fetch.max_body = 5;
@@ -208,7 +209,7 @@ fn a_replay_needs_a_new_directory_and_no_crawl_resumes_it() {
     let refused = going_on.run();
     assert!(matches!(refused, Err(EngineError::IsReplay { .. })));
     assert_eq!(web.log(), []);
-    // A replay has no archive.
+    // A replay can't be replayed, since it has no archive.
     let nothing = RecordedCrawl::open(&dir);
     assert!(matches!(nothing, Err(EngineError::NothingToReplay { .. })));
 }
@@ -220,7 +221,7 @@ fn a_revisit_of_a_later_round_has_the_payload_of_the_first() {
     crawl.run().unwrap();
     crawl.config.recrawl = true;
     crawl.run().unwrap();
-    // As if the first round was not logged: only the revisit of each page remains.
+    // Keep only the last row of each URL, as if the first round had not been logged.
     let rows = requests(&crawl.config.output);
     let last: BTreeMap<&str, &RequestRow> = rows.iter().map(|row| (&*row.url, row)).collect();
     let lines: String = last

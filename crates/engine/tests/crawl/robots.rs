@@ -1,4 +1,4 @@
-//! Every state that a robots.txt can be in, and what is fetched in it.
+//! Tests of every state that a robots.txt can be in, and of what is fetched in that state.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::support::Crawl;
 
 const RULES: &str = "User-agent: *\nDisallow: /barred\n";
 
-/// A site of four pages. [`RULES`] excludes one.
+/// Returns a site of four pages. Its robots.txt, [`RULES`], excludes one of them.
 fn site() -> Spec {
     TestWeb::builder()
         .hosts(2)
@@ -38,13 +38,13 @@ fn crawl_of(web: &TestWeb) -> Crawl {
     crawl
 }
 
-/// A state in the table, and how to set it up.
+/// A state of robots.txt in the table, and how to set it up.
 struct State {
     name: &'static str,
     robots: Box<dyn Fn(&TestWeb) -> Script>,
     mode: ConnectionMode,
     forbidden: Forbidden,
-    /// The maximum time of an exchange, if that is what ends it.
+    /// The maximum time of an exchange, if the time limit is what ends the exchange.
     timeout: Option<Duration>,
     /// Whether the crawl waits until robots.txt is available.
     waits: bool,
@@ -155,7 +155,7 @@ fn states() -> Vec<State> {
     states
 }
 
-/// Returns one line of the table.
+/// Runs a crawl in this state of robots.txt. Returns the state's line of the table.
 fn play(state: &State) -> String {
     let web = site().start();
     web.script(0, "/robots.txt", (state.robots)(&web));
@@ -238,7 +238,8 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
     let script = || Script::always(Answer::text(RULES)).then(Answer::of(503));
     let web = site().script(0, "/robots.txt", script()).start();
     let mut crawl = crawl_of(&web);
-    // For each page the copy is too old, and its refresh answers 503.
+    // The copy of robots.txt is too old for each page, and every request to refresh it is answered
+    // 503.
     crawl.config.robots_times.most = Duration::from_micros(1);
     crawl.config.wait_unreachable = Duration::from_secs(60);
     let summary = crawl.run().unwrap();
@@ -247,7 +248,7 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
     assert!(web.log().iter().any(|entry| entry.status == Some(503)));
     assert!(web.log().iter().all(|entry| entry.path != "/barred"));
 
-    // If no copy may be used, pages wait.
+    // Pages wait if the last good copy of robots.txt may not be used either.
     let web = site().script(0, "/robots.txt", script()).start();
     let mut crawl = crawl_of(&web);
     crawl.config.robots_times.most = Duration::from_micros(1);
@@ -362,7 +363,7 @@ fn exchanges_of_robots_txt_are_archived_and_rows_name_the_rule() {
     }
 }
 
-/// Returns the smallest gap between two requests. Microseconds.
+/// Returns the smallest gap between two requests, in microseconds.
 fn least_gap(web: &TestWeb) -> i64 {
     let gaps = crawl_testweb::gaps(&web.log());
     gaps.into_iter().min().unwrap()

@@ -1,4 +1,5 @@
-//! Secrets of a host: where they are sent, and what is stored if the server echoes them.
+//! Tests of the secrets configured for a host: where they are sent, and what is stored if the
+//! server echoes them.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +14,7 @@ const PASSWORD: &str = "pa55-w0rd-&-more";
 const KEY: &str = "k3y-for-x";
 const COOKIE: &str = "c00kie-value";
 
-/// Starts a server that echoes what it received in its page, in links and in a redirect.
+/// Starts a server that echoes the received secret in its page, in links and in a redirect.
 fn echo() -> TestWeb {
     let basic = "bWU6cGE1NS13MHJkLSYtbW9yZQ==";
     let page = format!(
@@ -47,8 +48,8 @@ fn echo() -> TestWeb {
         .start()
 }
 
-/// Returns the text of all files in a folder and below, except for the archive, which is evidence,
-/// and the store, which only the program reads.
+/// Returns the text of all files in a folder and its subfolders. Leaves out the archive, which is
+/// evidence and not redacted, and the store, which only the program reads.
 fn all_text(dir: &Path) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -82,7 +83,7 @@ fn echoed_secrets_are_stored_only_in_the_archive() {
     assert!(crawl.archive_holds(KEY) && crawl.archive_holds(COOKIE));
     let home = crawl.page(&web.url(0, "/"));
     assert_eq!(home.title.as_deref(), Some("For [redacted]"));
-    // URLs that contain a secret are not fetched, and are counted.
+    // URLs that contain a secret are counted as unusable and not fetched.
     assert_eq!(summary.unusable["secret"], 3);
     let redirect = crawl.page(&web.url(0, "/redirect"));
     assert_eq!(redirect.error.as_deref(), Some("redirect_secret"));
@@ -90,7 +91,7 @@ fn echoed_secrets_are_stored_only_in_the_archive() {
     assert!(paths.iter().all(|path| !path.contains('?')), "{paths:?}");
     assert!(paths.contains(&"/plain".to_owned()));
 
-    // The index has the redacted text, with its headings in place.
+    // The index contains the redacted text, and the positions of its headings fit that text.
     let stored = |crawl: &Crawl| {
         let index = crawl_index::SearchIndex::open(&crawl.output("index")).unwrap();
         index.stored(&web.url(0, "/")).unwrap().unwrap()
@@ -102,7 +103,7 @@ fn echoed_secrets_are_stored_only_in_the_archive() {
         behind.contains("findable") && !behind.contains("You sent"),
         "{behind}"
     );
-    // The same holds for an index rebuilt from the archive.
+    // An index that is rebuilt from the archive is redacted, too.
     let rules = Reindex::of(&crawl.config);
     reindex(&crawl.config.output, &rules, &|| false, &mut |_| {}).unwrap();
     assert_none_in(&crawl);

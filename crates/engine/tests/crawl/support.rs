@@ -1,4 +1,4 @@
-//! A crawl in its own directory.
+//! A crawl that runs in its own temporary directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -20,13 +20,13 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 
 pub(crate) struct Crawl {
-    /// Removes the directory when the test ends.
+    /// A guard that removes the directory when the test ends.
     _dir: TempDir,
     pub(crate) config: Config,
 }
 
 impl Crawl {
-    /// Returns a crawl from the root of host 0, as fast as politeness can be configured.
+    /// Returns a crawl from the root of host 0, with the shortest delays that can be configured.
     pub(crate) fn of(web: &TestWeb) -> Crawl {
         let dir = tempfile::tempdir().unwrap();
         let seed = canonicalize(None, &web.url(0, "/")).unwrap();
@@ -54,12 +54,12 @@ impl Crawl {
         Crawl { _dir: dir, config }
     }
 
-    /// Runs to the end.
+    /// Runs the crawl to its end.
     pub(crate) fn run(&self) -> Result<Summary, EngineError> {
         self.run_until(|_| Stop::No)
     }
 
-    /// Runs, and stops when `judge` demands it.
+    /// Runs the crawl until it ends, or until `judge` requests a stop.
     pub(crate) fn run_until(&self, judge: fn(&Progress) -> Stop) -> Result<Summary, EngineError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -91,7 +91,7 @@ impl Crawl {
         })
     }
 
-    /// Runs to the end with this free disk space, and passes each phase to `observe`.
+    /// Runs the crawl to its end, with this free disk space. Passes each phase to `observe`.
     pub(crate) fn run_on(
         &self,
         free_space: FreeSpace,
@@ -117,7 +117,7 @@ impl Crawl {
         })
     }
 
-    /// Runs, steered by `person`. Returns its result.
+    /// Runs the crawl while `person` steers it. Returns the result of `person`, too.
     pub(crate) fn run_steered<T>(
         &self,
         person: impl AsyncFnOnce(Commander) -> T,
@@ -139,7 +139,7 @@ impl Crawl {
         })
     }
 
-    /// Runs to the end with a consumer of each committed page.
+    /// Runs the crawl to its end, with a consumer of each committed page.
     pub(crate) fn run_consumed(
         &self,
         mut take: impl AsyncFnMut(&Commander, &PageRow),
@@ -149,7 +149,7 @@ impl Crawl {
             .build()
             .unwrap();
         runtime.block_on(async {
-            // As small as possible, so that the crawl has to wait.
+            // The channel is as small as possible, so that the crawl has to wait for the consumer.
             let (pages, mut committed) = mpsc::channel(1);
             let (commander, commands) = crawl_engine::commands();
             let controls = Controls {
@@ -177,7 +177,7 @@ impl Crawl {
         self.rows("pages.jsonl")
     }
 
-    /// Returns statuses by URL. Fails if a URL has two rows.
+    /// Returns the status of each URL that has a row. Panics if a URL has two rows.
     pub(crate) fn statuses(&self) -> BTreeMap<String, Option<u16>> {
         let mut statuses = BTreeMap::new();
         for page in self.pages() {
@@ -187,7 +187,7 @@ impl Crawl {
         statuses
     }
 
-    /// Returns the row of a URL that must have one.
+    /// Returns the row of a URL. Panics if there is none.
     pub(crate) fn page(&self, url: &str) -> PageRow {
         let mut pages = self.pages().into_iter();
         pages.find(|page| page.url == url).unwrap()
@@ -197,7 +197,7 @@ impl Crawl {
         self.rows("requests.jsonl")
     }
 
-    /// Returns reasons by URL. Fails if a URL has two rows.
+    /// Returns the reason of each excluded URL. Panics if a URL has two rows.
     pub(crate) fn excluded(&self) -> BTreeMap<String, String> {
         let mut reasons = BTreeMap::new();
         for row in self.rows::<ExcludedRow>("excluded.jsonl") {
@@ -212,18 +212,19 @@ impl Crawl {
         self.rows("excluded.jsonl")
     }
 
-    /// Returns the row of a URL that must have been excluded.
+    /// Returns the row of an excluded URL. Panics if there is none.
     pub(crate) fn excluded_row(&self, url: &str) -> ExcludedRow {
         let mut rows = self.rows::<ExcludedRow>("excluded.jsonl").into_iter();
         rows.find(|row| row.url == url).unwrap()
     }
 
-    /// Returns the coverage verdict of each host that has one, with what is missing.
+    /// Returns the coverage verdict of each host that has one, with the reason why pages are
+    /// missing.
     pub(crate) fn coverage(&self) -> BTreeMap<String, String> {
         let report = crawl_records::report(&self.config.output).unwrap();
         let judged = report.hosts.into_iter().filter_map(|host| {
             let missing = host.missing.iter().map(|shortfall| {
-                // The text after the name of a failure comes from libraries.
+                // Keep only the name of a failure, because the text after it comes from libraries.
                 let name =
                     |text: &String| text.splitn(3, ": ").take(2).collect::<Vec<_>>().join(": ");
                 let evidence: Vec<_> = shortfall.evidence.keys().map(name).collect();

@@ -1,4 +1,4 @@
-//! Endless webs, and the real pages in them.
+//! Tests of endless webs, and of the real pages in them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,8 +9,8 @@ use crawl_testweb::{Answer, TRAPS, TestWeb, TrapWeb};
 
 use crate::support::Crawl;
 
-/// Returns a crawl that sends nothing while a commit is pending, so that it depends only on the
-/// answers it gets.
+/// Returns a crawl that sends nothing while a commit is pending. So its requests depend only on the
+/// answers, and not on timing.
 fn steady(web: &TestWeb) -> Crawl {
     let mut crawl = Crawl::of(web);
     crawl.config.commit_within = Duration::ZERO;
@@ -18,7 +18,7 @@ fn steady(web: &TestWeb) -> Crawl {
     crawl
 }
 
-/// Counts the requests in each trap.
+/// Counts the requests that each trap got.
 fn in_traps(web: &TestWeb, traps: TrapWeb) -> BTreeMap<&'static str, u64> {
     let mut counts = BTreeMap::new();
     for entry in web.log() {
@@ -57,7 +57,7 @@ fn six_traps_cost_less_than_a_tenth_and_all_real_pages_are_found() {
             TRAPS.len(),
             "each trap was met: {spent:?}"
         );
-        // Each trap is listed with its kind and its evidence.
+        // The rows list each trap with its kind and its evidence.
         let rows = crawl.excluded_rows();
         let mut named = BTreeSet::new();
         for row in rows.iter().filter(|row| row.reason == "trap") {
@@ -79,7 +79,7 @@ fn six_traps_cost_less_than_a_tenth_and_all_real_pages_are_found() {
             ("redirects", "redirects"),
             ("session", "session-ids"),
         ];
-        // Deferred URLs may have led to more.
+        // The host is only partly covered, because deferred URLs may have led to more pages.
         let coverage = crawl.coverage();
         assert!(
             coverage[web.authority(0)].starts_with("partial, traps: "),
@@ -103,7 +103,7 @@ fn without_trap_detection_the_same_web_is_endless() {
     crawl.config.budgets.max_pages = Some(600);
     assert_eq!(crawl.run().unwrap().ended, Ended::Budget("max-pages"));
     assert!(in_traps(&web, traps).values().sum::<u64>() > 300);
-    // Enabled later, the detection continues from there, and the crawl ends.
+    // If the detection is enabled later, it judges the URLs found so far, and the crawl ends.
     crawl.config.traps = TrapRules::default();
     crawl.config.budgets.max_pages = Some(2_000);
     assert_eq!(crawl.run().unwrap().ended, Ended::Finished);
@@ -188,14 +188,14 @@ fn actions_come_last_or_not_at_all() {
         barred[&web.url(0, "/cgi-bin/count?x=1")],
         "action: cgi-bin with a query"
     );
-    // Once actions are wanted, the next start readmits them.
+    // Once URLs that look like actions are wanted, the next start admits them again.
     crawl.config.traps.skip_actions = false;
     crawl.run().unwrap();
     assert_eq!(web.take_log().len(), actions.len());
     assert!(crawl.excluded_rows().is_empty());
 }
 
-/// Returns the URLs fetched from a page with these links, and the rows of excluded URLs.
+/// Crawls a page with these links. Returns the fetched URLs, and the rows of excluded URLs.
 fn named(robots: &str, links: &[&str]) -> (Vec<String>, Vec<ExcludedRow>) {
     let html: String = links
         .iter()

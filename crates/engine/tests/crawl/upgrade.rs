@@ -1,11 +1,11 @@
-//! Crawls that continue with the state of an earlier version.
+//! Tests of crawls that continue with the state of an earlier version of the program.
 
 use crawl_frontier::{FjallFrontier, Frontier as _, Options, Outcome};
 
 use crate::recrawl::{again, answers, eager, small};
 use crate::support::Crawl;
 
-/// Rewrites the stored visits of a finished crawl as another version stored them.
+/// Rewrites the stored visits of a finished crawl into the format of another version.
 fn keep_visits_as(crawl: &Crawl, older: impl Fn(&serde_json::Value) -> String) {
     let state = crawl.config.output.join("state");
     let frontier = FjallFrontier::open(&state, &Options::default()).unwrap();
@@ -27,7 +27,8 @@ fn keep_visits_as(crawl: &Crawl, older: impl Fn(&serde_json::Value) -> String) {
     transaction.commit().unwrap();
 }
 
-/// Returns the changes in a second round that continues with visits of an earlier version.
+/// Returns the changes in a second round, whose state contains visits as an earlier version stored
+/// them.
 fn changes_after_an_upgrade(older: impl Fn(&serde_json::Value) -> String) -> Vec<(String, String)> {
     let web = small(&[]);
     let mut crawl = eager(&web);
@@ -56,13 +57,15 @@ fn changes_after_an_upgrade(older: impl Fn(&serde_json::Value) -> String) -> Vec
 #[test]
 fn visits_of_an_earlier_version_make_no_page_changed() {
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
-    // Before the column `differs`: the digest of the received body, and its archive time.
+    // A visit as stored before the column `differs` existed: with the digest of the received body
+    // and its archive time.
     let before_differs = changes_after_an_upgrade(|kept| {
         let (page, round) = (&kept["p"], &kept["r"]);
         let (digest, archived) = (text(&page["d"]), &page["w"]);
         format!(r#"{{"r":{round},"p":{{"s":200,"d":"{digest}","w":{archived}}}}}"#)
     });
-    // Before digests of texts had rules in them: computed by rules that found another main text.
+    // A visit as stored before text digests named their rules. Its text digest is of a different
+    // main text than today's rules find.
     let before_rules = changes_after_an_upgrade(|kept| {
         let (page, round) = (&kept["p"], &kept["r"]);
         let (digest, archived) = (text(&page["d"]), &page["w"]);
@@ -83,7 +86,7 @@ fn visits_of_an_earlier_version_make_no_page_changed() {
         ];
         changes.map(|(path, changes)| (path.to_owned(), changes.to_owned()))
     };
-    // The decoded digest is missing, so the text is read from the archive.
+    // The stored visit lacks the digest of the decoded body, so the text is read from the archive.
     assert_eq!(before_differs, expected("same markup"), "before `differs`");
     assert_eq!(
         before_rules,

@@ -1,4 +1,4 @@
-//! Sites' preferences about the use of their pages, compared with a crawl's purpose.
+//! Tests that compare the preferences of sites about the use of their pages with a crawl's purpose.
 
 use crawl_engine::Ended;
 use crawl_policy::usage::UsagePurpose;
@@ -8,7 +8,7 @@ use crate::support::Crawl;
 
 const LINKS: &str = "<a href=/a>a</a><a href=/b>b</a>";
 
-/// A site of three pages.
+/// Returns a site of three pages.
 fn site() -> Spec {
     TestWeb::builder()
         .sitemap(false)
@@ -170,7 +170,7 @@ fn a_tdmrep_is_fetched_before_pages_if_it_can_matter() {
         .collect();
     assert_eq!(purposes[..3], ["robots", "tdmrep", "tdmrep"]);
 
-    // A restart still knows it.
+    // A restarted crawl still knows that the site reserves its rights, and sends no request.
     let mut again = crawl;
     let late = crawl_weburl::canonicalize(None, &reserved.url(0, "/a?late")).unwrap();
     again.config.seeds.push(late);

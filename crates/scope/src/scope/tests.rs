@@ -283,7 +283,7 @@ fn a_seed_has_its_own_area_and_depth() {
         .map(|at| scope.max_depth(&url(at))),
         [Some(3), Some(2), Some(1)]
     );
-    // The area of a seed follows its redirect.
+    // The redirect target of a seed gets the settings of the seed's area.
     scope.add_target(
         &url("http://www.example.org/docs/start?x=/y"),
         &url("http://elsewhere.example/docs/new"),

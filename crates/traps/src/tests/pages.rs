@@ -1,4 +1,4 @@
-//! Tests of single pages, and what is known about their host afterwards.
+//! Tests of observing single pages, and of what is then known about their host.
 
 use crawl_weburl::{HostKey, SpellingRules, canonicalize};
 
@@ -7,7 +7,8 @@ use crate::{
     Disposition, MAX_LEVEL, PageAnswer, PageEvidence, PageFingerprint, Traps, stable_hash,
 };
 
-/// Observes a page of a host. Returns whether the URLs first found on it complete a trap.
+/// Observes a page of a host, and the URLs first found on it. Returns whether they defer a kind of
+/// URLs that was not deferred before.
 fn visited(traps: &mut Traps, path: &str, level: u8, text: &str, new: &[&str]) -> bool {
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
     let at = url(path);
@@ -48,7 +49,7 @@ fn a_repeated_text_defers_its_links_from_the_third_page_on() {
     check(1, 2, &["/3"], "", true);
     check(1, 1, &["/3"], "", false);
     check(1, 2, &[], "", false);
-    // A level of one is enough if there are trap signs.
+    // With trap signs a level of 1 is enough.
     check(1, 1, &["/3"], "?a=1", true);
     check(0, 0, &["/3"], "?a=1", false);
 }
@@ -66,7 +67,8 @@ fn a_host_is_known_once_a_spelling_is_learned() {
                 (traps.knows_of(&host), traps.knows_of_none())
             })
             .collect();
-        // Pages are compared from the first pair on, and a rule is in force after the third.
+        // The first pair of pages already makes spellings possible, but a rule is in force only
+        // after the third pair.
         assert_eq!(
             states,
             [(false, false), (false, false), (true, false)],
@@ -91,7 +93,7 @@ fn urls_with_trap_signs_need_care_until_six_pages_are_new() {
     assert!(traps.needs_care(&url("/list?page=9"), 1));
 }
 
-/// Readers compare pages in a different order than they are observed.
+/// Readers may compare pages in a different order than the order of observation.
 #[test]
 fn the_first_observed_of_two_equal_pages_is_new() {
     let mut traps = Traps::new(SpellingRules::default(), true);
@@ -126,7 +128,8 @@ fn the_weight_of_a_host_grows_with_its_pages() {
         let path = format!("/list?page={page}");
         visited(&mut traps, &path, 0, &prose(&path, 200), &[]);
     }
-    // 100 texts, pages and fingerprints, two more templates, and a table of 20,000 shingles.
+    // Expected memory: 100 texts, 100 pages with fingerprints, two more templates, and a table of
+    // 20,000 shingles.
     let many = traps.hosts.weigh();
     assert!((70_000..140_000).contains(&many), "{many}");
 }
@@ -140,8 +143,8 @@ fn one_in_eight_proven_pages_is_compared_word_by_word() {
     }
     let weight = traps.hosts.weigh();
     assert!(weight < 50_000, "{weight}");
-    // Pages that repeat the first page and add a word. Such pages pass for new until one is
-    // compared; later pages are compared too.
+    // The following pages repeat the first page and add one word. Such pages count as new until one
+    // is compared. After it, all later pages are compared.
     let is_chosen = |page: u32| {
         let url = format!("http://a.example/{page}/a/");
         stable_hash::of(url.as_bytes()).is_multiple_of(8)
@@ -185,7 +188,7 @@ fn the_level_rises_with_pages_without_anything_new() {
         (PageAnswer::Text(&known_page), MAX_LEVEL, (MAX_LEVEL, true)),
         (PageAnswer::Other, 7, (0, false)),
         (PageAnswer::Nothing, 7, (7, false)),
-        // A redirect counts only within its kind.
+        // A redirect raises the level only if it leads to a URL of the same kind.
         (PageAnswer::Redirect(&on, 0), 7, (7, true)),
         (PageAnswer::Redirect(&on, 1), 7, (8, true)),
         (PageAnswer::Redirect(&at, 1), 7, (7, false)),

@@ -11,7 +11,7 @@ use crawl_policy::{ProductToken, Profile};
 use super::*;
 use crate::document_reader::DocumentRules;
 
-/// Follows a log until `asks` checks of whether to stop were made.
+/// Follows a log until it has been checked `max_checks` times whether to stop.
 fn follow(dir: &Path, max_checks: usize) -> Indexed {
     let folder = dir.join(INDEX_FOLDER);
     let writer = IndexWriter::open(&folder).unwrap();
@@ -31,7 +31,7 @@ fn follower(dir: &Path, writer: IndexWriter, read: Read, halt: Halt, is_busy: bo
     Follower::at(dir, writer, read, HasArchive::No, questions).unwrap()
 }
 
-/// Returns the length of a log that is fully committed.
+/// Returns a receiver of the log's length, as if the whole log were committed.
 fn whole_log(dir: &Path) -> Receiver<u64> {
     let (committed, lengths) = channel();
     let length = fs::metadata(log_path(dir)).unwrap().len();
@@ -39,7 +39,7 @@ fn whole_log(dir: &Path) -> Receiver<u64> {
     lengths
 }
 
-/// Writes a log of pages with these numbers.
+/// Writes a log of one page per number in `ends`.
 fn write_log(dir: &Path, ends: &[usize]) -> Vec<String> {
     fs::create_dir(dir.join("state")).unwrap();
     let line = |n: &usize| {
@@ -62,7 +62,7 @@ fn write_log(dir: &Path, ends: &[usize]) -> Vec<String> {
 #[test]
 fn entries_held_for_busy_readers_are_indexed_once_at_the_end() {
     let dir = tempfile::tempdir().unwrap();
-    // A page that occurs twice counts once.
+    // Page 2 occurs twice in the log but counts once.
     write_log(dir.path(), &[0, 1, 2, 3, 2]);
     let folder = dir.path().join(INDEX_FOLDER);
     let mut writer = IndexWriter::open(&folder).unwrap();
@@ -79,7 +79,7 @@ fn entries_held_for_busy_readers_are_indexed_once_at_the_end() {
     let first = index.page("http://a.example/0").unwrap().unwrap();
     assert_eq!(first.linked_from, 3);
     assert_eq!(first.anchors, ["name 1", "name 2", "name 3"]);
-    // A new log was started.
+    // Reading the log to its end started a new log.
     let note = crawl_index::note_in(&folder).unwrap();
     assert!(place(note.as_deref(), 2, 0).is_ok());
 }
@@ -103,13 +103,13 @@ fn pages_that_stay_in_the_index_are_not_counted_as_left_out() {
             };
             writer.put(&page).unwrap();
         }
-        // An earlier unfinished run was about to drop one entry.
+        // Simulates an earlier unfinished run that was about to drop one entry.
         writer.commit(&note_of(1)).unwrap();
         writer.apply(&drop_of(9, "soft_404")).unwrap();
         writer.commit(&note_of(1)).unwrap();
         writer.close().unwrap();
         let writer = IndexWriter::open(&folder).unwrap();
-        // Pages 20 and 21 were never in the index.
+        // Entries of pages 20 and 21, which were never in the index.
         let entries = [
             drop_of(0, "soft_404"),
             drop_of(1, "soft_404"),
@@ -153,7 +153,7 @@ fn entries_without_time_stay_in_the_log() {
     let outcome = follow(dir.path(), 2);
     assert_eq!(outcome.waiting_bytes, lines[2..].concat().len() as u64);
     assert_eq!((outcome.pages, pages()), (None, 2));
-    // The next start continues there.
+    // The next start continues where this run stopped.
     let outcome = follow(dir.path(), 100);
     assert_eq!((outcome.waiting_bytes, pages()), (0, 5));
 }
@@ -162,7 +162,7 @@ fn entries_without_time_stay_in_the_log() {
 fn entries_stay_in_the_log_if_there_is_no_time_to_check_the_index() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = IndexWriter::open(&dir.path().join(INDEX_FOLDER)).unwrap();
-    // There are files to check.
+    // Puts a page into the index, so that there are files to check.
     writer.put(&IndexedPage::default()).unwrap();
     writer.commit(&note_of(1)).unwrap();
     writer.close().unwrap();
@@ -212,7 +212,7 @@ fn a_late_or_removed_index_is_not_reported_as_damaged() {
     let frontier = MemoryFrontier::default();
     assert_eq!(fault(true, &frontier), Some(IndexFault::NotBuilt));
     assert_eq!(fault(false, &frontier), None);
-    // A second log exists, so an index has read pages.
+    // The log number 2 means that an index has read the pages of log 1.
     follow_log(&frontier, 2).unwrap();
     assert_eq!(fault(true, &frontier), Some(IndexFault::NotBuilt));
 }

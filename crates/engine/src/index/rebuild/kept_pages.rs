@@ -14,19 +14,19 @@ use super::Reindex;
 use crate::document_reader::DocumentRules;
 use crate::error::EngineError;
 
-/// The page in the latest answer of a URL.
+/// A URL that last answered with a page, and where that page's body is archived.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) url: String,
-    /// When it was last fetched, in seconds since 1970 UTC.
+    /// When the page was last fetched, in seconds since 1970 UTC.
     pub(super) at: i64,
-    /// When it was last fetched in full.
+    /// When the last answer with a new body was fetched. Answers that repeat the body don't count.
     pub(super) in_full_at: i64,
     pub(super) place: Option<WarcPlace>,
-    /// The length of its body as received.
+    /// The length of the page's body as received.
     pub(super) bytes: u64,
     pub(super) refused: Option<String>,
-    /// Whether a later answer than the record's keeps it out.
+    /// Whether the page is kept out of the index, according to the last row that states this.
     is_out: bool,
 }
 
@@ -85,21 +85,21 @@ fn is_barred_now(frontier: Option<&dyn Frontier>, url: &str) -> Result<bool, Eng
     Ok(record.is_some_and(|record| matches!(record.state, KnownState::Excluded(_))))
 }
 
-/// The last page that each URL answered with, from the rows of `pages.jsonl` in order.
+/// The last page of each URL, collected from the rows of `pages.jsonl` in order.
 struct LastAnswers<'a> {
     rules: &'a Reindex,
-    /// URLs that were not fetched as pages.
+    /// URLs that were fetched, but not as pages.
     others: HashSet<String>,
     kept: HashMap<String, Kept>,
 }
 
 impl LastAnswers<'_> {
-    /// Adds the next row. A page replaces the previous one, a repeated body confirms it, and a
-    /// redirect or a missing page removes it. Failures change nothing.
+    /// Adds the next row. A page replaces the URL's previous page, a repeated body confirms it, and
+    /// a redirect or a missing page removes it. Failures change nothing.
     fn note(&mut self, mut row: PageRow) {
         let error = row.error.as_deref().unwrap_or_default();
         let is_passing = Interstitial::named(error).is_some() || error == READER_PANICKED;
-        // A body that broke off has less of the page than the previous one.
+        // A body that broke off contains less than the previous body of the page.
         let broke_off = row.change.is_none() && self.kept.contains_key(&row.url);
         let is_page = matches!(row.status, Some(200..=299));
         if self.others.contains(&row.url) || is_page && (is_passing || broke_off) {
@@ -128,12 +128,13 @@ impl LastAnswers<'_> {
         }
     }
 
-    /// Adds a row whose record refers to an earlier record of the page.
+    /// Adds a row whose archive record refers to an earlier record of the same page.
     fn confirm(&mut self, mut row: PageRow, is_out: Option<bool>) {
         let place = self.place(&mut row);
         if let Some(known) = self.kept.get_mut(&row.url) {
             known.at = fetched_at(&row);
-            // A 304 may keep the page out, and a 200 may let it in again.
+            // The headers of a 304 may keep the page out of the index, and those of a 200 may allow
+            // it again.
             known.is_out = is_out.unwrap_or(known.is_out);
             if row.status == Some(200) && known.place.is_none() {
                 known.place = place;
@@ -142,9 +143,10 @@ impl LastAnswers<'_> {
         }
     }
 
-    /// Returns the archive position of a row's record. `None` if the index must not use that body.
+    /// Returns the archive position of a row's record. `None` if the index must not use its body.
     fn place(&self, row: &mut PageRow) -> Option<WarcPlace> {
-        // The crawl's index is redacted, but its archive is not.
+        // The body in the archive contains a secret, and no secrets are configured now that could
+        // be removed from it.
         let is_unredacted = row.echoes_secret && self.rules.secrets.is_empty();
         let is_out = is_unredacted || row.is_body_omitted();
         row.warc.take().filter(|_| !is_out)
@@ -156,13 +158,13 @@ fn fetched_at(row: &PageRow) -> i64 {
     i64::try_from(row.fetched_at.as_micros() / 1_000_000).unwrap_or(i64::MAX)
 }
 
-/// Whether a page that was left out of the index must be judged again: the reason was not the
-/// page's own directives, but the rules for documents or other pages.
+/// Whether a page that was left out of the index must be judged again. This is so if the reason was
+/// not the page's own directives, but the rules for documents or other pages.
 fn is_judged_anew(word: &str, row: &PageRow, documents: &DocumentRules) -> bool {
     let content_type = row.content_type.as_deref();
     let path = row.url.splitn(4, '/').nth(3).unwrap_or_default();
     let is_html = documents.html && is_html(content_type, &[]);
-    // A page yields to its canonical URL only once all pages are known.
+    // Whether a page yields to its canonical URL is decided only once all pages are known.
     let names_another = word.split(':').next() == Some("canonical");
     names_another
         || (word == "no_page" || word.starts_with("document_"))
@@ -193,7 +195,8 @@ fn others_than_pages(
     Ok(Some(not_pages))
 }
 
-/// Returns the statement that refuses indexing of a row's page.
+/// Returns the statement by which the site of a row's page refuses indexing. `None` if there is
+/// none.
 fn refusal(row: &PageRow) -> Option<String> {
     let usage = row.usage.as_ref()?;
     let refuses = usage.search.as_deref() == Some("refused");

@@ -1,4 +1,4 @@
-//! Compares answers with the last visit.
+//! Tests that compare answers with what is stored about the last visit.
 
 use crawl_fetcher::FailureKind;
 use crawl_frontier::UrlKind;
@@ -25,7 +25,7 @@ fn digest(text: &str) -> String {
     DigestAlgorithm::default().of(&[text.as_bytes()])
 }
 
-/// An earlier visit that found a page with this body, an ETag and an archive record.
+/// Returns an earlier visit that found a page with this body, an ETag and an archive record.
 fn past(body: &str) -> PreviousVisit {
     let validators = Validators {
         etag: Some("\"1\"".to_owned()),
@@ -70,7 +70,8 @@ fn visit_answer<'a>(
     }
 }
 
-/// Returns the repeat and the change of an answer without an archive, in words.
+/// Checks an answer without an archive. Returns in words how the answer repeats the page, and the
+/// change.
 fn check(answer: VisitAnswer<'_>) -> (&'static str, Option<&'static str>, Option<&'static str>) {
     let detector = ChangeDetector::new(answer);
     let repeat = match detector.repeat() {
@@ -126,7 +127,8 @@ fn a_faulty_answer_is_inconclusive() {
         (AnswerFault::InPlace, true, None),
         (AnswerFault::InPlace, false, None),
         (AnswerFault::Undecoded, true, None),
-        // Nothing better is known of a page that was never read.
+        // On a first visit even an undecoded answer counts as a new page, since nothing better is
+        // known.
         (AnswerFault::Undecoded, false, Some("new")),
     ] {
         let answer = VisitAnswer {

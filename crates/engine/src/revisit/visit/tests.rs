@@ -22,8 +22,8 @@ fn page(digest: &str) -> VisitResult {
     VisitResult::Page(KnownPage::new(200, digest.into(), Validators::default()))
 }
 
-/// Visits a page in rounds a day apart, with the content of each day. Returns the days on which it
-/// was visited.
+/// Visits a page in rounds a day apart. `content` is the page's content on each day. Returns the
+/// days on which the page was visited.
 fn days(content: impl Fn(u32) -> u32, declared: Option<DocumentState>) -> Vec<u32> {
     let mut visited = Vec::new();
     let (mut due, mut past) = (0, None);
@@ -49,7 +49,7 @@ fn intervals_follow_changes() {
     let all: Vec<u32> = (0..60).collect();
     assert_eq!(days(|_| 0, Some(DocumentState::Dynamic)), all);
     assert_eq!(days(|day| day, None), all);
-    // A page that was unchanged for long and then changes is visited sooner again.
+    // A page that is unchanged for a long time and then changes is visited more often again.
     let changed_later = days(|day| day.max(11), None);
     assert_eq!(changed_later[..9], [0, 1, 3, 6, 11, 19, 23, 25, 26]);
 }
@@ -162,7 +162,7 @@ fn a_declared_state_outlives_an_answer_without_it() {
         None,
     );
     assert_eq!(second.due, 2 * DAY + 30 * DAY);
-    // The visit belongs to its round, whatever the clock showed.
+    // The visit counts as within its round, even though the clock showed an earlier time.
     assert_eq!(second.at, 2 * DAY);
     let third = visits(3 * DAY).after(
         0,
