@@ -18,7 +18,7 @@ pub enum ContentKind {
     /// A page, for [`read_html`](crate::read_html).
     Html,
     /// An XML sitemap, for [`read_sitemap`](crate::read_sitemap). A plain text sitemap is
-    /// [`ContentKind::Text`], because it can't be told from other text.
+    /// [`ContentKind::Text`], because its content looks like any other text.
     Sitemap,
     /// RSS, Atom or JSON Feed, for [`read_feed`](crate::read_feed).
     Feed,

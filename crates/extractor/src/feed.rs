@@ -57,7 +57,7 @@ pub struct FeedEntry {
     pub updated: Option<String>,
     /// The id that distinguishes the entry from others.
     pub id: Option<String>,
-    /// Files that belong to the entry, such as the sound of a podcast. They count as resources.
+    /// Files that belong to the entry, such as the sound of a podcast; they count as resources.
     pub enclosures: Vec<FeedUrl>,
 }
 

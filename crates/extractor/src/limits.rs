@@ -117,7 +117,7 @@ pub enum DocumentOddityKind {
     NotAFeed,
     /// XML that is not well-formed; the rest was not read.
     BrokenXml,
-    /// An XML end tag that doesn't match the innermost open element. It was skipped, or ended an
+    /// An XML end tag that doesn't match the innermost open element; it was skipped, or ended an
     /// outer element.
     MismatchedTag,
     /// An element of a sitemap without an end tag; it ended where the next one began.

@@ -46,9 +46,9 @@ pub struct SitemapEntry {
     pub changefreq: Option<ChangeFreq>,
     /// The rank among the URLs of the same site, 0 to 1.
     pub priority: Option<f32>,
-    /// The same page in other languages or forms (`xhtml:link`). They are pages.
+    /// The same page in other languages or forms (`xhtml:link`); they count as pages.
     pub alternates: Vec<Alternate>,
-    /// Addresses of images on the page (`image:loc`). They are resources.
+    /// Addresses of images on the page (`image:loc`); they count as resources.
     pub images: Vec<String>,
     /// Videos on the page.
     pub videos: Vec<Video>,

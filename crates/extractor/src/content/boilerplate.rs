@@ -51,8 +51,7 @@ pub(super) fn is_phrase(text: &str) -> bool {
     candidates.any(|beginning| begins(text, beginning))
 }
 
-/// Returns whether a block is the line in which Texinfo links a page to the previous, next and
-/// upper pages.
+/// Returns whether a block is Texinfo's line of links to the previous, next and upper pages.
 pub(super) fn is_texinfo_navigation(text: &str) -> bool {
     let begins = ["Next: ", "Previous: ", "Prev: ", "Up: "];
     let continuations = [

@@ -282,8 +282,8 @@ impl ContentReader {
         }
     }
 
-    /// Records the id of an anchor or span. It is for the heading or block around the anchor, or
-    /// for the block after it.
+    /// Records the id of an anchor or span, for the heading or block around the anchor, or the
+    /// block after it.
     fn near(&mut self, id: Option<&str>, offset: usize) {
         let Some(id) = self.id_of(id, offset) else {
             return;
@@ -363,8 +363,8 @@ impl ContentReader {
         self.spans.after_break = false;
     }
 
-    /// Appends the pending ruby readings to the current block. This isn't called at the end of a
-    /// heading, so that a heading's readings go to the next block.
+    /// Appends the pending ruby readings to the current block. Not called at the end of a heading,
+    /// whose readings go to the next block.
     fn push_readings(&mut self, offset: usize) {
         let readings = std::mem::take(&mut self.spans.readings);
         if !readings.is_empty() {

@@ -4,8 +4,7 @@ use crawl_dates::Moment;
 
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 
-/// Maximum seconds by which a date may be later than the fetch, to allow for time zones and wrong
-/// clocks.
+/// Maximum seconds from the fetch to a later date, to allow for time zones and wrong clocks.
 const AHEAD_SECONDS: i64 = 2 * 86_400;
 
 /// A date that a page declares for itself.
@@ -22,7 +21,7 @@ pub struct PageDate {
     pub name: String,
 }
 
-/// What happened to the page on a date.
+/// The event on a date: the page was published or modified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DateKind {
@@ -32,7 +31,7 @@ pub enum DateKind {
     Modified,
 }
 
-/// Where dates are found, best source first.
+/// The sources of dates, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "snake_case")]
@@ -87,8 +86,8 @@ impl Dates {
             return;
         }
         let Some(moment) = Moment::parse(text) else {
-            // A first `time` that isn't a date is no oddity, because it may be a duration or a time
-            // of day.
+            // A first `time` that isn't a date isn't an oddity, because it may be a duration or a
+            // time of day.
             if source != DateSource::AnyTime {
                 oddities.note(ContentOddityKind::UnreadableDate, offset);
             }

@@ -34,7 +34,7 @@ impl<'a> Traits<'a> {
         }
     }
 
-    /// Returns the words of which the class and the id consist.
+    /// Returns the words in the class and the id.
     pub(super) fn words(self) -> impl Iterator<Item = &'a str> {
         [self.class, self.id]
             .into_iter()
@@ -55,13 +55,13 @@ pub(super) enum Surround {
     No,
     /// A form, which is a weak sign: some sites put the whole page into one.
     Form,
-    /// Its class or id says so, but may mean something else.
+    /// A class or id that marks surroundings, but may also mean something else.
     Named,
     /// Readers' comments, by the class or id.
     Comments,
-    /// Its class or id leaves no doubt, such as that of a cookie notice.
+    /// A class or id that leaves no doubt, such as that of a cookie notice.
     Certain,
-    /// The kind of element or its role says so, such as `nav`.
+    /// An element or role that marks surroundings, such as `nav`.
     Element,
 }
 
@@ -72,7 +72,7 @@ pub(super) enum Favour {
     No,
     /// The element is a part of a text, never the whole text.
     Part,
-    /// Its class or id says so.
+    /// A class or id that marks the main text.
     Named,
     /// `article`.
     Article,
@@ -83,7 +83,7 @@ pub(super) enum Favour {
 }
 
 /// Returns how clearly an element is marked as surroundings if its id (and a class equal to the id)
-/// is ignored. This is for ids that a generator derived from a heading.
+/// is ignored. Used for ids that a generator derived from a heading.
 pub(super) fn surround_without_id(part: Part, traits: &Traits<'_>, within: bool) -> Surround {
     let named = Traits {
         id: None,
@@ -93,15 +93,15 @@ pub(super) fn surround_without_id(part: Part, traits: &Traits<'_>, within: bool)
     judge(part, &named, within).0
 }
 
-/// Returns the letters and digits of an id or heading in lower case, without a leading number. This
-/// makes an id that a document generator derived from a heading equal to that heading.
+/// Returns the letters and digits of an id or heading in lower case, without a leading number. In
+/// this form, an id that a document generator derived from a heading equals the heading.
 pub(super) fn letters(text: &str) -> Box<str> {
     let characters = text.chars().filter(|c| c.is_alphanumeric());
     let characters = characters.skip_while(char::is_ascii_digit);
     characters.flat_map(char::to_lowercase).collect()
 }
 
-/// Returns whether an id may be derived from a heading. Both are in the form of [`letters`]. A
+/// Returns whether an id may be derived from a heading; both are in the form of [`letters`]. A
 /// number at the end of the id is ignored, because generators add one if two headings are equal.
 pub(super) fn is_made_from(id: &str, heading: &str) -> bool {
     let is_digit = |c: char| c.is_ascii_digit();
@@ -118,7 +118,7 @@ pub(super) fn has_words(heading: &str) -> bool {
     words.nth(1).is_some()
 }
 
-/// Judges whether an element is marked as surroundings, or as the main text. `within` says whether
+/// Judges whether an element is marked as surroundings, or as the main text. `within` is true if
 /// the element is in a `main` or `article`.
 pub(super) fn judge(part: Part, traits: &Traits<'_>, within: bool) -> (Surround, Favour) {
     if let Some(role) = traits.role.and_then(by_role) {

@@ -280,9 +280,9 @@ impl<'a> PageSums<'a> {
         }
     }
 
-    /// Returns the heading that names the page, if it precedes the main text. It is outside all
-    /// surroundings, or the page's title begins with it. `None` if the main text has a heading of
-    /// level 1.
+    /// Returns the heading that names the page, if it precedes the main text: a heading outside all
+    /// surroundings, or one that the page's title begins with. `None` if the main text has a
+    /// heading of level 1.
     fn title_heading(&self, text: &str, main: &[bool], title: Option<&str>) -> Option<usize> {
         let first = main.iter().position(|main| *main)?;
         let is_first_level = |block: &RawBlock| block.kind == (BlockKind::Heading { level: 1 });

@@ -29,15 +29,14 @@ pub(super) struct Spans {
     hidden: Option<Hidden>,
 }
 
-/// What the text of a `noscript` turned out to be. If a browser saves a page with scripts enabled,
-/// it writes the markup in a `noscript` as escaped text (`&lt;img src=..&gt;`), which no reader
-/// should see.
+/// The kind of text in a `noscript`. If a browser saves a page with scripts enabled, it writes the
+/// markup in a `noscript` as escaped text (`&lt;img src=..&gt;`), which no reader should see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum NoscriptText {
     /// The next text is not in a `noscript`.
     #[default]
     No,
-    /// There was no visible character yet, so it is unknown whether the text is markup.
+    /// Unknown until the first visible character of the text.
     Unknown,
     /// The text is markup.
     Markup,
@@ -140,7 +139,7 @@ impl Spans {
     }
 
     /// Processes the start of a block. The block ends a hidden `p` or heading, whose end tag may be
-    /// missing. It doesn't end a hidden `span` around it.
+    /// missing, but not a hidden `span` around the block.
     pub(super) fn end_hidden_at_block(&mut self, block: Name) {
         let ends = |hidden: &mut Hidden| {
             matches!(

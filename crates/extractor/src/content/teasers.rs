@@ -1,5 +1,5 @@
 //! Recognises teasers of other pages: several links with a title, each with a line or two about its
-//! target. They say nothing about the page that contains them, and no class or id marks them.
+//! target. Teasers don't describe the page that contains them, and no class or id marks them.
 
 use super::block_builder::{MAX_LINKS, RawBlock};
 use super::elements::Part;
@@ -9,8 +9,8 @@ use super::regions::Region;
 
 /// Minimum number of titles in a region that may be teasers.
 const MIN_TITLES: u64 = 3;
-/// Minimum weight of a teaser's title, in half words. It is higher in a `main`, whose text may be
-/// generated documentation with many links to single names.
+/// Minimum weight of a teaser's title, in half words. The minimum is higher in a `main`, whose text
+/// may be generated documentation with many links to single names.
 const MIN_TITLE: u32 = 6;
 const MIN_TITLE_IN_MAIN: u32 = 8;
 /// Maximum weight of the text per title, and of any one paragraph of the teasers, in half words.
@@ -31,7 +31,7 @@ const MIN_PARAGRAPH: u64 = 24;
 struct Sums {
     /// Number of blocks that are a link with a title.
     titles: u64,
-    /// Number of those titles that are not list items. (Titles in a list are usually references.)
+    /// Number of titles that are not list items. (Titles in a list are usually references.)
     cards: u64,
     /// Weight of running text, in half words.
     running: u64,
@@ -88,9 +88,9 @@ impl Sums {
     }
 }
 
-/// Removes teasers of other pages from `main`, which says for each block whether it belongs to the
-/// main text. If `root` (the region with the main text) is a `main`, only teasers after the end of
-/// its text are removed.
+/// Removes teasers of other pages from `main` (whether each block belongs to the main text). If
+/// `root` (the region with the main text) is a `main`, only teasers after the end of its text are
+/// removed.
 pub(super) fn drop_teasers(
     blocks: &[RawBlock],
     regions: &[Region],

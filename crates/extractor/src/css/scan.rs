@@ -113,8 +113,8 @@ impl<'a> Scan<'a> {
         self.at += 1;
     }
 
-    /// Processes a closing bracket. It ends the innermost open block or function, if that is of a
-    /// kind that `is_kind` accepts.
+    /// Processes a closing bracket, which ends the innermost open block or function if `is_kind`
+    /// accepts its kind.
     fn end(&mut self, is_kind: impl Fn(Open) -> bool) {
         self.at += 1;
         if self.open.last().copied().is_some_and(is_kind) {

@@ -268,7 +268,7 @@ impl Walk<'_> {
         self.value = value;
     }
 
-    /// Records an entry's address that is given as text. It replaces an address taken from an id.
+    /// Records an entry's address that is given as text, in place of one taken from an id.
     fn link(&mut self, value: &str) {
         let Some(url) = self.url(value) else { return };
         match &mut self.entry {

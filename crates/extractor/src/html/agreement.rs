@@ -42,8 +42,8 @@ impl Recorder {
         let mut attributes: Vec<_> = first
             .map(|one| (written(one.name()), one.value().to_owned()))
             .collect();
-        // Names that differ only by a NUL and a U+FFFD are equal here, because NUL is read as
-        // U+FFFD. No consumer looks for such a name.
+        // NUL is read as U+FFFD, so names that differ only in these characters are equal here. No
+        // consumer looks for such a name.
         attributes.sort_by(|one, other| one.0.cmp(&other.0));
         attributes.dedup_by(|later, first| later.0 == first.0);
         let name = format!("{slash}{}", written(name.unwrap_or_default()));

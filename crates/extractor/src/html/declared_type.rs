@@ -8,7 +8,7 @@ use crate::text::trim;
 /// Adds to a link the link types and the media type that its tag declares.
 pub(super) fn typed(link: Link, attributes: Attributes<'_>) -> Link {
     let rel = attributes.get("rel").map(Rel::parse).unwrap_or_default();
-    // Drop parameters and very long values, which say nothing about the kind of target.
+    // Drop parameters and very long values, which don't help to determine the kind of target.
     let media_type = attributes.get("type").map(media_type);
     Link {
         rel,

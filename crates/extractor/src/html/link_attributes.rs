@@ -10,7 +10,7 @@ pub(super) struct Holder {
     pub(super) holds: Holds,
 }
 
-/// What the value of an attribute contains.
+/// The content of an attribute's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holds {
     Address,

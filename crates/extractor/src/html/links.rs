@@ -32,7 +32,7 @@ pub(super) struct LinkReader {
     form: Option<bool>,
 }
 
-/// What all links of one tag share.
+/// The data that all links of one tag share.
 struct Spot<'a> {
     oddities: &'a mut Oddities<DocumentOddityKind>,
     offset: usize,
@@ -282,7 +282,7 @@ impl LinkReader {
         }
     }
 
-    /// Processes an `a`. Its address is the first attribute in `names` that it has.
+    /// Processes an `a`, whose address is the first of the attributes `names` that it has.
     fn anchor(&mut self, attributes: Attributes<'_>, names: &[&'static str], spot: &mut Spot<'_>) {
         // An `a` within an `a` ends the outer one.
         self.end_anchor(spot.oddities, spot.offset);
@@ -485,9 +485,8 @@ impl LinkReader {
     }
 }
 
-/// Returns whether the value of a `longdesc` looks like an address rather than a description. It
-/// does if it begins like a URL, or is one word with a slash, a query, a fragment or a file
-/// extension.
+/// Returns whether the value of a `longdesc` looks like an address rather than a description: it
+/// begins like a URL, or is one word with a slash, a query, a fragment or a file extension.
 fn is_address(value: &str) -> bool {
     let value = trim(value);
     let begins = |start: &&str| {

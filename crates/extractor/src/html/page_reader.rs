@@ -304,8 +304,8 @@ impl Consumer for PageReader {
     }
 }
 
-/// Returns whether a `style` element contains CSS. It does if it declares no other type (HTML
-/// Standard 4.2.6).
+/// Returns whether a `style` element contains CSS, because it declares no other type (HTML Standard
+/// 4.2.6).
 fn is_css(attributes: Attributes<'_>) -> bool {
     let media_type = attributes.get("type").unwrap_or_default();
     media_type.is_empty() || media_type.eq_ignore_ascii_case("text/css")

@@ -20,8 +20,8 @@ const MAX_TEXTS: usize = 64;
 
 /// Observes the text and the images of a page while it is read.
 pub trait PageObserver {
-    /// Returns whether more text is wanted. It is asked before the page is read and after each call
-    /// of [`PageObserver::texts`].
+    /// Returns whether more text is wanted. Called before the page is read and after each call of
+    /// [`PageObserver::texts`].
     fn wants_text(&self) -> bool;
 
     /// Processes several texts in page order. Each is the range of the text between two tags in
@@ -32,8 +32,8 @@ pub trait PageObserver {
     /// Processes an image. `tag` is its tag as written.
     fn image(&mut self, tag: &str);
 
-    /// Returns whether the observer needs nothing more, so that reading stops. It is asked before
-    /// the page is read and at the first tag after each 64 KiB.
+    /// Returns whether the observer needs nothing more, so that reading stops. Called before the
+    /// page is read and at the first tag after each 64 KiB.
     fn is_given_up(&self) -> bool {
         false
     }

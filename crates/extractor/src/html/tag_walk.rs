@@ -214,8 +214,8 @@ impl<C: Consumer> Walk<C> {
         };
     }
 
-    /// Processes a `template`. Its content is inert, unless the template is a shadow root: browsers
-    /// show that.
+    /// Processes a `template`, whose content is inert, unless the template is a shadow root:
+    /// browsers show that.
     fn start_template(&mut self, tag: &Tag<'_>) {
         let is_shadow_root = ["open", "closed"]
             .iter()

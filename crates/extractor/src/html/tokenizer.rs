@@ -1,9 +1,8 @@
 //! Tokenizes HTML (HTML Standard 13.2.5) without copying the text.
 //!
-//! There are no state variables for the standard's states. For each construct, the tokenizer
-//! searches for its end, and returns it as a slice of the page. Comments and document types are
-//! skipped, because no consumer needs them. Line ends of the page are already normalised to line
-//! feeds.
+//! The standard's states are not stored in variables: for each construct, the tokenizer searches
+//! for its end, and returns it as a slice of the page. Comments and document types are skipped,
+//! because no consumer needs them. Line ends of the page are already normalised to line feeds.
 
 mod letters;
 mod raw_text;
@@ -40,11 +39,11 @@ pub(super) enum Mode {
     XmlText,
 }
 
-/// What ended the last piece of the page. The tokenizer holds the tag, and the text before the tag.
+/// The end of a piece of the page. The tokenizer holds the tag, and the text before the tag.
 pub(super) enum Token {
     StartTag,
     EndTag,
-    /// Text that isn't followed by a tag. It may be empty.
+    /// Text that isn't followed by a tag; may be empty.
     Text,
     EndOfPage,
 }
@@ -162,7 +161,7 @@ impl<'t> Tokenizer<'t> {
     }
 
     /// Reads up to the end of the next tag, or up to the end of a text that other markup follows.
-    /// `is_foreign` says that a drawing or formula is open, which may contain CDATA sections.
+    /// If `is_foreign`, a drawing or formula is open, which may contain CDATA sections.
     // Inlined so that the result stays in registers.
     #[inline(always)]
     pub(super) fn next(&mut self, is_foreign: bool) -> Token {
