@@ -1,4 +1,4 @@
-//! A file appender that leaves no partial write behind when it fails.
+//! Appends to a file so that a failed write leaves nothing behind.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use crate::error::ArchiveError;
 use crate::regular_file::{options, regular};
 
-/// The file operations that an [`Appender`] needs. Tests substitute a disk that fails.
+/// The file operations that an [`Appender`] needs. In tests they are those of a disk that fails.
 pub(crate) trait FileStore {
-    /// Writes at the end; may write fewer bytes than given.
+    /// Writes at the end of the file. May write only a part of `bytes`; returns how many.
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize>;
     /// Truncates the file to `length` bytes.
     fn cut(&mut self, length: u64) -> io::Result<()>;
-    /// Waits until the bytes are on the disk.
+    /// Waits until all written bytes are on the disk.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -32,11 +32,11 @@ impl FileStore for File {
     }
 }
 
-/// A file that only grows, in whole pieces.
+/// A file that is only appended to, in pieces that are written whole or not at all.
 pub(crate) struct Appender<S = File> {
     store: S,
     path: PathBuf,
-    /// Bytes in whole pieces. If `torn`, the file may be longer.
+    /// Length of the whole pieces, in bytes. If `torn`, the file may have further bytes.
     length: u64,
     torn: bool,
     /// Whether anything was written since the last sync.
@@ -44,7 +44,7 @@ pub(crate) struct Appender<S = File> {
 }
 
 impl Appender<File> {
-    /// Opens or creates the file and truncates it to its committed length.
+    /// Opens or creates the file, and cuts off bytes beyond the committed length.
     pub(crate) fn open(path: &Path, committed: u64) -> Result<Appender, ArchiveError> {
         check_length(path, committed)?;
         let (file, file_length) = open_file(path)?;
@@ -59,8 +59,8 @@ impl Appender<File> {
         Ok(appender)
     }
 
-    /// Opens or creates the file. `whole` returns how many of its bytes are whole pieces; the rest
-    /// is cut off.
+    /// Opens or creates the file. `whole` returns the length of the whole pieces in it; the bytes
+    /// after these are cut off.
     pub(crate) fn open_with(
         path: &Path,
         whole: impl FnOnce(&mut File, u64) -> io::Result<u64>,
@@ -78,7 +78,7 @@ impl Appender<File> {
         &mut self.store
     }
 
-    /// Returns whether the file has no other hard links.
+    /// Returns whether the file has only one name, and no other hard links.
     pub(crate) fn has_one_name(&self) -> Result<bool, ArchiveError> {
         let names = names(&self.store);
         let names = names.map_err(|error| ArchiveError::io("open", &self.path, error))?;
@@ -106,11 +106,11 @@ impl<S: FileStore> Appender<S> {
         &self.path
     }
 
-    /// Appends the piece whole or not at all, and returns its offset.
+    /// Appends a piece, whole or not at all, and returns its offset.
     pub(crate) fn append(&mut self, piece: &[u8]) -> Result<u64, ArchiveError> {
         self.mend()?;
         let begin = self.length;
-        // Until the piece is whole, the bytes beyond `length` are torn.
+        // Until the piece is written whole, bytes beyond `length` don't count.
         self.torn = true;
         self.dirty = true;
         let mut rest = piece;
@@ -138,8 +138,8 @@ impl<S: FileStore> Appender<S> {
         Ok(())
     }
 
-    /// Cuts off the remains of a failed piece. If that fails too, the next append tries again
-    /// before it writes.
+    /// Cuts off the remains of a piece that was not written whole. If this fails, the next append
+    /// tries it again before writing.
     fn mend(&mut self) -> Result<(), ArchiveError> {
         if self.torn {
             self.store
@@ -152,14 +152,14 @@ impl<S: FileStore> Appender<S> {
     }
 
     fn failed(&mut self, error: io::Error) -> ArchiveError {
-        // Report the first failure, not one of the cleanup.
+        // Ignore an error of the cleanup, because the first error is reported.
         let _ = self.mend();
         ArchiveError::io("write to", &self.path, error)
     }
 }
 
-/// Makes the entries of a folder durable. Without this, a power loss may undo a created, renamed or
-/// removed file.
+/// Syncs a folder. Without this, a power loss may undo the creation, renaming or removal of a file
+/// in the folder.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), ArchiveError> {
     let folder = match folder.as_os_str().is_empty() {
         true => Path::new("."),
@@ -170,14 +170,14 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<(), ArchiveError> {
         .map_err(|error| ArchiveError::io("sync", folder, error))
 }
 
-/// Reads `out.len()` bytes at offset `at` of a file, wherever its cursor is.
+/// Reads `out.len()` bytes at offset `at` of a file, whatever the position of its cursor.
 pub(crate) fn read_at(file: &mut File, at: u64, out: &mut [u8]) -> io::Result<()> {
     file.seek(SeekFrom::Start(at))?;
     file.read_exact(out)
 }
 
-/// Checks that the file has at least its committed length. A missing file has length 0. Changes
-/// nothing.
+/// Checks that the file has at least its committed length, without changing it. A missing file has
+/// length 0.
 pub(crate) fn check_length(path: &Path, committed: u64) -> Result<(), ArchiveError> {
     let length = match fs::metadata(path) {
         Ok(metadata) => metadata.len(),

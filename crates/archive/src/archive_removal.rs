@@ -1,8 +1,9 @@
 //! Rewrites the archive of a crawl without the pages and hosts to be removed.
 //!
-//! Files without removed records are not touched. In the others, each record that stays keeps its
-//! gzip member, except where the crawler itself wrote the URL of a removed page: in the `Referer`
-//! of a request, and in `via` of the metadata.
+//! Files without removed records are not touched. In other files, a record that stays keeps its
+//! gzip member byte for byte, with one exception: if the crawler itself wrote the URL of a removed
+//! page into the record (as `Referer` of a request, or as `via` of the metadata), the URL is
+//! removed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -22,21 +23,21 @@ use crate::warc_reader::{WarcReader, WarcRecord};
 /// The result of rewriting an archive.
 #[derive(Debug, Default)]
 pub struct RewrittenArchive {
-    /// The replacements of changed files, by old name.
+    /// The new files, by the names of the files that they replace.
     files: HashMap<String, RewrittenFile>,
-    /// The committed lengths, by path relative to the crawl's directory.
+    /// The lengths of the files to commit, by path relative to the crawl's directory.
     pub marks: BTreeMap<String, u64>,
     /// Number of records dropped.
     pub dropped: u64,
-    /// Number of records changed.
+    /// Number of records from which a URL was removed.
     pub changed: u64,
 }
 
 #[derive(Debug)]
 struct RewrittenFile {
     name: String,
-    /// Pairs of an offset in the old file and the number of bytes by which records from there on
-    /// moved, sorted by offset.
+    /// By how many bytes the records moved: each entry is an offset in the old file, and the shift
+    /// of all records from there to the next entry. Sorted by offset.
     shifts: Vec<(u64, i64)>,
 }
 
@@ -68,12 +69,13 @@ impl RewrittenArchive {
     }
 }
 
-/// Writes the changed files of the archive in `dir` to the folder `archive` in `to`, and syncs
-/// them. Without `to`, only counts. `marks` are the committed lengths: bytes beyond them are
-/// dropped.
+/// Writes the changed files of the archive in `dir` to the folder `archive` in `to`, and syncs the
+/// new files. Without `to`, only counts what would change. `marks` has the committed lengths; bytes
+/// beyond these are dropped.
 ///
 /// # Errors
-/// [`ReadError`] if a record can't be read, if a kept record needs a removed one, or on I/O errors.
+/// [`ReadError`] if a record can't be read, if a kept record refers to the payload of a removed
+/// one, or on I/O errors.
 pub fn rewrite_archive(
     dir: &Path,
     to: Option<&Path>,
@@ -168,7 +170,8 @@ fn finish(out: BufWriter<File>) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Returns a file's name, without the host it begins with if that host is removed.
+/// Returns the new name of a file. If the old name begins with a removed host, that host is left
+/// out.
 fn new_name(name: &str, removal: &Removal) -> String {
     let prefixes = removal.hosts().iter().map(|host| suited(host.as_str()));
     for prefix in prefixes {
@@ -182,7 +185,7 @@ fn new_name(name: &str, removal: &Removal) -> String {
     name.to_owned()
 }
 
-/// Reads one file through, and rewrites it from the first change on.
+/// Reads one file to its end, and writes a new file from the first changed record on.
 struct Rewriting<'r> {
     from: PathBuf,
     name: String,
@@ -193,7 +196,7 @@ struct Rewriting<'r> {
 }
 
 impl Rewriting<'_> {
-    /// Returns the new file with its length; `None` if the file doesn't change.
+    /// Returns the new file with its length. `None` if the old file stays as it is.
     fn run(
         mut self,
         to: Option<&Path>,
@@ -204,7 +207,7 @@ impl Rewriting<'_> {
         let mut member = Vec::new();
         let mut end = 0;
         for record in WarcReader::open(&self.from)? {
-            // Records from here on were never committed.
+            // Stop at the committed length: the records after it don't count.
             if end >= self.length {
                 break;
             }
@@ -251,7 +254,7 @@ impl Rewriting<'_> {
         Ok(Some((file, self.length.saturating_add_signed(shift))))
     }
 
-    /// Creates the new file with the bytes of the old one before `offset`.
+    /// Creates the new file, and copies the bytes of the old file before `offset` to it.
     fn begin(&self, to: &Path, offset: u64) -> Result<(BufWriter<File>, PathBuf), ReadError> {
         let path = to.join(&self.name);
         let begin = || -> io::Result<BufWriter<File>> {
@@ -274,7 +277,8 @@ impl Rewriting<'_> {
         }
     }
 
-    /// Decides what happens to a record. Fills `member` with the replacement of a changed record.
+    /// Decides whether a record stays, changes or is dropped. If it changes, `member` becomes its
+    /// new gzip member.
     fn fate(&mut self, record: &WarcRecord, member: &mut Vec<u8>) -> Result<Fate, ReadError> {
         let removal = self.removal;
         if record.url().is_some_and(|url| removal.holds_text(url)) {
@@ -282,7 +286,8 @@ impl Rewriting<'_> {
         }
         let original = record.field("WARC-Refers-To-Target-URI");
         if original.is_some_and(|url| removal.holds_text(url)) {
-            // This program's revisits only refer to captures of the same URL.
+            // A revisit by this program refers to a capture of its own URL, so another program
+            // wrote this one.
             return Err(ReadError::Malformed {
                 file: self.from.clone(),
                 offset: record.offset,
@@ -324,7 +329,8 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Removes fields from a block. `None` if all fields stay. Everything after a blank line is kept.
+/// Removes the fields for which `is_out` returns true from a block. `None` if no field is removed.
+/// Everything after a blank line is kept.
 fn without_lines(block: &[u8], is_out: impl Fn(&str, &str) -> bool) -> Option<Vec<u8>> {
     let mut edited = Vec::with_capacity(block.len());
     let mut in_fields = true;
@@ -395,7 +401,7 @@ mod tests {
         archive.append(&encoded).unwrap()
     }
 
-    /// Returns all records of all files of an archive, uncompressed.
+    /// Returns the decompressed records of all files of an archive.
     fn unpacked(dir: &Path) -> String {
         let mut text = String::new();
         for entry in fs::read_dir(dir.join("archive")).unwrap() {
@@ -444,7 +450,7 @@ mod tests {
             .marks()
             .map(|(name, length)| (name.to_owned(), length));
         let marks: BTreeMap<String, u64> = marks.collect();
-        // Uncommitted records are dropped, as when a run starts.
+        // This record is not committed, so it is dropped, as at the start of a run.
         append(&mut archive, "http://a.example/uncommitted", None, 6);
         archive.sync().unwrap();
         let counted = rewrite_archive(dir.path(), None, removal, &marks).unwrap();
@@ -477,7 +483,7 @@ mod tests {
         }
         let captures = done.marks["archive/captures.cdxj"];
         assert_eq!(write_index(to.path(), captures).unwrap(), 4);
-        // The result opens as an archive.
+        // Check that the result can be opened as an archive.
         Archive::open(to.path(), ArchiveOptions::default(), &done.marks).unwrap();
     }
 

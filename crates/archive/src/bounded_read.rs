@@ -1,7 +1,7 @@
-//! Reads untrusted files with a bound on each line and text.
+//! Reads untrusted files with a maximum length for each line or text.
 //!
-//! A crawl's directory may come from an untrusted source, or from a disk that lost writes: a file may be
-//! 30 GB without a line end.
+//! A crawl's directory may come from an untrusted source, or from a disk that lost writes. Then a
+//! file may have 30 GB without a line end.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 use std::path::Path;
@@ -15,8 +15,8 @@ use crate::regular_file::open_regular;
 /// Beyond the limit: a bad line, skipped and counted.
 pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Maximum bytes to skip in search of the end of an overlong line. Reading stops after that: it
-/// would take minutes, and no disk error leaves that much.
+/// Maximum bytes to skip in search of the end of an overlong line. Then reading ends: to go on
+/// would take minutes, and no disk error leaves a line of that length.
 /// Beyond the limit: the rest of the file is not read.
 const MAX_PASSED_OVER_BYTES: u64 = 1024 * 1024 * 1024;
 
@@ -26,8 +26,7 @@ pub const MAX_CONFIG_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Reads a regular file of at most `max_bytes` as text.
 ///
-/// # Errors
-/// Those of [`open_regular`]; [`ErrorKind::FileTooLarge`] for a longer file,
+/// # Errors The errors of [`open_regular`]; [`ErrorKind::FileTooLarge`] for a longer file,
 /// [`ErrorKind::InvalidData`] if it is not UTF-8.
 pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     let mut text = String::new();
@@ -39,17 +38,17 @@ pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// Why a line contains no row.
+/// The reason why a line is not a row.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadLine {
     /// The line is longer than [`MAX_LINE_BYTES`] and was skipped.
     #[error("it has {bytes} bytes, more than the maximum of {MAX_LINE_BYTES} for a line")]
     TooLong {
-        /// Length including the line end.
+        /// Length of the line with its line end.
         bytes: u64,
     },
-    /// The line is not the expected JSON.
+    /// The line is not JSON of the expected form.
     #[error(transparent)]
     Json(serde_json::Error),
 }
@@ -59,13 +58,13 @@ pub enum BadLine {
 pub enum BoundedLine<'a> {
     /// A line with its line end.
     Whole(&'a [u8]),
-    /// A line longer than the bound, which was skipped.
+    /// A line longer than the maximum, which was skipped.
     TooLong {
-        /// Length including the line end; if reading stopped within the line, the length up to
+        /// Length of the line with its line end. If reading ended within the line, its length up to
         /// there.
         bytes: u64,
     },
-    /// Bytes after the last line end: a writer is appending them, or crashed.
+    /// Bytes after the last line end. A writer is still appending them, or crashed while doing so.
     Torn {
         /// Number of bytes, at least 1.
         bytes: u64,
@@ -84,12 +83,12 @@ impl BoundedLine<'_> {
     }
 }
 
-/// Reads lines of at most `max_bytes` (including the line end), holding one at a time.
+/// Reads lines of at most `max_bytes` (with the line end), one line in memory at a time.
 #[derive(Debug)]
 pub struct LineReader<R> {
     input: R,
     max_bytes: usize,
-    /// Maximum bytes to skip of a line before the input counts as ended.
+    /// Maximum bytes of one line to skip. If a line is longer, reading ends.
     max_passed_over: u64,
     line: Vec<u8>,
     number: u64,
@@ -138,7 +137,7 @@ impl<R: BufRead> LineReader<R> {
         if read < self.max_bytes {
             return Ok(Some(BoundedLine::Torn { bytes: read as u64 }));
         }
-        // Free the memory of the long line.
+        // Free the memory that the long line took.
         self.line = Vec::new();
         let mut rest = (&mut self.input).take(self.max_passed_over);
         let rest = rest.skip_until(b'\n')? as u64;
@@ -158,9 +157,9 @@ mod tests {
     use super::{BoundedLine, LineReader, MAX_LINE_BYTES, read_text};
     use crate::{RowReader, open_regular};
 
-    /// Returns each whole line, or the length of one that isn't.
+    /// Returns each line or, if it is too long or torn, its length.
     fn read(text: &[u8], max_bytes: usize) -> Vec<Result<Vec<u8>, u64>> {
-        // The buffer is shorter than the lines, as with a file.
+        // Use a buffer that is shorter than the lines, as it may be with a file.
         let mut lines = LineReader::new(BufReader::with_capacity(3, text), max_bytes);
         let mut lines_read = Vec::new();
         while let Some(line) = lines.next_line().unwrap() {
@@ -224,7 +223,7 @@ mod tests {
         let path = dir.path().join("pages.jsonl");
         let mut file = File::create(&path).unwrap();
         file.write_all(b"1\n\0\0\0\n2\n").unwrap();
-        // A hole, as a power cut may leave one.
+        // Leave a hole in the file, as a power cut may do.
         file.seek(SeekFrom::Current(3 * MAX_LINE_BYTES as i64))
             .unwrap();
         file.write_all(b"\n3\n").unwrap();

@@ -10,8 +10,8 @@ use crate::timestamp::Timestamp;
 
 /// One request and its response, to be written as the records of one capture.
 ///
-/// The HTTP library lower-cases the names of header fields and groups fields of one name. Field
-/// values and the body are the server's bytes.
+/// The HTTP library makes the names of header fields lower-case and puts fields of one name
+/// together. Field values and the body are exactly the server's bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Capture<'a> {
     /// The URL that was requested.
@@ -22,8 +22,8 @@ pub struct Capture<'a> {
     pub millis: u64,
     /// The IP address that responded.
     pub address: Option<IpAddr>,
-    /// The HTTP version of the exchange. Records are always written in HTTP/1.1 syntax, because
-    /// readers refuse other status lines.
+    /// The HTTP version of the exchange. It is only noted: records are always written in HTTP/1.1
+    /// syntax, because readers refuse other status lines.
     pub protocol: Version,
     /// The TLS version of the connection, if known.
     pub tls: Option<TlsVersion>,
@@ -31,8 +31,8 @@ pub struct Capture<'a> {
     pub request: CapturedRequest<'a>,
     /// The status code, three digits.
     pub status: u16,
-    /// The reason phrase. If there is none (HTTP/2 has none), the usual phrase of the status code
-    /// is written.
+    /// The reason phrase of the response. If it is missing, as in HTTP/2, the usual phrase of the
+    /// status code is written.
     pub reason: Option<&'a [u8]>,
     /// The header fields of the response.
     pub headers: &'a HeaderMap,
@@ -40,10 +40,10 @@ pub struct Capture<'a> {
     pub body: &'a [u8],
     /// Why the body is incomplete. `None` if it is complete.
     pub truncated: Option<Truncated>,
-    /// Set if the payload is already archived. Ignored for a truncated body, whose digest isn't
-    /// that of the whole.
+    /// Set if the payload is already archived. Ignored if the body is truncated, because the digest
+    /// of a part doesn't identify the payload.
     pub revisit: Option<Revisit<'a>>,
-    /// More about how the crawl got here.
+    /// How the crawl found the URL, and other metadata.
     pub about: CaptureMetadata<'a>,
 }
 
@@ -52,12 +52,12 @@ pub struct Capture<'a> {
 pub struct CapturedRequest<'a> {
     /// `GET`.
     pub method: &'a str,
-    /// Fields as sent. If `host` is missing (the HTTP library adds it silently), it is
-    /// derived from the URL.
+    /// The header fields as sent. If `host` is missing (the HTTP library adds it while sending), it
+    /// is derived from the URL.
     pub headers: &'a [(String, String)],
 }
 
-/// Returns the value of a `WARC-Protocol` field (IIPC WARC-Protocol extension).
+/// Returns the value of a `WARC-Protocol` field (the IIPC extension of that name).
 pub(crate) fn protocol_id(version: Version, scheme: &str) -> &'static str {
     match version {
         Version::HTTP_09 => "http/0.9",
@@ -69,7 +69,7 @@ pub(crate) fn protocol_id(version: Version, scheme: &str) -> &'static str {
     }
 }
 
-/// TLS versions that a current client uses.
+/// The TLS versions that HTTP clients still use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TlsVersion {
@@ -91,11 +91,11 @@ impl TlsVersion {
 /// Why a body is incomplete (WARC 1.1 section 5.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncated {
-    /// The body reached the maximum size to keep.
+    /// The body is longer than the maximum to keep.
     Length,
-    /// The body reached the maximum time to wait.
+    /// The body didn't end within the maximum time.
     Time,
-    /// The connection ended before the body did.
+    /// The connection ended before the body was complete.
     Disconnect,
     /// The body was complete but is not stored, because its site requests that no copy be kept.
     Withheld,
@@ -107,7 +107,7 @@ impl Truncated {
             Truncated::Length => "length",
             Truncated::Time => "time",
             Truncated::Disconnect => "disconnect",
-            // WARC 1.1 has no better value.
+            // WARC 1.1 defines no better value for this reason.
             Truncated::Withheld => "unspecified",
         }
     }
@@ -116,25 +116,25 @@ impl Truncated {
 /// Why a payload counts as already archived (WARC 1.1 section 6.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revisit<'a> {
-    /// The payload has the digest of an archived one. The record contains the header of the
+    /// The payload has the same digest as an archived one. The record contains the header of this
     /// response.
     IdenticalPayload(RevisitOriginal<'a>),
-    /// The payload differs, but is the same without its content coding. The record has an empty
-    /// block, because the header of this response doesn't fit the other payload.
+    /// The payload differs from an archived one, but only by its content coding. The header of this
+    /// response doesn't fit the archived payload, so the record has an empty block.
     IdenticalContent {
-        /// The capture with that payload.
+        /// The capture that has the archived payload.
         original: RevisitOriginal<'a>,
-        /// The labelled digest of that payload.
+        /// The labelled digest of the archived payload.
         payload_digest: &'a str,
     },
-    /// The server sent a 304 to a conditional request. The record has an empty block; the header of
-    /// the response is in the metadata record.
+    /// The server replied to a conditional request with 304. The record has an empty block; the
+    /// header of the response is in the metadata record.
     NotModified(RevisitOriginal<'a>),
 }
 
 impl Revisit<'_> {
-    /// Returns whether the original payload is replayed with its own header instead of that of this
-    /// response.
+    /// Returns whether the record has no HTTP header, so that the original capture is replayed with
+    /// its own header.
     pub(crate) fn is_without_head(&self) -> bool {
         !matches!(self, Revisit::IdenticalPayload(_))
     }
@@ -152,11 +152,11 @@ pub struct RevisitOriginal<'a> {
 /// More facts about a capture, for its `metadata` record.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CaptureMetadata<'a> {
-    /// The URL that led to this one.
+    /// The URL from which the crawl came to this one.
     pub via: Option<&'a str>,
     /// Number of links followed from a seed.
     pub depth: Option<u32>,
-    /// Number of redirects followed on the last of those links.
+    /// Number of redirects followed after the last link.
     pub redirects: Option<u32>,
     /// The charset that the page was decoded with.
     pub charset: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! Reads the log of captures: a line for each capture, in archive order.
+//! Reads the log of captures, which has a line for each capture in the order of the archive.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -20,13 +20,13 @@ pub struct CaptureLine {
     pub file: Arc<str>,
     /// Offset of the record's gzip member, in bytes.
     pub offset: u64,
-    /// Length of that member, in bytes.
+    /// Length of the gzip member, in bytes.
     pub length: u64,
-    /// The line up to the place: key, time, and the fields about the capture.
+    /// The beginning of the line: key, time, and all fields before the length and the place.
     pub(crate) head: Box<str>,
 }
 
-/// The fields of a line's JSON that are read. Numbers are strings.
+/// The fields that are read from a line's JSON. Its numbers are strings.
 #[derive(Deserialize)]
 struct Place {
     filename: Arc<str>,
@@ -35,14 +35,14 @@ struct Place {
 }
 
 impl CaptureLine {
-    /// Parses a line of the log or the index. `None` if it isn't one.
+    /// Parses a line of the log or the index. `None` if `line` is not such a line.
     #[must_use]
     pub fn parse(line: &[u8]) -> Option<CaptureLine> {
         let line = std::str::from_utf8(line).ok()?;
-        // Neither the key nor the time contains a space.
+        // The JSON begins after the second space: neither the key nor the time contains one.
         let json = line.splitn(3, ' ').nth(2)?;
         let place: Place = serde_json::from_str(json).ok()?;
-        // Quotes within a value are escaped, so this can only match the field itself.
+        // Quotes in a value are escaped, so this text can't be a part of a value.
         let (head, _) = line.rsplit_once(", \"length\": \"")?;
         Some(CaptureLine {
             file: place.filename,
@@ -52,7 +52,7 @@ impl CaptureLine {
         })
     }
 
-    /// Returns the URL of the capture and when its request was sent, to the second.
+    /// Returns the URL of the capture, and the time of its request to the second.
     #[must_use]
     pub fn url_and_time(&self) -> Option<(String, Timestamp)> {
         #[derive(Deserialize)]
@@ -65,8 +65,8 @@ impl CaptureLine {
         Some((head.url, time))
     }
 
-    /// Returns the index line, with its line end, for the same capture at another place in a file
-    /// of the same name.
+    /// Returns the index line (with its line end) that this capture has at another place. The file
+    /// has the same name.
     #[must_use]
     pub fn moved_to(&self, offset: u64, length: u64) -> String {
         cdxj::line(&self.head, offset, length, &self.file)
@@ -82,8 +82,7 @@ pub struct CaptureLog {
 impl CaptureLog {
     /// Opens the log of the crawl in `dir`. `None` if the crawl has no archive.
     ///
-    /// # Errors
-    /// Those of [`open_regular`].
+    /// # Errors The errors of [`open_regular`].
     pub fn open(dir: &Path) -> io::Result<Option<CaptureLog>> {
         match open_regular(&dir.join(FOLDER).join(CAPTURES)) {
             Ok(file) => Ok(Some(CaptureLog {

@@ -14,12 +14,12 @@ use crate::surt::surt;
 use crate::timestamp::Timestamp;
 use crate::warc_reader::{MAX_BODY_BYTES, WarcRecord, read_place};
 
-/// Maximum number of captures with the same key and second to check.
+/// Maximum number of captures of the same key and second that are checked.
 const MAX_ALIKE: usize = 16;
 
 /// Reads the `response` record of a URL whose `WARC-Date` is `date`, by binary search in the index
-/// of the archive in `dir`. `None` if the index has no such line (a run is only indexed when it
-/// ends), or if the record can't be read.
+/// of the archive in `dir`. `None` if the index has no such line (captures are added to it only at
+/// the end of a run), or if the record can't be read.
 ///
 /// # Errors
 /// I/O errors of the index.
@@ -39,8 +39,8 @@ pub fn find_response(
     let key = format!("{} {} ", surt(url), date.fourteen_digits());
     let mut index = BufReader::new(file);
     let mut line = Vec::new();
-    // Invariant: lines that begin before `low` sort before the key; lines that begin at or after
-    // `high` don't.
+    // Invariant: lines that begin before offset `low` sort before the key, and lines that begin at
+    // offset `high` or later don't.
     let (mut low, mut high) = (0, bytes);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -78,13 +78,13 @@ pub fn find_response(
     Ok(None)
 }
 
-/// Reads the first line that begins at or after `at`, and returns its offset. The line is empty at
-/// the end.
+/// Reads the first line that begins at or after offset `at`, and returns its offset. At the end of
+/// the index, `line` is empty.
 fn line_after<R: BufRead + Seek>(index: &mut R, at: u64, line: &mut Vec<u8>) -> io::Result<u64> {
     let mut begin = at;
     index.seek(SeekFrom::Start(at.saturating_sub(1)))?;
     if at > 0 {
-        // Skip the rest of the previous line, or just its line end if a line begins at `at`.
+        // Skip the rest of the previous line. If a line begins at `at`, only a line end is skipped.
         read_line(index, line)?;
         begin = at - 1 + line.len() as u64;
     }

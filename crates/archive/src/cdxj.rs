@@ -1,8 +1,8 @@
-//! Lines of the index: SURT key, fourteen digits of time, and JSON.
+//! Lines of the index: SURT key, time as fourteen digits, and JSON.
 //!
-//! Lines are byte for byte those of the PyPI package `cdxj-indexer`, so its users find no
-//! differences: that is why numbers are strings and the spacing is Python's. There is a line for
-//! each response and each revisit.
+//! Lines are byte for byte those of the PyPI package `cdxj-indexer`, so that tools for its indexes
+//! work. For the same reason, numbers are strings and the white space is Python's. There is a line
+//! for each response and each revisit.
 
 use std::fmt::Write as _;
 
@@ -17,13 +17,14 @@ use crate::warc_reader::WarcRecord;
 /// The media type of a revisit record.
 const REVISIT: &str = "warc/revisit";
 
-/// Returns the line up to the digest. The rest is known once the record has its place.
+/// Returns the beginning of a line, up to the digest. The rest follows when the record's place is
+/// known.
 pub(crate) fn line_head(capture: &Capture<'_>, digest: Option<&str>) -> String {
     let mime = match capture.revisit {
         Some(_) => Some(REVISIT.to_owned()),
         None => content_type(capture.headers).map(mime),
     };
-    // A record without an HTTP header has no status.
+    // Without an HTTP header, the record has no status.
     let has_head = !capture
         .revisit
         .is_some_and(|revisit| revisit.is_without_head());
@@ -37,8 +38,8 @@ pub(crate) fn line_head(capture: &Capture<'_>, digest: Option<&str>) -> String {
     )
 }
 
-/// Returns the index line, with its line end, of a response or revisit record in `file`. `None` for
-/// other records.
+/// Returns the index line (with its line end) of a response or revisit record in `file`. `None` for
+/// records of other types.
 #[must_use]
 pub fn index_line(record: &WarcRecord, file: &str) -> Option<String> {
     let url = crawl_weburl::canonicalize(None, record.url()?).ok()?;
@@ -81,7 +82,7 @@ fn head(
     line
 }
 
-/// Returns the whole line, with its line end.
+/// Returns the whole line of a record, with its line end. `head` is from [`line_head`].
 pub(crate) fn line(head: &str, offset: u64, length: u64, file: &str) -> String {
     let mut line = format!("{head}, \"length\": \"{length}\", \"offset\": \"{offset}\"");
     line.push_str(", \"filename\": ");
@@ -90,9 +91,9 @@ pub(crate) fn line(head: &str, offset: u64, length: u64, file: &str) -> String {
     line
 }
 
-/// Returns the media type of a `Content-Type` value, without parameters.
+/// Returns the media type in a `Content-Type` value, without its parameters.
 fn mime(value: &[u8]) -> String {
-    // A value that is not UTF-8 is read as Latin-1.
+    // If a value is not UTF-8, it is read as Latin-1.
     let value = match std::str::from_utf8(value) {
         Ok(value) => value.to_owned(),
         Err(_) => value.iter().copied().map(char::from).collect(),
@@ -107,7 +108,7 @@ fn is_space(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}')
 }
 
-/// Appends a JSON string in ASCII.
+/// Appends a JSON string, with non-ASCII characters escaped.
 fn push_json(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {

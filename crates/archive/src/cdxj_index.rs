@@ -11,16 +11,16 @@ use crate::line_sort::LineSort;
 use crate::names::{CAPTURES, FOLDER, INDEX};
 use crate::regular_file::open_regular;
 
-/// Maximum bytes of lines to sort in memory at a time. The table of lines adds about half as much
+/// Maximum bytes of lines to sort in memory at a time. Their offsets take about half as much memory
 /// again.
 const MAX_RUN_BYTES: usize = 32 * 1024 * 1024;
 /// Prefix of the names of temporary files.
 pub(crate) const TEMPORARY: &str = "index.cdxj.tmp";
 
-/// Rewrites `archive/index.cdxj` of the crawl in `dir` from the first `captures_bytes` of the log
-/// of captures, sorted bytewise, and returns the number of lines. Memory is bounded. Lines longer
-/// than [`MAX_LINE_BYTES`] are invalid and dropped. The old index stays until the new one is
-/// complete and synced.
+/// Rewrites the sorted index `archive/index.cdxj` of the crawl in `dir` from the first
+/// `captures_bytes` bytes of the log of captures, and returns the number of lines. Lines are sorted
+/// bytewise, in bounded memory. Lines longer than [`MAX_LINE_BYTES`] are invalid and dropped. The
+/// old index stays until the new one is complete and synced.
 ///
 /// # Errors
 /// [`ArchiveError::Full`] and other I/O errors.
@@ -28,7 +28,7 @@ pub fn write_index(dir: &Path, captures_bytes: u64) -> Result<u64, ArchiveError>
     sort(&dir.join(FOLDER), captures_bytes, MAX_RUN_BYTES)
 }
 
-/// Removes the temporary files that a crash left behind.
+/// Removes temporary files of an index that a crash left behind.
 pub(crate) fn remove_temporary(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

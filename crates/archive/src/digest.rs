@@ -1,4 +1,4 @@
-//! Labelled digests.
+//! Labelled digests, such as `sha1:..`.
 
 use data_encoding::{BASE32, HEXLOWER};
 use sha1::Sha1;
@@ -7,15 +7,15 @@ use sha2::{Digest, Sha256};
 /// The digest algorithms for payloads and blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DigestAlgorithm {
-    /// `sha1:` and base 32, which other archives compare payloads by.
+    /// `sha1:` and base 32. Other archives compare payloads by this digest.
     #[default]
     Sha1,
-    /// `sha256:` and hexadecimal: base 32 would need padding, which isn't allowed in a token.
+    /// `sha256:` and hexadecimal digits. Base 32 would end in `=`, which a token can't contain.
     Sha256,
 }
 
 impl DigestAlgorithm {
-    /// Returns the labelled digest of the concatenated parts.
+    /// Returns the labelled digest of the parts, as if they were joined.
     #[must_use]
     pub fn of(self, parts: &[&[u8]]) -> String {
         let bytes = self.bytes(parts);
@@ -32,7 +32,7 @@ impl DigestAlgorithm {
         }
     }
 
-    /// Returns the algorithm of a labelled digest.
+    /// Returns the algorithm that the label of a digest names.
     pub(crate) fn of_label(digest: &str) -> Option<DigestAlgorithm> {
         match digest.split_once(':')?.0 {
             "sha1" => Some(DigestAlgorithm::Sha1),

@@ -1,10 +1,10 @@
 //! The digests of a crawl's files, maintained between runs: `digests.jsonl`.
 //!
-//! Each row has a file's name, length and SHA-256; the last row covers the rows above it. When a
-//! run starts, only the rows of WARC files stay: these files only grow, so the digest of their
-//! beginning stays right. When the run ends, all files are listed again. The row of a WARC file
-//! that did not grow is kept without reading the file again, so that damage isn't recorded as valid
-//! content.
+//! Each row has a file's name, length and SHA-256. The last row is about the rows above it. At the
+//! start of a run, all rows are dropped except those of WARC files: these files only grow, so the
+//! digest of their beginning stays right. At the end of the run, all files are listed again. If a
+//! WARC file did not grow, its row is kept and the file is not read again: otherwise damage since
+//! the last run would be recorded as valid content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -26,7 +26,8 @@ use crate::rows::FileChecksum;
 pub const DIGESTS: &str = "digests.jsonl";
 /// The temporary name of the list while it is written.
 pub const TEMPORARY_DIGESTS: &str = "digests.jsonl.new";
-/// Maximum length of a row: a path written by this program, and two numbers.
+/// Maximum length of a row. A row consists of a path that this program wrote, a length and a
+/// digest.
 const MAX_ROW_BYTES: usize = 64 * 1024;
 /// The suffix of files that only grow.
 const GROWING: &str = ".warc.gz";
@@ -34,28 +35,28 @@ const GROWING: &str = ".warc.gz";
 /// The files whose digests may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangedFiles<'a> {
-    /// All files, because a run ended.
+    /// All files. For the end of a run.
     All,
-    /// Files with one of these names, or in a folder with one of these names.
+    /// The files with one of these names, and files in a folder with one of these names.
     Named(&'a [&'a str]),
 }
 
 /// The list of digests of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DigestList {
-    /// All rows but the last, sorted by path.
+    /// The rows of files, sorted by path. The last row of the list, which is about the list, is not
+    /// included.
     pub rows: Vec<FileChecksum>,
-    /// Whether all files of the directory are listed, which means that no run is in progress.
+    /// Whether all files of the directory are listed. While a run is in progress, they are not.
     pub is_whole: bool,
-    /// The faults of the list itself: line number and description.
+    /// Faults of the list: line number and description of each.
     pub faults: Vec<(u64, &'static str)>,
 }
 
 impl DigestList {
     /// Reads the list of a crawl's directory. `None` if the list is missing.
     ///
-    /// # Errors
-    /// I/O errors. Invalid rows are not errors but [`DigestList::faults`].
+    /// # Errors I/O errors. Invalid rows are no errors; they are among the [`DigestList::faults`].
     pub fn read(dir: &Path) -> io::Result<Option<DigestList>> {
         let file = match open_regular(&dir.join(DIGESTS)) {
             Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
@@ -148,8 +149,8 @@ fn line_of(row: &FileChecksum) -> Vec<u8> {
 }
 
 /// Lists the files of a crawl's directory while no run writes to it. Digests of unchanged files are
-/// taken from the existing list. With [`ChangedFiles::Named`] and no complete list, nothing is
-/// written: the end of the next run lists all files.
+/// taken from the existing list. With [`ChangedFiles::Named`] and without a complete list, nothing
+/// is written, because the end of the next run lists all files anyway.
 ///
 /// # Errors
 /// I/O errors of reading the files or writing the list.
@@ -202,8 +203,8 @@ pub fn write_digests(dir: &Path, changed: ChangedFiles<'_>) -> io::Result<()> {
     list.write(dir)
 }
 
-/// Starts the list of a directory whose WARC files were copied from other directories. `rows` has
-/// their known digests, so that [`write_digests`] doesn't read them again.
+/// Writes the first list of a directory whose WARC files were copied from other directories. `rows`
+/// has the known digests of these files, so that [`write_digests`] doesn't read them again.
 ///
 /// # Errors
 /// I/O errors of writing the list.
@@ -216,7 +217,8 @@ pub fn start_digests(dir: &Path, mut rows: Vec<FileChecksum>) -> io::Result<()> 
     list.write(dir)
 }
 
-/// Keeps only the rows of WARC files in the list, because a run is about to change the others.
+/// Drops all rows of the list but those of WARC files, because a run is about to change the other
+/// files.
 ///
 /// # Errors
 /// I/O errors of reading or writing the list.
@@ -232,8 +234,8 @@ pub fn keep_archive_digests(dir: &Path) -> io::Result<()> {
     list.write(dir)
 }
 
-/// Returns the sorted paths of the regular files that a list of digests covers: those of a crawl,
-/// without the list itself and foreign files in the archive's folder.
+/// Returns the sorted paths of the regular files that a list of digests has: all files of a crawl,
+/// except the list itself. Files of other programs in the archive's folder are left out.
 ///
 /// # Errors
 /// I/O errors of reading the directory.
@@ -243,7 +245,7 @@ pub fn digested_files(dir: &Path) -> io::Result<BTreeSet<String>> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(dir.join(&folder))? {
             let entry = entry?;
-            // The program creates no file whose name is not UTF-8.
+            // Skip names that are not UTF-8, since this program creates none.
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
@@ -264,8 +266,8 @@ pub fn digested_files(dir: &Path) -> io::Result<BTreeSet<String>> {
     Ok(files)
 }
 
-/// Returns the SHA-256 and length of each file, in order. Uses one thread per processor, because
-/// the end of a run waits for the result.
+/// Returns the SHA-256 and the length of each file, in order. Uses one thread per processor,
+/// because a run only ends when the result is there.
 fn sha256_of_all(files: &[PathBuf]) -> Vec<io::Result<(String, u64)>> {
     let next = AtomicUsize::new(0);
     let take = || {
@@ -280,7 +282,7 @@ fn sha256_of_all(files: &[PathBuf]) -> Vec<io::Result<(String, u64)>> {
             .map(|_| scope.spawn(|| std::iter::from_fn(take).collect::<Vec<_>>()))
             .collect();
         let own: Vec<_> = std::iter::from_fn(take).collect();
-        // A panicked thread would lose its files, and the list would be too short.
+        // Pass a thread's panic on: without its files, the list would be incomplete.
         let digests_of_others = spawned.into_iter().flat_map(|thread| match thread.join() {
             Ok(digests) => digests,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -291,7 +293,7 @@ fn sha256_of_all(files: &[PathBuf]) -> Vec<io::Result<(String, u64)>> {
     digests.into_iter().map(|(_, digest)| digest).collect()
 }
 
-/// Returns the SHA-256 of a file's content, in lower case hexadecimal digits, and its length.
+/// Returns the SHA-256 of a file's content (in lower case hexadecimal digits) and its length.
 ///
 /// # Errors
 /// I/O errors.
@@ -361,7 +363,7 @@ mod tests {
         let (warc, pages) = (sha256(dir, WARC), sha256(dir, "pages.jsonl"));
         keep_archive_digests(dir).unwrap();
         assert_eq!(names(dir), (vec![WARC.to_owned()], false));
-        // A WARC file that did not grow is not read again, so its damage is still reported.
+        // A WARC file that did not grow keeps its digest, so that damage to it can still be found.
         fs::write(dir.join(WARC), "x").unwrap();
         fs::write(dir.join("pages.jsonl"), "other").unwrap();
         write_digests(dir, ChangedFiles::All).unwrap();
@@ -371,7 +373,7 @@ mod tests {
         write_digests(dir, ChangedFiles::All).unwrap();
         let grown = sha256(dir, WARC);
         assert_ne!(grown, warc);
-        // Files that are not named are not read again either.
+        // Files that are not named keep their digests, even if they changed.
         fs::write(dir.join(WARC), "longer still").unwrap();
         fs::write(dir.join("recheck.jsonl"), "new").unwrap();
         write_digests(dir, ChangedFiles::Named(&["recheck.jsonl"])).unwrap();

@@ -1,9 +1,10 @@
 //! Checks a crawl's directory for entries that are unsafe to write to.
 //!
-//! A directory may come from an untrusted source. A link in it would make us write to its target, a FIFO
-//! would block, and a hard-linked file would change under its other name too. So each start checks
-//! every entry of ours before anything is written or truncated. Files opened afterwards are opened
-//! without following links ([`open_for_writing`](crate::open_for_writing)).
+//! A directory may come from an untrusted source. A link in it would make us write to the link's
+//! target, a FIFO would block, and writing to a hard-linked file would also change it under its
+//! other name. So before anything is written or truncated, each start checks every entry that
+//! belongs to a crawl. Files opened later are opened without following links
+//! ([`open_for_writing`](crate::open_for_writing)).
 
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
@@ -15,8 +16,8 @@ use crate::names::{CAPTURES, FOLDER as ARCHIVE, INDEX};
 
 /// The folder of the crawl's state.
 const STATE: &str = "state";
-/// Folders of a crawl's directory, and the folder of tables in a bundle's payload. All other
-/// entries are files.
+/// Folders of a crawl's directory, and the folder of tables in the payload of a bundle. All other
+/// entries must be files.
 const FOLDERS: [&str; 7] = [
     STATE,
     ARCHIVE,
@@ -26,29 +27,30 @@ const FOLDERS: [&str; 7] = [
     "tables",
     "forget.new",
 ];
-/// Maximum depth of nested folders; a store has three.
+/// Maximum depth of nested folders; the folders of a store are nested three deep.
 const MAX_DEPTH: usize = 16;
 
-/// Which files of a folder are checked, and whether hard links are allowed.
+/// Which entries of a folder are allowed, and whether files may have several hard links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Files {
-    /// All files. None may have a second name, because they are written in place.
+    /// Regular files without a second name (hard link), because they are written in place.
     Rows,
-    /// As `Rows`, plus the control socket of the crawl.
+    /// As `Rows`, and also the control socket of the crawl.
     State,
-    /// All files. They are written once and then replaced.
+    /// Regular files, also with a second name: they are never changed, only replaced.
     Replaced,
-    /// All files. Other programs may keep files next to the WARC files, but no links or folders: a
-    /// name such as `archive/x/y` must never lead out of the directory. A finished WARC file may
-    /// have more hard links; an unfinished one is checked when it is opened for writing.
+    /// Regular files. Other programs may keep files of their own next to the WARC files, but no
+    /// links or folders, because a name such as `archive/x/y` must never lead out of the directory.
+    /// A finished WARC file may have several hard links; an unfinished one is checked when it is
+    /// opened for writing.
     Archive,
 }
 
 /// Checks the entries of a crawl's directory before anything is written there.
 ///
 /// # Errors
-/// [`ArchiveError::Unsafe`] for an entry that is neither a regular file nor a real folder, or that
-/// has a second name.
+/// [`ArchiveError::Unsafe`] for an entry that is neither a regular file nor a real folder, or for a
+/// file with a second name where that is not allowed.
 pub fn check_entries(dir: &Path) -> Result<(), ArchiveError> {
     for entry in fs::read_dir(dir).map_err(failed(dir))? {
         let entry = entry.map_err(failed(dir))?;
@@ -71,7 +73,7 @@ pub fn check_entries(dir: &Path) -> Result<(), ArchiveError> {
     Ok(())
 }
 
-/// Returns the metadata of an entry. `None` if another process just removed it.
+/// Returns the metadata of an entry. `None` if another process removed the entry in the meantime.
 fn look(path: &Path) -> Result<Option<Metadata>, ArchiveError> {
     match fs::symlink_metadata(path) {
         Err(why) if why.kind() == ErrorKind::NotFound => Ok(None),
@@ -106,7 +108,7 @@ fn check_folder(
     Ok(())
 }
 
-/// Returns whether this program gives such a name to a file in the archive's folder.
+/// Returns whether `name` is one that this program gives to files in the archive's folder.
 #[must_use]
 pub fn is_of_archive(name: &str) -> bool {
     name == CAPTURES
@@ -116,7 +118,7 @@ pub fn is_of_archive(name: &str) -> bool {
 
 fn check_file(path: &Path, metadata: &Metadata, files: Files) -> Result<(), ArchiveError> {
     let kind = metadata.file_type();
-    // A killed run leaves its socket behind.
+    // A run that was killed leaves its control socket behind.
     let is_socket = kind.is_socket() && files == Files::State;
     if !kind.is_file() && !is_socket {
         return Err(refused(path, metadata, "where a regular file should be"));

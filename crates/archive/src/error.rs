@@ -5,32 +5,32 @@ use std::path::{Path, PathBuf};
 
 use crate::bounded_read::BadLine;
 
-/// Why writing failed.
+/// The reason why writing failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// No space is left (`ENOSPC`, a quota, or a limit on file size). The partial record or row was
-    /// cut off again, so the file stays readable.
+    /// No space is left (`ENOSPC`, a quota, or a limit on file size). The record or row that was
+    /// only partly written was cut off again, so the file stays readable.
     #[error("no space left to write to {}", file.display())]
     Full {
         /// The file that was being written.
         file: PathBuf,
     },
-    /// The file lost committed bytes, so the state no longer describes it. Somebody truncated it,
-    /// or the disk lost data.
+    /// The file is shorter than the state records, because it was truncated or the disk lost data.
     #[error("{} is shorter than the state says: {committed} bytes committed, {found} found", file.display())]
     Short {
-        /// The damaged file. `found` is 0 if it is missing.
+        /// The damaged file.
         file: PathBuf,
         /// The committed length in bytes.
         committed: u64,
-        /// The actual length in bytes.
+        /// The actual length in bytes; 0 if the file is missing.
         found: u64,
     },
-    /// A committed length for something that is not a file of the archive's folder.
+    /// The state has a committed length for a name that is not that of a file in the archive's
+    /// folder.
     #[error("the state names a file that is not the archive's: {name}")]
     ForeignMark {
-        /// The name in the state.
+        /// The name that the state has.
         name: String,
     },
     /// A row that can't be written as JSON.
@@ -41,7 +41,7 @@ pub enum ArchiveError {
         /// The error of serde.
         source: serde_json::Error,
     },
-    /// An entry of a crawl's directory that would make us write elsewhere.
+    /// An entry of a crawl's directory through which we would write to another place.
     #[error("`{}` {what}", path.display())]
     Unsafe {
         /// The entry.
@@ -77,7 +77,7 @@ impl ArchiveError {
     }
 }
 
-/// Why reading records or rows failed.
+/// The reason why reading records or rows failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -109,7 +109,7 @@ pub enum ReadError {
         /// The defect of the member.
         what: &'static str,
     },
-    /// The record at `offset` is too long and was skipped.
+    /// The record at `offset` is longer than the maximum, and was skipped.
     #[error("the record at offset {offset} of {} has {bytes} bytes, more than the maximum of {max}", file.display())]
     TooLong {
         /// The file.
@@ -121,13 +121,13 @@ pub enum ReadError {
         /// Maximum length of a block.
         max: u64,
     },
-    /// A name that can't be that of a file in the archive's folder.
+    /// A name that is not that of a file in the archive's folder.
     #[error("`{name}` is not the name of a file in the archive")]
     ForeignName {
-        /// The name, or its beginning.
+        /// The name; only its beginning if it is long.
         name: String,
     },
-    /// A line of a row file that isn't the expected row.
+    /// A line of a row file that is not a row of the expected form.
     #[error("line {line} of {} is not a row", file.display())]
     Row {
         /// The file.

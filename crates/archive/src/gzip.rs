@@ -2,16 +2,16 @@
 
 use libdeflater::{CompressionLvl, Compressor};
 
-/// Maximum bytes of a buffer to keep between records.
+/// Maximum size of a buffer that is kept for the next record, in bytes.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
-/// A compressor that is reused for many records. Setting up a new one costs more than compressing a
+/// A compressor that is used for many records, because creating one takes longer than compressing a
 /// short record.
 pub(crate) struct Gzip {
     compressor: Compressor,
     /// The concatenated parts of a record.
     joined: Vec<u8>,
-    /// The compressed member, with room for incompressible data.
+    /// The compressed member. Its buffer has room for data that can't be compressed.
     member: Vec<u8>,
 }
 
@@ -25,7 +25,7 @@ impl Gzip {
         }
     }
 
-    /// Appends to `out` one member with the concatenated parts.
+    /// Joins the parts, compresses them to one gzip member, and appends it to `out`.
     pub(crate) fn member(&mut self, parts: &[&[u8]], out: &mut Vec<u8>) {
         let data = match parts {
             [only] => only,
@@ -46,7 +46,8 @@ impl Gzip {
             .gzip_compress(data, &mut self.member)
             .expect("invariant: no member is longer than its bound");
         out.extend_from_slice(&self.member[..length]);
-        // Long bodies are rare, so don't hold their memory for the rest of the crawl.
+        // Shrink large buffers. Long bodies are rare, so their memory shouldn't be kept for the
+        // rest of the crawl.
         for buffer in [&mut self.joined, &mut self.member] {
             buffer.truncate(MAX_KEPT_BYTES);
             buffer.shrink_to(MAX_KEPT_BYTES);

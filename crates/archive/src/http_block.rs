@@ -1,16 +1,16 @@
-//! Writes the HTTP part of a record in the form that readers expect.
+//! Writes the HTTP message of a record in the form that readers of WARC files expect.
 //!
-//! Readers verify digests of the stored bytes and replay them as they are, so the block is
-//! *normalised*: HTTP/1.1 syntax for any protocol version, content coding kept, transfer coding
-//! removed, and `Content-Length` equal to the length of the body. Fields that contradict this are
-//! kept under `X-Archive-Orig-` names.
+//! Readers verify digests of the stored bytes and replay the bytes as they are. So the message is
+//! *normalised*: its syntax is HTTP/1.1 for any protocol version, its content coding is kept, its
+//! transfer coding is removed, and `Content-Length` is the length of the body. Header fields that
+//! contradict this are kept under names that begin with `X-Archive-Orig-`.
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, StatusCode};
 
 use crate::capture::{Capture, Revisit};
 
-/// Writes the status line and header fields of the response, including the blank line.
+/// Writes the status line, the header fields and the blank line of a response.
 pub(crate) fn response_head(capture: &Capture<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("HTTP/1.1 {:03} ", capture.status).as_bytes());
     match capture.reason {
@@ -37,7 +37,7 @@ pub(crate) fn response_head(capture: &Capture<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes the request line and header fields, including the blank line.
+/// Writes the request line, the header fields and the blank line of a request.
 pub(crate) fn request_head(capture: &Capture<'_>, out: &mut Vec<u8>) {
     let request = &capture.request;
     push_value(request.method.as_bytes(), out);
@@ -57,8 +57,8 @@ pub(crate) fn request_head(capture: &Capture<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes `name: value` and a line end. CR, LF and NUL become spaces (RFC 9110 section 5.5), so
-/// nothing in a value can end its line. Other bytes stay.
+/// Writes `name: value` and a line end. CR, LF and NUL in the value become spaces (RFC 9110 section
+/// 5.5), so that a value can't end its line. All other bytes stay.
 pub(crate) fn push_field(name: &str, value: &[u8], out: &mut Vec<u8>) {
     push_value(name.as_bytes(), out);
     out.extend_from_slice(b": ");
@@ -66,7 +66,7 @@ pub(crate) fn push_field(name: &str, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Returns the first `Content-Type` of a response.
+/// Returns the value of the first `Content-Type` in a header.
 pub(crate) fn content_type(headers: &HeaderMap) -> Option<&[u8]> {
     headers
         .get(http::header::CONTENT_TYPE)
@@ -83,9 +83,9 @@ fn push_value(value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Returns whether the header must contain `Content-Length`, without which a reader waits for more.
-/// 204 and 304 responses never have a body: their `Content-Length` would be that of the response to
-/// a plain request (RFC 9110 section 8.6).
+/// Returns whether the header must contain `Content-Length`, so that a reader knows where the body
+/// ends. Responses with status 204 or 304 never have a body; in a 304, `Content-Length` is the
+/// length of the body that a plain request would get (RFC 9110 section 8.6).
 fn needs_length(capture: &Capture<'_>) -> bool {
     !capture.body.is_empty()
         || !(matches!(capture.status, 204 | 304)

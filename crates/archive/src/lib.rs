@@ -1,15 +1,15 @@
 //! The files that a crawl writes: WARC 1.1 files, their CDXJ index and the row files.
 //!
 //! An [`Encoder`] turns a [`Capture`] (one exchange with a server) into finished gzip members. This
-//! is pure work, done on any thread. An [`Archive`] owns the files in a crawl's `archive/` folder:
-//! it appends those members, rotates files, syncs them and reports their lengths, so that a
-//! transaction elsewhere can commit the lengths. On open, files are truncated to the committed
-//! lengths, so no record is torn or listed twice. [`RowFile`] and [`LogFile`] do the same for JSON
-//! lines, [`rows`] defines the rows, and [`WarcReader`] reads records back.
+//! does no I/O, so any thread can do it. An [`Archive`] owns the files in a crawl's `archive/`
+//! folder: it appends gzip members, begins new files, syncs them, and reports their lengths. The
+//! caller commits these lengths in a transaction of its own. On open, files are truncated to the
+//! committed lengths, so that no record is torn or listed twice. [`RowFile`] and [`LogFile`] do the
+//! same for JSON lines, [`rows`] defines the rows, and [`WarcReader`] reads records back.
 //!
 //! The crate never reads HTML, does no network I/O, reads no clock and generates ids only on
-//! request ([`RecordIds::random`]). Dates and ids are arguments, so the same captures give the same
-//! bytes.
+//! request ([`RecordIds::random`]). Dates and ids are arguments, so that the same captures always
+//! give the same bytes.
 //!
 //! ```
 //! use crawl_archive::{CaptureMetadata, Archive, ArchiveOptions, Capture, Encoder};
@@ -48,7 +48,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// Every program that uses a crawl's directory depends on this crate.
+// Check this here, because every program that uses a crawl's directory depends on this crate.
 #[cfg(not(target_os = "linux"))]
 compile_error!(
     "crawl runs on Linux only: its crawls lock hosts against each other by open file description \

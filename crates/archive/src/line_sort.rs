@@ -1,4 +1,4 @@
-//! Sorts more lines than fit into memory.
+//! Sorts lines that may need more space than the memory has.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use crate::regular_file::replace_file;
 
-/// Number of sorted runs to merge at a time, far below the limit on open files.
+/// Number of sorted temporary files to merge at a time; far below the limit on open files.
 const FAN_IN: usize = 64;
 
-/// Sorts lines bytewise. Lines that exceed the memory limit are kept in temporary files.
+/// Sorts lines bytewise. If they exceed the memory limit, sorted parts are kept in temporary files.
 #[derive(Debug)]
 pub struct LineSort {
     folder: PathBuf,
@@ -24,9 +24,9 @@ pub struct LineSort {
 }
 
 impl LineSort {
-    /// Creates a sorter with temporary files in `folder` whose names begin with `name`. It sorts
-    /// `max_run_bytes` of lines in memory at a time; the table of lines adds about half as much
-    /// again.
+    /// Creates a sorter. Its temporary files are in `folder` and have names that begin with `name`.
+    /// It sorts up to `max_run_bytes` of lines in memory at a time; their offsets take about half
+    /// as much memory again.
     #[must_use]
     pub fn new(folder: &Path, name: &str, max_run_bytes: usize) -> LineSort {
         LineSort {
@@ -53,7 +53,7 @@ impl LineSort {
         }
     }
 
-    /// Returns the path of the file with all lines in order. The caller removes the file.
+    /// Sorts the added lines into a file, and returns its path. The caller removes the file.
     ///
     /// # Errors
     /// I/O errors.
@@ -96,7 +96,8 @@ impl LineSort {
     }
 }
 
-/// Returns the lines that end at `ends`, sorted. Line ends count in the comparison.
+/// Returns the lines of `run`, sorted. `ends` are the offsets of their ends. Line ends are compared
+/// too.
 fn sorted<'r>(run: &'r [u8], ends: &[usize]) -> Vec<&'r [u8]> {
     let mut begin = 0;
     let mut lines: Vec<&[u8]> = ends

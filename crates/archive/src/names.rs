@@ -1,8 +1,8 @@
-//! The names of the archive's folder and of the indexes in it.
+//! The names of the archive's folder and of its two index files.
 
 /// The folder of a crawl's directory that an [`Archive`](crate::Archive) owns.
 pub const FOLDER: &str = "archive";
-/// The log of captures: index lines in the order of writing.
+/// The log of captures: index lines in the order in which they were written.
 pub const CAPTURES: &str = "captures.cdxj";
-/// The sorted index.
+/// The index: the same lines, sorted.
 pub const INDEX: &str = "index.cdxj";

@@ -1,18 +1,18 @@
-//! Rows of `pages.jsonl` serialised before the place of their record is known.
+//! Serialises rows of `pages.jsonl` before the place of their WARC record is known.
 
 use crate::rows::{PageRow, WarcPlace};
 
-/// The column that is filled in last, as serialised without a value. Quotes within a JSON string
-/// are escaped, so no value can contain this.
+/// The column `warc` (the place of the record) without a value, as serialised. It is filled in
+/// last. Quotes in a JSON string are escaped, so this text can't be a part of another value.
 const HOLE: &[u8] = b"\"warc\":null";
 const NULL: &[u8] = b"null";
 
-/// The serialised row of a page. The thread that read the page creates it, to relieve the single
-/// writer thread.
+/// The serialised row of a page, still without the place of its record. The thread that read the
+/// page serialises it, so that the single writer thread has less work.
 #[derive(Clone, Debug)]
 pub struct PageLine {
     text: Vec<u8>,
-    /// The offset at which the place is inserted.
+    /// The offset in `text` at which the place of the record is inserted.
     hole: usize,
 }
 
@@ -26,7 +26,8 @@ impl PageLine {
         Some(PageLine { text, hole })
     }
 
-    /// Returns whether this is the line of `row`, whatever the place of its record.
+    /// Returns whether this is the serialised form of `row`. The place of the record is not
+    /// compared.
     #[must_use]
     pub fn is_of(&self, row: &PageRow) -> bool {
         let mut line = Vec::new();
@@ -35,7 +36,7 @@ impl PageLine {
         is_put && serde_json::to_vec(row).is_ok_and(|row| row == line)
     }
 
-    /// Appends the line with the place of its record, and a line end.
+    /// Appends the line with the given place of its record, and a line end.
     pub(crate) fn put(
         &self,
         out: &mut Vec<u8>,

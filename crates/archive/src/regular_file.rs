@@ -1,6 +1,7 @@
 //! Opens the files of a crawl's directory: only regular files, never through links.
 //!
-//! A directory may come from an untrusted source: a link could lead anywhere, and a FIFO would block.
+//! A directory may come from an untrusted source. A link in it could lead anywhere, and opening a
+//! FIFO would block.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -9,8 +10,8 @@ use std::path::Path;
 
 use nix::fcntl::OFlag;
 
-/// Opens a regular file for reading. Never blocks, as opening a FIFO would, and follows no link:
-/// its target may be outside the crawl's directory.
+/// Opens a regular file for reading. Refuses a FIFO, which would block, and a link, whose target
+/// may be outside the crawl's directory.
 ///
 /// # Errors
 /// I/O errors; [`ErrorKind::InvalidInput`] if `path` is not a regular file.
@@ -46,7 +47,7 @@ pub fn replace_file(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Returns options that neither follow a link nor wait for a FIFO's other end.
+/// Returns options for opening a file without following a link or waiting at a FIFO.
 pub(crate) fn options() -> OpenOptions {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let mut options = OpenOptions::new();
@@ -54,7 +55,7 @@ pub(crate) fn options() -> OpenOptions {
     options
 }
 
-/// Returns the file if it is a regular file.
+/// Returns `file` if it is a regular file, and an error otherwise.
 pub(crate) fn regular(file: File) -> io::Result<File> {
     match file.metadata()?.is_file() {
         true => Ok(file),

@@ -1,4 +1,4 @@
-//! Pages and hosts to remove from a crawl, and row files without them.
+//! The pages and hosts to remove from a crawl, and the rewriting of row files without them.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
@@ -16,7 +16,8 @@ use crate::regular_file::{open_regular, replace_file};
 #[derive(Clone, Debug, Default)]
 pub struct Removal {
     pages: HashSet<String>,
-    /// The lengths of the pages' URLs, so that one pass over a text finds every URL.
+    /// The lengths of the URLs of removed pages. So one pass over a text finds all these URLs in
+    /// it.
     lengths: BTreeSet<usize>,
     hosts: BTreeSet<HostKey>,
 }
@@ -28,53 +29,53 @@ impl Removal {
         self.pages.insert(url.to_string());
     }
 
-    /// Adds a host with all its URLs.
+    /// Adds a host. All URLs of the host are removed.
     pub fn add_host(&mut self, host: HostKey) {
         self.hosts.insert(host);
     }
 
-    /// Returns whether there is nothing to remove.
+    /// Returns whether no page or host is to be removed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty() && self.hosts.is_empty()
     }
 
-    /// The removed pages, in arbitrary order.
+    /// The pages to remove, in arbitrary order.
     pub fn pages(&self) -> impl Iterator<Item = &str> {
         self.pages.iter().map(String::as_str)
     }
 
-    /// The removed hosts.
+    /// The hosts to remove.
     #[must_use]
     pub fn hosts(&self) -> &BTreeSet<HostKey> {
         &self.hosts
     }
 
-    /// Returns whether a URL is removed.
+    /// Returns whether a URL is to be removed.
     #[must_use]
     pub fn holds(&self, url: &CanonicalUrl) -> bool {
         self.pages.contains(url.as_str()) || self.holds_host(&url.host_key())
     }
 
-    /// Returns whether a URL or an origin, as a record contains it, is removed.
+    /// Returns whether a URL or origin is to be removed. `url` is as a record contains it.
     #[must_use]
     pub fn holds_text(&self, url: &str) -> bool {
         if self.pages.contains(url) {
             return true;
         }
-        // Parsing is the most expensive step here.
+        // Parse only if hosts are removed, because parsing is the most expensive step here.
         !self.hosts.is_empty()
             && canonicalize(None, url).is_ok_and(|url| self.holds_host(&url.host_key()))
     }
 
-    /// Returns whether a host is removed.
+    /// Returns whether a host is to be removed.
     #[must_use]
     pub fn holds_host(&self, host: &HostKey) -> bool {
         self.hosts.contains(host)
     }
 
-    /// Returns whether a text written by this program, such as the reason of an exclusion, names a
-    /// removed page or host.
+    /// Returns whether a text names a page or host that is to be removed. The text is one that this
+    /// program wrote, such as the reason of an exclusion.
     #[must_use]
     pub fn is_named_in(&self, text: &str) -> bool {
         let is_page = |(at, _): (usize, &str)| {
@@ -91,7 +92,7 @@ impl Removal {
                 .any(|host| names_host(text, host.as_str()))
     }
 
-    /// Clears a URL that is removed. Returns whether it was.
+    /// Sets `url` to `None` if it is to be removed. Returns whether it was.
     pub fn clear(&self, url: &mut Option<String>) -> bool {
         let is_removed = url.as_deref().is_some_and(|url| self.holds_text(url));
         if is_removed {
@@ -100,8 +101,8 @@ impl Removal {
         is_removed
     }
 
-    /// Clears a text written by this program if it names a removed page or host. Returns whether it
-    /// did.
+    /// Sets `text` (which this program wrote) to `None` if it names a removed page or host. Returns
+    /// whether it did.
     pub fn clear_text(&self, text: &mut Option<String>) -> bool {
         let is_removed = text.as_deref().is_some_and(|text| self.is_named_in(text));
         if is_removed {
@@ -111,8 +112,9 @@ impl Removal {
     }
 }
 
-/// Returns whether a URL ends before `rest`. Brackets, quotes, commas and semicolons may belong to
-/// a longer URL or to the sentence; when in doubt, the text is removed.
+/// Returns whether a URL may end before `rest`. A bracket, quote, comma or semicolon may be a part
+/// of a longer URL, or of the sentence around the URL. In doubt, the URL counts as ended, so that
+/// the text is removed.
 fn ends_url(rest: &str) -> bool {
     let is_end = |c: char| c.is_whitespace() || "\"'<>(),;`".contains(c);
     rest.trim_start_matches(['.', ':'])
@@ -121,25 +123,25 @@ fn ends_url(rest: &str) -> bool {
         .is_none_or(is_end)
 }
 
-/// Returns whether a text names a host, rather than a longer name that contains it.
+/// Returns whether a text names `host` itself, and not only a longer name that contains it.
 fn names_host(text: &str, host: &str) -> bool {
     let is_of_name = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
     text.match_indices(host).any(|(at, _)| {
         let after = &text[at + host.len()..];
-        // A full stop may end the sentence.
+        // A full stop after the host may end the sentence.
         let after = after.strip_prefix('.').unwrap_or(after);
         !text[..at].ends_with(|c| is_of_name(c) || c == '.') && !after.starts_with(is_of_name)
     })
 }
 
-/// The decision on a row.
+/// What happens to a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowEdit {
     /// Keep the row, byte for byte.
     Keep,
-    /// Write the changed row: a record that it refers to has moved.
+    /// Write the row with its change: the record that it refers to has moved.
     Move,
-    /// Write the changed row: a removed page or host was cleared from it.
+    /// Write the row with its change: it no longer names a removed page or host.
     Clear,
     /// Drop the row.
     Drop,
@@ -152,18 +154,18 @@ pub struct RewrittenRows {
     pub committed: u64,
     /// Number of rows dropped.
     pub dropped: u64,
-    /// Number of rows with a changed place.
+    /// Number of rows whose record has moved.
     pub moved: u64,
-    /// Number of rows with a cleared page or host.
+    /// Number of rows from which a page or host was cleared.
     pub cleared: u64,
     /// Number of lines that are not rows.
     pub unreadable: u64,
 }
 
-/// Writes the rows of the file `from` to a new file `to`, edited by `edit`, and syncs it. Lines
-/// that are not rows are dropped, because they may contain anything. Without `to`, only counts.
-/// `committed` is the committed length of `from`; the second argument of `edit` is whether the row
-/// is within it.
+/// Writes the rows of the file `from` to a new file `to`, as `edit` decides and changes them, and
+/// syncs the new file. Without `to`, only counts. Lines that are not rows are dropped, because they
+/// may contain anything. `committed` is the committed length of `from`. The second argument of
+/// `edit` is true if the row is within that length.
 ///
 /// # Errors
 /// I/O errors. A missing file has no rows, and no new file is created for it.

@@ -1,13 +1,14 @@
-//! Rows of `requests.jsonl` serialised before they are complete.
+//! Serialises rows of `requests.jsonl` before they are complete.
 
 use crate::rows::RequestRow;
 
-/// A request's row with its serialised line. The thread that received the response creates it, to
-/// relieve the single thread that appends the lines.
+/// A request's row with its serialised line. The thread that received the response serialises it,
+/// so that the single thread that appends the lines has less work.
 #[derive(Clone, Debug)]
 pub struct RequestLine {
     row: RequestRow,
-    /// `None` if the row changed since: then it is serialised when it is appended.
+    /// The serialised line. `None` if the row was changed since; then it is serialised when it is
+    /// appended.
     text: Option<Vec<u8>>,
 }
 
@@ -25,7 +26,8 @@ impl RequestLine {
         &self.row
     }
 
-    /// Records the wait that the response demands, in milliseconds, unless the row has one.
+    /// Records the wait that the response demands, in milliseconds. Does nothing if the row already
+    /// has one.
     pub fn note_wait(&mut self, wait: Option<u64>) {
         if self.row.wait_asked.is_none() && wait.is_some() {
             self.row.wait_asked = wait;
@@ -33,7 +35,7 @@ impl RequestLine {
         }
     }
 
-    /// Appends the line, and a line end.
+    /// Appends the serialised row and a line end.
     pub(crate) fn put(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         match &self.text {
             Some(text) => out.extend_from_slice(text),

@@ -18,8 +18,8 @@ use crate::regular_file::open_regular;
 use crate::request_line::RequestLine;
 use crate::rows::WarcPlace;
 
-/// Buffered rows are flushed above this size, in bytes. A run may end with many rows, and memory is
-/// bounded.
+/// Maximum size of the buffered rows in bytes; then they are flushed. This bounds memory at the end
+/// of a run, which may write many rows.
 const MAX_BUFFER_BYTES: usize = 256 * 1024;
 /// Block size for reading a log backwards from its end, in bytes.
 const BLOCK_BYTES: u64 = 64 * 1024;
@@ -27,7 +27,7 @@ const BLOCK_BYTES: u64 = 64 * 1024;
 /// Beyond the limit: older rows are not read.
 const MAX_TAIL_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A file of rows whose length is committed elsewhere, in one transaction with the state that the
+/// A file of rows. Its length is committed elsewhere, in one transaction with the state that the
 /// rows describe. Rows are buffered until [`flush`](RowFile::flush).
 pub struct RowFile {
     appender: Appender,
@@ -36,14 +36,15 @@ pub struct RowFile {
 }
 
 impl RowFile {
-    /// Opens or creates the file and truncates it to its committed length, or to nothing without
-    /// one.
+    /// Opens or creates the file, and cuts off bytes beyond its committed length. Without a
+    /// committed length, the file is emptied.
     ///
     /// # Errors
     /// [`ArchiveError::Short`] if the file is shorter than was committed.
     pub fn open(path: &Path, committed: Option<u64>) -> Result<RowFile, ArchiveError> {
-        // The file may exist without its directory entry on the disk: whoever created it may not
-        // have synced the folder.
+        // Sync the folder of a file without committed bytes. The file may exist, but whoever
+        // created it may not have synced the folder, so that a power loss could still remove its
+        // name.
         let new_entry = committed.unwrap_or(0) == 0;
         Ok(RowFile {
             appender: Appender::open(path, committed.unwrap_or(0))?,
@@ -55,13 +56,13 @@ impl RowFile {
     /// Adds a row and returns its offset in the file.
     ///
     /// # Errors
-    /// [`ArchiveError::Row`] if the row can't be serialised; a write error if the buffer was full.
-    /// In both cases the row was not added.
+    /// [`ArchiveError::Row`] if the row can't be serialised; a write error if the buffer was full
+    /// and couldn't be flushed. In both cases the row was not added.
     pub fn append(&mut self, row: &impl Serialize) -> Result<u64, ArchiveError> {
         self.append_by(|out| push_row(out, row))
     }
 
-    /// Adds a page's row that is already serialised, with the place of its record.
+    /// Adds a page's row that is already serialised, and fills in the place of its record.
     ///
     /// # Errors
     /// Same as [`RowFile::append`].
@@ -94,11 +95,10 @@ impl RowFile {
         self.buffer.extend_from_slice(line.as_bytes());
     }
 
-    /// Writes the buffered rows, in one write.
+    /// Writes the buffered rows, all in one write.
     ///
-    /// # Errors
-    /// [`ArchiveError::Full`] and other write errors. Then the rows stay buffered, and the file
-    /// ends with the last row of an earlier flush.
+    /// # Errors [`ArchiveError::Full`] and other write errors. After an error, the rows are still
+    /// buffered, and the file is as it was before.
     pub fn flush(&mut self) -> Result<(), ArchiveError> {
         if !self.buffer.is_empty() {
             self.appender.append(&self.buffer)?;
@@ -107,10 +107,10 @@ impl RowFile {
         Ok(())
     }
 
-    /// Flushes and waits until the rows are on the disk. After that, the length may be committed.
+    /// Flushes, and waits until all rows are on the disk. After that, the file's length may be
+    /// committed.
     ///
-    /// # Errors
-    /// Those of [`flush`](RowFile::flush), or a sync error.
+    /// # Errors The errors of [`flush`](RowFile::flush), or a sync error.
     pub fn sync(&mut self) -> Result<(), ArchiveError> {
         self.flush()?;
         self.appender.sync()?;
@@ -121,7 +121,7 @@ impl RowFile {
         Ok(())
     }
 
-    /// Length of all rows in bytes, including buffered ones.
+    /// Length of the file in bytes, including rows that are still buffered.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.appender.length() + self.buffer.len() as u64
@@ -140,14 +140,14 @@ impl RowFile {
     }
 }
 
-/// A log. Each row is written at once, except held rows, and never removed again. A last line torn
-/// by a crash is cut off on open.
+/// A log of rows. Rows are written at once, unless they are held, and are never removed. If a crash
+/// tore the last line, it is cut off on open.
 pub struct LogFile {
     appender: Appender,
-    /// Lines not written yet.
+    /// The lines of held rows, which are not written yet.
     lines: Vec<u8>,
     held: u64,
-    /// Number of rows appended so far, shared with [`LogSyncer`].
+    /// Number of rows appended so far. The [`LogSyncer`] reads it too.
     appended: Arc<AtomicU64>,
 }
 
@@ -156,12 +156,13 @@ pub struct LogFile {
 pub struct LogTail<T> {
     /// The rows.
     pub rows: Vec<T>,
-    /// Number of lines that are not such rows. A power loss may leave anything in a line.
+    /// Number of lines that are not rows of type `T`. After a power loss, a line may contain
+    /// anything.
     pub unreadable: usize,
 }
 
 impl LogFile {
-    /// Opens or creates the log and cuts off a last line without a line end.
+    /// Opens or creates the log. If the last line has no line end, cuts it off.
     ///
     /// # Errors
     /// I/O errors.
@@ -179,7 +180,7 @@ impl LogFile {
         })
     }
 
-    /// Returns a handle for syncing the log from another thread.
+    /// Returns a handle with which another thread can sync the log.
     ///
     /// # Errors
     /// I/O errors.
@@ -196,7 +197,7 @@ impl LogFile {
         }
     }
 
-    /// Writes a row, in one write, without a sync. If that fails, nothing of the row stays in the
+    /// Writes a row in one write, without syncing. If this fails, no part of the row stays in the
     /// file.
     ///
     /// # Errors
@@ -205,7 +206,7 @@ impl LogFile {
         self.append_all([row])
     }
 
-    /// Writes rows, all in one write, without a sync. If that fails, nothing of the rows stays in
+    /// Writes rows, all in one write, without syncing. If this fails, no part of the rows stays in
     /// the file.
     ///
     /// # Errors
@@ -217,7 +218,7 @@ impl LogFile {
         self.append_each(rows, |row, out| push_row(out, &row))
     }
 
-    /// Writes lines of requests, like [`LogFile::append_all`].
+    /// Writes the lines of requests, as [`LogFile::append_all`] writes rows.
     ///
     /// # Errors
     /// Same as [`LogFile::append_all`].
@@ -237,7 +238,7 @@ impl LogFile {
         self.hold_each(rows, put)?;
         let written = self.flush_held();
         if written.is_err() {
-            // Keep only the rows that were held before.
+            // Drop the new rows. Rows held before this call stay held.
             self.lines.truncate(length);
             self.held = held;
         }
@@ -262,8 +263,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Buffers rows until the next append or [`LogFile::flush_held`]. A crash before that loses
-    /// them.
+    /// Holds rows in memory until the next append or [`LogFile::flush_held`]. A crash before that
+    /// loses them.
     ///
     /// # Errors
     /// [`ArchiveError::Row`] if a row can't be serialised.
@@ -274,7 +275,7 @@ impl LogFile {
         self.hold_each(rows, |row, out| push_row(out, &row))
     }
 
-    /// Writes the held rows, all in one write. If that fails, they stay held.
+    /// Writes the held rows, all in one write. If this fails, they stay held.
     ///
     /// # Errors
     /// Same as [`LogFile::append_all`].
@@ -296,11 +297,10 @@ impl LogFile {
         self.appender.sync()
     }
 
-    /// Reads the last `count` lines, up to 64 MiB. Time and memory depend on these lines, not on
-    /// the length of the log.
+    /// Reads the last `count` lines, or fewer if these exceed 64 MiB. The time and memory that this
+    /// takes depend on the lines, not on the length of the log.
     ///
-    /// # Errors
-    /// I/O errors. A line that is not a row is counted instead.
+    /// # Errors I/O errors. A line that is not a row is not an error; it is counted.
     pub fn tail<T: DeserializeOwned>(&mut self, count: usize) -> Result<LogTail<T>, ArchiveError> {
         let length = self.appender.length();
         let bytes = last_lines(self.appender.file(), length, count, MAX_TAIL_BYTES)
@@ -331,7 +331,7 @@ impl LogFile {
     }
 }
 
-/// Syncs a log that another thread appends to.
+/// Syncs a log while another thread appends to it.
 #[derive(Debug)]
 pub struct LogSyncer {
     file: File,
@@ -342,7 +342,7 @@ pub struct LogSyncer {
 }
 
 impl LogSyncer {
-    /// Waits until all rows appended before this call are on the disk.
+    /// Waits until all rows that were appended before this call are on the disk.
     ///
     /// # Errors
     /// A sync error.
@@ -360,12 +360,12 @@ impl LogSyncer {
 /// Reads rows one at a time.
 ///
 /// Yields an error for a whole line that is not a row or is longer than [`MAX_LINE_BYTES`], and
-/// continues after it. An I/O error ends the iteration. A last line without a line end is not a
-/// row, because a writer may be appending it or may have crashed; [`RowReader::is_torn`] reports
-/// it.
+/// continues after it. An I/O error ends the iteration. A last line without a line end is not
+/// yielded, because a writer may still be appending it, or may have crashed. [`RowReader::is_torn`]
+/// reports such a line.
 #[derive(Debug)]
 pub struct RowReader<T> {
-    /// `None` if the file is missing or has ended.
+    /// The rest of the file. `None` if the file is missing or has ended.
     lines: Option<LineReader<BufReader<io::Take<File>>>>,
     path: PathBuf,
     line: u64,
@@ -374,19 +374,17 @@ pub struct RowReader<T> {
 }
 
 impl<T: DeserializeOwned> RowReader<T> {
-    /// Opens a row file for reading up to a committed length, or to its end.
+    /// Opens a row file for reading up to its committed length; without one, to its end.
     ///
-    /// # Errors
-    /// Those of [`open_regular`].
+    /// # Errors The errors of [`open_regular`].
     pub fn open(path: &Path, committed: Option<u64>) -> Result<RowReader<T>, ReadError> {
         let file = open_regular(path).map_err(|error| ReadError::io(path, error))?;
         Ok(RowReader::of(Some(file), path, committed))
     }
 
-    /// Opens a row file. A missing file has no rows.
+    /// Opens a row file. If it is missing, the reader yields no rows.
     ///
-    /// # Errors
-    /// Those of [`open_regular`].
+    /// # Errors The errors of [`open_regular`].
     pub fn open_if_any(path: &Path) -> Result<RowReader<T>, ReadError> {
         match open_regular(path) {
             Ok(file) => Ok(RowReader::of(Some(file), path, None)),
@@ -409,7 +407,7 @@ impl<T: DeserializeOwned> RowReader<T> {
         }
     }
 
-    /// Returns whether the file ended within a line. Known once all rows are read.
+    /// Returns whether the file ends within a line. Only known after the last row was read.
     #[must_use]
     pub fn is_torn(&self) -> bool {
         self.is_torn
@@ -421,8 +419,8 @@ impl<T: DeserializeOwned> RowReader<T> {
         self.line
     }
 
-    /// Returns the next row among the lines that satisfy `is_wanted`. Other lines are skipped
-    /// without parsing.
+    /// Returns the next row whose line satisfies `is_wanted`. Other lines are skipped without
+    /// parsing.
     pub fn next_matching(
         &mut self,
         is_wanted: impl Fn(&[u8]) -> bool,
@@ -475,7 +473,7 @@ fn push_row(out: &mut Vec<u8>, row: &impl Serialize) -> Result<(), serde_json::E
     Ok(())
 }
 
-/// Appends a row to `out`, or nothing if it can't be serialised.
+/// Appends a row to `out`. If it can't be serialised, appends nothing.
 fn put_row(
     out: &mut Vec<u8>,
     put: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
@@ -491,7 +489,7 @@ fn put_row(
     })
 }
 
-/// Returns the end of the last whole line.
+/// Returns the offset after the last line end. Bytes after it are not a whole line.
 fn whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
     let mut end = length;
     while end > 0 {
@@ -506,13 +504,13 @@ fn whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// Returns the last `count` lines of a file that ends with a line end, limited to lines entirely
-/// within its last `max_bytes`.
+/// Returns the last `count` lines of a file that ends with a line end. Only considers lines that
+/// are entirely within the last `max_bytes` of the file.
 fn last_lines(file: &mut File, length: u64, count: usize, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut blocks = Vec::new();
     let mut begin = length;
     let mut ends = 0;
-    // One line end more than lines: the one before the first line.
+    // To find `count` lines, one more line end is needed: that of the line before them.
     while begin > 0 && ends <= count && length - begin < max_bytes {
         let next = begin.saturating_sub(BLOCK_BYTES);
         let mut block = vec![0; (begin - next) as usize];
@@ -525,7 +523,7 @@ fn last_lines(file: &mut File, length: u64, count: usize, max_bytes: u64) -> io:
     let mut bytes = blocks.concat();
     let count = match begin {
         0 => count,
-        // The bytes before the first line end are part of a line.
+        // The beginning of the first line is missing, so don't count it.
         _ => count.min(ends.saturating_sub(1)),
     };
     let surplus = ends.saturating_sub(count);

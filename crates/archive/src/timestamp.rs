@@ -7,13 +7,14 @@ use jiff::tz::Offset;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A format of [`jiff::fmt::strtime`].
+/// A pattern for [`jiff::fmt::strtime`]: year to second.
 const FOURTEEN_DIGITS: &str = "%Y%m%d%H%M%S";
 
-/// Microseconds since the Unix epoch, UTC.
+/// A moment, in microseconds since the Unix epoch, UTC.
 ///
-/// In JSON it is a string such as `2026-11-20T23:59:59.123Z` (RFC 3339, milliseconds), so reading
-/// it back loses the microseconds. Moments after the year 9999 are written as its last moment.
+/// In JSON it is a string such as `2026-11-20T23:59:59.123Z` (RFC 3339 with milliseconds), so
+/// reading it back loses the microseconds. Moments after the year 9999 are written as the last
+/// moment of that year.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
@@ -43,21 +44,21 @@ impl Timestamp {
         u64::try_from(parsed.as_microsecond()).ok().map(Timestamp)
     }
 
-    /// Returns the form in rows, `2026-11-20T23:59:59.123Z`.
+    /// Returns the form used in rows: `2026-11-20T23:59:59.123Z`.
     #[must_use]
     pub fn rfc3339_millis(self) -> String {
         text_of(&self.rfc3339(*b"0000-00-00T00:00:00.000Z")).to_owned()
     }
 
-    /// Returns the form in a `WARC-Date`, `2026-11-20T23:59:59.123456Z`. WARC 1.1 allows up to nine
-    /// digits of a second (section 5.4).
+    /// Returns the form used in `WARC-Date`: `2026-11-20T23:59:59.123456Z`. WARC 1.1 allows up to
+    /// nine digits after the second (section 5.4).
     #[must_use]
     pub fn rfc3339_micros(self) -> String {
         text_of(&self.rfc3339(*b"0000-00-00T00:00:00.000000Z")).to_owned()
     }
 
-    /// Fills in the digits of the moment. Each row has a moment, and a pattern-based formatter
-    /// would take as long as the rest of the row.
+    /// Writes the digits of the moment over the zeros in `zeros`. Every row contains a moment, and
+    /// a formatter with patterns would take as long as the rest of the row.
     fn rfc3339<const BYTES: usize>(self, mut zeros: [u8; BYTES]) -> [u8; BYTES] {
         let at = self.civil();
         let fields = [
@@ -84,13 +85,14 @@ impl Timestamp {
         zeros
     }
 
-    /// Returns the form in file names and index lines, `20261120235959`.
+    /// Returns the form used in file names and index lines: `20261120235959`.
     #[must_use]
     pub fn fourteen_digits(self) -> String {
         self.civil().strftime(FOURTEEN_DIGITS).to_string()
     }
 
-    /// Parses the form of [`fourteen_digits`](Timestamp::fourteen_digits). `None` before 1970.
+    /// Parses the form that [`fourteen_digits`](Timestamp::fourteen_digits) returns. `None` before
+    /// 1970.
     #[must_use]
     pub fn parse_fourteen_digits(digits: &[u8]) -> Option<Timestamp> {
         let at = jiff::fmt::strtime::parse(FOURTEEN_DIGITS, digits).ok()?;

@@ -7,10 +7,10 @@ use crate::content_type::charset_parameter;
 use crate::document_kind::Syntax;
 use crate::prescan::{css_charset, prescan, xml_encoding};
 
-/// Maximum bytes in which the HTML Standard looks for a `meta` with a charset.
+/// Number of leading bytes in which the HTML Standard looks for a `meta` that declares a charset.
 const MAX_PRESCAN_BYTES: usize = 1024;
-/// Maximum bytes to search before guessing. Browsers find such a `meta` while parsing and start
-/// over, to the same effect.
+/// Number of leading bytes to search for such a `meta` before guessing the charset. Browsers find a
+/// late `meta` while parsing, and then parse the page again with the declared charset.
 const MAX_LATE_PRESCAN_BYTES: usize = 64 * 1024;
 
 /// The source of a page's charset, strongest first.
@@ -23,12 +23,12 @@ pub enum CharsetSource {
     Header,
     /// A `meta` element or XML declaration in the first 1,024 bytes (HTML Standard 13.2.3.2).
     Meta,
-    /// No declaration, and the bytes are valid UTF-8. Our choice: the HTML Standard would use
-    /// windows-1252 in most places.
+    /// The page declares no charset, but its bytes are valid UTF-8. (The HTML Standard would mostly
+    /// use windows-1252.)
     ValidUtf8,
     /// A `meta` element after the first 1,024 bytes, within 64 KiB (HTML Standard 13.2.3.4).
     LateMeta,
-    /// No declaration: guessed from the bytes.
+    /// The charset was guessed from the bytes, because the page declares none.
     Detected,
 }
 
@@ -39,13 +39,13 @@ pub(crate) struct Charset {
     pub(crate) source: CharsetSource,
     /// Length of the byte order mark.
     pub(crate) skip: usize,
-    /// Whether the header names an unknown charset.
+    /// Whether the `Content-Type` header names an unknown charset.
     pub(crate) unknown: bool,
 }
 
 /// Returns the charset of an HTML page: the encoding sniffing algorithm of the HTML Standard
-/// (13.2.3.2), with UTF-8 as the default if the bytes are valid UTF-8. In XML syntax a `meta`
-/// counts only if the bytes are not UTF-8, XML's default.
+/// (13.2.3.2), with UTF-8 as the default if the bytes are valid UTF-8. In XML syntax, whose default
+/// is UTF-8, a `meta` counts only if the bytes are not UTF-8.
 pub(crate) fn of_page(body: &[u8], content_type: Option<&str>, syntax: Syntax) -> Charset {
     let label = content_type.and_then(charset_parameter);
     let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));
@@ -70,8 +70,8 @@ pub(crate) fn of_page(body: &[u8], content_type: Option<&str>, syntax: Syntax) -
     }
 }
 
-/// Returns the charset of a page in XML syntax without a header: that of the XML declaration, or
-/// UTF-8.
+/// Returns the charset of a page in XML syntax whose header names none: the charset of the XML
+/// declaration, else UTF-8. `None` if there is no such declaration and the bytes are not UTF-8.
 fn undeclared_xml(body: &[u8]) -> Option<(&'static Encoding, CharsetSource)> {
     if let Some(encoding) = xml_encoding(head(body, MAX_PRESCAN_BYTES)) {
         return Some((encoding, CharsetSource::Meta));
@@ -79,7 +79,7 @@ fn undeclared_xml(body: &[u8]) -> Option<(&'static Encoding, CharsetSource)> {
     (is_utf8(body) && !body.contains(&ESCAPE)).then_some((UTF_8, CharsetSource::ValidUtf8))
 }
 
-/// Returns the charset of a page without a header.
+/// Returns the charset of a page whose `Content-Type` header names none.
 fn undeclared(body: &[u8]) -> (&'static Encoding, CharsetSource) {
     if let Some(encoding) = prescan(head(body, MAX_PRESCAN_BYTES)) {
         (encoding, CharsetSource::Meta)
@@ -97,8 +97,8 @@ fn undeclared(body: &[u8]) -> (&'static Encoding, CharsetSource) {
     }
 }
 
-/// Escape sequences switch character sets in ISO-2022-JP. The bytes are ASCII, so they are valid
-/// UTF-8 too.
+/// The first byte of an escape sequence, which switches character sets in ISO-2022-JP. Text in that
+/// charset consists of ASCII bytes, so only this byte distinguishes it from UTF-8.
 const ESCAPE: u8 = 0x1b;
 
 /// Returns the charset of an XML document and the length of its byte order mark. The order is: byte
@@ -115,8 +115,8 @@ pub(crate) fn of_xml(body: &[u8], content_type: Option<&str>) -> (&'static Encod
     })
 }
 
-/// Returns the charset of a style sheet and the length of its byte order mark, by CSS Syntax Level
-/// 3, section 3.2, without a referring page.
+/// Returns the charset of a style sheet and the length of its byte order mark (CSS Syntax Level 3,
+/// section 3.2). The charset of the page that refers to the style sheet is not considered.
 pub(crate) fn of_css(body: &[u8], content_type: Option<&str>) -> (&'static Encoding, usize) {
     let header = || {
         let label = content_type.and_then(charset_parameter)?;
@@ -137,7 +137,8 @@ fn head(body: &[u8], bytes: usize) -> &[u8] {
     &body[..body.len().min(bytes)]
 }
 
-/// Returns whether `body` is UTF-8. It may end within a character, as a truncated body may.
+/// Returns whether `body` is UTF-8. An incomplete character at the end is allowed, because the body
+/// may be truncated.
 fn is_utf8(body: &[u8]) -> bool {
     std::str::from_utf8(body).map_or_else(|error| error.error_len().is_none(), |_| true)
 }

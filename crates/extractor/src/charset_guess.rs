@@ -6,10 +6,10 @@ use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 /// Maximum bytes to guess a charset from, starting at the first non-ASCII byte.
 /// Beyond the limit: not considered.
 const MAX_DETECT_BYTES: usize = 256 * 1024;
-/// Number of bytes to examine before those.
+/// Number of bytes before the first non-ASCII byte that are examined too.
 const MAX_CONTEXT_BYTES: usize = 64;
 
-/// Guesses the charset of `body` with Firefox's detector. UTF-8 if all bytes are ASCII.
+/// Guesses the charset of `body` with Firefox's detector. Returns UTF-8 if all bytes are ASCII.
 pub(crate) fn detect(body: &[u8]) -> &'static Encoding {
     let first = Encoding::ascii_valid_up_to(body);
     let escape = memchr::memchr(0x1b, &body[..first]).unwrap_or(first);
@@ -20,8 +20,8 @@ pub(crate) fn detect(body: &[u8]) -> &'static Encoding {
     detector.guess(None, Utf8Detection::Allow)
 }
 
-/// Detects UTF-16 without a byte order mark by its markup: ASCII characters, each with a NUL on the
-/// same side.
+/// Detects UTF-16 without a byte order mark: in its markup, many characters are an ASCII byte and a
+/// NUL, always in the same order. `None` if `head` doesn't look like that.
 pub(crate) fn utf_16_without_mark(head: &[u8]) -> Option<&'static Encoding> {
     memchr::memchr(0, head)?;
     let pairs = || head.chunks_exact(2);
@@ -31,7 +31,7 @@ pub(crate) fn utf_16_without_mark(head: &[u8]) -> Option<&'static Encoding> {
     let big = pairs()
         .filter(|pair| pair[0] == 0 && is_text(pair[1]))
         .count();
-    // Markup takes at least four letters, and then a third of the text is ASCII.
+    // Markup has at least four ASCII characters, and they are at least a third of all.
     let plainly = |count: usize, others: usize| {
         count >= 4 && 3 * count >= pairs().count() && others * 16 <= count
     };

@@ -73,7 +73,7 @@ pub fn read_content(body: &[u8], context: &PageContext<'_>, limits: &ContentLimi
     pass_over(&text, limits.attributes, reader).finish(context, text.as_str())
 }
 
-/// Reads the results of both [`read_html`](crate::read_html) and [`read_content`], in one pass over
+/// Returns what both [`read_html`](crate::read_html) and [`read_content`] return, in one pass over
 /// the page.
 #[must_use]
 pub fn read_page(
@@ -86,7 +86,7 @@ pub fn read_page(
     read_page_text(&text, context, limits, content_limits, &mut ())
 }
 
-/// Reads a page like [`read_page`], and passes the visible parts to `observer`.
+/// Reads a page like [`read_page`], and also passes its visible text and images to `observer`.
 #[must_use]
 pub fn read_page_text(
     text: &PageText<'_>,

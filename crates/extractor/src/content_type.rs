@@ -37,7 +37,7 @@ pub(crate) fn charset_parameter(content_type: &str) -> Option<&str> {
         let value = trim(value);
         let value = match value.strip_prefix(['"', '\'']) {
             Some(quoted) => quoted.split(['"', '\'']).next().unwrap_or(quoted),
-            // Some servers send two headers joined by a comma.
+            // Some servers join two values by a comma: use the first.
             None => value.split(',').next().unwrap_or(value),
         };
         trim(name)

@@ -22,8 +22,8 @@ pub struct Css {
     pub oddities: Vec<DocumentOddity>,
 }
 
-/// Reads the addresses that the style sheet in `body` loads. `content_type` is the value of its
-/// header. The content coding is already removed.
+/// Reads the addresses that the style sheet in `body` loads. The content coding of `body` is
+/// already removed; `content_type` is the value of the `Content-Type` header.
 ///
 /// Never fails. Tokens follow CSS Syntax Level 3, so text in a comment, in another string or in a
 /// name is not an address. Addresses are relative to the style sheet.
@@ -68,7 +68,7 @@ pub(crate) struct CssAddress<'a> {
 }
 
 impl CssAddress<'_> {
-    /// Returns the rule or property that contains the address.
+    /// Returns how the style sheet loads the address: by `@import` or `url`.
     pub(crate) fn how(&self) -> &'static str {
         if self.is_import { "@import" } else { "url" }
     }
@@ -84,7 +84,7 @@ pub(crate) fn declarations(text: &str) -> impl Iterator<Item = CssAddress<'_>> {
     Scan::new(text, Place::Declarations)
 }
 
-/// Counts lines, forwards only.
+/// Counts the lines before given positions, which must be in ascending order.
 struct Lines<'a> {
     text: &'a [u8],
     counted_to: usize,

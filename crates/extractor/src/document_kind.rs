@@ -15,14 +15,14 @@ pub const MAX_SNIFF_BYTES: usize = 1445;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ContentKind {
-    /// A page: [`read_html`](crate::read_html).
+    /// A page, for [`read_html`](crate::read_html).
     Html,
-    /// An XML sitemap: [`read_sitemap`](crate::read_sitemap). A plain text sitemap is
+    /// An XML sitemap, for [`read_sitemap`](crate::read_sitemap). A plain text sitemap is
     /// [`ContentKind::Text`], because its content looks like any other text.
     Sitemap,
-    /// RSS, Atom or JSON Feed: [`read_feed`](crate::read_feed).
+    /// RSS, Atom or JSON Feed, for [`read_feed`](crate::read_feed).
     Feed,
-    /// A style sheet: [`read_css`](crate::read_css).
+    /// A style sheet, for [`read_css`](crate::read_css).
     Css,
     /// PDF.
     Pdf,
@@ -38,10 +38,10 @@ pub enum ContentKind {
 /// removed. [`MAX_SNIFF_BYTES`] are enough; more are ignored.
 ///
 /// The type in the header decides, with these exceptions. Without a usable type, the bytes decide
-/// (MIME Sniffing Standard, section 7.1). HTML or XML may turn out to be a feed or a sitemap
-/// (section 7.3, extended). HTML or text that starts with the signature of an image, sound, video,
-/// font, archive or PDF and contains binary bytes is treated as such (sections 6 and 7.2; ours for
-/// HTML): an image has no links to lose.
+/// (MIME Sniffing Standard, section 7.1). A document declared as HTML or XML may turn out to be a
+/// feed or a sitemap (section 7.3, extended). A document declared as HTML or text is media or PDF
+/// if it starts with such a signature and contains binary bytes (sections 6 and 7.2). The standard
+/// has this rule only for text; for HTML it is safe too, because an image has no links to lose.
 #[must_use]
 pub fn document_kind(content_type: Option<&str>, first: &[u8]) -> ContentKind {
     let first = &first[..first.len().min(MAX_SNIFF_BYTES)];
@@ -57,7 +57,7 @@ pub fn document_kind(content_type: Option<&str>, first: &[u8]) -> ContentKind {
         }
         "image/svg+xml" => ContentKind::Media,
         xml if is_xml_type(xml) => match root::root_of_xml(first) {
-            // Without the XHTML namespace, browsers show it as generic XML.
+            // Browsers show a root `html` outside the XHTML namespace as generic XML.
             Some(Root::Html) => ContentKind::Text,
             root => by_root(root).unwrap_or(ContentKind::Text),
         },
@@ -100,7 +100,8 @@ pub fn sniff_media_type(first: &[u8]) -> Option<&'static str> {
     Some(by_root.or_else(by_pattern).unwrap_or(usual))
 }
 
-/// Returns whether a body is HTML: see [`document_kind`]. Without bytes, its type decides.
+/// Returns whether a body is HTML by the rules of [`document_kind`]. If the body is empty, the type
+/// in the header decides.
 #[must_use]
 pub fn is_html(content_type: Option<&str>, first: &[u8]) -> bool {
     document_kind(content_type, first) == ContentKind::Html
@@ -181,7 +182,7 @@ fn text_or_binary(first: &[u8]) -> ContentKind {
     }
     match patterns::media(first) {
         Some(Media::Pdf) => ContentKind::Pdf,
-        // A byte order mark marks text.
+        // A byte order mark shows that the document is text.
         Some(Media::Text) => ContentKind::Text,
         Some(_) => ContentKind::Media,
         None => ContentKind::Other,

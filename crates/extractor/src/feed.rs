@@ -20,8 +20,8 @@ pub struct Feed {
     pub home: Option<FeedUrl>,
     /// The entries, in document order.
     pub entries: Vec<FeedEntry>,
-    /// The addresses of further entries: the next page of a paged feed, or the older part of an
-    /// archived one (RFC 5005 sections 3 and 4).
+    /// The addresses of documents with further entries: the next page of a paged feed, or the older
+    /// part of an archived feed (RFC 5005 sections 3 and 4).
     pub next: Vec<FeedUrl>,
     /// Defects and omissions, each kind once.
     pub oddities: Vec<DocumentOddity>,
@@ -57,12 +57,12 @@ pub struct FeedEntry {
     pub updated: Option<String>,
     /// The id that distinguishes the entry from others.
     pub id: Option<String>,
-    /// Files that belong to the entry, such as a podcast's sound. They are resources.
+    /// Files that belong to the entry, such as the sound of a podcast; they count as resources.
     pub enclosures: Vec<FeedUrl>,
 }
 
 /// Reads the entries of the feed in `body`, whose content coding is already removed. `content_type`
-/// is the value of its header.
+/// is the value of the `Content-Type` header.
 ///
 /// Never fails: everything before a syntax error is kept. A body that begins with `{` is read as
 /// JSON, any other as XML. An entry counts if it has an address, a title or an id.
@@ -102,7 +102,7 @@ pub fn read_feed(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Fe
 /// Returns whether the first significant byte is that of a JSON object.
 fn is_json(body: &[u8]) -> bool {
     let (encoding, skip) = charset::of_json(body);
-    // In UTF-16, the other byte of each pair is NUL.
+    // In UTF-16, one byte of each ASCII character is NUL.
     let is_wide = encoding != encoding_rs::UTF_8;
     let mut bytes = body[skip..].iter().filter(|byte| !is_wide || **byte != 0);
     bytes.find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')

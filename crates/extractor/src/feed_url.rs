@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
-/// Maximum number of nested bases; a feed needs two.
+/// Maximum number of nested `xml:base` values; real feeds need two.
 const MAX_LEVELS: u8 = 16;
 
-/// An `xml:base`, which may itself be relative to an outer one.
+/// The value of an `xml:base`, which may be relative to that of an outer element.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Base {
     href: String,
@@ -16,7 +16,7 @@ pub(crate) struct Base {
 }
 
 impl Base {
-    /// Creates a base within another. `None` if they are nested too deeply.
+    /// Creates a base that is relative to `outer`. `None` if too many bases are nested.
     pub(crate) fn within(outer: Option<&Arc<Base>>, href: String) -> Option<Arc<Base>> {
         let levels = outer.map_or(0, |outer| outer.levels) + 1;
         (levels <= MAX_LEVELS).then(|| {
@@ -28,8 +28,8 @@ impl Base {
         })
     }
 
-    /// Returns the absolute URL in a document at `document`. A base that is not a usable URL is
-    /// ignored.
+    /// Returns the base as an absolute URL, in a document at the URL `document`. A base that is not
+    /// a usable URL is ignored.
     fn url(&self, document: &CanonicalUrl) -> CanonicalUrl {
         let outer = match &self.outer {
             Some(outer) => outer.url(document),

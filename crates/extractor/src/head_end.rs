@@ -1,11 +1,12 @@
-//! Finds the end of a page's head. Text after it may be anybody's, such as a comment.
+//! Finds the end of a page's head. Text after the head may be written by anybody, such as a
+//! reader's comment.
 
 use crate::html::name::{self, Name};
 
 /// Follows the visible tags and text of a page up to the end of its head.
 ///
-/// A `noscript` in the head is skipped with its content: a browser with scripts shows none of it,
-/// and many pages put an image there, which would end the head.
+/// A `noscript` in the head is skipped with its content. A browser with scripts shows none of it,
+/// and many pages put an image there, which would otherwise end the head.
 #[derive(Debug, Default)]
 pub(crate) struct HeadEnd {
     is_over: bool,
@@ -48,8 +49,8 @@ impl HeadEnd {
     }
 }
 
-/// Returns whether an element belongs to the head or contains it (HTML Standard, the insertion mode
-/// "in head").
+/// Returns whether an element belongs into a head, or is `html` or `head` itself (HTML Standard,
+/// the insertion mode "in head").
 fn is_of_head(name: Name) -> bool {
     matches!(
         name,

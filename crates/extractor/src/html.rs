@@ -31,23 +31,25 @@ pub use shown::PageObserver;
 use shown::ShownReader;
 use tag_walk::{walk, walk_html};
 
-/// Reads the page in `body`. `content_type` is the value of its header. The content coding is
-/// already removed.
+/// Reads the page in `body`, whose content coding is already removed. `content_type` is the value
+/// of the `Content-Type` header.
 ///
 /// Never fails: any bytes give a page. Takes linear time in the length of `body`. Memory is that of
-/// the result, plus the text if the bytes are not UTF-8 or line ends are not only line feeds.
+/// the result. If the bytes are not UTF-8, or have carriage returns, the decoded text takes memory
+/// too.
 #[must_use]
 pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Page {
     read_text(&PageText::decode(body, content_type), limits, &mut ())
 }
 
-/// Reads a page like [`read_html`], and passes the visible parts to `observer`, in one pass.
+/// Reads a page like [`read_html`], and in the same pass sends its visible text and images to
+/// `observer`.
 #[must_use]
 pub fn read_text(text: &PageText<'_>, limits: &Limits, observer: &mut dyn PageObserver) -> Page {
     read_with(text, limits, observer, NoConsumer).0
 }
 
-/// Reads a page like [`read_text`], and passes the same tags and text to `other`.
+/// Reads a page like [`read_text`], and passes all tags and text to the consumer `other` too.
 pub(crate) fn read_with<C: Consumer>(
     text: &PageText<'_>,
     limits: &Limits,
@@ -81,7 +83,7 @@ pub fn compare_with_html5ever(html: &str) {
     agreement::compare(html);
 }
 
-/// Walks the tags and text of a page without a consumer, for benchmarks.
+/// Passes the tags and text of a page to no consumer, to measure the time of the walk alone.
 #[doc(hidden)]
 pub fn walk_tokens(html: &str) {
     let NoConsumer = walk_html(html, Limits::default().attributes, NoConsumer);

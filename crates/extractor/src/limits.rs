@@ -1,4 +1,4 @@
-//! Limits for reading a document, and the oddities of reaching them.
+//! Limits for reading a document, and the oddities to note when they are reached.
 
 use crate::oddities::Oddity;
 
@@ -13,8 +13,8 @@ pub struct Limits {
     /// Links to resources to keep per page or style sheet.
     /// Beyond the limit: `resources-full`.
     pub resources: usize,
-    /// Bytes of one address, after decoding. A longer one is dropped, because a part of a URL is
-    /// another URL.
+    /// Bytes of one address, after decoding. A longer address is dropped, not cut, because a part
+    /// of a URL is another URL.
     pub href_bytes: usize,
     /// Bytes of a link's text. If 0, link texts are ignored, and none counts as cut.
     /// Beyond the limit: `text-cut`.
@@ -117,13 +117,14 @@ pub enum DocumentOddityKind {
     NotAFeed,
     /// XML that is not well-formed; the rest was not read.
     BrokenXml,
-    /// An XML end tag that matches no open element, or an outer one; it was repaired.
+    /// An XML end tag that doesn't match the innermost open element; it was skipped, or ended an
+    /// outer element.
     MismatchedTag,
     /// An element of a sitemap without an end tag; it ended where the next one began.
     UnclosedElement,
     /// A second `loc` in an entry of a sitemap; it counts as a second entry.
     SecondLoc,
-    /// A URL in a sitemap outside any `loc`; it counts as one.
+    /// A URL in a sitemap outside any `loc`; it was read as if it were in a `loc`.
     UrlOutsideLoc,
     /// Invalid JSON, or not the structure of a feed; the rest was not read.
     BrokenJson,
@@ -139,7 +140,7 @@ pub enum DocumentOddityKind {
     CanonicalInBody,
 }
 
-/// Notes an oddity. There is one entry per kind, so the list stays short on any input.
+/// Notes an oddity. The list has one entry per kind, so it stays short on any input.
 pub(crate) fn note(oddities: &mut Vec<DocumentOddity>, what: DocumentOddityKind, line: u64) {
     match oddities.iter_mut().find(|oddity| oddity.what == what) {
         Some(oddity) => oddity.count += 1,

@@ -157,7 +157,8 @@ pub enum Element {
     Header,
 }
 
-/// Returns the purpose of a `link` element or header, by its types and declared media type.
+/// Returns the purpose of following a `link` element or a `Link` header, by its `rel` and its
+/// declared media type.
 pub(crate) fn kind_of_link(rel: Rel, media_type: Option<&str>) -> LinkKind {
     if rel.intersects(Rel::RESOURCES) {
         return LinkKind::Resource;
@@ -169,7 +170,7 @@ pub(crate) fn kind_of_link(rel: Rel, media_type: Option<&str>) -> LinkKind {
         Some("application/rss+xml" | "application/atom+xml" | "application/feed+json") => {
             LinkKind::Feed
         }
-        // oEmbed, sitemaps and other data for programs, not people.
+        // These types are data for programs, not people: oEmbed, sitemaps and the like.
         Some(other) if is_data(other) => LinkKind::Other,
         _ => LinkKind::Page,
     }
@@ -184,7 +185,7 @@ fn is_data(media_type: &str) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     pub(crate) found: Vec<Link>,
-    /// Number of resources in `found`.
+    /// Number of resources among the links in `found`.
     resources: usize,
 }
 
@@ -200,11 +201,10 @@ impl Links {
         }
     }
 
-    /// Returns `href` trimmed, if there is room for such a link. A resource within the document
-    /// itself (a fragment, a `data:` URL) is refused.
+    /// Returns `href` trimmed, if the limits allow one more link of its kind. A resource within the
+    /// document itself (a fragment, a `data:` URL) is refused.
     ///
-    /// # Errors
-    /// The limit that leaves no room. `None` if nothing is lost.
+    /// # Errors The limit that is reached. `None` if the refused resource is part of the document.
     pub(crate) fn room(
         &self,
         href: &str,
@@ -228,7 +228,7 @@ impl Links {
         Ok(href.to_owned())
     }
 
-    /// Adds a link for which there was room, and returns its index.
+    /// Adds a link that [`Links::room`] allowed, and returns its index.
     pub(crate) fn push(&mut self, link: Link) -> usize {
         self.resources += usize::from(link.kind == LinkKind::Resource);
         self.found.push(link);
@@ -236,7 +236,7 @@ impl Links {
     }
 }
 
-/// Returns whether a resource is part of the document or created by a script.
+/// Returns whether the address of a resource refers to the document itself or to a script's result.
 fn is_in_document(href: &str) -> bool {
     let scheme = |name: &str| {
         href.get(..name.len())

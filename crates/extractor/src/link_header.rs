@@ -39,7 +39,7 @@ pub fn link_header(value: &str, limits: &Limits) -> Vec<Link> {
     links.found
 }
 
-/// Returns the target of a `Refresh` header, which browsers read like a `meta` refresh (HTML
+/// Returns the target of a `Refresh` header. Browsers read the header like a `meta` refresh (HTML
 /// Standard 4.2.5.3).
 #[must_use]
 pub fn refresh_header(value: &str, limits: &Limits) -> Option<Link> {
@@ -48,7 +48,7 @@ pub fn refresh_header(value: &str, limits: &Limits) -> Option<Link> {
     Some(Link::new(href, Element::Header, "refresh", LinkKind::Page))
 }
 
-/// The relevant parameters of one link. The first of each name counts.
+/// The relevant parameters of one link. If a name occurs more than once, its first value counts.
 #[derive(Default)]
 struct Parameters {
     rel: Option<String>,

@@ -14,8 +14,8 @@ pub struct Oddity<K> {
     pub count: u64,
 }
 
-/// The oddities of a page, one per kind, so that the list stays short on any input. Places are kept
-/// as byte offsets, so that lines are only counted for these.
+/// The oddities of a page, one per kind, so that the list stays short on any input. Each has a byte
+/// offset; its line is counted only at the end.
 #[derive(Debug)]
 pub(crate) struct Oddities<K> {
     list: Vec<(K, usize, u64)>,

@@ -15,10 +15,10 @@ pub struct Page {
     pub title: Option<String>,
     /// The `href` of the first `base` that has one, as written. See [`Page::base_url`].
     pub base: Option<String>,
-    /// The `href` of the first `link` with `rel=canonical` in the head, as written. One in the body
-    /// may be a visitor's text.
+    /// The `href` of the first `link` with `rel=canonical` in the head, as written. A
+    /// `rel=canonical` in the body is ignored, because a visitor may have written it.
     pub canonical: Option<String>,
-    /// The content of the first META URL in the head, as written: the master copy of a mirrored or
+    /// The content of the first META URL in the head, as written: the original of a mirrored or
     /// generated page.
     pub master_url: Option<String>,
     /// Links in page order, including resources. Duplicates are kept.
@@ -29,14 +29,15 @@ pub struct Page {
     pub outline: Outline,
     /// The charset that the page was decoded with, by its name in the Encoding Standard.
     pub charset: &'static str,
-    /// The source of that charset.
+    /// How the charset was determined.
     pub charset_source: CharsetSource,
     /// Defects and omissions, each kind once.
     pub oddities: Vec<DocumentOddity>,
 }
 
 impl Page {
-    /// Returns the base URL of the links of a page at `page`: its `base` if usable, or else `page`.
+    /// Returns the base URL of the links of a page at `page`: the URL in its `base` if that is
+    /// usable, else `page`.
     #[must_use]
     pub fn base_url(&self, page: &CanonicalUrl) -> CanonicalUrl {
         let base = self.base.as_deref();
@@ -44,9 +45,9 @@ impl Page {
             .unwrap_or_else(|| page.clone())
     }
 
-    /// Returns the other URL that the page at `page` declares as its canonical one: by
-    /// `rel=canonical`, else by `linked`, the target of a `Link` header with that relation (RFC
-    /// 8288, RFC 6596), else by META URL. Unusable addresses are ignored.
+    /// Returns the canonical URL of the page at `page`, if the page declares another URL as such.
+    /// `rel=canonical` in the page counts first, then `linked` (the target of a `Link` header with
+    /// `rel=canonical`; RFC 8288, RFC 6596), then META URL. Unusable addresses are ignored.
     #[must_use]
     pub fn stands_elsewhere(
         &self,
@@ -61,7 +62,7 @@ impl Page {
         (declared != *page).then_some(declared)
     }
 
-    /// Returns name (in lower case) and content of each named `meta`.
+    /// Returns the name (in lower case) and the content of each `meta` with a name.
     pub fn meta_pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.metas
             .iter()
@@ -97,8 +98,8 @@ pub struct Outline {
     pub passwords: usize,
     /// Number of `a` elements, with or without an address.
     pub links: usize,
-    /// Number of non-white characters as written, without titles, form fields, scripts and styles.
-    /// Counted up to 8,192.
+    /// Number of non-white characters as written, up to 8,192. Titles, form fields, scripts and
+    /// styles are not counted.
     pub letters: usize,
 }
 

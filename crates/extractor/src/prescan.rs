@@ -1,24 +1,24 @@
-//! Prescan a byte stream to determine its encoding (HTML Standard 13.2.3.2).
+//! Prescans bytes to determine their encoding (HTML Standard 13.2.3.2).
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
 use crate::text::is_space;
 
-/// Returns the encoding that a `meta` element or an XML declaration in `bytes` names. UTF-16 named
-/// by a `meta` becomes UTF-8, because the `meta` could not be read otherwise.
+/// Returns the encoding that a `meta` element or an XML declaration in `bytes` names. If a `meta`
+/// names UTF-16, UTF-8 is returned: in UTF-16, its bytes would not have been readable here.
 pub(crate) fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
     if let Some(utf_16) = bare_utf_16(bytes) {
         return Some(utf_16);
     }
     let mut scan = Scan { bytes, at: 0 };
-    // `Err` means that the bytes ended: an incomplete last tag doesn't count.
+    // `Err` means that the bytes ended within a tag or comment, which then doesn't count.
     scan.run()
         .unwrap_or_default()
         .or_else(|| xml_encoding(bytes))
 }
 
-/// Returns the encoding that an XML declaration at the very start names, or UTF-16 if the
-/// declaration is in it.
+/// Returns the encoding that an XML declaration at the very start names. If the declaration itself
+/// is written in UTF-16, returns UTF-16.
 pub(crate) fn xml_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     if let Some(utf_16) = bare_utf_16(bytes) {
         return Some(utf_16);
@@ -58,7 +58,7 @@ fn bare_utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
 }
 
 /// Returns the encoding that an `@charset` at the very start names (CSS Syntax Level 3, section
-/// 3.2). Its form is fixed to the byte.
+/// 3.2). The rule must be written with exactly these bytes: `@charset "..";`.
 pub(crate) fn css_charset(bytes: &[u8]) -> Option<&'static Encoding> {
     let rest = bytes.strip_prefix(b"@charset \"")?;
     let end = rest.iter().position(|&byte| byte == b'"')?;
@@ -94,7 +94,7 @@ impl Scan<'_> {
             let rest = &self.bytes[self.at..];
             match rest {
                 [b'<', b'!', b'-', b'-', ..] => {
-                    // The dashes of `<!--` may be those of `-->`.
+                    // The dashes of `<!--` may also be those of `-->`, as in `<!-->`.
                     let end = rest[2..].windows(3).position(|window| window == b"-->");
                     self.at += 2 + end.ok_or(Ended)? + 2;
                 }
@@ -214,8 +214,8 @@ fn is_meta(rest: &[u8]) -> bool {
             .is_some_and(|&byte| is_space(byte) || byte == b'/')
 }
 
-/// "Extracting a character encoding from a meta element": returns the label in a content type,
-/// which is already in lower case.
+/// "Extracting a character encoding from a meta element": returns the label in `content`, which is
+/// already in lower case.
 fn charset_in_content(content: &[u8]) -> Option<&[u8]> {
     let mut rest = content;
     loop {

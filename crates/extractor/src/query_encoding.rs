@@ -11,7 +11,7 @@ use encoding_rs::{EncoderResult, Encoding, UTF_8};
 use crate::link::Element;
 use crate::page::Page;
 
-/// Maximum bytes for the encoder to write at a time.
+/// Maximum bytes that the encoder writes per call.
 const CHUNK_BYTES: usize = 256;
 
 /// Encodes the queries of a page's addresses in its charset. Drops addresses that become longer
@@ -42,8 +42,8 @@ pub(crate) fn encode_queries(
     dropped
 }
 
-/// Returns `href` with its query percent-encoded in `charset`, unless the query is ASCII or the
-/// scheme is not HTTP.
+/// Returns `href` with its query percent-encoded in `charset`. Returns `href` itself if the query
+/// is ASCII or the scheme is not HTTP.
 pub(crate) fn encode_query<'h>(href: &'h str, charset: &'static Encoding) -> Cow<'h, str> {
     let charset = charset.output_encoding();
     if charset == UTF_8 || href.is_ascii() || !may_be_http(href) {
@@ -94,8 +94,8 @@ fn percent_encode(query: &str, charset: &'static Encoding, out: &mut String) {
     }
 }
 
-/// Appends a byte, percent-encoded if it is in the special-query percent-encode set. White space
-/// that a URL parser drops stays as it is.
+/// Appends a byte, percent-encoded if it is in the special-query percent-encode set. Tabs and line
+/// ends stay, because a URL parser drops them.
 fn push_byte(byte: u8, out: &mut String) {
     let is_encoded = !byte.is_ascii_graphic() || matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\'');
     if is_encoded && !matches!(byte, b'\t' | b'\n' | b'\r') {
@@ -132,9 +132,9 @@ mod tests {
                 "?q=%26%2333590%3B;%26%23127861%3B",
             ),
             (WINDOWS_1252, "?a%20é\tb", "?a%20%E9\tb"),
-            // The escape sequences switch charsets; all bytes are ASCII.
+            // Escape sequences switch charsets here, and all bytes are ASCII.
             (ISO_2022_JP, "?q=茶&b", "?q=%1B$BCc%1B(B&b"),
-            // Nothing changes here.
+            // An ASCII query stays as it is.
             (GBK, "/tea?q='\"&x=%e8{}|^", "/tea?q='\"&x=%e8{}|^"),
             (GBK, "/茶?q=a#茶", "/茶?q=a#茶"),
             (GBK, "#茶?茶", "#茶?茶"),

@@ -2,8 +2,8 @@
 
 use crate::text::trim;
 
-/// Returns the address that `content` redirects to, by the shared declarative refresh steps of the
-/// HTML Standard. `None` if it is not a refresh, or reloads the page itself.
+/// Returns the address that `content` redirects to (HTML Standard, "shared declarative refresh
+/// steps"). `None` if `content` is not a refresh, or has no address and so reloads the page itself.
 pub(crate) fn refresh_target(content: &str) -> Option<&str> {
     let content = trim(content);
     let after_time = content.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -29,7 +29,7 @@ link_types! {
     ALTERNATE = 4, "alternate";
     /// The next page of a series.
     NEXT = 5, "next";
-    /// The page before.
+    /// The previous page of a series.
     PREV = 6, "prev";
     /// The first page of a series.
     FIRST = 7, "first";
@@ -75,11 +75,11 @@ link_types! {
     PREFETCH = 27, "prefetch";
     /// A web application's manifest.
     MANIFEST = 28, "manifest";
-    /// Opened without access to this page.
+    /// The target must get no access to this page.
     NOOPENER = 29, "noopener";
-    /// Opened without saying where from.
+    /// The target must not learn the address of this page.
     NOREFERRER = 30, "noreferrer";
-    /// On another site.
+    /// The target is on another site.
     EXTERNAL = 31, "external";
     /// A chapter (HTML 4).
     CHAPTER = 32, "chapter";
@@ -107,7 +107,7 @@ link_types! {
     PRERENDER = 43, "prerender";
 }
 
-/// Old spellings of these types.
+/// Old spellings of link types, with the current types.
 const ALIASES: &[(&str, Rel)] = &[
     ("previous", Rel::PREV),
     ("copyright", Rel::LICENSE),

@@ -26,7 +26,7 @@ pub struct Sitemap {
 pub enum SitemapKind {
     /// Pages, in XML (`urlset`).
     UrlSet,
-    /// Other sitemaps (`sitemapindex`).
+    /// Other sitemaps, in XML (`sitemapindex`).
     Index,
     /// Pages, one URL per line.
     Text,
@@ -46,13 +46,13 @@ pub struct SitemapEntry {
     pub changefreq: Option<ChangeFreq>,
     /// The rank among the URLs of the same site, 0 to 1.
     pub priority: Option<f32>,
-    /// The same page in other languages or forms (`xhtml:link`). They are pages.
+    /// The same page in other languages or forms (`xhtml:link`); they count as pages.
     pub alternates: Vec<Alternate>,
-    /// Addresses of images on the page (`image:loc`). They are resources.
+    /// Addresses of images on the page (`image:loc`); they count as resources.
     pub images: Vec<String>,
     /// Videos on the page.
     pub videos: Vec<Video>,
-    /// The page as a news article.
+    /// Data about the page as a news article. `None` if the entry has no such data.
     pub news: Option<NewsEntry>,
 }
 
@@ -118,13 +118,13 @@ pub enum ChangeFreq {
 }
 
 /// Reads the entries of the sitemap in `body`, which is already decompressed. `content_type` is the
-/// value of its header.
+/// value of the `Content-Type` header.
 ///
 /// Never fails: everything before an XML syntax error is kept. A document that begins with `<`, or
-/// has the root of a sitemap after other text, is read as XML, any other as one URL per line.
-/// Missing end tags, a second `loc` in an entry and URLs outside a `loc` lose no URL, but are noted
-/// as oddities. XML prefixes and namespaces are ignored. URLs in extensions are kept apart from the
-/// pages.
+/// has the root of a sitemap after other text, is read as XML; any other document is read as one
+/// URL per line. Missing end tags, a second `loc` in an entry and URLs outside a `loc` lose no URL,
+/// but are noted as oddities. XML prefixes and namespaces are ignored. URLs in extensions, such as
+/// images, are not listed as pages.
 #[must_use]
 pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Sitemap {
     let (encoding, skip) = charset::of_xml(body, content_type);
@@ -155,7 +155,8 @@ pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &Limits) ->
     sitemap
 }
 
-/// Returns the offset at which the XML of a sitemap begins. Some servers put messages before it.
+/// Returns the offset at which the XML of a sitemap begins, because some servers put messages
+/// before the XML. `None` if the document is not XML.
 fn start_of_xml(text: &str) -> Option<usize> {
     if text.trim_start().starts_with('<') {
         return Some(0);

@@ -39,14 +39,14 @@ impl Collapsed {
         }
     }
 
-    /// Separates the following text from the text so far, as white space does.
+    /// Separates the text added later from the text so far, as white space between them would.
     pub(crate) fn separate(&mut self) {
         self.space = true;
     }
 
-    /// Returns the text, and whether it was cut, and empties the collector.
+    /// Returns the text (`None` if it is empty) and whether it was cut, and empties the collector.
     pub(crate) fn take(&mut self) -> (Option<String>, bool) {
-        // The buffer is reused, so each text is one allocation of its own size.
+        // Copy the text, so that the buffer can be reused and the result has no spare capacity.
         let text = (!self.text.is_empty()).then(|| self.text.as_str().to_owned());
         let cut = std::mem::take(&mut self.cut);
         self.text.clear();

@@ -1,8 +1,8 @@
 //! Reads real-world XML in one walk, and repairs it where that is safe.
 //!
-//! Declared entities are never expanded and nothing outside the document is read, so a few bytes
-//! can't become many. End tags that match no open element are skipped, and one that matches an
-//! outer element also ends those within it.
+//! Declared entities are never expanded and nothing outside the document is read, so a small
+//! document can't grow large. An end tag that matches no open element is skipped. An end tag that
+//! matches an outer element also ends the elements within that one.
 
 mod names;
 
@@ -19,12 +19,12 @@ use names::{Bindings, Space as Namespace, fingerprint};
 
 pub(crate) use names::Space;
 
-/// Maximum number of open elements that one end tag can end.
+/// Maximum number of open elements that one end tag may end.
 const MAX_MENDED_LEVELS: usize = 32;
 
 /// One step of a walk over a document.
 pub(crate) enum Step<'a> {
-    /// An element begins. An empty element ends in the next step.
+    /// An element begins. If it is empty (`<a/>`), the next step is its end.
     Start(Tag<'a>),
     /// Text, or a part of it, with references resolved.
     Text(Cow<'a, str>),
@@ -50,10 +50,10 @@ impl Tag<'_> {
         self.tag.name().into_inner()
     }
 
-    /// Returns the value of an attribute, by its name with its prefix.
+    /// Returns the value of an attribute. `name` includes the prefix.
     pub(crate) fn attribute(&self, name: &str) -> Option<String> {
         let mut attributes = self.tag.html_attributes();
-        // With checks, each attribute would be compared with all attributes before it.
+        // Without checks, because they would compare each attribute with all attributes before it.
         let attributes = attributes.with_checks(false).take(self.attributes);
         let mut valid = attributes.filter_map(Result::ok);
         let attribute = valid.find(|attribute| attribute.key.into_inner() == name)?;
@@ -73,12 +73,12 @@ pub(crate) struct Xml<'a> {
     /// The offset in the text at which the document begins.
     start: usize,
     reader: Reader<&'a [u8]>,
-    /// The names of the open elements, as fingerprints.
+    /// Hashes of the names of the open elements, outermost first.
     open: Vec<u64>,
     /// Number of elements that the last end tag ended and that `next` still has to report.
     to_end: usize,
     bindings: Bindings,
-    /// The `xml:base` values in force, with the depths of their elements.
+    /// The `xml:base` values of the open elements, with the depths of those elements.
     bases: Vec<(usize, Arc<Base>)>,
     attributes: usize,
     href_bytes: usize,
@@ -94,7 +94,7 @@ impl<'a> Xml<'a> {
     pub(crate) fn from(text: &'a str, start: usize, limits: &Limits) -> Xml<'a> {
         let mut reader = Reader::from_str(&text[start..]);
         let config = reader.config_mut();
-        // `&` without a name is common in addresses, and stands for itself.
+        // A `&` without a name is common in addresses, and is read as a plain `&`.
         config.allow_dangling_amp = true;
         config.allow_unmatched_ends = true;
         config.check_end_names = false;
@@ -113,13 +113,13 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// Returns the number of open elements; after a start tag this includes its element.
+    /// Returns the number of open elements. After a start tag, its element is included.
     pub(crate) fn depth(&self) -> usize {
         self.open.len()
     }
 
-    /// Ends open elements so that the one opened last is at `depth`. Missing outer elements are
-    /// assumed.
+    /// Moves the innermost open element to `depth`. Ends open elements around it, or adds missing
+    /// ones.
     pub(crate) fn reopen_at(&mut self, depth: usize) {
         let own = self.open.pop();
         self.open.resize(depth.saturating_sub(1), 0);
@@ -128,12 +128,13 @@ impl<'a> Xml<'a> {
         self.bases.retain(|(at, _)| *at <= depth);
     }
 
-    /// Returns the `xml:base` in force.
+    /// Returns the innermost `xml:base` of the open elements.
     pub(crate) fn base(&self) -> Option<&Arc<Base>> {
         self.bases.last().map(|(_, base)| base)
     }
 
-    /// Returns the next step. `None` at the end of the document or its root, or at a syntax error.
+    /// Returns the next step. `None` at the end of the document, at the end of its root element, or
+    /// at a syntax error.
     pub(crate) fn next(&mut self) -> Option<Step<'a>> {
         loop {
             if self.to_end > 0 {
@@ -166,8 +167,8 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// Notes an oddity at the current line. Finding the line takes a scan, so it is done once per
-    /// kind.
+    /// Notes an oddity at the current line. Counting lines takes a scan of the text, so the line is
+    /// only determined for the first oddity of a kind.
     pub(crate) fn note(&mut self, what: DocumentOddityKind) {
         let is_noted = self.oddities.iter().any(|oddity| oddity.what == what);
         let line = if is_noted { 0 } else { self.line() };
@@ -184,7 +185,8 @@ impl<'a> Xml<'a> {
         };
         self.bindings.enter(&tag.tag, depth, self.attributes);
         tag.space = self.bindings.space_of(tag.tag.name().into_inner());
-        // Few tags have one, and searching for an attribute takes longer.
+        // Few tags have an `xml:base`, and searching the text is faster than parsing the
+        // attributes.
         if tag.tag.contains("xml:base")
             && let Some(href) = tag.short_attribute("xml:base", self.href_bytes)
             && let Some(base) = Base::within(self.base(), href)
@@ -234,11 +236,10 @@ impl<'a> Xml<'a> {
     }
 }
 
-/// Maximum bytes of a reference in a value.
+/// Maximum bytes of a character reference in an attribute value.
 const MAX_REFERENCE_BYTES: usize = 12;
 
-/// Resolves the character references and the five XML entities in `value`. Any other `&` stands for
-/// itself.
+/// Resolves the character references and the five XML entities in `value`. Any other `&` is kept.
 pub(crate) fn unescaped(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     let mut rest = value;
@@ -260,7 +261,7 @@ pub(crate) fn unescaped(value: &str) -> String {
     text
 }
 
-/// Resolves the text between `&` and `;`.
+/// Returns the characters that a reference stands for. `name` is the text between `&` and `;`.
 fn resolve(name: &str) -> Option<Cow<'static, str>> {
     if let Some(text) = resolve_predefined_entity(name) {
         return Some(Cow::Borrowed(text));

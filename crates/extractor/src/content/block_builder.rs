@@ -4,7 +4,8 @@ use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::model::BlockKind;
 use super::text_amount::Weigher;
 
-/// Maximum bytes of a heading. A longer one was never closed, and is running text.
+/// Maximum bytes of a heading. A longer one probably lacks its end tag, and is treated as running
+/// text.
 const MAX_HEADING_BYTES: usize = 1_000;
 /// Percentage of link text above which a block is a block of links.
 pub(super) const MAX_LINKS: u32 = 60;
@@ -19,12 +20,12 @@ pub(super) struct RawBlock {
     pub(super) region: u32,
     /// Weight in half words, see [`Weigher`].
     pub(super) weight: u32,
-    /// The part of `weight` within links.
+    /// The weight of the words within links; included in `weight`.
     pub(super) link_weight: u32,
     pub(super) id: Option<Box<str>>,
 }
 
-/// A position in the current block's text, with the weights of the text before it.
+/// A position in the text of the current block, with the weight of the words before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) text: usize,
@@ -32,12 +33,12 @@ pub(super) struct Place {
     link_weight: u32,
 }
 
-/// A range of a heading's text that doesn't belong to the heading.
+/// A range in a heading that isn't part of its text, such as a permalink or an edit link.
 #[derive(Debug)]
 pub(super) struct Mark {
     pub(super) from: Place,
     pub(super) to: Place,
-    /// Whether the range is a link whose text is only a sign.
+    /// Whether the range is a link whose text is only a sign, such as `#` or `¶`.
     pub(super) is_sign: bool,
 }
 
@@ -82,7 +83,7 @@ impl Flow {
         }
     }
 
-    /// Returns whether the current block has letters or digits outside `marks`.
+    /// Returns whether the current block has letters or digits that are not in `marks`.
     pub(super) fn has_letters_outside(&self, marks: &[Mark]) -> bool {
         let mut from = self.start;
         let ends = marks.iter().map(|mark| (mark.from.text, mark.to.text));
@@ -93,7 +94,8 @@ impl Flow {
         })
     }
 
-    /// Removes `marks` from the current block, and one space if that leaves two in a row.
+    /// Removes `marks` from the current block. If a removal leaves two spaces in a row, removes one
+    /// of them.
     pub(super) fn remove_marks(&mut self, marks: &[Mark]) {
         for mark in marks.iter().rev() {
             let (from, mut to) = (mark.from.text, mark.to.text);
@@ -120,7 +122,7 @@ impl Flow {
     ) {
         let before = self.weight;
         let mut rest = text;
-        // Text beyond the limit would be cut off again.
+        // Stop once the limit is passed: text beyond the limit is cut off below.
         while self.text.len() <= self.limits.0 {
             let room = (self.limits.0 - self.text.len()).saturating_add(1);
             let word = visible_ascii(&rest.as_bytes()[..room.min(rest.len())]);
@@ -140,7 +142,7 @@ impl Flow {
         if in_link {
             self.link_weight += self.weight - before;
         }
-        // Cut at the limit, which only the line end of a block may exceed.
+        // Cut the text at the limit. Only the line end of a block may exceed the limit.
         if self.text.len() > self.limits.0 {
             let end = self.text.floor_char_boundary(self.limits.0).max(self.start);
             self.text.truncate(end);
@@ -148,7 +150,7 @@ impl Flow {
         }
     }
 
-    /// Separates the following text from the text so far.
+    /// Separates the text added later from the text so far, as white space between them would.
     pub(super) fn separate(&mut self) {
         self.space = true;
     }
@@ -227,13 +229,14 @@ impl Flow {
         self.space = false;
     }
 
-    /// Trims white space, and the signs of heading links, from the block.
+    /// Removes white space and the signs of heading links from the end of the block, and empty
+    /// lines from its start.
     fn trim(&mut self) {
         let block = &self.text[self.start..];
         let is_mark = |c: char| c.is_whitespace() || matches!(c, '¶' | '🔗');
         let trimmed = block.trim_end_matches(is_mark);
         self.text.truncate(self.start + trimmed.len());
-        // Exact text may begin with empty lines.
+        // Text whose white space is kept may begin with empty lines.
         let block = &self.text[self.start..];
         let empty = block.len() - block.trim_start_matches(['\n', '\r']).len();
         if empty > 0 {

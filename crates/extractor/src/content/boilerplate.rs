@@ -45,13 +45,13 @@ pub(super) fn is_phrase(text: &str) -> bool {
     else {
         return false;
     };
-    // The first letter rules out most blocks.
+    // Compare the first letter first, because it rules out most blocks.
     let may_begin = |beginning: &&&str| beginning.as_bytes()[0] == first.to_ascii_lowercase();
     let mut candidates = BEGINNINGS.iter().filter(may_begin);
     candidates.any(|beginning| begins(text, beginning))
 }
 
-/// Returns whether a block is Texinfo's line of links to a node's neighbours.
+/// Returns whether a block is Texinfo's line of links to the previous, next and upper pages.
 pub(super) fn is_texinfo_navigation(text: &str) -> bool {
     let begins = ["Next: ", "Previous: ", "Prev: ", "Up: "];
     let continuations = [

@@ -22,7 +22,7 @@ use crate::html::name::{self, Name, is_void};
 use crate::html::tokenizer::{Tag, Text};
 use crate::text::{Collapsed, trim};
 
-/// Collects the content of a page in the single pass over it.
+/// Collects the content of a page, as one of the consumers of a single pass over the page.
 pub(crate) struct ContentReader {
     limits: ContentLimits,
     oddities: Oddities,
@@ -32,20 +32,20 @@ pub(crate) struct ContentReader {
     flow: Flow,
     regions: Regions,
     spans: Spans,
-    /// The kind of the next text, which may not be the page's.
+    /// The kind of the next text, which may be a title or a script instead of the page's text.
     raw: Raw,
     head_end: HeadEnd,
     /// The level of the open heading.
     heading: Option<u8>,
     marks: HeadingMarks,
-    /// How much was removed from the last heading.
+    /// How much was removed from the last block, if it was a heading.
     removed_marks: RemovedMarks,
     /// The id of the current block's element, or of an anchor at its beginning.
     id: Option<Box<str>>,
-    /// An id since the last block that a heading without one may take: of an anchor, or of a
-    /// container that begins with the heading.
+    /// The last id since the previous block ended: of an anchor, or of a container that has no text
+    /// yet. If the next block is a heading without an id, the heading takes this one.
     near_id: Option<Box<str>>,
-    /// An id within the current block, and the length of the text before it.
+    /// The id of an anchor within the current block, and the length of the text before the anchor.
     tail_id: Option<(Box<str>, usize)>,
 }
 
@@ -142,8 +142,8 @@ impl ContentReader {
         self.flow.blocks.len()
     }
 
-    /// Returns the text of the last block if it is a heading from which words were removed, such as
-    /// an edit link.
+    /// Returns the text of the last block if it is a heading that lost words, such as those of an
+    /// edit link.
     pub(super) fn shortened_heading(&self) -> Option<&str> {
         let last = self.flow.blocks.last();
         let last = last.filter(|_| self.removed_marks == RemovedMarks::Words)?;
@@ -160,7 +160,7 @@ impl ContentReader {
         self.flow.is_empty()
     }
 
-    /// Returns whether text at this position is needed.
+    /// Returns whether this reader needs text at this position.
     fn wants_text(&self, at: At) -> bool {
         if !at.shown {
             return false;
@@ -174,8 +174,8 @@ impl ContentReader {
         }
     }
 
-    /// Returns whether text at this position belongs to the page itself, rather than its title or
-    /// data.
+    /// Returns whether text at this position is shown on the page, and isn't part of a title or a
+    /// script.
     pub(super) fn wants_page_text(&self, at: At) -> bool {
         matches!(self.raw, Raw::No | Raw::Shown) && self.wants_text(at)
     }
@@ -211,7 +211,7 @@ impl ContentReader {
     }
 
     fn block(&mut self, tag: &Tag<'_>, part: Part, traits: &Traits<'_>, offset: usize) {
-        // An empty element within a heading does not end it.
+        // An element that may be part of a heading doesn't end the open heading.
         let in_heading = self.heading.is_some() && is_in_heading(tag.name, part);
         if in_heading {
             self.marks.start(tag, traits, &self.flow);
@@ -235,7 +235,7 @@ impl ContentReader {
             return;
         };
         match part {
-            // If the container begins with a heading, the heading may take its id.
+            // If a heading comes first in the container, the heading may take the container's id.
             Part::Section | Part::Article | Part::Main | Part::Plain => self.near_id = Some(id),
             Part::Page | Part::List | Part::Table => {}
             _ => self.id = Some(id),
@@ -255,7 +255,7 @@ impl ContentReader {
             let name = tag.attributes.get("name");
             let name = traits.id.or(name);
             self.near(name, offset);
-            // Adjacent links are separate words.
+            // Words of adjacent links are separate, even without a space between the links.
             if self.spans.after_link {
                 self.flow.separate();
             }
@@ -271,7 +271,7 @@ impl ContentReader {
             self.spans.open_again(tag.name);
         }
         let is_apart = match tag.name {
-            // A break opportunity within a word.
+            // A `wbr` only allows a line break within a word.
             name::WBR => false,
             name::LABEL => true,
             name::RT => self.spans.ruby.is_none(),
@@ -282,7 +282,8 @@ impl ContentReader {
         }
     }
 
-    /// Records the id of an anchor or span, for the block that contains it or the one that follows.
+    /// Records the id of an anchor or span, for the heading or block around the anchor, or the
+    /// block after it.
     fn near(&mut self, id: Option<&str>, offset: usize) {
         let Some(id) = self.id_of(id, offset) else {
             return;
@@ -320,7 +321,7 @@ impl ContentReader {
     }
 
     fn end_block(&mut self, offset: usize) {
-        // A ruby contains no blocks, so its end tag is missing.
+        // A ruby can't contain a block, so an open ruby lacks its end tag.
         self.end_ruby();
         let kind = match self.heading.take() {
             Some(level) => BlockKind::Heading { level },
@@ -349,12 +350,12 @@ impl ContentReader {
             self.regions
                 .heading(&self.flow.text[heading.start..heading.end]);
         }
-        // An anchor at the very end of a block belongs to the next one.
+        // An anchor at the very end of this block gives its id to the next block.
         let tail = self.tail_id.take().filter(|(_, at)| *at == bytes);
         self.near_id = match (ended, tail) {
             (true, Some((tail, _))) => Some(tail),
             (true, None) => None,
-            // An empty heading passes its id on.
+            // A heading without text leaves its id to the next heading.
             (false, _) => id
                 .filter(|_| kind.level().is_some())
                 .or(self.near_id.take()),
@@ -362,8 +363,8 @@ impl ContentReader {
         self.spans.after_break = false;
     }
 
-    /// Appends the pending readings to the current block. Not called for headings, so their
-    /// readings move to the next block.
+    /// Appends the pending ruby readings to the current block. Not called at the end of a heading,
+    /// whose readings go to the next block.
     fn push_readings(&mut self, offset: usize) {
         let readings = std::mem::take(&mut self.spans.readings);
         if !readings.is_empty() {
@@ -373,13 +374,13 @@ impl ContentReader {
         }
     }
 
-    /// Turns readings left over at the end of the page into a block.
+    /// Turns ruby readings that are left at the end of the page into a block.
     fn end_readings(&mut self) {
         self.push_readings(0);
         self.end_block(0);
     }
 
-    /// Ends a ruby and keeps its readings for the end of the block.
+    /// Ends the open ruby, and keeps its readings until the block ends.
     fn end_ruby(&mut self) {
         let Some(ruby) = self.spans.ruby.take() else {
             return;
@@ -563,7 +564,7 @@ fn is_json_ld(tag: &Tag<'_>) -> bool {
     essence.eq_ignore_ascii_case("application/ld+json")
 }
 
-/// Returns the level of an element that is a heading by its `role`.
+/// Returns the level of a heading that is declared by `role`. `None` for any other element.
 fn heading_role(traits: &Traits<'_>) -> Option<u8> {
     let is_heading = traits
         .role
@@ -572,7 +573,7 @@ fn heading_role(traits: &Traits<'_>) -> Option<u8> {
     is_heading.then(|| level().unwrap_or(2u8).clamp(1, 6))
 }
 
-/// Detects the language of the main text without code or, if that is too short, of all text.
+/// Detects the language from the main text without code. If that text is too short, uses all text.
 fn detect_in(content: &Content, limits: &ContentLimits) -> Option<super::DetectedLanguage> {
     let words = |block: &&Block| block.kind != BlockKind::Code;
     let main = content.main_blocks().filter(words);
@@ -581,15 +582,15 @@ fn detect_in(content: &Content, limits: &ContentLimits) -> Option<super::Detecte
         .or_else(|| detect(all.map(|block| content.text_of(block)), limits))
 }
 
-/// Returns the authors of the first text item that names any.
+/// Returns the authors from the first JSON-LD item that is a text and names any.
 fn authors(items: &[JsonLd]) -> Option<Vec<String>> {
     let mut texts = items.iter().filter(|item| item.is_text());
     let named = texts.find(|item| !item.authors.is_empty())?;
     Some(named.authors.clone())
 }
 
-/// Returns the section of the site that contains a page, from its items: as a text item names it,
-/// or else the parent in the breadcrumbs, whose last entry is the page itself.
+/// Returns the section of the site that contains a page, from its JSON-LD items: the first declared
+/// section, else the last breadcrumb but one. (The last breadcrumb is the page itself.)
 fn section(items: &[JsonLd]) -> Option<String> {
     let declared = items.iter().find_map(|item| item.section.clone());
     let trail = items.iter().map(|item| item.breadcrumbs.as_slice());

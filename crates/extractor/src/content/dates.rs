@@ -4,16 +4,16 @@ use crawl_dates::Moment;
 
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 
-/// Maximum seconds that a date may be after the fetch, for time zones and wrong clocks.
+/// Maximum seconds from the fetch to a later date, to allow for time zones and wrong clocks.
 const AHEAD_SECONDS: i64 = 2 * 86_400;
 
 /// A date that a page declares for itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageDate {
-    /// The event.
+    /// Whether the page was published or modified on the date.
     pub kind: DateKind,
-    /// The moment.
+    /// The date, with its precision.
     pub moment: Moment,
     /// Where the date was found.
     pub source: DateSource,
@@ -21,7 +21,7 @@ pub struct PageDate {
     pub name: String,
 }
 
-/// The event that a date refers to.
+/// The event on a date: the page was published or modified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DateKind {
@@ -42,16 +42,16 @@ pub enum DateSource {
     Meta,
     /// An `itemprop`.
     Microdata,
-    /// A `time` element marked as such: `pubdate`, or a class of the hentry or h-entry
-    /// microformats.
+    /// A `time` element that is marked as the page's date: by `pubdate`, or by a class of the
+    /// hentry or h-entry microformats.
     Time,
     /// The first unmarked `time` in the main part of the page.
     AnyTime,
 }
 
 impl PageDate {
-    /// Returns the rank of the date's source; lower is better. Ambiguous names rank below specific
-    /// ones.
+    /// Returns the rank of the date by its source; lower is better. In one source, dates with an
+    /// ambiguous name rank below others.
     pub(super) fn rank(&self) -> (DateSource, bool) {
         let is_vague = !self.name.contains("publi") && !self.name.contains("modif");
         (self.source, is_vague && self.source == DateSource::Meta)
@@ -86,7 +86,8 @@ impl Dates {
             return;
         }
         let Some(moment) = Moment::parse(text) else {
-            // A `time` may also contain a duration or a time of day.
+            // A first `time` that isn't a date isn't an oddity, because it may be a duration or a
+            // time of day.
             if source != DateSource::AnyTime {
                 oddities.note(ContentOddityKind::UnreadableDate, offset);
             }
@@ -104,12 +105,12 @@ impl Dates {
         self.found.push((date, offset));
     }
 
-    /// Returns whether there is a date from a source.
+    /// Returns whether a date from the given source was found.
     pub(super) fn has(&self, source: DateSource) -> bool {
         self.found.iter().any(|(date, _)| date.source == source)
     }
 
-    /// Returns the plausible dates.
+    /// Returns the plausible dates. Notes the others as oddities.
     pub(super) fn finish(self, fetched_at: Option<i64>, oddities: &mut Oddities) -> Vec<PageDate> {
         let latest = fetched_at.map_or(i64::MAX, |at| at.saturating_add(AHEAD_SECONDS));
         let mut dates = Vec::new();
@@ -125,7 +126,8 @@ impl Dates {
     }
 }
 
-/// Returns the event that a `meta` dates, by its name in lower case.
+/// Returns what a `meta` with this name (in lower case) gives the date of. `None` if it has no
+/// date.
 pub(super) fn kind_of_meta(name: &str) -> Option<DateKind> {
     Some(match name {
         "article:published_time"
@@ -167,7 +169,7 @@ pub(super) fn kind_of_meta(name: &str) -> Option<DateKind> {
     })
 }
 
-/// Returns the event that an `itemprop` dates, and the property's name.
+/// Returns what an `itemprop` gives the date of, and the property's name. `None` if it has no date.
 pub(super) fn kind_of_itemprop(value: &str) -> Option<(DateKind, &'static str)> {
     value.split_ascii_whitespace().find_map(|word| match word {
         "datePublished" => Some((DateKind::Published, "datePublished")),
@@ -177,7 +179,7 @@ pub(super) fn kind_of_itemprop(value: &str) -> Option<(DateKind, &'static str)> 
     })
 }
 
-/// Returns the event that a class of the hentry or h-entry microformats dates.
+/// Returns what a class of the hentry or h-entry microformats gives the date of.
 pub(super) fn kind_of_class(class: &str) -> Option<(DateKind, &'static str)> {
     class
         .split_ascii_whitespace()

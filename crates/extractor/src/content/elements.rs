@@ -34,7 +34,7 @@ pub(super) enum Part {
     Heading(u8),
     Paragraph,
     Break,
-    /// Ends a block and contains none.
+    /// Ends a block and has no text of its own.
     Rule,
     Anchor,
     Inline,
@@ -51,7 +51,8 @@ impl Part {
         self.is_block() && !matches!(self, Part::Heading(_) | Part::Paragraph | Part::Rule)
     }
 
-    /// Returns whether the content is judged separately from its surroundings.
+    /// Returns whether the element's content is judged (as main text or not) apart from its
+    /// surroundings.
     pub(super) fn is_region(self) -> bool {
         self.is_container()
             && !matches!(self, Part::Item | Part::Term | Part::Definition | Part::Row)

@@ -8,7 +8,8 @@ use crate::text::{Collapsed, trim};
 /// Maximum number of authors of a page.
 const MAX_AUTHORS: usize = 32;
 
-/// OpenGraph basics (ogp.me): the first value of each property.
+/// Basic OpenGraph properties (ogp.me). If a property occurs more than once, its first value
+/// counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenGraph {
@@ -18,7 +19,8 @@ pub struct OpenGraph {
     pub kind: Option<String>,
     /// `og:description`
     pub description: Option<String>,
-    /// `og:url` in the head, as written. One in the body may be a visitor's text.
+    /// `og:url` in the head, as written. In the body it is ignored, because a visitor may have
+    /// written it.
     pub url: Option<String>,
     /// `og:image`, as written.
     pub image: Option<String>,
@@ -118,7 +120,7 @@ impl Head {
         }
     }
 
-    /// Adds the name of an author, unless it is the URL of a page about one.
+    /// Adds the name of an author. Ignores a URL, which leads to a page about the author.
     fn author(&mut self, content: &str, offset: usize, oddities: &mut Oddities) {
         let name = field(content, self.limits.0, offset, oddities);
         let name = name.filter(|name| !name.contains("://") && !self.authors.contains(name));
@@ -151,11 +153,11 @@ pub(super) struct Meta<'a> {
     pub(super) property: Option<&'a str>,
     pub(super) equiv: Option<&'a str>,
     pub(super) content: &'a str,
-    /// Whether the element is in the head: text after it may be anybody's.
+    /// Whether the element is in the head. Elements after the head may be written by anybody.
     pub(super) is_in_head: bool,
 }
 
-/// Returns `text` with white space collapsed, cut at `limit` bytes. `None` if empty.
+/// Returns `text` with white space collapsed, cut at `limit` bytes. `None` if it is empty.
 fn field(text: &str, limit: usize, offset: usize, oddities: &mut Oddities) -> Option<String> {
     let mut collapsed = Collapsed::new(limit);
     collapsed.push(text);

@@ -1,4 +1,4 @@
-//! Removes permalink signs, edit links and buttons from headings.
+//! Removes *marks* from headings: permalink signs, edit links and buttons.
 
 use super::block_builder::{Flow, Mark, Place};
 use super::hints::Traits;
@@ -28,7 +28,7 @@ const PERMALINKS: [&str; 16] = [
     "self-link",
 ];
 
-/// Classes of elements that change or copy a section.
+/// Classes of tools in a heading, such as a link to edit the section or a button to copy it.
 const TOOLS: [&str; 8] = [
     "btn-copy",
     "copy-button",
@@ -62,7 +62,7 @@ pub(super) struct HeadingMarks {
 #[derive(Debug)]
 struct OpenMark {
     name: Name,
-    /// Number of open elements with that name.
+    /// Number of open elements of that name, from the mark inwards.
     count: u32,
     from: Place,
     kind: MarkKind,
@@ -83,7 +83,7 @@ enum MarkKind {
 pub(super) enum RemovedMarks {
     #[default]
     Nothing,
-    /// Links whose text is a sign.
+    /// Only links whose text is a sign.
     Signs,
     Words,
 }
@@ -134,7 +134,7 @@ impl HeadingMarks {
         }
     }
 
-    /// Removes the marks from the finished heading, unless that would leave no words.
+    /// Removes the marks from the finished heading. Removes nothing if no words would be left.
     pub(super) fn finish(&mut self, flow: &mut Flow) -> RemovedMarks {
         self.open = None;
         let marks = std::mem::take(&mut self.found);

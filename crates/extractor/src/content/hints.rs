@@ -7,7 +7,7 @@ use crate::html::tokenizer::Tag;
 /// Maximum bytes of one `class` or `id` to examine.
 pub(super) const MAX_NAME_BYTES: usize = 512;
 
-/// The relevant attributes of a tag.
+/// The attributes of a tag that hint at the role of its text.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Traits<'a> {
     pub(super) id: Option<&'a str>,
@@ -34,7 +34,7 @@ impl<'a> Traits<'a> {
         }
     }
 
-    /// Returns the words of the class and id.
+    /// Returns the words in the class and the id.
     pub(super) fn words(self) -> impl Iterator<Item = &'a str> {
         [self.class, self.id]
             .into_iter()
@@ -47,32 +47,32 @@ impl<'a> Traits<'a> {
     }
 }
 
-/// How clearly an element declares that it surrounds the main text.
+/// How clearly an element is marked as surroundings: text that isn't part of the main text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Surround {
-    /// Not at all.
+    /// The element is not marked as surroundings.
     #[default]
     No,
-    /// A form. Some sites put the whole page into one.
+    /// A form, which is a weak sign: some sites put the whole page into one.
     Form,
-    /// By its class or id, which may mean anything.
+    /// A class or id that marks surroundings, but may also mean something else.
     Named,
-    /// Comments of readers.
+    /// Readers' comments, by the class or id.
     Comments,
-    /// By a class or id beyond doubt, such as that of a cookie notice.
+    /// A class or id that leaves no doubt, such as that of a cookie notice.
     Certain,
-    /// By the kind of element, or its role.
+    /// An element or role that marks surroundings, such as `nav`.
     Element,
 }
 
-/// How clearly an element declares that it contains the main text.
+/// How clearly an element is marked as containing the main text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Favour {
     #[default]
     No,
-    /// A part of a text, never the whole.
+    /// The element is a part of a text, never the whole text.
     Part,
-    /// By its class or id.
+    /// A class or id that marks the main text.
     Named,
     /// `article`.
     Article,
@@ -82,8 +82,8 @@ pub(super) enum Favour {
     Main,
 }
 
-/// Returns how clearly an element surrounds the main text, ignoring its id, and a class equal to
-/// the id. For ids that a generator made from a heading.
+/// Returns how clearly an element is marked as surroundings if its id (and a class equal to the id)
+/// is ignored. Used for ids that a generator derived from a heading.
 pub(super) fn surround_without_id(part: Part, traits: &Traits<'_>, within: bool) -> Surround {
     let named = Traits {
         id: None,
@@ -93,22 +93,23 @@ pub(super) fn surround_without_id(part: Part, traits: &Traits<'_>, within: bool)
     judge(part, &named, within).0
 }
 
-/// Returns the letters and digits of an id or heading in lower case, without a leading number.
-/// Document generators derive ids from headings in this way.
+/// Returns the letters and digits of an id or heading in lower case, without a leading number. In
+/// this form, an id that a document generator derived from a heading equals the heading.
 pub(super) fn letters(text: &str) -> Box<str> {
     let characters = text.chars().filter(|c| c.is_alphanumeric());
     let characters = characters.skip_while(char::is_ascii_digit);
     characters.flat_map(char::to_lowercase).collect()
 }
 
-/// Returns whether an id may be derived from a heading, both given as [`letters`]. The second of
-/// two equal headings gets an id with a number appended.
+/// Returns whether an id may be derived from a heading; both are in the form of [`letters`]. A
+/// number at the end of the id is ignored, because generators add one if two headings are equal.
 pub(super) fn is_made_from(id: &str, heading: &str) -> bool {
     let is_digit = |c: char| c.is_ascii_digit();
     !heading.is_empty() && (id == heading || id.trim_end_matches(is_digit) == heading)
 }
 
-/// Returns whether a heading has several words. An id of one word may also name a layout element.
+/// Returns whether a heading has several words. If not, an id equal to the heading proves little,
+/// because a layout element may have such an id too.
 pub(super) fn has_words(heading: &str) -> bool {
     let mut words = heading.split_whitespace();
     let mut words = words
@@ -117,8 +118,8 @@ pub(super) fn has_words(heading: &str) -> bool {
     words.nth(1).is_some()
 }
 
-/// Judges the role of an element's text. `within` says whether the element is in a `main` or
-/// `article`.
+/// Judges whether an element is marked as surroundings, or as the main text. `within` is true if
+/// the element is in a `main` or `article`.
 pub(super) fn judge(part: Part, traits: &Traits<'_>, within: bool) -> (Surround, Favour) {
     if let Some(role) = traits.role.and_then(by_role) {
         return role;
@@ -138,7 +139,8 @@ pub(super) fn judge(part: Part, traits: &Traits<'_>, within: bool) -> (Surround,
         Part::Header if !within => (Surround::Element, Favour::No),
         Part::Form => (by_name(traits).0.max(Surround::Form), Favour::No),
         _ => {
-            // The id of a section in the text comes from its heading.
+            // Ignore the id of a section in the text, because it is usually derived from its
+            // heading.
             let is_of_text = within && part == Part::Section;
             let (surround, favour) = by_name(&Traits {
                 id: traits.id.filter(|_| !is_of_text),
@@ -154,7 +156,7 @@ pub(super) fn judge(part: Part, traits: &Traits<'_>, within: bool) -> (Surround,
     }
 }
 
-/// Returns whether an element leads to other pages or is a control.
+/// Returns whether an element serves to reach other pages, or is a control.
 pub(super) fn is_navigation(part: Part, traits: &Traits<'_>) -> bool {
     const ROLES: [&str; 8] = [
         "navigation",
@@ -166,7 +168,7 @@ pub(super) fn is_navigation(part: Part, traits: &Traits<'_>) -> bool {
         "button",
         "directory",
     ];
-    // DocBook's tables of links to the previous and next pages.
+    // DocBook's tables of links to the previous and the next page.
     const CLASSES: [&str; 2] = ["navheader", "navfooter"];
     match traits.role {
         Some(role) => ROLES.iter().any(|name| role.eq_ignore_ascii_case(name)),
@@ -219,7 +221,7 @@ fn by_name(traits: &Traits<'_>) -> (Surround, Favour) {
     (surround, favour)
 }
 
-/// Words in names of elements around a text.
+/// Words in the class or id of elements that surround the main text.
 const AROUND: [&str; 63] = [
     "nav",
     "navbar",
@@ -285,7 +287,7 @@ const AROUND: [&str; 63] = [
     "postmeta",
     "userinfo",
 ];
-/// Words in names of readers' comments.
+/// Words in the class or id of elements with readers' comments.
 const COMMENTS: [&str; 12] = [
     "comments",
     "comment",
@@ -300,11 +302,11 @@ const COMMENTS: [&str; 12] = [
     "reacties",
     "livefyre",
 ];
-/// Words in names of notices that cover a page.
+/// Words in the class or id of notices that cover a page.
 const NOTICES: [&str; 9] = [
     "cookie", "cookies", "consent", "gdpr", "modal", "popup", "overlay", "lightbox", "paywall",
 ];
-/// Words in names of elements that contain a text.
+/// Words in the class or id of elements that contain the main text.
 const TEXTS: [&str; 13] = [
     "content",
     "article",
@@ -320,11 +322,11 @@ const TEXTS: [&str; 13] = [
     "articlebody",
     "documentwrapper",
 ];
-/// A word in names of a part of the text.
+/// The word in the class or id of an element that is only a part of the main text.
 const PART: &str = "section";
 
-/// For each first letter, the lengths of all these words, as bits. This rules out most words of
-/// names quickly.
+/// The lengths of the words above, by their first letter. Bit `n` is set if there is a word of `n`
+/// letters. A look-up here quickly rules out most words of a class or id.
 const LENGTHS: [u32; 26] = {
     let mut lengths = [0; 26];
     add_lengths(&mut lengths, &AROUND);
@@ -385,8 +387,8 @@ fn is_note(traits: &Traits<'_>) -> bool {
     words.any(|word| NOTES.iter().any(|note| word.eq_ignore_ascii_case(note)))
 }
 
-/// Classes of elements that contain the line numbers of code, by element. On other elements these
-/// classes mark the code itself.
+/// Classes of elements that contain the line numbers of code, by element name. On elements of other
+/// names, these classes mark the code itself.
 const LINE_NUMBERS: [(Name, &[&str]); 5] = [
     (
         name::TD,

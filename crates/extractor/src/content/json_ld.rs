@@ -8,12 +8,12 @@ use crate::text::Collapsed;
 /// Maximum number of names in one item: types, authors, breadcrumbs.
 const MAX_NAMES: usize = 32;
 
-/// An item of a page's JSON-LD, with the supported schema.org properties. Nested items are not
-/// listed, except those in `@graph` or `mainEntity`.
+/// An item of a page's JSON-LD, with the schema.org properties that are read. Items nested in
+/// another one are not listed, except those in `@graph` or `mainEntity`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JsonLd {
-    /// One or more `@type`, without the address of the vocabulary.
+    /// The values of `@type`, without the address of the vocabulary.
     pub types: Vec<String>,
     /// `headline`, or else `name`.
     pub name: Option<String>,
@@ -36,7 +36,8 @@ pub struct JsonLd {
 }
 
 impl JsonLd {
-    /// Returns whether the item is a text, so that its dates are the text's.
+    /// Returns whether the item is a text, such as an article, so that its dates are those of the
+    /// text.
     pub(super) fn is_text(&self) -> bool {
         let ends = |kind: &String| {
             [
@@ -173,7 +174,7 @@ impl JsonLdReader {
         steps.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// Returns the name of a thing that is either a string or an item.
+    /// Returns the name of a person or thing. `value` is the name itself, or an item with a name.
     fn name_of(&self, value: &Value) -> Option<String> {
         match value {
             Value::Object(object) => object.get("name").and_then(|name| self.text_of(name)),
@@ -181,7 +182,8 @@ impl JsonLdReader {
         }
     }
 
-    /// Returns a string, the string in `@value`, or the first of several.
+    /// Returns the text of `value`: the string itself, the string in its `@value`, or the first of
+    /// a list.
     fn text_of(&self, value: &Value) -> Option<String> {
         let value = match value {
             Value::Array(list) => list.first()?,
@@ -205,7 +207,8 @@ fn names(value: Option<&Value>, name: impl Fn(&Value) -> Option<String>) -> Vec<
     }
 }
 
-/// Returns `Article` for `http://schema.org/Article` and `schema:Article`.
+/// Returns a type without its vocabulary: `Article` for `http://schema.org/Article` or
+/// `schema:Article`.
 fn local_name(name: &str) -> &str {
     name.rsplit(['/', '#', ':']).next().unwrap_or(name)
 }

@@ -3,14 +3,14 @@
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::text_amount::Weigher;
 
-/// Minimum weight of a text for a guess, in half words.
+/// Minimum weight of a text from which to guess a language, in half words.
 const MIN_WEIGHT: u32 = 24;
-/// Minimum confidence of a guess.
+/// Minimum confidence of a guess that is reported.
 const MIN_CONFIDENCE: f64 = 0.5;
-/// Confidence at which a guess overrides the declaration and needs no more text.
+/// Confidence at which a guess counts more than the declared language, and needs no more text.
 const CLEAR: f64 = 0.9;
-/// Bytes of text that usually suffice for a clear guess. If not, more are examined, which takes
-/// longer than everything else done with the text.
+/// Bytes of text that usually suffice for a clear guess. Only if they don't, more text is examined,
+/// because detection takes longer than everything else that is done with the text.
 const FIRST_BYTES: usize = 1024;
 
 /// The language of a page.
@@ -59,7 +59,7 @@ pub enum LanguageSource {
 pub struct DetectedLanguage {
     /// ISO 639-1, or ISO 639-3 if there is no such code.
     pub code: &'static str,
-    /// 0.5 to 1.
+    /// The confidence of the detector, from 0.5 to 1.
     pub confidence: f64,
 }
 
@@ -72,9 +72,9 @@ impl DeclaredLanguage {
 }
 
 impl Language {
-    /// Returns the language without region or script, in lower case. The declared language wins,
-    /// unless it is detectable and the text is clearly in another one: many templates declare
-    /// English for any text.
+    /// Returns the language without region or script, in lower case. Usually this is the declared
+    /// language. Many templates declare English for any text, so the detected language is returned
+    /// if it is beyond doubt and the detector could have recognised the declared one.
     #[must_use]
     pub fn code(&self) -> Option<String> {
         let declared = self.declared.as_ref().map(DeclaredLanguage::primary);
@@ -86,8 +86,8 @@ impl Language {
         Some(declared.unwrap_or_else(|| detected.code.to_owned()))
     }
 
-    /// Returns the effective language tag: the declared one with region and script, unless the text
-    /// is clearly in another language, as in [`Language::code`].
+    /// Returns the tag of the language that [`Language::code`] returns. If this is the declared
+    /// language, the tag includes the declared region and script.
     #[must_use]
     pub fn tag(&self) -> Option<String> {
         let code = self.code()?;
@@ -96,8 +96,8 @@ impl Language {
         Some(declared.map_or(code, |declared| declared.tag.clone()))
     }
 
-    /// Records a declaration. A list of languages, which only `Meta` and `Header` allow, declares
-    /// none.
+    /// Records a declared language, if its source is stronger than that of the previous one. A list
+    /// of languages, which only `Meta` and `Header` allow, is ignored.
     pub(super) fn declare(
         &mut self,
         value: &str,
@@ -123,7 +123,7 @@ impl Language {
     }
 }
 
-/// Detects the language of `text` from its beginning.
+/// Detects the language of `text` from its beginning. `None` if the text is short or ambiguous.
 pub(super) fn detect<'a>(
     mut text: impl Iterator<Item = &'a str>,
     limits: &ContentLimits,
@@ -151,7 +151,7 @@ pub(super) fn detect<'a>(
 #[derive(Debug, Default)]
 struct Sample<'a> {
     text: String,
-    /// The rest of a part whose beginning is in the sample.
+    /// The rest of the last part of the text, whose beginning is in the sample.
     rest: &'a str,
     weigher: Weigher,
     weight: u32,
@@ -162,7 +162,8 @@ impl<'a> Sample<'a> {
         self.text.len()
     }
 
-    /// Adds parts until the sample has `bytes` bytes. Returns the number of bytes added.
+    /// Adds text from `parts` until the sample has `bytes` bytes. Returns the number of bytes
+    /// added.
     fn fill(&mut self, parts: &mut impl Iterator<Item = &'a str>, bytes: usize) -> usize {
         let before = self.bytes();
         while self.bytes() < bytes {
@@ -179,7 +180,7 @@ impl<'a> Sample<'a> {
             self.rest = rest;
             match rest.is_empty() {
                 true => self.text.push(' '),
-                // The next character doesn't fit.
+                // The next character doesn't fit into the sample.
                 false => break,
             }
         }
@@ -200,20 +201,20 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Words that nearly every English text contains, on any topic.
+/// Frequent words that nearly every English text contains, whatever its topic.
 const ENGLISH: [&str; 24] = [
     "the", "of", "and", "to", "in", "is", "that", "for", "it", "as", "be", "by", "this", "with",
     "are", "or", "from", "which", "not", "an", "was", "you", "at", "on",
 ];
-/// At least one of this many words of an English text is in [`ENGLISH`].
+/// In an English text, at least one word in this many is in [`ENGLISH`].
 const ENGLISH_WORDS: usize = 5;
 /// Minimum number of different words from [`ENGLISH`] in an English text.
 const MIN_ENGLISH: u32 = 7;
 /// Maximum bytes of a word in [`ENGLISH`].
 const MAX_ENGLISH_BYTES: usize = 5;
 
-/// Returns whether a text is certainly English. The statistics of forty languages would give the
-/// same result in twenty times the time.
+/// Returns whether a text is certainly English. The full detector, which compares forty languages,
+/// would return the same in twenty times the time.
 fn is_english(text: &str) -> bool {
     let (mut words, mut matches, mut different) = (0_usize, 0_usize, 0_u32);
     let bounds = |byte: &u8| !byte.is_ascii_alphabetic() && *byte < 0x80;
@@ -231,8 +232,9 @@ fn is_english(text: &str) -> bool {
     different.count_ones() >= MIN_ENGLISH && matches * ENGLISH_WORDS >= words
 }
 
-/// Checks loosely for the form of RFC 5646 section 2.1, also allowing `_`: subtags of 1 to 8
-/// letters and digits, the first one of 2 to 8 letters, or `x` or `i` before others.
+/// Checks loosely whether a value is a language tag (RFC 5646 section 2.1, and `_` is allowed too).
+/// Subtags have 1 to 8 letters and digits. The first one has 2 to 8 letters, or is `x` or `i` and
+/// not the only one.
 fn is_tag(value: &str) -> bool {
     let mut subtags = value.split(['-', '_']);
     let first = subtags.next().unwrap_or_default();

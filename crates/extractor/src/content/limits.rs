@@ -1,4 +1,4 @@
-//! Limits for a page's content, and the oddities of reaching them.
+//! Limits for a page's content, and the oddities to note when they are reached.
 
 use crate::oddities::Oddity;
 
@@ -9,12 +9,13 @@ use crate::oddities::Oddity;
 pub struct ContentLimits {
     /// Bytes of the visible text.
     pub text_bytes: usize,
-    /// Blocks of text. Text beyond joins the last block.
+    /// Blocks of text. Further text is added to the last block.
     pub blocks: usize,
-    /// Regions (elements that contain blocks). Text beyond belongs to the outer region.
+    /// Regions (elements that contain blocks). Text of further regions belongs to the region around
+    /// them.
     pub regions: usize,
-    /// Depth of nested elements. Deeper elements are ignored, and their text belongs to the outer
-    /// one.
+    /// Depth of nested elements. Deeper elements are ignored, and their text belongs to the
+    /// innermost element within the limit.
     pub depth: usize,
     /// Bytes of the title, the description, and each other field of the head and of JSON-LD.
     pub field_bytes: usize,
@@ -30,7 +31,7 @@ pub struct ContentLimits {
     pub json_ld_items: usize,
     /// Dates.
     pub dates: usize,
-    /// Bytes of the main text for detecting its language.
+    /// Bytes of the main text from which its language is detected.
     pub language_bytes: usize,
     /// Attributes of one tag.
     pub attributes: usize,
@@ -91,7 +92,7 @@ pub enum ContentOddityKind {
     JsonLdFull,
     /// A date in an unknown form.
     UnreadableDate,
-    /// An implausible date: before the year 1500, the epoch itself, or later than the fetch.
+    /// An implausible date: before the year 1500, the Unix epoch itself, or later than the fetch.
     ImplausibleDate,
     /// The page declares a modification before its publication.
     ModifiedBeforePublished,

@@ -1,13 +1,14 @@
-//! Separates the main text from the other blocks, and classifies those.
+//! Separates the main text from the other blocks, and classifies the latter.
 //!
 //! There are three steps, each a walk over a flat list:
 //!
-//! 1. Weigh the hints of elements (`nav`, the class `sidebar`) against the share of the page's text
-//!    in them, since a class may mean anything.
-//! 2. Descend from the page to the region with nearly all running text. Each step may lose a little
-//!    text, and a step to an `article` more.
-//! 3. Within that region, drop blocks that consist of links or boilerplate. Headings stay if text
-//!    under them stays.
+//! 1. Decide which elements surround the main text: those whose kind or name says so (`nav`, the
+//!    class `sidebar`). A name is ignored if the element has much of the page's text, since a class
+//!    may mean anything.
+//! 2. Descend from the page to the region with nearly all running text. Each step inwards may lose
+//!    a little text, and a step to an `article` more.
+//! 3. Within that region, drop blocks that consist of links or boilerplate. Keep headings if text
+//!    under them is kept.
 
 use super::block_builder::{MAX_LINKS, RawBlock};
 use super::boilerplate::{is_phrase, is_texinfo_navigation};
@@ -17,11 +18,12 @@ use super::model::{BlockKind, BlockPlace};
 use super::regions::Region;
 use super::teasers::drop_teasers;
 
-/// Maximum percentage of the text in a region named like a sidebar. With more, the name is ignored.
+/// Maximum percentage of the page's text in a region named like a sidebar. If a region has more
+/// text, its name is ignored.
 const MAX_NAMED: u64 = 40;
-/// Comments count as text if there is less than this besides them, in half words.
+/// Comments count as main text if the rest of the page has less text than this, in half words.
 const COMMENTS_BESIDE: u64 = 80;
-/// Minimum percentage of the page's text in a `main`. With less, the `main` is ignored.
+/// Minimum percentage of the page's text in a `main`. A `main` with less is ignored.
 const MIN_MAIN: u64 = 15;
 /// Maximum weight of a block of navigation links at the end of a `main`, in half words.
 const SHORT_LINKS: u64 = 24;
@@ -29,7 +31,7 @@ const SHORT_LINKS: u64 = 24;
 /// weigh less than a quarter of the links.
 const MAX_INDEX: u64 = 120;
 
-/// Minimum weight of an introduction, in half words. A line with author and date has less.
+/// Minimum weight of an introduction, in half words. A line with only author and date weighs less.
 const MIN_INTRODUCTION: u32 = 16;
 
 /// Returns the place of each block on the page.
@@ -64,11 +66,13 @@ pub(super) fn places(
 struct PageSums<'a> {
     blocks: &'a [RawBlock],
     regions: &'a [Region],
-    /// Whether a region, or one around it, surrounds the main text.
+    /// Whether the region surrounds the main text, or is in a region that does.
     surrounds: Vec<bool>,
-    /// Running text in each region and those within, without surroundings, in half words.
+    /// Running text in each region and the regions within it, in half words. Surroundings are not
+    /// counted.
     good: Vec<u64>,
-    /// All text in each region and those within, without surroundings, in half words.
+    /// All text in each region and the regions within it, in half words. Surroundings are not
+    /// counted.
     all: Vec<u64>,
     links: Vec<Links>,
 }
@@ -120,7 +124,7 @@ impl<'a> PageSums<'a> {
         let main = main.filter(|&at| self.all[at] * 100 >= self.all[0] * MIN_MAIN);
         let largest = self.largest_children();
         let mut at = main.unwrap_or(0);
-        // The little text on a page of links does not show where its main text is.
+        // On a page of links, there is too little running text to find a region within the `main`.
         if main.is_some() && self.is_index(at, u64::MAX) {
             return at;
         }
@@ -131,7 +135,7 @@ impl<'a> PageSums<'a> {
             }
             at = child;
         }
-        // The path may pass through parts of a text, but must not end in one.
+        // The descent may pass through regions that are parts of a text, but must not end in one.
         while self.regions[at].favour == Favour::Part && at != 0 {
             at = self.regions[at].parent as usize;
         }
@@ -141,8 +145,8 @@ impl<'a> PageSums<'a> {
         }
     }
 
-    /// Returns the region that describes a table, which alone is not a whole text: the nearest one
-    /// with a heading or other running text.
+    /// Returns the nearest region around a table that has a heading or other running text, since a
+    /// table alone isn't a main text.
     fn around_table(&self, table: usize) -> usize {
         let (mut at, mut headings) = (table, vec![false; self.regions.len()]);
         for block in self
@@ -162,7 +166,7 @@ impl<'a> PageSums<'a> {
         at
     }
 
-    /// Returns, for each region, the region in it with the most text.
+    /// Returns the largest of the regions directly in each region, by running text.
     fn largest_children(&self) -> Vec<Option<usize>> {
         let mut largest: Vec<Option<usize>> = vec![None; self.regions.len()];
         for at in 1..self.regions.len() {
@@ -177,7 +181,7 @@ impl<'a> PageSums<'a> {
         largest
     }
 
-    /// Returns which blocks are in `root` but not in its surroundings.
+    /// Returns which blocks are in the region `root`, without blocks in its surroundings.
     fn inside(&self, root: usize) -> Vec<bool> {
         let mut inside = vec![false; self.regions.len()];
         for at in 0..self.regions.len() {
@@ -191,8 +195,8 @@ impl<'a> PageSums<'a> {
         self.blocks.iter().map(is_here).collect()
     }
 
-    /// Returns whether each region is within an element named as content (such as `article`, `main`
-    /// or `#content`), but not in its surroundings. Links there are content.
+    /// Returns which regions are in an element marked as content (such as `article`, `main` or
+    /// `#content`), without those in its surroundings. Links in these regions are content.
     fn in_content(&self) -> Vec<bool> {
         let mut inside = vec![false; self.regions.len()];
         for (at, region) in self.regions.iter().enumerate() {
@@ -202,7 +206,8 @@ impl<'a> PageSums<'a> {
         inside
     }
 
-    /// Returns which blocks in `root` are text or headings. Headings are examined later.
+    /// Returns which blocks in `root` are text or headings. Headings without text are dropped
+    /// later.
     fn filter(&self, text: &str, root: usize) -> Vec<bool> {
         let is_inside = self.inside(root);
         let mut main = is_inside.clone();
@@ -218,8 +223,8 @@ impl<'a> PageSums<'a> {
         main
     }
 
-    /// Returns whether a region is a list of links: it has much less running text than links, and
-    /// less than `max_running` half words.
+    /// Returns whether a region is a list of links: it has much more links than running text, and
+    /// less than `max_running` half words of running text.
     fn is_index(&self, root: usize, max_running: u64) -> bool {
         let (mut running, mut linked) = (0, 0);
         let inside = self.inside(root);
@@ -234,7 +239,8 @@ impl<'a> PageSums<'a> {
         running < max_running && running * 4 < linked
     }
 
-    /// Drops blocks of links: all of them or, in a declared `main`, only short ones at its ends.
+    /// Drops blocks of links from `main`: all of them or, in a declared `main`, only short ones at
+    /// its ends.
     fn drop_links(&self, main: &mut [bool], is_declared: bool) {
         let is_text = |at: &usize| {
             main[*at] && !self.links[*at].many() && self.blocks[*at].kind.level().is_none()
@@ -251,8 +257,8 @@ impl<'a> PageSums<'a> {
         }
     }
 
-    /// Adds the heading that names the page and the running text after it, if they precede the main
-    /// text.
+    /// Adds to the main text the heading that names the page and the introduction after it, if they
+    /// precede the main text.
     fn add_title_and_introduction(&self, text: &str, main: &mut [bool], title: Option<&str>) {
         let Some(first) = main.iter().position(|main| *main) else {
             return;
@@ -274,8 +280,9 @@ impl<'a> PageSums<'a> {
         }
     }
 
-    /// Returns the heading that names the page, if it precedes the main text: one outside all
-    /// surroundings, or one with the words of the title.
+    /// Returns the heading that names the page, if it precedes the main text: a heading outside all
+    /// surroundings, or one that the page's title begins with. `None` if the main text has a
+    /// heading of level 1.
     fn title_heading(&self, text: &str, main: &[bool], title: Option<&str>) -> Option<usize> {
         let first = main.iter().position(|main| *main)?;
         let is_first_level = |block: &RawBlock| block.kind == (BlockKind::Heading { level: 1 });
@@ -300,18 +307,18 @@ impl<'a> PageSums<'a> {
     }
 }
 
-/// Returns the minimum percentage of the outer region's text that a region must contain to replace
-/// it.
+/// Returns the minimum percentage of the text in `around` that `region` must have, for the main
+/// text to be looked for in `region` alone.
 fn least_share(region: &Region, around: &Region, in_main: bool) -> u64 {
     match region.favour {
         Favour::Body if around.favour == Favour::Article => 60,
         Favour::Body => 30,
         Favour::Main => 50,
         Favour::Article => 60,
-        // An article may have a lead next to its body.
+        // An article may have an introduction outside the element with its body.
         Favour::Named if around.favour == Favour::Article => 96,
         Favour::Named => 75,
-        // A part may be the whole, if nothing else is left.
+        // A part of a text may be the whole text, if it has nearly everything.
         Favour::Part => 98,
         Favour::No if in_main => 92,
         Favour::No if matches!(region.part, Part::Table | Part::Cell) => 75,
@@ -319,14 +326,14 @@ fn least_share(region: &Region, around: &Region, in_main: bool) -> u64 {
     }
 }
 
-/// Adds the sums of regions to those of the outer regions, which precede them in the list.
+/// Adds the sum of each region to that of the region around it, which precedes it in the list.
 fn add_up(sums: &mut [u64], regions: &[Region]) {
     for at in (1..sums.len()).rev() {
         sums[regions[at].parent as usize] += sums[at];
     }
 }
 
-/// Returns which regions surround the main text, and which contain comments on it.
+/// Returns which regions surround the main text, and which contain readers' comments.
 fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
     let mut holds_main = vec![false; regions.len()];
     for at in (1..regions.len()).rev() {
@@ -351,7 +358,7 @@ fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
     (surrounds, comments)
 }
 
-/// Returns whether each region leads to other pages or is a control.
+/// Returns which regions serve to reach other pages, or are controls.
 fn navigation(regions: &[Region]) -> Vec<bool> {
     let mut navigation = vec![false; regions.len()];
     for (at, region) in regions.iter().enumerate() {
@@ -360,7 +367,7 @@ fn navigation(regions: &[Region]) -> Vec<bool> {
     navigation
 }
 
-/// The share of links in a block, or in its whole list or table.
+/// How much of a block is links. For an item or a cell, how much of its whole list or table.
 #[derive(Clone, Copy)]
 struct Links {
     /// Percentage of text in links.
@@ -376,7 +383,8 @@ impl Links {
     }
 }
 
-/// Returns the links of each block. Items and cells share those of their list or table.
+/// Returns how much of each block is links. Items and cells get the share of their whole list or
+/// table.
 fn links_of(blocks: &[RawBlock], regions: &[Region]) -> Vec<Links> {
     let tables = tables(regions);
     let group = |block: &RawBlock| match block.kind {
@@ -404,7 +412,7 @@ fn links_of(blocks: &[RawBlock], regions: &[Region]) -> Vec<Links> {
     blocks.iter().map(links).collect()
 }
 
-/// Returns the table that each region is, or is in.
+/// Returns, for each region, the table that it is or belongs to, if any.
 fn tables(regions: &[Region]) -> Vec<Option<usize>> {
     let mut tables: Vec<Option<usize>> = Vec::with_capacity(regions.len());
     for (at, region) in regions.iter().enumerate() {
@@ -418,9 +426,10 @@ fn tables(regions: &[Region]) -> Vec<Option<usize>> {
     tables
 }
 
-/// Keeps only headings with text under them, before the next heading of the same or a higher level.
+/// Drops headings from `main` that have no text before the next heading of the same or a higher
+/// level.
 fn keep_headings(blocks: &[RawBlock], main: &mut [bool]) {
-    // For each level, whether there is text up to the next heading of that level or above.
+    // For each level, whether there is text up to the next heading of that or a higher level.
     let mut text_since = [false; 7];
     for (at, block) in blocks.iter().enumerate().rev() {
         match block.kind.level() {

@@ -11,8 +11,8 @@ use super::limits::ContentOddity;
 /// The main text of a page, and the page's own metadata.
 ///
 /// Each text occurs once, in [`Content::visible_text`]; blocks are ranges of it. Runs of white
-/// space become one space (except in [`BlockKind::Code`]), soft hyphens and zero-width spaces are
-/// removed, joiners stay, and nothing else is changed.
+/// space become one space (except in [`BlockKind::Code`]). Soft hyphens and zero-width spaces are
+/// removed; zero-width joiners and all other characters stay.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Content {
@@ -22,10 +22,11 @@ pub struct Content {
     pub description: Option<String>,
     /// `meta name=keywords`, then `article:tag`, in order and without duplicates.
     pub keywords: Vec<String>,
-    /// The names of the authors: from JSON-LD, else from `author`, `article:author` and the like.
+    /// The names of the authors, from JSON-LD. If it names none, from `meta` elements such as
+    /// `author` and `article:author`.
     pub authors: Vec<String>,
-    /// The section of the site that contains the page: `article:section`, `articleSection` in
-    /// JSON-LD, or the last breadcrumb but one.
+    /// The section of the site that contains the page: from `article:section`, from
+    /// `articleSection` in JSON-LD, or the last breadcrumb but one.
     pub section: Option<String>,
     /// The language of the text.
     pub language: Language,
@@ -50,10 +51,10 @@ pub struct Block {
     pub kind: BlockKind,
     /// The byte range in [`Content::visible_text`].
     pub range: Range<usize>,
-    /// The place of the block on the page.
+    /// Whether the block is in the main text, beside it, or navigation.
     pub place: BlockPlace,
-    /// The id for linking to the block: that of its element. A heading's may also be that of an
-    /// anchor in it or directly before it, or of a container that begins with it.
+    /// The id of the block's element, for links to the block. A heading without an id has that of
+    /// an anchor in it or directly before it, or of a container that begins with it.
     pub id: Option<Box<str>>,
 }
 
@@ -64,10 +65,10 @@ pub struct Block {
 pub enum BlockPlace {
     /// In the main text.
     Main,
-    /// Outside the main text: a footer, a box, a notice, a reader's comment, or links in an element
-    /// named as content.
+    /// Outside the main text: a footer, a box, a notice, a reader's comment, or a list of links in
+    /// an element marked as content.
     Beside,
-    /// Part of the navigation: menus, lists of links outside content, buttons.
+    /// Navigation: menus, buttons, and lists of links outside elements marked as content.
     Navigation,
 }
 
@@ -161,7 +162,8 @@ impl Content {
         self.blocks.iter().filter_map(level)
     }
 
-    /// Returns the main text by headings. Text before the first heading is a section too.
+    /// Returns the main text as sections, one per heading. Text before the first heading is a
+    /// section too.
     #[must_use]
     pub fn sections(&self) -> Vec<Section<'_>> {
         let mut sections: Vec<Section<'_>> = Vec::new();

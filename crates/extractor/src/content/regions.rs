@@ -1,7 +1,8 @@
 //! The open elements, and the regions of a page that they form.
 //!
 //! A region is an element that contains blocks. Regions are kept in a flat list, each with the
-//! index of its outer region, so that sums take one backwards walk and nothing recurses.
+//! index of the region around it. So one walk backwards over the list adds up sums, without
+//! recursion.
 
 use super::elements::Part;
 use super::hints::{
@@ -15,12 +16,12 @@ use crate::html::name::Name;
 /// An element that contains blocks.
 #[derive(Debug)]
 pub(super) struct Region {
-    /// The outer region. The first region is its own.
+    /// The index of the region around this one. For the first region (the page), its own index.
     pub(super) parent: u32,
     pub(super) part: Part,
     pub(super) surround: Surround,
     pub(super) favour: Favour,
-    /// Whether the region leads to other pages or is a control.
+    /// Whether the region serves to reach other pages, or is a control.
     pub(super) is_navigation: bool,
 }
 
@@ -34,8 +35,8 @@ struct Open {
     hidden: bool,
     /// Whether the element is in a `main` or `article`.
     within: bool,
-    /// The letters of the id by which the element seems to surround the text, and how clearly it
-    /// does without the id.
+    /// If the element is surroundings only because of its id: the letters of the id, and what the
+    /// element would be without the id.
     named: Option<(Box<str>, Surround)>,
 }
 
@@ -82,8 +83,8 @@ impl Regions {
         self.open.last().is_some_and(|open| open.hidden)
     }
 
-    /// Returns whether the current text is in a `main` or `article`, but not in an element there that
-    /// surrounds the main text.
+    /// Returns whether the current text is in a `main` or `article`, and its region isn't marked as
+    /// surroundings.
     pub(super) fn is_favoured(&self) -> bool {
         let surround = self.all[self.region() as usize].surround;
         surround == Surround::No && self.open.last().is_some_and(|open| open.within)
@@ -94,7 +95,7 @@ impl Regions {
         self.open.len()
     }
 
-    /// Opens an element. An item, row, cell or term ends the one before it.
+    /// Opens an element. If it is an item, row, cell or term, this ends the previous one.
     pub(super) fn start(
         &mut self,
         name: Name,
@@ -145,9 +146,9 @@ impl Regions {
         });
     }
 
-    /// Processes a heading. If the id of an open element is derived from the heading, the id no
-    /// longer counts as a sign of surroundings. For apparent comments or notices, or an id of one
-    /// word, this holds only within an element that contains the text.
+    /// Processes the text of a heading. An id that is derived from the heading no longer counts as
+    /// a sign that its element is surroundings. If the element looks like comments or a notice, or
+    /// the id is one word, this only holds within an element that contains the main text.
     pub(super) fn heading(&mut self, text: &str) {
         if self.open.iter().all(|open| open.named.is_none()) {
             return;
@@ -158,7 +159,7 @@ impl Regions {
         for open in &mut self.open {
             let region = &mut self.all[open.region as usize];
             let may_be = is_in_text || (has_words && region.surround <= Surround::Named);
-            // A heading such as `3 Comments` belongs to readers' comments.
+            // `3 Comments` is the heading of readers' comments, so their id keeps its meaning.
             let may_be = may_be && !(has_number && region.surround == Surround::Comments);
             if let Some((id, without)) = &open.named
                 && may_be
@@ -171,8 +172,8 @@ impl Regions {
         }
     }
 
-    /// Closes the innermost element of that name, and those open within it. An end tag within a
-    /// cell never closes elements around the table.
+    /// Closes the innermost element of that name, with the elements open within it. The end tag of
+    /// an element in a cell never closes an element around the table.
     pub(super) fn end(&mut self, name: Name, part: Part) {
         if self.beyond > 0 {
             self.beyond -= 1;
@@ -203,8 +204,8 @@ impl Regions {
         }
     }
 
-    /// Closes down to the innermost element that satisfies `is`, unless one that satisfies `stops`
-    /// comes first.
+    /// Closes the innermost element that satisfies `is`, with the elements open within it. Closes
+    /// nothing if an element that satisfies `stops` is further in.
     fn close(&mut self, is: impl Fn(&Open) -> bool, stops: impl Fn(&Open) -> bool) {
         for at in (0..self.open.len()).rev() {
             if is(&self.open[at]) {
@@ -227,7 +228,8 @@ impl Regions {
     }
 }
 
-/// Returns whether items and terms inside the element belong to it.
+/// Returns whether an item or term that begins in this element leaves the items and terms around
+/// the element open.
 fn is_holder(part: Part) -> bool {
     matches!(
         part,
@@ -235,7 +237,7 @@ fn is_holder(part: Part) -> bool {
     )
 }
 
-/// Returns the kind of text in an element, if it is `around` outside of it.
+/// Returns the kind of text in an element. `around` is the kind of the text around the element.
 fn kind_in(part: Part, around: BlockKind) -> BlockKind {
     match part {
         Part::Item => BlockKind::ListItem,

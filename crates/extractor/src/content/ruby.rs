@@ -1,4 +1,4 @@
-//! Ruby: small readings over characters (HTML Standard 4.5.10).
+//! Ruby: small readings (pronunciations) above characters (HTML Standard 4.5.10).
 //!
 //! Base texts are joined into whole words (東京, not 東とう京きょう). Readings move to the end of the
 //! block.
@@ -17,12 +17,12 @@ pub(super) struct Ruby {
     readings: String,
 }
 
-/// The part of a ruby that text belongs to.
+/// The part of a ruby that the current text belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RubyPart {
     Base,
     Reading,
-    /// A parenthesis for browsers without ruby.
+    /// A parenthesis, which only browsers without ruby show.
     Parenthesis,
 }
 
@@ -40,7 +40,8 @@ impl Ruby {
         self.part
     }
 
-    /// Records a start tag within the ruby. The end tags of its parts are optional.
+    /// Records a start tag within the ruby, which may end the previous part: the parts' end tags
+    /// are optional.
     pub(super) fn start(&mut self, tag: Name) {
         self.part = match tag {
             name::RT | name::RTC => RubyPart::Reading,
@@ -67,7 +68,8 @@ impl Ruby {
         self.open == 0
     }
 
-    /// Returns base text without white space between characters of scripts that use no spaces.
+    /// Returns base text as it is to be added to the block: without white space between characters
+    /// of scripts that don't use spaces.
     pub(super) fn base_text(&self, text: &str) -> String {
         let mut joined = String::with_capacity(text.len());
         let mut last = self.last;
@@ -95,8 +97,8 @@ impl Ruby {
         self.last = text.trim_end().chars().next_back().or(self.last);
     }
 
-    /// Adds text of a reading, up to `max` bytes in total. Readings in a script without spaces are
-    /// joined.
+    /// Adds text of a reading, up to `max` bytes for all readings together. No space is put between
+    /// readings in a script without spaces.
     pub(super) fn read(&mut self, text: &str, max: usize) {
         for word in text.split_whitespace() {
             if self.readings.len() + word.len() >= max {

@@ -6,7 +6,7 @@ use super::ruby::Ruby;
 use crate::html::name::{self, Name};
 use crate::html::tokenizer::Tag;
 
-/// Maximum bytes of a date in text.
+/// Maximum bytes of the text of an element that may be a date.
 const MAX_TIME_BYTES: usize = 80;
 
 /// The open inline elements.
@@ -16,11 +16,11 @@ pub(super) struct Spans {
     pub(super) in_link: bool,
     /// Whether a link has just ended.
     pub(super) after_link: bool,
-    /// Whether there was a line break just before.
+    /// Whether the last thing before the current position is a line break.
     pub(super) after_break: bool,
-    /// The open element whose text is a date.
+    /// The open element whose text may be a date, and its text so far.
     pub(super) time: Option<TimeText>,
-    /// Whether the next text is that of a `noscript`, as far as known.
+    /// Whether the next text is in a `noscript`, and whether that text is markup.
     pub(super) noscript: NoscriptText,
     /// The open ruby.
     pub(super) ruby: Option<Ruby>,
@@ -29,21 +29,21 @@ pub(super) struct Spans {
     hidden: Option<Hidden>,
 }
 
-/// The text at the beginning of a `noscript`. A browser that saves a page with scripts enabled
-/// writes its markup as text (`&lt;img src=..&gt;`), which is never shown.
+/// The kind of text in a `noscript`. If a browser saves a page with scripts enabled, it writes the
+/// markup in a `noscript` as escaped text (`&lt;img src=..&gt;`), which no reader should see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum NoscriptText {
     /// The next text is not in a `noscript`.
     #[default]
     No,
-    /// The first letter is still missing.
+    /// Unknown until the first visible character of the text.
     Unknown,
     /// The text is markup.
     Markup,
 }
 
 impl NoscriptText {
-    /// Processes the next piece of text. Returns whether it is markup.
+    /// Processes the next piece of text. Returns whether the piece is markup of a `noscript`.
     pub(super) fn is_markup(&mut self, text: &str) -> bool {
         if *self == NoscriptText::Unknown
             && let Some(first) = text.chars().find(|c| !c.is_whitespace())
@@ -57,7 +57,7 @@ impl NoscriptText {
     }
 }
 
-/// A hidden element that is not a container.
+/// A hidden element that isn't in the list of containers.
 #[derive(Debug)]
 struct Hidden {
     name: Name,
@@ -67,7 +67,7 @@ struct Hidden {
     depth: usize,
 }
 
-/// Text that is a date.
+/// The text so far of an element that contains a date.
 #[derive(Debug)]
 pub(super) struct TimeText {
     pub(super) kind: DateKind,
@@ -121,14 +121,14 @@ impl Spans {
         }
     }
 
-    /// Counts an element that begins within a hidden one of the same name.
+    /// Counts the start of an element, if it is in a hidden element of the same name.
     pub(super) fn open_again(&mut self, name: Name) {
         if let Some(hidden) = self.hidden.as_mut().filter(|hidden| hidden.name == name) {
             hidden.open = hidden.open.saturating_add(1);
         }
     }
 
-    /// Processes the end of an element.
+    /// Processes the end tag of an inline element.
     pub(super) fn end(&mut self, name: Name) {
         if let Some(hidden) = self.hidden.as_mut().filter(|hidden| hidden.name == name) {
             hidden.open -= 1;
@@ -138,8 +138,8 @@ impl Spans {
         }
     }
 
-    /// Processes the start of a block. This ends a hidden `p` or heading, whose end tag may be
-    /// missing, but not a hidden `span` around it.
+    /// Processes the start of a block. The block ends a hidden `p` or heading, whose end tag may be
+    /// missing, but not a hidden `span` around the block.
     pub(super) fn end_hidden_at_block(&mut self, block: Name) {
         let ends = |hidden: &mut Hidden| {
             matches!(
@@ -158,7 +158,8 @@ impl Spans {
         self.hidden.take_if(ends);
     }
 
-    /// Ends a hidden element outside the `depth` containers that are still open.
+    /// Ends the hidden element if one of the containers around it was closed. `depth` is the number
+    /// of containers that are still open.
     pub(super) fn end_hidden_above(&mut self, depth: usize) {
         self.hidden.take_if(|hidden| hidden.depth > depth);
     }

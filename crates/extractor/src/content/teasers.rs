@@ -1,5 +1,5 @@
-//! Recognises teasers of other pages: several links with a title, each with a line or two about the
-//! target. They don't describe the page that contains them, and have no telling names.
+//! Recognises teasers of other pages: several links with a title, each with a line or two about its
+//! target. Teasers don't describe the page that contains them, and no class or id marks them.
 
 use super::block_builder::{MAX_LINKS, RawBlock};
 use super::elements::Part;
@@ -7,34 +7,35 @@ use super::hints::Favour;
 use super::model::BlockKind;
 use super::regions::Region;
 
-/// Minimum number of titles in a region of teasers.
+/// Minimum number of titles in a region that may be teasers.
 const MIN_TITLES: u64 = 3;
-/// Minimum weight of a title, in half words. It is higher in a `main`, which may be generated and
-/// often links to single names in its text.
+/// Minimum weight of a teaser's title, in half words. The minimum is higher in a `main`, whose text
+/// may be generated documentation with many links to single names.
 const MIN_TITLE: u32 = 6;
 const MIN_TITLE_IN_MAIN: u32 = 8;
-/// Maximum weight of the text per title, and of any paragraph, in half words.
+/// Maximum weight of the text per title, and of any one paragraph of the teasers, in half words.
 const MAX_TEXT: u64 = 80;
 const MAX_PARAGRAPH: u64 = 160;
-/// Maximum percentage of the text in a region of teasers. A region with more is what the page is
-/// about.
+/// Maximum percentage of the main text in a region of teasers. With more text, the region is what
+/// the page is about.
 const MAX_PART: u64 = 60;
-/// Minimum weight of the text left on the page, in half words. With less, the page is a list of
-/// other pages.
+/// Minimum weight of the main text without the teasers, in half words. With less text, the page
+/// itself is a list of other pages, and the teasers stay.
 const MIN_LEFT: u64 = 200;
-/// Minimum weight of a paragraph that continues the text of a `main`, in half words.
+/// Minimum weight of a paragraph after teasers which shows that the text of a `main` goes on, in
+/// half words.
 const MIN_PARAGRAPH: u64 = 24;
 
-/// Counts of a region including those within it.
+/// Counts of the blocks in a region and in the regions within it.
 #[derive(Clone, Copy, Default)]
 struct Sums {
-    /// Blocks that are links with a title.
+    /// Number of blocks that are a link with a title.
     titles: u64,
-    /// Titles that are more than list items, which references usually are.
+    /// Number of titles that are not list items. (Titles in a list are usually references.)
     cards: u64,
     /// Weight of running text, in half words.
     running: u64,
-    /// Number of blocks of running text, and the weight of the longest in half words.
+    /// Number of blocks of running text, and the weight of the heaviest one in half words.
     lines: u64,
     longest: u64,
     code: u64,
@@ -72,8 +73,8 @@ impl Sums {
         self.code += other.code;
     }
 
-    /// Returns whether these are the counts of teasers, on a page with `all` half words of running
-    /// text.
+    /// Returns whether a region with these counts consists of teasers. `all` is the weight of the
+    /// running text on the page, in half words.
     fn are_teasers(&self, all: u64) -> bool {
         self.titles >= MIN_TITLES
             && self.cards > 0
@@ -81,14 +82,15 @@ impl Sums {
             && self.running > 0
             && self.running <= self.titles * MAX_TEXT
             && self.longest <= MAX_PARAGRAPH
-            // With fewer lines than one per two titles, it is a list of links.
+            // With less than one line of text per two titles, the region is a list of links.
             && self.lines * 2 >= self.titles
             && self.running * 100 <= all * MAX_PART
     }
 }
 
-/// Clears the blocks in `main` (the text in `root`) that are teasers of other pages. If `root` is a
-/// `main`, only those after the end of its text.
+/// Removes teasers of other pages from `main` (whether each block belongs to the main text). If
+/// `root` (the region with the main text) is a `main`, only teasers after the end of its text are
+/// removed.
 pub(super) fn drop_teasers(
     blocks: &[RawBlock],
     regions: &[Region],
@@ -135,7 +137,7 @@ pub(super) fn drop_teasers(
     }
 }
 
-/// Returns the weight of a block outside links, in half words.
+/// Returns the weight of a block's text outside links, in half words.
 fn running(block: &RawBlock) -> u64 {
     u64::from(block.weight.saturating_sub(block.link_weight))
 }

@@ -1,7 +1,7 @@
 //! Measures the amount of text.
 
-/// Counts half words. A word counts two. A character of a script without spaces counts one, which
-/// about matches its information.
+/// Weighs text in half words. A word weighs two. A character of a script without spaces weighs one,
+/// because it carries about as much information as half a word.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Weigher {
     in_word: bool,
@@ -17,7 +17,7 @@ impl Weigher {
             c.is_alphanumeric()
         };
         if !is_letter {
-            // A word continues after an apostrophe.
+            // The letters after an apostrophe belong to the same word.
             self.in_word &= matches!(c, '\'' | '\u{2019}');
             return 0;
         }
@@ -29,7 +29,7 @@ impl Weigher {
         if is_first { 2 } else { 0 }
     }
 
-    /// Returns the weight that ASCII characters add, equal to that of [`Weigher::add`].
+    /// Returns the weight that these ASCII characters add, as calls of [`Weigher::add`] would.
     pub(super) fn add_ascii(&mut self, text: &[u8]) -> u32 {
         let mut words = 0;
         for byte in text {
@@ -41,7 +41,7 @@ impl Weigher {
     }
 }
 
-/// Returns whether `c` is of a script without spaces between words: Thai, Lao, Burmese, Khmer,
+/// Returns whether `c` belongs to a script without spaces between words: Thai, Lao, Burmese, Khmer,
 /// Chinese, Japanese, Yi.
 pub(super) fn is_unspaced(c: char) -> bool {
     matches!(c,

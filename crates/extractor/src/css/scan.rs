@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use super::CssAddress;
 use crate::text::is_space;
 
-/// The kind of CSS text.
+/// The kind of CSS text that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Sheet,
-    /// The declarations between the braces of a rule.
+    /// Declarations as between the braces of a rule, such as those of a `style` attribute.
     Declarations,
 }
 
@@ -29,18 +29,18 @@ pub(super) struct Scan<'a> {
 enum Open {
     Curly,
     Square,
-    /// Parentheses, or a function whose strings are not addresses.
+    /// Parentheses, or a function whose strings are not addresses, such as `format(`.
     Paren,
-    /// `url(` or `src(` before its string.
+    /// `url(` or `src(`, whose string comes next.
     Url,
-    /// `image-set(`: each string is an address.
+    /// `image-set(`, in which each string is an address.
     Images,
 }
 
-/// At-rules in which an address has another meaning.
+/// At-rules in which a string or `url(` isn't the address of an image or font.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// `@import`, before its address.
+    /// `@import`, whose address comes next.
     Import,
     /// `@namespace` and the like, which contain no addresses.
     Mute,
@@ -63,7 +63,7 @@ impl<'a> Scan<'a> {
         self.at
     }
 
-    /// Consumes one token. Returns its address, if it is one.
+    /// Consumes one token. Returns the address if the token is one.
     fn token(&mut self, first: u8) -> Option<CssAddress<'a>> {
         match first {
             b'/' if self.peek(1) == Some(b'*') => self.comment(),
@@ -113,7 +113,8 @@ impl<'a> Scan<'a> {
         self.at += 1;
     }
 
-    /// Processes a closing bracket, which ends the last opened block if the kinds match.
+    /// Processes a closing bracket, which ends the innermost open block or function if `is_kind`
+    /// accepts its kind.
     fn end(&mut self, is_kind: impl Fn(Open) -> bool) {
         self.at += 1;
         if self.open.last().copied().is_some_and(is_kind) {
@@ -126,7 +127,7 @@ impl<'a> Scan<'a> {
 
     fn at_rule(&mut self, name: &str) {
         let is = |keyword: &str| name.eq_ignore_ascii_case(keyword);
-        // An `@import` within a block is invalid.
+        // An `@import` counts only outside of blocks.
         let is_top_level = self.place == Place::Sheet && self.open.is_empty();
         let rule = if is("import") && is_top_level {
             Rule::Import
@@ -144,13 +145,13 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Returns the address that a string at this place is.
+    /// Returns `text` (the content of a string) as an address, if a string at this place is one.
     fn string_address(&mut self, text: Cow<'a, str>) -> Option<CssAddress<'a>> {
         let is_import =
             matches!(self.rule, Some((Rule::Import, depth)) if depth == self.open.len());
         match self.open.last_mut() {
             _ if is_import => {}
-            // After its string, `url(` only contains modifiers.
+            // After its string, `url(` contains only modifiers, which are not addresses.
             Some(open) if *open == Open::Url => *open = Open::Paren,
             Some(Open::Images) => {}
             _ => return None,
@@ -158,8 +159,8 @@ impl<'a> Scan<'a> {
         self.record_address(text)
     }
 
-    /// Records an address. The first one of an `@import` is a style sheet; the rest of the rule is
-    /// conditions.
+    /// Records an address. In an `@import`, the first address is that of a style sheet, and the
+    /// rest of the rule consists of conditions.
     fn record_address(&mut self, address: Cow<'a, str>) -> Option<CssAddress<'a>> {
         let is_import = match &mut self.rule {
             None => false,
@@ -241,7 +242,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Consumes a string. `None` if the line ends first.
+    /// Consumes a string. `None` if the line ends before the string does.
     fn string(&mut self, quote: u8) -> Option<Cow<'a, str>> {
         self.at += 1;
         let mut parts = Parts::from(self.at);
@@ -323,7 +324,7 @@ impl<'a> Scan<'a> {
         parts.resume(self.at);
     }
 
-    /// Skips one line end, if there is one. Returns whether there was.
+    /// Skips a line end at the current position. Returns whether there is one.
     fn skip_newline(&mut self) -> bool {
         let bytes = match self.rest() {
             [b'\r', b'\n', ..] => 2,
@@ -340,7 +341,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// "Would start an ident sequence."
+    /// Returns whether a name starts `ahead` bytes from here ("would start an ident sequence").
     fn starts_name(&self, ahead: usize) -> bool {
         match self.peek(ahead) {
             Some(b'-') => {
@@ -353,7 +354,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// "Would start a number", after a sign or with a dot.
+    /// Returns whether a number starts here, possibly with a sign or a dot ("would start a
+    /// number").
     fn starts_number(&self) -> bool {
         let is_digit = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_digit());
         match (self.peek(0), self.peek(1)) {
@@ -363,7 +365,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Returns whether there is a backslash that escapes something.
+    /// Returns whether there is a valid escape `ahead` bytes from here: a backslash before another
+    /// character.
     fn is_escape(&self, ahead: usize) -> bool {
         self.peek(ahead) == Some(b'\\')
             && !matches!(self.peek(ahead + 1), Some(b'\n' | b'\r' | 0x0c))
@@ -391,7 +394,8 @@ impl<'a> Iterator for Scan<'a> {
     }
 }
 
-/// Collects text from its source, copying it only if something in it is escaped.
+/// Collects parts of the source. Copies them only if something was escaped or left out between
+/// them.
 struct Parts {
     done: Option<String>,
     from: usize,
@@ -405,7 +409,7 @@ impl Parts {
         }
     }
 
-    /// Takes the text before `to`, and `instead` of the text there.
+    /// Adds the text up to `to`, and then `instead` in place of the escape that begins there.
     fn skip(&mut self, text: &str, to: usize, instead: &str) {
         let done = self.done.get_or_insert_default();
         done.push_str(&text[self.from..to]);
@@ -425,7 +429,8 @@ impl Parts {
     }
 }
 
-/// Non-ASCII bytes are all part of names; NUL is read as U+FFFD.
+/// Returns whether a byte may start a name. All non-ASCII bytes may, and NUL, which is read as
+/// U+FFFD.
 fn starts_name(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80 || byte == 0
 }

@@ -6,7 +6,7 @@ use crate::text::is_space;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Media {
     Pdf,
-    /// A byte order mark, or PostScript.
+    /// Text with a byte order mark, or PostScript.
     Text,
     Image,
     /// Sound or video.
@@ -15,7 +15,7 @@ pub(super) enum Media {
     Archive,
 }
 
-/// Bytes at the start of a document. A 0 in the mask allows any byte.
+/// The bytes at the start of a document of some type. Where the mask is 0, any byte matches.
 struct Pattern {
     bytes: &'static [u8],
     mask: &'static [u8],
@@ -32,7 +32,8 @@ const fn exact(bytes: &'static [u8], media: Media, media_type: &'static str) -> 
     }
 }
 
-/// A mask for four bytes of any value, such as a length, within a pattern of twelve or more.
+/// The mask of a RIFF pattern: the four bytes after the first four are a length and may have any
+/// value.
 const RIFF: &[u8] = b"\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff";
 const RIFF_WEBP: &[u8] = b"\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff\xff\xff";
 
@@ -107,13 +108,13 @@ const PATTERNS: &[Pattern] = &[
     exact(b"\xca\xfe\xba\xbe", Media::Archive, "application/java-vm"),
 ];
 
-/// Returns the kind of media that `first` begins as. If a pattern consists of letters, only later
-/// bytes distinguish it from text: see [`is_binary`].
+/// Returns the kind of media that `first` begins as. Some patterns consist of letters, so that text
+/// may match too: see [`is_binary`].
 pub(super) fn media(first: &[u8]) -> Option<Media> {
     typed_media(first).map(|(media, _)| media)
 }
 
-/// Returns the kind of media with its media type.
+/// Returns the kind of media that `first` begins as, and its media type.
 pub(super) fn typed_media(first: &[u8]) -> Option<(Media, &'static str)> {
     let fits = |pattern: &&Pattern| {
         let head = first.get(..pattern.bytes.len());
@@ -129,8 +130,8 @@ pub(super) fn typed_media(first: &[u8]) -> Option<(Media, &'static str)> {
     media.or_else(|| Some((Media::Stream, mp4(first)?)))
 }
 
-/// "Matches the signature for MP4" (section 6.2.1), by the major and compatible brands. Also covers
-/// images in the same container (AVIF, HEIC).
+/// "Matches the signature for MP4" (section 6.2.1): returns the media type by the major and the
+/// compatible brands. Also recognises images in the same container (AVIF, HEIC).
 fn mp4(first: &[u8]) -> Option<&'static str> {
     let Some(&[a, b, c, d, b'f', b't', b'y', b'p', ref brands @ ..]) = first.get(..) else {
         return None;
@@ -145,14 +146,15 @@ fn mp4(first: &[u8]) -> Option<&'static str> {
         [b'm', b'p', b'4', _] | b"isom" => Some("video/mp4"),
         _ => None,
     };
-    // The four bytes after the major brand are its version.
+    // Skip the version, which is in the four bytes after the major brand.
     let mut brands = brands.chunks_exact(4).enumerate();
     brands
         .find_map(|(place, brand)| of_brand(brand).filter(|_| place != 1))
         .filter(|_| is_box)
 }
 
-/// Returns whether `first` contains binary data bytes (section 3), except those of UTF-16.
+/// Returns whether `first` contains "binary data bytes" (section 3). The bytes of UTF-16 text don't
+/// count.
 pub(super) fn is_binary(first: &[u8]) -> bool {
     let is_wide = first.starts_with(b"\xfe\xff")
         || first.starts_with(b"\xff\xfe")
@@ -161,8 +163,8 @@ pub(super) fn is_binary(first: &[u8]) -> bool {
     !is_wide && first.iter().any(is_binary_byte)
 }
 
-/// Checks the rows for HTML in section 7.1. Beyond the standard, any white space ends a name, and
-/// UTF-16 is decoded.
+/// Returns whether `first` matches a row for HTML in section 7.1. Beyond the standard, any white
+/// space ends a tag name, and UTF-16 is decoded.
 pub(super) fn begins_as_html(first: &[u8]) -> bool {
     const BEGINNINGS: [&[u8]; 16] = [
         b"<!DOCTYPE HTML",

@@ -23,17 +23,18 @@ pub(super) enum Root {
     Other,
 }
 
-/// Returns the root element of a document that begins with `first`. `None` if that is not XML:
-/// "distinguishing if a resource is a feed or HTML" (MIME Sniffing Standard, section 7.3), with
-/// other roots. Text without an XML declaration is XML only if its root is that of a sitemap or a
-/// feed.
+/// Returns the root element of a document that begins with `first`. `None` if the document is not
+/// XML. Text without an XML declaration is XML only if its root is that of a sitemap or a feed. See
+/// "distinguishing if a resource is a feed or HTML" (MIME Sniffing Standard, section 7.3); here are
+/// more kinds of roots.
 pub(super) fn root_of(first: &[u8]) -> Option<Root> {
     let is_declared = text_of(first).trim_start().starts_with("<?xml");
     root_of_xml(first)
         .filter(|root| is_declared || matches!(root, Root::Sitemap | Root::Rss | Root::Atom))
 }
 
-/// Returns the root element of a document that begins with `first` and has an XML type.
+/// Returns the root element of an XML document that begins with `first`. `None` if `first` contains
+/// no root element.
 pub(super) fn root_of_xml(first: &[u8]) -> Option<Root> {
     let text = text_of(first);
     let mut rest: &str = &text;
@@ -42,7 +43,7 @@ pub(super) fn root_of_xml(first: &[u8]) -> Option<Root> {
         let end = match rest.as_bytes().first()? {
             b'!' if rest.starts_with("!--") => "-->",
             b'?' => "?>",
-            // A DOCTYPE may contain declarations in brackets.
+            // If a DOCTYPE contains declarations in brackets, it ends after these.
             b'!' if rest.find('[') < rest.find('>') && rest.contains('[') => "]>",
             b'!' => ">",
             _ => break,
@@ -69,7 +70,7 @@ pub(super) fn root_of_xml(first: &[u8]) -> Option<Root> {
     })
 }
 
-/// Decodes the first bytes.
+/// Decodes the first bytes of a document as UTF-8 or UTF-16.
 pub(super) fn text_of(first: &[u8]) -> Cow<'_, str> {
     let (encoding, skip) = Encoding::for_bom(first)
         .unwrap_or_else(|| (utf_16_without_mark(first).unwrap_or(UTF_8), 0));

@@ -33,7 +33,7 @@ pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
     }
 }
 
-/// Stores the parsed parts at once, so that they survive a later syntax error.
+/// Stores each part in the feed as soon as it is parsed, so that it survives a later syntax error.
 struct Into<'a, 'f> {
     feed: RefCell<&'f mut Feed>,
     limits: &'a Limits,
@@ -77,7 +77,7 @@ impl Into<'_, '_> {
     }
 }
 
-/// The document.
+/// Reads the whole document.
 struct Whole<'i, 'a, 'f>(&'i Into<'a, 'f>);
 
 impl<'de> DeserializeSeed<'de> for Whole<'_, '_, '_> {
@@ -132,7 +132,7 @@ impl<'de> Visitor<'de> for Whole<'_, '_, '_> {
     }
 }
 
-/// The entries. Each is kept or dropped before the next one is read.
+/// Reads the entries. Each is kept or dropped before the next one is read.
 struct Items<'i, 'a, 'f>(&'i Into<'a, 'f>);
 
 impl<'de> DeserializeSeed<'de> for Items<'_, '_, '_> {
@@ -208,7 +208,7 @@ impl<'de> Deserialize<'de> for Attachments {
     }
 }
 
-/// A string, or a number in its place. Empty for any other value.
+/// A string, or a number given in place of a string. Empty for any other value.
 #[derive(Default)]
 struct Word(String);
 

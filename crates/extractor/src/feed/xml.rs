@@ -1,4 +1,5 @@
-//! XML feeds: RSS 2.0, RSS 1.0 and Atom, read by one walk, because feeds mix their vocabularies.
+//! XML feeds: RSS 2.0, RSS 1.0 and Atom. One reader serves for all, because feeds mix their
+//! vocabularies.
 
 use super::{
     Feed, FeedEntry, FeedKind, FeedUrl, MAX_ENCLOSURES, MAX_HINT_BYTES, MAX_NEXT_PAGES, address,
@@ -39,15 +40,15 @@ pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
     feed.oddities.extend(oddities);
 }
 
-/// The meaning of the current text.
+/// The field that the current text belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Title,
-    /// The address as text, in RSS.
+    /// The address of an RSS entry, given as text.
     Link,
     /// The id of an Atom entry.
     Id,
-    /// The id of an RSS entry, and whether it is also the address.
+    /// The id of an RSS entry, which may also be its address.
     Guid {
         is_address: bool,
     },
@@ -68,8 +69,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Processes a start tag. Returns false if the document is not a feed, or there is no more
-    /// room.
+    /// Processes a start tag. Returns false to stop: the document is not a feed, or a limit is
+    /// reached.
     fn start(&mut self, tag: &Tag<'_>) -> bool {
         let depth = self.xml.depth();
         if depth == 1 {
@@ -157,7 +158,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns whether a link has its address in an attribute, as in Atom, also when used in RSS.
+    /// Returns whether a link has its address in an attribute. Atom links do, also those in RSS.
     fn is_atom_link(&self, tag: &Tag<'_>) -> bool {
         tag.space == Space::Atom || tag.attribute("href").is_some()
     }
@@ -200,7 +201,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Records the address of external Atom content, for an entry without another address.
+    /// Records the address of an Atom entry's external content, if the entry has no other address.
     fn content_elsewhere(&mut self, tag: &Tag<'_>) {
         let url = tag.attribute("src").and_then(|src| self.url(&src));
         if let (Some((entry, _)), Some(url)) = (&mut self.entry, url) {
@@ -209,7 +210,7 @@ impl Walk<'_> {
     }
 
     fn text(&mut self, text: &str) {
-        // Atom titles may be XHTML: the text of inner elements counts too.
+        // An Atom title may be XHTML, so the text of elements within the title counts too.
         let is_within = match self.field {
             Some((Field::Title, depth)) => self.xml.depth() >= depth,
             Some((_, depth)) => self.xml.depth() == depth,
@@ -267,7 +268,7 @@ impl Walk<'_> {
         self.value = value;
     }
 
-    /// Records an address given as text, which overrides one taken from an id.
+    /// Records an entry's address that is given as text, in place of one taken from an id.
     fn link(&mut self, value: &str) {
         let Some(url) = self.url(value) else { return };
         match &mut self.entry {

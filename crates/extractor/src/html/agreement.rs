@@ -1,4 +1,4 @@
-//! Compares our tokenizer with html5ever's: consumers must see the same from both.
+//! Compares our tokenizer with html5ever's: the same consumers must get the same tags and text.
 
 use std::cell::RefCell;
 
@@ -42,8 +42,8 @@ impl Recorder {
         let mut attributes: Vec<_> = first
             .map(|one| (written(one.name()), one.value().to_owned()))
             .collect();
-        // Names that differ only by a NUL, which is read as U+FFFD, are one name. No consumer looks
-        // for it.
+        // NUL is read as U+FFFD, so names that differ only in these characters are equal here. No
+        // consumer looks for such a name.
         attributes.sort_by(|one, other| one.0.cmp(&other.0));
         attributes.dedup_by(|later, first| later.0 == first.0);
         let name = format!("{slash}{}", written(name.unwrap_or_default()));
@@ -68,7 +68,7 @@ impl Consumer for Recorder {
     }
 }
 
-/// Passes html5ever's tokens on as if they were ours.
+/// Passes html5ever's tokens to our consumers.
 struct Reference<C>(RefCell<Walk<C>>);
 
 impl<C: Consumer> TokenSink for Reference<C> {
@@ -139,7 +139,8 @@ fn by_ours<C: Consumer>(html: &str, consumer: C) -> C {
     walk_html(&with_line_feeds(html.into()), MAX_ATTRIBUTES, consumer)
 }
 
-/// Returns the results of both readers for a page, without oddities.
+/// Returns what the page reader and the content reader make of a page, without oddities. `read`
+/// passes the page's tags and text to both.
 fn results(html: &str, read: impl Fn(&str, Both) -> Both) -> [String; 2] {
     let content = crate::content::ContentReader::new(&ContentLimits::default());
     let (page, content) = read(html, (PageReader::new(&Limits::default()), content));
@@ -151,10 +152,9 @@ fn results(html: &str, read: impl Fn(&str, Both) -> Both) -> [String; 2] {
 
 type Both = (PageReader, crate::content::ContentReader);
 
-/// Compares the tokens, and the results of reading them.
+/// Compares our tokens of a page with html5ever's, and the results of reading both.
 ///
-/// # Panics
-/// If the two differ.
+/// # Panics If the tokens or the results differ.
 pub(crate) fn compare(html: &str) {
     assert_eq!(
         by_ours(html, Recorder::default()).0,
@@ -178,7 +178,7 @@ mod tests {
 
     use super::compare;
 
-    /// Parts of pages that put a tokenizer into each of its states.
+    /// Parts of pages that together put a tokenizer into each of its states.
     const PARTS: &[&str] = &[
         "<",
         ">",
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     #[ignore = "needs openjdk's and Python's documentation: cargo xtask test sets it up"]
     fn real_pages_give_the_tokens_of_html5ever() {
-        // A twelfth of the pages finds frequent differences within the gate's time.
+        // A twelfth of the pages suffices to find frequent differences, and doesn't take too long.
         let step = match std::env::var_os("CRAWL_WHOLE_CORPUS") {
             Some(_) => 1,
             None => 12,

@@ -12,9 +12,9 @@ use crate::limits::Limits;
 /// Maximum bytes of an id; longer ids are dropped.
 const MAX_ID_BYTES: usize = 4096;
 
-/// Returns the ids of all elements of a page, and the names of its `a` elements: the possible
-/// targets of a fragment (HTML Standard 7.4.6.3). Those in a template are included, because a
-/// script may show it.
+/// Returns the possible targets of a fragment (HTML Standard 7.4.6.3): the ids of all elements of a
+/// page, and the names of its `a` elements. Elements in a template are included, because a script
+/// may show the template.
 ///
 /// Never fails. Takes linear time; memory is that of the ids.
 ///

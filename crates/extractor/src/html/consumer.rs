@@ -11,11 +11,11 @@ pub(crate) trait Consumer {
     /// Processes an end tag.
     fn end(&mut self, tag: &Tag<'_>, at: At);
 
-    /// Processes or ignores text. Text between two tags may come in several parts. Most text is not
-    /// needed, so implementations check that first.
+    /// Processes or ignores text. The text between two tags may come in several parts. Most text is
+    /// not needed, so implementations first check whether this text is.
     fn text(&mut self, text: &Text<'_>, at: At);
 
-    /// Returns whether the results are no longer needed, so that reading can stop.
+    /// Returns whether the consumer needs nothing more, so that reading can stop.
     fn is_given_up(&self) -> bool {
         false
     }
@@ -24,22 +24,22 @@ pub(crate) trait Consumer {
 /// The place of a tag or text in the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct At {
-    /// Offset of the tag in the text; for text, that of the tag before it.
+    /// The offset of the tag in the page. For text, the offset of the last tag before the text.
     pub(crate) offset: usize,
     /// The namespace of the tag, or of the element around the text.
     pub(crate) space: Space,
     /// Whether the tag or text is visible: not in a `template`, nor in a script or style within a
     /// drawing.
     pub(crate) shown: bool,
-    /// Whether it is in a `template`: markup that a script may insert into the page.
+    /// Whether the tag or text is in a `template`: markup that a script may insert into the page.
     pub(crate) in_template: bool,
-    /// Whether the text is that of an element without markup: `script`, `style`, `title`,
+    /// Whether the text is in an element that contains no markup: `script`, `style`, `title`,
     /// `textarea`, `xmp` and the like.
     pub(crate) raw: bool,
 }
 
 impl At {
-    /// Returns the place of visible HTML, which most of a page is.
+    /// Returns the place of visible HTML. Most tags of a page are there.
     #[inline]
     pub(super) fn shown(offset: usize) -> At {
         At {

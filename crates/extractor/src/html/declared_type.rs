@@ -1,14 +1,14 @@
-//! The media type that a tag declares for its link's target.
+//! The media type that a tag declares for the target of its link.
 
 use super::tokenizer::Attributes;
 use crate::link::{Link, LinkKind};
 use crate::rel::Rel;
 use crate::text::trim;
 
-/// Adds the link types and the media type of a tag to its link.
+/// Adds to a link the link types and the media type that its tag declares.
 pub(super) fn typed(link: Link, attributes: Attributes<'_>) -> Link {
     let rel = attributes.get("rel").map(Rel::parse).unwrap_or_default();
-    // Parameters and absurd lengths say nothing about the kind.
+    // Drop parameters and very long values, which don't help to determine the kind of target.
     let media_type = attributes.get("type").map(media_type);
     Link {
         rel,
@@ -22,7 +22,8 @@ fn media_type(value: &str) -> String {
     trim(value.split(';').next().unwrap_or_default()).to_ascii_lowercase()
 }
 
-/// Returns the kind of an object's link: an object that is a page is a frame.
+/// Returns the kind of the link of an `object` or `embed`. If its declared type is that of a page,
+/// the element is a frame.
 pub(super) fn kind_of_object(attributes: Attributes<'_>) -> LinkKind {
     match attributes.get("type").map(media_type).as_deref() {
         Some("text/html" | "application/xhtml+xml") => LinkKind::Page,

@@ -1,7 +1,7 @@
 //! Finds the SVG and MathML parts of a page, without a tree.
 //!
-//! Tags have other meanings there: a `title` in a drawing is not the page's, a `script` is ordinary
-//! markup to the tokenizer, and `CDATA` sections exist.
+//! In these parts, tags have other meanings: a `title` in a drawing is not the page's, a `script`
+//! is ordinary markup to the tokenizer, and `CDATA` sections exist.
 
 use super::consumer::Space;
 use super::name::{self, Name};
@@ -11,11 +11,11 @@ use super::tokenizer::Tag;
 /// Maximum nesting of foreign and HTML parts; deeper ones are ignored.
 const MAX_DEPTH: usize = 256;
 
-/// The open foreign elements, outermost first.
+/// The open SVG and MathML parts, and HTML within them; outermost first.
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
     open: Vec<Part>,
-    /// Number of open elements beyond [`MAX_DEPTH`].
+    /// Number of open parts beyond [`MAX_DEPTH`].
     beyond: u32,
 }
 
@@ -23,7 +23,8 @@ pub(super) struct Foreign {
 enum Part {
     Svg,
     Math,
-    /// A script or style within a drawing: markup to the tokenizer, but ignored by readers.
+    /// A script or style within a drawing. The tokenizer reads its content as markup, but consumers
+    /// ignore it.
     Mute(Name),
     /// HTML within a drawing or formula (an integration point).
     Html(Name),
@@ -102,7 +103,7 @@ impl Foreign {
                 0 => drop(self.open.pop()),
                 _ => self.beyond -= 1,
             }
-            // An integration point itself belongs to its surroundings.
+            // The tag of an integration point itself has the namespace of its surroundings.
             return if around == Space::Html {
                 self.space()
             } else {
@@ -116,9 +117,9 @@ impl Foreign {
         around
     }
 
-    /// Returns the namespace of an element that starts within foreign content.
+    /// Returns the namespace of an element whose start tag is in a drawing or formula.
     fn space_within(&self, tag: &Tag<'_>) -> Space {
-        // The `annotation-xml` of a formula may contain a drawing.
+        // An `annotation-xml` in a formula may contain a drawing.
         if tag.name == name::SVG {
             return Space::Svg;
         }
@@ -157,7 +158,7 @@ impl Foreign {
         }
     }
 
-    /// Returns to the surrounding HTML.
+    /// Ends all drawings and formulas up to the innermost HTML around them.
     fn exit_foreign(&mut self) {
         self.beyond = 0;
         while self.is_foreign() {
@@ -166,7 +167,8 @@ impl Foreign {
     }
 }
 
-/// Returns whether a start tag ends foreign content (HTML Standard 13.2.6.5).
+/// Returns whether a start tag is of HTML and so ends a drawing or formula around it (HTML Standard
+/// 13.2.6.5).
 fn breaks_out(tag: &Tag<'_>) -> bool {
     match tag.name {
         name::B
@@ -220,7 +222,7 @@ fn breaks_out(tag: &Tag<'_>) -> bool {
     }
 }
 
-/// Returns whether an `annotation-xml` declares HTML as its encoding.
+/// Returns whether an `annotation-xml` declares that its content is HTML.
 fn holds_html(tag: &Tag<'_>) -> bool {
     ["text/html", "application/xhtml+xml"]
         .iter()

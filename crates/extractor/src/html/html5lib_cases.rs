@@ -1,4 +1,4 @@
-//! Runs html5lib's tokenizer cases: a consumer must see the expected tags, attributes and text.
+//! Runs html5lib's tokenizer cases: a consumer must get the expected tags, attributes and text.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::agreement::{Recorder, Seen};
 use super::page_text::with_line_feeds;
 use super::tag_walk::walk_html;
 
-/// Cases with known differences.
+/// The cases in which our tokenizer is known to differ.
 const KNOWN: &str = include_str!("../../tests/html5lib/known-tokenizer.txt");
 
 macro_rules! files {
@@ -41,7 +41,7 @@ struct Case {
     double_escaped: bool,
 }
 
-/// Returns the tags and text of `html` after the prefix `before`.
+/// Returns the tags and text of `html`, which follows `before` in the page.
 fn seen(before: &str, html: &str) -> Vec<Seen> {
     let html = format!("{before}{html}");
     let text = with_line_feeds(html.into());
@@ -101,7 +101,7 @@ impl Case {
                     expected.push(Seen::Tag(format!("/{}", text(&token[1])), Vec::new()));
                 }
                 Some("Character") => {
-                    // No consumer needs a NUL, and a tree has none either.
+                    // Drop NULs: no consumer needs them, and html5ever's tree drops them too.
                     let text = text(&token[1]).replace('\0', "");
                     match expected.last_mut() {
                         _ if text.is_empty() => {}
@@ -115,8 +115,8 @@ impl Case {
         expected
     }
 
-    /// Returns the text that precedes the input to put a page's reader into `state`, and the name
-    /// of the element that it opens.
+    /// Returns text to put before a case's input, so that the input is read in `state`, and the
+    /// name of the element that this text opens.
     fn before(&self, state: &str) -> (String, String) {
         let open = match state {
             "Data state" => return (String::new(), String::new()),
@@ -130,7 +130,7 @@ impl Case {
         (format!("<{open}>"), open.to_owned())
     }
 
-    /// Returns whether the tokens are as expected in `state`.
+    /// Returns whether the tokens are as the case expects if the input is read in `state`.
     fn holds_in(&self, state: &str) -> bool {
         let (before, open) = self.before(state);
         let mut input = self.input.clone();
@@ -138,7 +138,8 @@ impl Case {
         if self.double_escaped {
             input = unescaped(&input);
         }
-        // The tokenizer treats these elements alike.
+        // Use the opened element in place of the one in the case; the tokenizer treats the two
+        // alike.
         if !self.last_start_tag.is_empty() && !open.is_empty() {
             input = renamed(&input, &self.last_start_tag, &open);
             for seen in &mut expected {

@@ -10,12 +10,12 @@ pub(super) struct Holder {
     pub(super) holds: Holds,
 }
 
-/// The form of an attribute's addresses.
+/// The content of an attribute's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holds {
     Address,
     Srcset,
-    /// An address, or prose by authors who misunderstood the attribute.
+    /// An address, or a description by authors who misunderstood the attribute.
     AddressOrProse,
 }
 
@@ -59,8 +59,8 @@ const VIDEO: &[Holder] = &[resource("src"), resource("poster")];
 const SRC: &[Holder] = &[resource("src")];
 const BACKGROUND: &[Holder] = &[resource("background")];
 
-/// Returns the element with a name, and those of its attributes that contain addresses regardless
-/// of other attributes. `image` is `img` to an HTML parser.
+/// Returns the element with this name and its attributes that always contain addresses, whatever
+/// its other attributes are. An HTML parser reads `image` as `img`.
 pub(super) fn holders(name: Name) -> Option<(Element, &'static [Holder])> {
     Some(match name {
         name::IMG | name::IMAGE => (Element::Img, IMG),

@@ -13,16 +13,17 @@ use crate::link::{Element, Link, LinkKind, Links, kind_of_link};
 use crate::oddities::Oddities;
 use crate::text::{Collapsed, trim};
 
-/// Maximum number of files that one tag names relative to a code base, which each link includes.
+/// Maximum number of files that one tag may name relative to a code base. Each link repeats the
+/// code base.
 const MAX_ARCHIVES: usize = 32;
-/// Maximum bytes of a code base.
+/// Maximum bytes of a code base (the `codebase` of an `applet` or `object`).
 const MAX_CODEBASE_BYTES: usize = 1024;
 
 /// Collects links from the tags of a page.
 pub(super) struct LinkReader {
     limits: Limits,
     links: Links,
-    /// The index of the link whose text is being read.
+    /// The index of the link whose text follows, if any.
     anchor: Option<usize>,
     anchor_text: Collapsed,
     /// Whether the current position is in a ruby reading, which is not link text.
@@ -31,7 +32,7 @@ pub(super) struct LinkReader {
     form: Option<bool>,
 }
 
-/// The context that a tag's links share.
+/// The data that all links of one tag share.
 struct Spot<'a> {
     oddities: &'a mut Oddities<DocumentOddityKind>,
     offset: usize,
@@ -54,7 +55,7 @@ impl LinkReader {
         self.links.found
     }
 
-    /// Returns whether an HTML start or end tag matters to links. Most don't.
+    /// Returns whether the start or end tag of an HTML element affects links. Most don't.
     #[inline]
     pub(super) fn wants(&self, tag: &Tag<'_>) -> bool {
         tag.kinds.is(TagKinds::LINKS)
@@ -97,9 +98,9 @@ impl LinkReader {
         }
     }
 
-    /// Processes a start tag within a `template`. A script may insert it unchanged, so its links
-    /// count, except in a tag with a placeholder still to be filled. The tag shares neither the
-    /// link text nor the form of the page around the template.
+    /// Processes a start tag within a `template`. A script may insert the template unchanged, so
+    /// the links of this tag count. Exception: a tag with a placeholder that a script still has to
+    /// fill. The tag affects neither the link text nor the form of the page around the template.
     pub(super) fn in_template(
         &mut self,
         tag: &Tag<'_>,
@@ -134,7 +135,7 @@ impl LinkReader {
         }
     }
 
-    /// Returns whether text belongs to a link.
+    /// Returns whether text at the current position belongs to a link.
     #[inline]
     pub(super) fn wants_text(&self) -> bool {
         self.anchor.is_some()
@@ -147,7 +148,7 @@ impl LinkReader {
         }
     }
 
-    /// Ends the link whose text is being read, if any.
+    /// Ends the link whose text is being read, if there is one.
     pub(super) fn end_anchor(
         &mut self,
         oddities: &mut Oddities<DocumentOddityKind>,
@@ -180,7 +181,7 @@ impl LinkReader {
         self.css(css::sheet(text), "", &mut spot);
     }
 
-    /// Processes the target of a `meta` refresh.
+    /// Adds the target of a `meta` refresh as a link.
     pub(super) fn refresh(
         &mut self,
         target: &str,
@@ -197,7 +198,7 @@ impl LinkReader {
     }
 
     fn html(&mut self, name: Name, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
-        // The most frequent case.
+        // `a` is the most frequent element with links.
         if name == name::A {
             return self.anchor(attributes, &["href"], spot);
         }
@@ -223,7 +224,7 @@ impl LinkReader {
         }
     }
 
-    /// Reads elements whose attributes depend on each other.
+    /// Reads elements in which the meaning of an attribute depends on other attributes.
     fn html_with_related_attributes(
         &mut self,
         name: Name,
@@ -281,7 +282,7 @@ impl LinkReader {
         }
     }
 
-    /// Processes an `a`, whose address is the first attribute of `names` that it has.
+    /// Processes an `a`, whose address is the first of the attributes `names` that it has.
     fn anchor(&mut self, attributes: Attributes<'_>, names: &[&'static str], spot: &mut Spot<'_>) {
         // An `a` within an `a` ends the outer one.
         self.end_anchor(spot.oddities, spot.offset);
@@ -334,7 +335,7 @@ impl LinkReader {
 
     fn frame(&mut self, attributes: Attributes<'_>, element: Element, spot: &mut Spot<'_>) {
         spot.element = element;
-        // The content of `srcdoc` replaces that of `src`.
+        // If there is a `srcdoc`, a browser shows it instead of the page at `src`.
         if element == Element::Frame || attributes.get("srcdoc").is_none() {
             self.add_if_there(attributes, "src", LinkKind::Page, spot);
         }
@@ -373,7 +374,7 @@ impl LinkReader {
     }
 
     fn form(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
-        // A form within a form is ignored.
+        // A form within another form is ignored.
         if self.form.is_some() {
             return;
         }
@@ -389,7 +390,8 @@ impl LinkReader {
         }
     }
 
-    /// Processes the address to which a button sends its form instead.
+    /// Processes the `formaction` of a button: the address to which it sends its form instead of
+    /// the form's own `action`.
     fn form_action(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
         let is_get = match attributes.get("formmethod") {
             Some(method) => !["post", "dialog"]
@@ -408,7 +410,8 @@ impl LinkReader {
         }
     }
 
-    /// Adds the addresses in CSS of the given attribute, which is empty for a `style` element.
+    /// Adds addresses found in CSS. `attribute` is the attribute with the CSS, or empty for a
+    /// `style` element.
     fn css<'c>(
         &mut self,
         addresses: impl Iterator<Item = css::CssAddress<'c>>,
@@ -439,7 +442,7 @@ impl LinkReader {
         }
     }
 
-    /// Adds a file relative to a code base.
+    /// Adds a link to `file`, whose address is relative to the code base `base`.
     fn add_below(
         &mut self,
         base: &str,
@@ -467,7 +470,8 @@ impl LinkReader {
         }
     }
 
-    /// Returns the address to keep, if there is room for it.
+    /// Returns the address to keep, if the limits allow one more link of its kind. Notes the limit
+    /// otherwise.
     fn room(&self, href: &str, kind: LinkKind, spot: &mut Spot<'_>) -> Option<String> {
         match self.links.room(href, kind, &self.limits) {
             Ok(href) => Some(href),

@@ -1,22 +1,23 @@
 //! Names of elements, as numbers that are cheap to compare and to store.
 
-/// The name of an element, ignoring case. Names of up to [`MAX_EXACT_BYTES`] are exact; longer ones
-/// are hashed.
+/// The name of an element, ignoring case. A name of up to [`MAX_EXACT_BYTES`] bytes is stored as it
+/// is; a longer name is hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Name(u64);
 
 /// Maximum bytes of a name that is stored exactly.
 pub(super) const MAX_EXACT_BYTES: usize = 7;
 
-/// The top byte of the numbers of hashed names.
+/// The top byte of each hashed name. Exact names have their length there.
 const HASHED: u64 = 0xff;
 
 impl Name {
-    /// Returns the number of a name as written in a page.
+    /// Returns the name that is written as `name` in a page.
     pub(crate) const fn of(name: &[u8]) -> Name {
         let (mut at, mut hash, mut eight) = (0, 0, 0);
         while at < name.len() {
-            // In a hash, a NUL must count too. 0xff never occurs in text.
+            // Hash a NUL as 0xff, which never occurs in text; otherwise appended NULs wouldn't
+            // change the hash.
             let byte = match name[at] {
                 0 if name.len() > MAX_EXACT_BYTES => 0xff,
                 byte => byte,
@@ -34,12 +35,12 @@ impl Name {
         }
     }
 
-    /// Returns the number of the name at `from..to` of a page.
+    /// Returns the name at `from..to` of a page.
     #[inline]
     pub(crate) fn at(page: &[u8], from: usize, to: usize) -> Name {
         let name = &page[from..];
         match name.first_chunk() {
-            // The usual case: read the name with the bytes after it at once.
+            // The usual case: read eight bytes at once, which include the name and bytes after it.
             Some(eight) if (1..=MAX_EXACT_BYTES).contains(&(to - from)) => {
                 Name::beginning(*eight, to - from)
             }
@@ -47,7 +48,7 @@ impl Name {
         }
     }
 
-    /// Returns the number of the name in the first `length` of eight bytes, from 1 to
+    /// Returns the name in the first `length` of eight bytes. `length` is from 1 to
     /// [`MAX_EXACT_BYTES`].
     #[inline]
     pub(super) fn beginning(eight: [u8; 8], length: usize) -> Name {
@@ -56,25 +57,25 @@ impl Name {
         Name::exact(lower_case(name), length)
     }
 
-    /// Stores the length in the top byte, so that a name differs from one with NULs appended.
+    /// Stores the length in the top byte. Otherwise appended NULs wouldn't change the name.
     #[inline]
     const fn exact(name: u64, length: usize) -> Name {
         Name(name | (length as u64) << 56)
     }
 
-    /// Returns whether two names are equal, in a `const` context.
+    /// Returns whether two names are equal. Unlike `==`, it can be used in `const` code.
     pub(crate) const fn is(self, other: Name) -> bool {
         self.0 == other.0
     }
 
-    /// The number.
+    /// Returns the number that represents the name.
     #[inline]
     pub(crate) const fn number(self) -> u64 {
         self.0
     }
 }
 
-/// Mixes eight bytes into a hash.
+/// Mixes eight bytes of a name into a hash.
 const fn mix(hash: u64, eight: u64) -> u64 {
     let mixed = (hash ^ eight ^ 0x51_7c_c1_b7_27_22_0a_95).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ mixed >> 29
@@ -85,7 +86,7 @@ const fn mix(hash: u64, eight: u64) -> u64 {
 const fn lower_case(bytes: u64) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * EACH;
-    // The high bit of each byte shows whether the byte is past `A`, or past `Z`.
+    // The high bit of each byte shows whether the byte is at least `A`, or greater than `Z`.
     let low = bytes & !HIGH;
     let from_a = low + (0x80 - b'A' as u64) * EACH;
     let past_z = low + (0x7f - b'Z' as u64) * EACH;
@@ -273,7 +274,7 @@ mod tests {
         let (long, padding) = (b"a-name-of-an-element", [0; 16]);
         assert_eq!(Name::of(long), Name::of(&long.to_ascii_uppercase()));
         assert_ne!(Name::of(long), Name::of(&long[1..]));
-        // A name with NULs differs from any other, however long it is.
+        // Appended NULs change a name, also a long one.
         assert_ne!(Name::of(&[&padding[..], b"a"].concat()), super::A);
         for name in [&b"td"[..], b"section", b"textarea", b"blockquote"] {
             for nuls in 1..=padding.len() {

@@ -31,7 +31,7 @@ pub(super) struct PageReader {
 /// The kind of the next text, by its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextOf {
-    /// Text of the page, and of an open link.
+    /// Text of the page itself; of a link, if one is open.
     Page,
     Title,
     Style,
@@ -65,7 +65,7 @@ impl PageReader {
         self.page
     }
 
-    /// Processes a tag with metadata of the page.
+    /// Processes a tag that contains metadata of the page, such as its base or title.
     fn about_page(&mut self, tag: &Tag<'_>, attributes: Attributes<'_>, at: At) {
         let is_html = at.space == Space::Html;
         match tag.name {
@@ -185,7 +185,7 @@ impl PageReader {
         self.css.clear();
     }
 
-    /// Ends the title or style that the last tag began, if any.
+    /// Ends the title or style element that is open, if there is one.
     #[inline]
     fn end_text(&mut self, offset: usize) {
         if self.text_of != TextOf::Page {
@@ -205,7 +205,7 @@ impl PageReader {
         self.oddities.note(what, offset);
     }
 
-    /// Returns the attributes of a tag up to the limit.
+    /// Returns the attributes of a tag up to the limit. Notes an oddity if the tag has more.
     #[inline]
     fn attributes<'a>(&mut self, tag: &Tag<'a>, at: At) -> Attributes<'a> {
         let (attributes, was_cut) = tag.attributes_up_to(self.limits.attributes);
@@ -215,7 +215,7 @@ impl PageReader {
         attributes
     }
 
-    /// Returns whether a visible HTML tag can be ignored here, as most after the head can.
+    /// Returns whether this reader can ignore a visible HTML tag. After the head, it ignores most.
     #[inline]
     fn passes_over(&self, tag: &Tag<'_>) -> bool {
         self.text_of == TextOf::Page
@@ -259,7 +259,8 @@ impl PageReader {
         }
     }
 
-    /// Processes text of a link, the title, a style, or possibly the head.
+    /// Processes text that may be needed: that of a link, a title or a style, or text that ends the
+    /// head.
     fn wanted_text(&mut self, text: &Text<'_>) {
         text.parts(|part| match self.text_of {
             TextOf::Page => {
@@ -303,7 +304,8 @@ impl Consumer for PageReader {
     }
 }
 
-/// Returns whether a `style` is CSS, which is the default (HTML Standard 4.2.6).
+/// Returns whether a `style` element contains CSS, because it declares no other type (HTML Standard
+/// 4.2.6).
 fn is_css(attributes: Attributes<'_>) -> bool {
     let media_type = attributes.get("type").unwrap_or_default();
     media_type.is_empty() || media_type.eq_ignore_ascii_case("text/css")

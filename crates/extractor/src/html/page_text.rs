@@ -7,20 +7,21 @@ use memchr::memchr;
 use crate::charset::{self, Charset};
 use crate::document_kind::{Syntax, is_xhtml};
 
-/// A page as text with normalised line ends. Borrows the bytes if they are UTF-8 and all line ends
-/// are line feeds.
+/// A page as text, with normalised line ends. If the bytes are UTF-8 and all line ends are line
+/// feeds already, they are borrowed, not copied.
 #[derive(Debug)]
 pub struct PageText<'b> {
     text: Cow<'b, str>,
     syntax: Syntax,
     pub(crate) charset: Charset,
-    /// Whether some bytes were invalid in the charset.
+    /// Whether some bytes were invalid in the page's charset.
     pub(crate) is_broken: bool,
 }
 
 impl<'b> PageText<'b> {
     /// Decodes the page in `body`, whose content coding is already removed. `content_type` is the
-    /// value of its header, which also decides between HTML and XML syntax.
+    /// value of the `Content-Type` header, which also decides whether the page is in HTML or XML
+    /// syntax.
     #[must_use]
     pub fn decode(body: &'b [u8], content_type: Option<&str>) -> PageText<'b> {
         let syntax = match is_xhtml(content_type, body) {
@@ -51,7 +52,7 @@ impl<'b> PageText<'b> {
     }
 }
 
-/// Replaces each carriage return, with a line feed after it if any, by a line feed (HTML Standard
+/// Replaces each carriage return, or carriage return and line feed, by one line feed (HTML Standard
 /// 13.2.3.5).
 pub(super) fn with_line_feeds(text: Cow<'_, str>) -> Cow<'_, str> {
     if memchr(b'\r', text.as_bytes()).is_none() {

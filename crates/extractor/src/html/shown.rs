@@ -20,26 +20,26 @@ const MAX_TEXTS: usize = 64;
 
 /// Observes the text and the images of a page while it is read.
 pub trait PageObserver {
-    /// Returns whether more text is wanted. Called before the page and after each call of
+    /// Returns whether more text is wanted. Called before the page is read and after each call of
     /// [`PageObserver::texts`].
     fn wants_text(&self) -> bool;
 
-    /// Processes several texts in page order. Each is the range of text between two tags of the
-    /// page, as written, without decoding its character references: visible text, the title, and
-    /// form fields. Comments may split a text.
+    /// Processes several texts in page order. Each is the range of the text between two tags in
+    /// `page`, as written: its character references are not decoded. A comment may split a text.
+    /// Visible text, the title and form fields are included.
     fn texts(&mut self, page: &str, texts: &[Range<usize>]);
 
-    /// Processes an image, given its tag as written.
+    /// Processes an image. `tag` is its tag as written.
     fn image(&mut self, tag: &str);
 
-    /// Returns whether the results are no longer needed, so that reading stops. Called before the
-    /// page and at the first tag after each 64 KiB.
+    /// Returns whether the observer needs nothing more, so that reading stops. Called before the
+    /// page is read and at the first tag after each 64 KiB.
     fn is_given_up(&self) -> bool {
         false
     }
 }
 
-/// Observes nothing.
+/// An observer that ignores everything.
 impl PageObserver for () {
     fn wants_text(&self) -> bool {
         false
@@ -50,12 +50,12 @@ impl PageObserver for () {
     fn image(&mut self, _tag: &str) {}
 }
 
-/// Builds the outline of a page, and passes the visible parts to an observer.
+/// Builds the outline of a page, and passes its visible text and images to an observer.
 pub(super) struct ShownReader<'o> {
     observer: &'o mut dyn PageObserver,
     /// Whether the observer wants more text.
     is_text_wanted: bool,
-    /// Texts still to be counted and passed to the observer.
+    /// Texts that are not yet counted, nor passed to the observer.
     texts: Vec<Range<usize>>,
     outline: Outline,
     letters: LetterCount,
@@ -69,7 +69,8 @@ enum Inside {
     Page,
     /// The first non-empty `h1`.
     Heading,
-    /// A title or form field. Their text is not the page's, but goes to the observer.
+    /// A title or form field, whose text goes to the observer but doesn't count as text of the
+    /// page.
     Title,
     /// A script or style, whose content is not text.
     Script,
@@ -117,7 +118,7 @@ impl<'o> ShownReader<'o> {
         }
     }
 
-    /// Processes text in a heading, title, form field or script.
+    /// Processes text that is in a heading, title, form field or script.
     #[cold]
     fn text_inside(&mut self, text: &Text<'_>) {
         match self.inside {

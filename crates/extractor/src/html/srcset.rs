@@ -2,9 +2,9 @@
 
 use crate::text::is_space;
 
-/// Returns the addresses of the image candidates in `value`: "parse a srcset attribute" of the HTML
-/// Standard (4.8.4.2.1), without sizes and densities. A candidate with invalid descriptors counts
-/// too.
+/// Returns the addresses of the image candidates in `value`, without sizes and densities ("parse a
+/// srcset attribute", HTML Standard 4.8.4.2.1). Unlike in the standard, candidates with invalid
+/// descriptors are included.
 pub(super) fn addresses(value: &str) -> impl Iterator<Item = &str> {
     let mut rest = value;
     std::iter::from_fn(move || {
@@ -24,7 +24,8 @@ pub(super) fn addresses(value: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the rest after the comma that ends the descriptors, ignoring commas in parentheses.
+/// Returns the text after the comma that ends the descriptors. Commas in parentheses don't end
+/// them.
 fn after_descriptors(text: &str) -> &str {
     let mut in_parentheses = false;
     let end = text.bytes().position(|byte| {

@@ -1,13 +1,13 @@
-//! Classifies tags by one look-up. Most tags of a page have no kind, and are ignored.
+//! Classifies tags with one table look-up. Most tags of a page have no kind, and are ignored.
 
 use super::name::{self, Name};
 
-/// The kinds of a tag, by its name.
+/// A set of kinds that a tag has by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TagKinds(u16);
 
 impl TagKinds {
-    /// The text after the start tag is read without markup.
+    /// The text after the start tag contains no markup.
     pub(crate) const RAW: TagKinds = TagKinds(1);
     /// Begins a drawing or a formula.
     pub(crate) const FOREIGN: TagKinds = TagKinds(2);
@@ -17,7 +17,7 @@ impl TagKinds {
     pub(crate) const LINKS: TagKinds = TagKinds(8);
     /// Affects the outline of the page.
     pub(crate) const SHOWN: TagKinds = TagKinds(16);
-    /// May have inert content.
+    /// Is a `template`, whose content may be inert (not shown).
     pub(crate) const TEMPLATE: TagKinds = TagKinds(32);
     /// Begins a new line or cell, so the words before and after it are separate.
     pub(crate) const SEPARATES_WORDS: TagKinds = TagKinds(64);
@@ -25,11 +25,11 @@ impl TagKinds {
     pub(crate) const RUBY: TagKinds = TagKinds(128);
     /// Affects the text of a link.
     pub(crate) const IN_LINK: TagKinds = TagKinds(TagKinds::SEPARATES_WORDS.0 | TagKinds::RUBY.0);
-    /// Changes how the text after it is read, or hides it.
+    /// Hides the text after the tag, or changes how it is read.
     pub(crate) const CHANGES_CONTEXT: TagKinds =
         TagKinds(TagKinds::RAW.0 | TagKinds::FOREIGN.0 | TagKinds::TEMPLATE.0);
 
-    /// Returns the kinds of the tags with a name.
+    /// Returns the kinds of tags with this name.
     #[inline]
     pub(crate) fn of(name: Name) -> TagKinds {
         match &TABLE[place(name)] {
@@ -38,7 +38,7 @@ impl TagKinds {
         }
     }
 
-    /// Returns whether a tag has any of these kinds.
+    /// Returns whether the tag has any of the kinds in `kind`.
     #[inline]
     pub(crate) fn is(self, kind: TagKinds) -> bool {
         self.0 & kind.0 != 0
@@ -155,7 +155,7 @@ const KINDS: [(TagKinds, &[Name]); 8] = [
     ),
 ];
 
-/// The names that have a kind, each at its own place.
+/// The names that have a kind, each at the index that [`place`] returns for it.
 static TABLE: [(Name, TagKinds); 256] = {
     let mut table = [(Name::of(b""), TagKinds(0)); 256];
     let mut kind = 0;
@@ -175,10 +175,10 @@ static TABLE: [(Name, TagKinds); 256] = {
     table
 };
 
-/// With this factor, no two of the names have the same place.
+/// With this factor, no two of the names have the same index in the table.
 const FACTOR: u64 = 0x72df_7047_c4a3_1057;
 
-/// Returns the place of a name in the table.
+/// Returns the index of a name in the table.
 #[inline]
 const fn place(name: Name) -> usize {
     (name.number().wrapping_mul(FACTOR) >> 56) as usize

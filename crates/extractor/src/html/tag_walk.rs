@@ -50,15 +50,15 @@ pub(super) fn walk_html<C: Consumer>(text: &str, attributes: usize, consumer: C)
     }
 }
 
-/// Walks over a page in XML syntax: an empty tag ends its element, prefixes name vocabularies, and
-/// the content of `script`, `style`, `title` and the like may contain CDATA sections and comments.
+/// Walks over a page in XML syntax. An empty tag ends its element, and prefixes stand for
+/// vocabularies. `script`, `style`, `title` and the like may contain CDATA sections and comments.
 fn walk_xml<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C {
     let mut tokenizer = Tokenizer::new(text, Syntax::Xml, attributes);
     let mut walk = Walk::new(consumer);
     let mut names = XmlNames::default();
     let mut next_check = 0;
     loop {
-        // A CDATA section may be anywhere.
+        // `true`, because XML allows CDATA sections anywhere.
         let token = tokenizer.next(true);
         if let Some(text) = tokenizer.text() {
             walk.text(&text);
@@ -82,7 +82,7 @@ fn walk_xml<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C {
             Token::EndTag => {
                 let tag = tokenizer.tag();
                 let tag = tag.renamed(names.end(&tag, tokenizer.written_name()));
-                // `<br></br>` is one line break.
+                // In XML, `<br></br>` is one element, so its end tag is not another line break.
                 if !is_void(tag.name) {
                     walk.end_tag(&tag);
                 }
@@ -97,7 +97,7 @@ fn walk_xml<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C {
 pub(super) struct Walk<C> {
     pub(super) consumer: C,
     foreign: Foreign,
-    /// Number of open `template` elements with inert content.
+    /// Number of open `template` elements whose content is inert (not shown).
     inert: u32,
     /// The place of the text after the last tag.
     text_at: At,
@@ -144,8 +144,8 @@ impl<C: Consumer> Walk<C> {
         self.text_at = at;
     }
 
-    /// Processes the tag of an empty element. Elements of a drawing close themselves in HTML syntax
-    /// too.
+    /// Processes the tag of an empty element (`<a/>`). In a drawing or formula, such elements exist
+    /// in HTML syntax too.
     fn empty_tag(&mut self, tag: &Tag<'_>) {
         let was_foreign = self.foreign.is_foreign();
         self.start_tag(tag);
@@ -165,7 +165,8 @@ impl<C: Consumer> Walk<C> {
     fn start_tag_in_context(&mut self, tag: &Tag<'_>) -> Mode {
         let was_shown = self.foreign.is_shown();
         let space = self.foreign.start(tag);
-        // An HTML tag is never within a script or style of a drawing, because it ends the drawing.
+        // An HTML tag ends the drawing around it, so it is never within a script or style of a
+        // drawing.
         let is_markup = was_shown || space == Space::Html;
         let in_template = is_markup && self.inert > 0;
         let mode = match space {
@@ -213,7 +214,8 @@ impl<C: Consumer> Walk<C> {
         };
     }
 
-    /// Processes a template, which is inert unless it is a shadow root, which browsers show.
+    /// Processes a `template`, whose content is inert, unless the template is a shadow root:
+    /// browsers show that.
     fn start_template(&mut self, tag: &Tag<'_>) {
         let is_shadow_root = ["open", "closed"]
             .iter()
@@ -224,8 +226,8 @@ impl<C: Consumer> Walk<C> {
     }
 }
 
-/// Returns the mode after a start tag, for a parser without scripts (HTML Standard 13.2.6.4.4 and
-/// 13.2.6.4.7): the content of `noscript` is markup.
+/// Returns how to read the text after a start tag, as a parser without scripts does (HTML Standard
+/// 13.2.6.4.4 and 13.2.6.4.7). To such a parser, the content of `noscript` is markup.
 fn mode_after(name: Name) -> Mode {
     match name {
         name::SCRIPT => Mode::Script,

@@ -1,8 +1,8 @@
 //! Tokenizes HTML (HTML Standard 13.2.5) without copying the text.
 //!
-//! The standard's states are places in this code: each construct is found by its end and returned
-//! as a slice of the page. Comments and document types are skipped, because no consumer needs them.
-//! The line ends of the page are already normalised to line feeds.
+//! The standard's states are not stored in variables: for each construct, the tokenizer searches
+//! for its end, and returns it as a slice of the page. Comments and document types are skipped,
+//! because no consumer needs them. Line ends of the page are already normalised to line feeds.
 
 mod letters;
 mod raw_text;
@@ -39,16 +39,16 @@ pub(super) enum Mode {
     XmlText,
 }
 
-/// The end of a part of a page. The tokenizer holds the tag, and the text before it.
+/// The end of a piece of the page. The tokenizer holds the tag, and the text before the tag.
 pub(super) enum Token {
     StartTag,
     EndTag,
-    /// Only text, which may be empty.
+    /// Text that isn't followed by a tag; may be empty.
     Text,
     EndOfPage,
 }
 
-/// Text between two tags as written, or a part of it: comments and the like split it.
+/// Text between two tags as written. If a comment or the like splits it, a part of that text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text<'t> {
     /// The page that contains the text.
@@ -60,12 +60,12 @@ pub(crate) struct Text<'t> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextKind {
-    /// Has references; NULs are dropped.
+    /// Ordinary text: character references are decoded, and NULs are dropped.
     Data,
-    /// Has references.
+    /// Text of `title` or `textarea`: character references are decoded.
     Rcdata,
     Raw,
-    /// NULs are dropped.
+    /// The content of a CDATA section: NULs are dropped.
     Cdata,
 }
 
@@ -106,7 +106,8 @@ pub(super) struct Tokenizer<'t> {
     /// Offset of the next byte to read.
     at: usize,
     mode: Mode,
-    /// The name of the start tag whose end tag ends text without markup.
+    /// The name of the open tag (`script`, `title` ..), if its content has no markup. Only the end
+    /// tag with this name ends the content.
     open: Range<usize>,
     /// The range of the last text.
     text: Range<usize>,
@@ -159,8 +160,8 @@ impl<'t> Tokenizer<'t> {
         }
     }
 
-    /// Reads up to the end of the next tag, or to the end of text before other markup. With
-    /// `is_foreign`, a drawing or formula is open, which may contain CDATA sections.
+    /// Reads up to the end of the next tag, or up to the end of a text that other markup follows.
+    /// If `is_foreign`, a drawing or formula is open, which may contain CDATA sections.
     // Inlined so that the result stays in registers.
     #[inline(always)]
     pub(super) fn next(&mut self, is_foreign: bool) -> Token {
@@ -191,7 +192,7 @@ impl<'t> Tokenizer<'t> {
         }
     }
 
-    /// Returns the text before the last tag, if any.
+    /// Returns the text before the last tag. `None` if it is empty.
     #[inline]
     pub(super) fn text(&self) -> Option<Text<'t>> {
         let Range { start, end } = self.text;
@@ -203,8 +204,9 @@ impl<'t> Tokenizer<'t> {
         })
     }
 
-    /// Reads the text before the markup at `at`, which is not a tag, or else that markup. Returns
-    /// false if it is text.
+    /// Handles a `<` at `at` that doesn't begin a tag. If it begins other markup, reads the text
+    /// before that markup or, if there is no such text, the markup itself. Returns false if the `<`
+    /// is text.
     #[cold]
     fn read_no_tag(&mut self, at: usize, is_foreign: bool) -> bool {
         let bytes = self.page.as_bytes();
@@ -237,7 +239,8 @@ impl<'t> Tokenizer<'t> {
         true
     }
 
-    /// Reads text without markup up to the next end tag. Returns whether there is any.
+    /// Reads the content of an element without markup, up to its end tag. Returns whether there is
+    /// any text.
     #[cold]
     fn read_text_without_markup(&mut self) -> bool {
         let bytes = self.page.as_bytes();
@@ -297,7 +300,7 @@ impl<'t> Tokenizer<'t> {
         self.at += end.map_or(0, |_| "]]>".len());
     }
 
-    /// Sets the last text to end at `end`.
+    /// Takes the bytes from the current position to `end` as the last text.
     #[inline]
     fn take_text(&mut self, end: usize, kind: TextKind) {
         self.text = self.at..end;
@@ -325,8 +328,8 @@ impl<'t> Tokenizer<'t> {
         self.page[self.start..self.name_end].trim_start_matches(['<', '/'])
     }
 
-    /// Reads the next tag, whose name begins at `from`. Returns false if the page ends within the
-    /// tag, which is then dropped.
+    /// Reads the next tag, whose name begins at `from`. If the page ends within the tag, drops the
+    /// tag and returns false.
     #[inline(always)]
     fn read_tag(&mut self, from: usize) -> bool {
         self.start = self.at;
@@ -350,7 +353,7 @@ impl<'t> Tokenizer<'t> {
     }
 }
 
-/// Returns the kind of markup that a `<` begins, if it is not a tag. `None` if it is text.
+/// Returns the kind of markup that a `<` begins if it begins no tag. `None` if the `<` is text.
 fn markup(bytes: &[u8]) -> Option<Markup> {
     match bytes {
         [_, b'/', b'>', ..] => Some(Markup::Nothing),

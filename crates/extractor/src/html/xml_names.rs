@@ -3,33 +3,33 @@
 use super::name::{self, Name};
 use super::tokenizer::Tag;
 
-/// Maximum namespace declarations in force at the same time; further ones are ignored.
+/// Maximum number of namespace declarations in scope at a time; further ones are ignored.
 const MAX_BINDINGS: usize = 64;
-/// Maximum bytes of a prefix; longer ones are ignored.
+/// Maximum bytes of a prefix; declarations of longer prefixes are ignored.
 const MAX_PREFIX_BYTES: usize = 64;
 
-/// The namespaces that a page may use: XHTML, SVG and MathML.
+/// The namespaces whose elements are read: XHTML, SVG and MathML.
 const OF_A_PAGE: [&str; 4] = [
     "http://www.w3.org/1999/xhtml",
     "http://www.w3.org/2000/svg",
     "http://www.w3.org/1998/Math/MathML",
-    // A page without a namespace declaration.
+    // Elements without a namespace: the page declares none.
     "",
 ];
 
-/// The name given to elements of any other namespace.
+/// The name that elements of all other namespaces get.
 const FOREIGN: Name = Name::of(b"");
 
-/// Resolves the name of each tag by the declarations (`xmlns`) in force.
+/// Resolves the names of tags by the namespace declarations (`xmlns`) in scope.
 #[derive(Debug, Default)]
 pub(super) struct XmlNames {
-    /// The declarations in force, innermost last.
+    /// The declarations in scope, innermost last.
     bindings: Vec<Binding>,
     /// The open elements with declarations, outermost first.
     open: Vec<Declaring>,
 }
 
-/// A prefix and whether its namespace is one of [`OF_A_PAGE`].
+/// A prefix, and whether it stands for one of the namespaces in [`OF_A_PAGE`].
 #[derive(Debug)]
 struct Binding {
     /// Empty for the default namespace.
@@ -42,14 +42,14 @@ struct Binding {
 struct Declaring {
     /// The name as written, with its prefix.
     name: Name,
-    /// The number of open elements of that name, including this one.
+    /// The number of open elements of that name, from this element inwards.
     count: u32,
-    /// The number of bindings declared outside the element.
+    /// The number of declarations that were in scope before this element's own.
     around: usize,
 }
 
 impl XmlNames {
-    /// Records a start tag, `written` with its prefix. Returns the resolved name.
+    /// Records a start tag. `written` is its name with the prefix. Returns the resolved name.
     pub(super) fn start(&mut self, tag: &Tag<'_>, written: &str) -> Name {
         let around = self.bindings.len();
         self.declare(tag);
@@ -68,11 +68,11 @@ impl XmlNames {
         meaning
     }
 
-    /// Records an end tag, `written` with its prefix. Returns the resolved name.
+    /// Records an end tag. `written` is its name with the prefix. Returns the resolved name.
     pub(super) fn end(&mut self, tag: &Tag<'_>, written: &str) -> Name {
         let meaning = self.meaning(tag.name, written);
         if let Some(place) = self.open.iter().rposition(|open| open.name == tag.name) {
-            // Inner elements with missing end tags end too.
+            // Elements within it that lack an end tag end too.
             self.open.truncate(place + 1);
             let ended = &mut self.open[place];
             ended.count -= 1;
@@ -98,7 +98,7 @@ impl XmlNames {
             if prefix.len() > MAX_PREFIX_BYTES || self.bindings.len() >= MAX_BINDINGS {
                 continue;
             }
-            // A root `html` is a page, whatever namespace it declares.
+            // A root element `html` is that of a page, whatever namespace it declares.
             let is_root = prefix.is_empty() && tag.name == name::HTML;
             self.bindings.push(Binding {
                 prefix: prefix.into(),

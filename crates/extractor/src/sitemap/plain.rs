@@ -33,8 +33,8 @@ pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
     }
 }
 
-/// Returns whether a line is a URL. sitemaps.org requires fully specified URLs, including `http`;
-/// any other line is prose.
+/// Returns whether a line is a URL. sitemaps.org requires full URLs, including `http`; any other
+/// line is treated as prose.
 pub(super) fn is_url(line: &str) -> bool {
     let has_scheme = |scheme: &str| {
         line.get(..scheme.len())

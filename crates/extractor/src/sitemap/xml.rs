@@ -48,7 +48,7 @@ pub(super) fn read(text: &str, start: usize, limits: &Limits, sitemap: &mut Site
     sitemap.oddities.extend(oddities);
 }
 
-/// The meaning of the current text.
+/// The field that the current text belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Loc,
@@ -63,7 +63,7 @@ enum Field {
     NewsTitle,
 }
 
-/// The open element of an extension, two levels below the root.
+/// The open element of an extension, which is a child of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extension {
     Image,
@@ -79,15 +79,16 @@ struct Walk<'a> {
     extension: Option<Extension>,
     field: Option<(Field, usize)>,
     value: String,
-    /// Text outside any field.
+    /// Text outside any field, in an entry or between entries.
     bare: String,
-    /// Number of alternates, images and videos kept.
+    /// Number of alternates, images and videos kept so far.
     extras: usize,
 }
 
 impl Walk<'_> {
-    /// Reads a start tag. Returns `false` to stop: the document is not a sitemap, or has too many
-    /// entries. The depth is 1 for the root, 2 for an entry, 3 for a field, 4 in an extension.
+    /// Reads a start tag. Returns `false` to stop, because the document is not a sitemap or has too
+    /// many entries. The depth is 1 for the root, 2 for an entry, 3 for a field, and 4 for an
+    /// element in an extension.
     fn start(&mut self, tag: &Tag<'_>) -> bool {
         self.end_bare_text();
         let name = tag.name().to_ascii_lowercase();
@@ -134,7 +135,8 @@ impl Walk<'_> {
         true
     }
 
-    /// Begins an entry, and ends one that has no end tag. Returns `false` if there is no room.
+    /// Begins an entry. If the previous entry has no end tag, ends it first. Returns `false` if the
+    /// limit on entries is reached.
     fn start_entry(&mut self) -> bool {
         if self.entry.is_some() {
             self.xml.note(DocumentOddityKind::UnclosedElement);
@@ -152,7 +154,7 @@ impl Walk<'_> {
 
     fn start_field(&mut self, tag: &Tag<'_>, name: &str) -> Option<Field> {
         self.extension = None;
-        // An image outside `image:image` is not a page.
+        // An `image:loc` outside `image:image` isn't the address of a page, so ignore it.
         if tag.written_name().eq_ignore_ascii_case("image:loc") {
             return Some(Field::Image);
         }
@@ -199,7 +201,7 @@ impl Walk<'_> {
 
     fn text(&mut self, text: &str) {
         match self.field {
-            // One byte over the limit marks the value as too long.
+            // Keep one byte more than the limit, as a sign that the value is too long.
             Some((_, depth)) if depth <= self.xml.depth() => {
                 if self.value.len() <= self.limits.href_bytes {
                     self.value.push_str(text);
@@ -234,7 +236,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Ends an element. Returns `false` if there is no room for more entries.
+    /// Ends an element. Returns `false` if this was an entry and the limit on entries is reached.
     fn end(&mut self) -> bool {
         self.end_bare_text();
         let ended = self.xml.depth() + 1;
@@ -292,7 +294,7 @@ impl Walk<'_> {
                 return;
             }
             (Field::Loc, _) if entry.loc == address => return,
-            // The hints that follow belong to the second page.
+            // Begin a second entry: the fields that follow belong to it.
             (Field::Loc, _) => {
                 self.xml.note(DocumentOddityKind::SecondLoc);
                 self.finish_entry();
@@ -334,7 +336,7 @@ impl Walk<'_> {
         (!value.is_empty()).then(|| value.to_owned())
     }
 
-    /// Reserves room for one more link of an extension. Returns false if there is none.
+    /// Counts one more link of an extension. Returns false if the limit is reached.
     fn has_room(&mut self) -> bool {
         let has_room = self.extras < self.limits.sitemap_links;
         if has_room {
@@ -350,7 +352,8 @@ impl Walk<'_> {
             .get_or_insert_with(|| SitemapEntry::new(String::new()))
     }
 
-    /// Keeps the current entry if it has an address. Returns `false` if there is no room for it.
+    /// Keeps the current entry if it has an address. Returns `false` if the limit on entries is
+    /// reached.
     fn finish_entry(&mut self) -> bool {
         self.extension = None;
         let Some(entry) = self.entry.take().filter(|entry| !entry.loc.is_empty()) else {

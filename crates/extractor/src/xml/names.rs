@@ -4,13 +4,13 @@ use quick_xml::events::BytesStart;
 
 use super::unescaped;
 
-/// Maximum number of namespace prefixes in force; further ones are ignored.
+/// Maximum number of namespace prefixes in scope at a time; further ones are ignored.
 const MAX_BINDINGS: usize = 64;
 
 /// The vocabulary of an element, among those that feeds use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
-    /// No namespace, or one that versions of RSS use for themselves.
+    /// No namespace, or one of the namespaces that some versions of RSS use for their own elements.
     None,
     Atom,
     Rdf,
@@ -19,7 +19,7 @@ pub(crate) enum Space {
     Other,
 }
 
-/// The namespace prefixes in force.
+/// The namespace prefixes in scope.
 #[derive(Default)]
 pub(super) struct Bindings {
     /// Prefix, vocabulary, and the depth of the declaring element.
@@ -49,14 +49,14 @@ impl Bindings {
         }
     }
 
-    /// Drops the declarations at `depth` and below.
+    /// Drops the declarations of elements at `depth` or deeper.
     pub(super) fn exit(&mut self, depth: usize) {
         while self.all.last().is_some_and(|(_, _, at)| *at >= depth) {
             self.all.pop();
         }
     }
 
-    /// Returns the vocabulary of an element with a name. An undeclared prefix has its usual
+    /// Returns the vocabulary of the element `name`. A prefix that is not declared gets its usual
     /// meaning.
     pub(super) fn space_of(&self, name: &str) -> Space {
         let prefix = name.split_once(':').map_or("", |(prefix, _)| prefix);
@@ -92,7 +92,8 @@ fn space_named(url: &str) -> Space {
     }
 }
 
-/// Returns a hash of a name (FNV-1a). A collision does no harm.
+/// Returns a hash of a name (FNV-1a). If two names collide, only the repair of end tags is
+/// affected.
 pub(super) fn fingerprint(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

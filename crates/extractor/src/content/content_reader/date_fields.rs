@@ -59,7 +59,8 @@ impl ContentReader {
     }
 
     pub(super) fn add_json_ld_dates(&mut self) {
-        // Dates of texts come first; their subjects may have other dates.
+        // Dates of items that are texts come first. Other items may be what a text is about, with
+        // dates of their own.
         let (texts, others): (Vec<_>, Vec<_>) =
             self.json_ld.items.iter().partition(|item| item.is_text());
         for item in texts.into_iter().chain(others) {

@@ -17,14 +17,15 @@ enum Style {
     Link(String),
 }
 
-/// Assembles the words of a block. An opening mark is only written before its first word, so that
-/// an element without words writes none, and white space stays outside.
+/// Assembles the words of a block. The opening mark of an element is written together with its
+/// first word. So an element without words leaves no marks, and white space stays outside the
+/// marks.
 #[derive(Debug, Default)]
 pub(super) struct Inline {
     out: String,
     /// The names and styles of the open elements.
     open: Vec<(Name, Style)>,
-    /// The offsets in `out` of the opening marks written so far.
+    /// The offsets in `out` of the opening marks of elements in `open` that are already written.
     written: Vec<usize>,
     /// Whether there is white space before the next word.
     space: bool,
@@ -58,12 +59,12 @@ impl Inline {
         }
     }
 
-    /// Ends the innermost element with a name.
+    /// Ends the innermost open element named `tag`.
     pub(super) fn end(&mut self, tag: Name) {
         let Some(at) = self.open.iter().rposition(|(open, _)| *open == tag) else {
             return;
         };
-        // Inner elements are closed too, and reopened before the next word.
+        // Elements within it are closed too, and reopened before the next word.
         self.close_to(at);
         self.open.remove(at);
     }
@@ -104,7 +105,7 @@ impl Inline {
         self.space = false;
     }
 
-    /// Returns the finished block. Open elements continue in the next one.
+    /// Returns the finished block. Elements that are still open continue in the next block.
     pub(super) fn take(&mut self) -> String {
         self.close_to(0);
         self.space = false;
@@ -114,7 +115,7 @@ impl Inline {
         while out[..end].ends_with("\\\n") {
             end -= 2;
         }
-        // Drop a line break at the end, which would read as a backslash.
+        // Drop a line break at the end of the block, which would read as a backslash there.
         if out[end..].starts_with('\n') && out[..end].ends_with('\\') {
             end -= 1;
         }
@@ -131,13 +132,13 @@ impl Inline {
         }
     }
 
-    /// Writes the space before the next word, and the opening marks still missing.
+    /// Writes the space before the next word, and the opening marks that are not written yet.
     fn begin_word(&mut self) {
         if self.space && !self.out.is_empty() && !self.out.ends_with(['\n', ' ']) {
             self.out.push(' ');
         }
         self.space = false;
-        // Nothing is styled within code.
+        // Code contains no other marks.
         let in_code = |(_, style): &(Name, Style)| *style == Style::Code;
         let end = self.open.iter().position(in_code);
         let end = end.map_or(self.open.len(), |code| code + 1);
@@ -149,13 +150,14 @@ impl Inline {
                 Style::Strong => "**",
                 Style::Struck => "~~",
                 Style::Link(_) => "[",
-                // The length of its marks depends on its words.
+                // The backticks are added at the end, since their number depends on the code's
+                // text.
                 Style::Code => "",
             });
         }
     }
 
-    /// Closes the written elements from the one at `keep` on.
+    /// Writes the closing marks of the written elements, except the first `keep`.
     fn close_to(&mut self, keep: usize) {
         while self.written.len() > keep {
             let Some(start) = self.written.pop() else {
@@ -170,7 +172,7 @@ impl Inline {
                     let code = self.out.split_off(start);
                     self.out.push_str(&code_span(&code));
                 }
-                // Drop the permalink sign after a heading.
+                // Drop a link whose text is only the permalink sign of a heading.
                 Style::Link(_) if is_sign(&self.out[start + 1..].replace('\\', "")) => {
                     self.out.truncate(start);
                 }
@@ -184,7 +186,7 @@ impl Inline {
     }
 }
 
-/// Returns a code span with as many backticks as needed (CommonMark 6.1).
+/// Returns `code` between enough backticks for the backticks within it (CommonMark 6.1).
 fn code_span(code: &str) -> String {
     let marks = "`".repeat(longest_run(code, '`') + 1);
     let space = match code.starts_with('`') || code.ends_with('`') {
@@ -194,7 +196,7 @@ fn code_span(code: &str) -> String {
     format!("{marks}{space}{code}{space}{marks}")
 }
 
-/// Returns the length of the longest run of a character.
+/// Returns the length of the longest run of the character `c`.
 pub(super) fn longest_run(text: &str, c: char) -> usize {
     let runs = text.split(|other| other != c);
     runs.map(|run| run.chars().count()).max().unwrap_or(0)
@@ -211,7 +213,7 @@ fn push_target(target: &str, out: &mut String) {
         match c {
             '<' => out.push_str("%3C"),
             '>' => out.push_str("%3E"),
-            // A backslash would escape the end of the target.
+            // A backslash at the end of the target would escape its closing bracket.
             '\\' => out.push_str("%5C"),
             c if c.is_control() => {}
             c => out.push(c),
@@ -222,7 +224,7 @@ fn push_target(target: &str, out: &mut String) {
     }
 }
 
-/// Escapes plain text for Markdown (CommonMark 2.4), so that a reader shows its words unchanged.
+/// Escapes plain text for Markdown (CommonMark 2.4), so that it is displayed as it is.
 ///
 /// Runs of white space and control characters become one space, so the text stays on one line.
 ///
@@ -247,7 +249,7 @@ pub fn escape_markdown(text: &str) -> String {
 /// Writes a word with its special characters escaped (CommonMark 2.4).
 fn escape(word: &str, out: &mut String) {
     let mut before = out.chars().next_back();
-    // Block marks only count at the start of a line.
+    // Marks of blocks, such as `#`, only need escaping at the start of a line.
     let is_line_start = before.is_none_or(|c| c == '\n');
     let mut chars = word.chars().peekable();
     let mut first = true;
@@ -255,7 +257,7 @@ fn escape(word: &str, out: &mut String) {
         let after = chars.peek().copied();
         let is_mark = match c {
             '\\' | '`' | '*' | '[' | ']' | '|' => true,
-            // Within a word it is a letter.
+            // An underscore within a word needs no escaping.
             '_' => {
                 !(before.is_some_and(char::is_alphanumeric)
                     && after.is_some_and(char::is_alphanumeric))
@@ -276,7 +278,7 @@ fn escape(word: &str, out: &mut String) {
     }
 }
 
-/// Returns whether a word is a list marker: digits, then `end`.
+/// Returns whether a word is a list marker: digits, then the character `end`.
 fn starts_with_number(word: &str, end: char) -> bool {
     let digits = word.trim_end_matches(end);
     digits.len() + 1 == word.len() && digits.bytes().all(|byte| byte.is_ascii_digit())

@@ -6,22 +6,23 @@ use crate::html::tokenizer::Tag;
 /// Maximum number of open lists, quotes and tables; deeper ones are ignored.
 const MAX_OPEN: usize = 256;
 
-/// Maximum number of lists and quotes that a block is written within.
+/// Maximum number of nested lists and quotes to write around a block.
 const MAX_DEPTH: usize = 16;
 
 /// A list item or a quote around a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Around {
-    /// A list item, with its number among the page's items, and its number in a numbered list.
+    /// A list item: its number among all items of the page and, in a numbered list, the number
+    /// shown.
     Item { id: u32, number: Option<u32> },
-    /// A quote, with its number among the page's quotes.
+    /// A quote, with its number among all quotes of the page.
     Quote { id: u32 },
 }
 
 /// The place of a block in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CellPlace {
-    /// The table's number on the page. In nested tables, that of the outermost.
+    /// The table's number on the page. For a nested table, the number of the outermost table.
     pub(super) table: u32,
     pub(super) row: u32,
     pub(super) column: u32,
@@ -31,7 +32,7 @@ pub(super) struct CellPlace {
     pub(super) is_nested: bool,
 }
 
-/// The place of a block.
+/// The lists, quotes and table cell that a block is in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct BlockPlace {
     pub(super) around: Vec<Around>,
@@ -40,7 +41,7 @@ pub(super) struct BlockPlace {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Open {
-    /// A list, with the number of the next item if it is numbered.
+    /// A list. If it is numbered, with the number of its next item.
     List {
         next: Option<u32>,
     },
@@ -71,7 +72,7 @@ pub(super) struct Nesting {
 }
 
 impl Nesting {
-    /// Begins an element. Implies the end tags that HTML allows to omit.
+    /// Begins an element, and ends elements whose end tags HTML allows to omit there.
     pub(super) fn start(&mut self, tag: &Tag<'_>) {
         match tag.name {
             name::UL | name::MENU | name::DIR => self.push(Open::List { next: None }),
@@ -155,7 +156,7 @@ impl Nesting {
     }
 
     fn item(&mut self) {
-        // An item ends the previous item of its list.
+        // An item ends the previous item of the same list.
         let list = self.position_in_cell(|open| matches!(open, Open::List { .. }));
         if let Some(list) = list {
             self.open.truncate(list + 1);
@@ -213,8 +214,8 @@ impl Nesting {
         self.last_id
     }
 
-    /// Closes the innermost element that satisfies `is_target`, and those within it. Stops at a
-    /// cell.
+    /// Closes the innermost element that satisfies `is_target`, with the elements open within it.
+    /// Closes nothing outside the current cell.
     fn pop(&mut self, is_target: impl Fn(&Open) -> bool) {
         if let Some(at) = self.position_in_cell(is_target) {
             self.open.truncate(at);

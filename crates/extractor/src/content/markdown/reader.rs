@@ -17,10 +17,10 @@ use crate::html::tokenizer::{Tag, Text};
 pub(super) struct MarkdownBlock {
     /// The words with their marks.
     pub(super) words: String,
-    /// An image before the block that is not part of any block.
+    /// An image that precedes the block and is not part of any block.
     pub(super) figure: String,
     pub(super) place: BlockPlace,
-    /// The language of the code, as named by a class.
+    /// The programming language of a block of code, as a class names it.
     pub(super) language: Option<Box<str>>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct MarkdownReader<'l> {
     blocks: Vec<MarkdownBlock>,
     figure: String,
     language: Option<Box<str>>,
-    /// The current text, decoded.
+    /// The current piece of text, with its character references decoded.
     text: String,
 }
 
@@ -74,7 +74,7 @@ impl<'l> MarkdownReader<'l> {
         (content, self.blocks)
     }
 
-    /// Takes the words of the block that the last tag ended, if any.
+    /// If the last tag ended a block, takes the words of that block.
     fn follow(&mut self, is_block: bool) {
         if self.content.blocks() > self.blocks.len() {
             let mut words = self.inline.take();
@@ -93,7 +93,7 @@ impl<'l> MarkdownReader<'l> {
         }
     }
 
-    /// Adds the current text to the words of the block.
+    /// Adds the current piece of text to the words of the block.
     fn words(&mut self) {
         match self.content.ruby().map(|ruby| (ruby, ruby.part())) {
             None => self.inline.text(&self.text),
@@ -165,7 +165,7 @@ impl Consumer for MarkdownReader<'_> {
 
     fn text(&mut self, text: &Text<'_>, at: At) {
         if self.content.wants_page_text(at) {
-            // A character reference belongs to the word around it.
+            // Decode the whole piece first, so that a character reference doesn't split a word.
             self.text.clear();
             text.parts(|part| self.text.extend(part.chars().filter(|c| !is_dropped(*c))));
             self.words();

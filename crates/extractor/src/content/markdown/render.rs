@@ -5,7 +5,7 @@ use super::nesting::{Around, BlockPlace};
 use super::reader::MarkdownBlock;
 use crate::content::model::{Block, BlockKind, Content};
 
-/// Writes the main text. `blocks` correspond to those of `content`.
+/// Writes the main text of `content` as Markdown. `blocks` has one entry for each of its blocks.
 pub(super) fn render(content: &Content, blocks: &[MarkdownBlock]) -> String {
     let pairs = content.blocks.iter().zip(blocks);
     let main: Vec<_> = pairs.filter(|(block, _)| block.is_main()).collect();
@@ -33,7 +33,7 @@ pub(super) fn render(content: &Content, blocks: &[MarkdownBlock]) -> String {
     page.out
 }
 
-/// Returns a single block.
+/// Returns the Markdown of a single block.
 fn block_text(content: &Content, block: &Block, markdown: &MarkdownBlock) -> String {
     let words = &markdown.words;
     match block.kind {
@@ -57,8 +57,8 @@ fn block_text(content: &Content, block: &Block, markdown: &MarkdownBlock) -> Str
     }
 }
 
-/// Returns how many of the first blocks are cells of one table that Markdown can express: rows of
-/// short text with at least two columns. 0 if there is no such table.
+/// Returns the number of leading blocks that are cells of one table which Markdown can express: it
+/// has at least two columns, and short text in its rows. 0 if there is no such table.
 fn cells_of_table(blocks: &[(&Block, &MarkdownBlock)]) -> usize {
     let Some(first) = blocks.first().and_then(|(_, first)| first.place.cell) else {
         return 0;
@@ -91,8 +91,8 @@ fn cells_of_table(blocks: &[(&Block, &MarkdownBlock)]) -> usize {
     }
 }
 
-/// Returns a table of GitHub Flavored Markdown. The first row is its head; without a head cell in
-/// that row, the head is empty.
+/// Returns a table of GitHub Flavored Markdown. The first row is the table's head if all its cells
+/// are head cells; otherwise the head is empty.
 fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
     let mut rows: Vec<(u32, bool, Vec<String>)> = Vec::new();
     for (_, markdown) in cells {
@@ -107,7 +107,7 @@ fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
         };
         *is_head &= cell.is_head;
         let column = cell.column.saturating_sub(1) as usize;
-        // A page may claim more columns than it has blocks.
+        // `colspan` may claim more columns than there are blocks.
         let column = column.min(MAX_COLUMNS);
         row.resize(row.len().max(column + 1), String::new());
         let words = markdown.words.replace("\\\n", "<br>");
@@ -134,14 +134,14 @@ fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
     lines.join("\n")
 }
 
-/// Maximum columns of a table; cells beyond join the last one.
+/// Maximum columns of a table; further cells are joined to the last column.
 const MAX_COLUMNS: usize = 64;
 
 /// The page written so far.
 #[derive(Default)]
 struct Page {
     out: String,
-    /// The place of the last block.
+    /// The lists, quotes and table cell around the last block.
     last: BlockPlace,
 }
 
@@ -157,7 +157,7 @@ impl Page {
                 self.out.push('\n');
             }
         }
-        // A list marker precedes the first block of its item.
+        // The marker of a list item precedes the item's first block.
         let first = prefix(&place.around, shared);
         let later = prefix(&place.around, place.around.len());
         for (at, line) in text.split('\n').enumerate() {
@@ -176,8 +176,8 @@ impl Page {
         self.last = place.clone();
     }
 
-    /// Returns whether the block opens an item in the list of the item just written, or in a list
-    /// within that item. If so, no empty line separates the two.
+    /// Returns whether the block begins another item of the same list, or a list within the last
+    /// item. Then no empty line separates it from the last block.
     fn is_next_item(&self, place: &BlockPlace, shared: usize) -> bool {
         let opens_item = matches!(place.around.get(shared), Some(Around::Item { .. }));
         let was_item = self
@@ -189,14 +189,14 @@ impl Page {
     }
 }
 
-/// Returns how many of the elements around two blocks are the same.
+/// Returns how many of the outermost elements around two blocks are the same.
 fn shared(one: &[Around], other: &[Around]) -> usize {
     let pairs = one.iter().zip(other);
     pairs.take_while(|(one, other)| one == other).count()
 }
 
-/// Returns the prefix of a line: markers for items from `from` on, and white space of the same
-/// width for the others.
+/// Returns the prefix of a block's line. Items from index `from` on get their markers; the items
+/// before get white space of the same width.
 fn prefix(around: &[Around], from: usize) -> String {
     let mut prefix = String::new();
     for (at, around) in around.iter().enumerate() {

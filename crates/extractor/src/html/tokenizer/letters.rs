@@ -1,4 +1,4 @@
-//! Counts the letters of a text, sixteen bytes at a time.
+//! Counts the letters (here: all non-white characters) of a text, sixteen bytes at a time.
 
 use std::ops::Range;
 
@@ -9,21 +9,21 @@ use super::scan::{WIDTH, equal, sixteen};
 /// Counts the non-white characters of texts.
 #[derive(Default)]
 pub(crate) struct LetterCount {
-    /// The total of the sixteen counters that was already added up.
+    /// The sum of all counts, except those still in `counters`.
     total: usize,
     counters: u8x16,
-    /// Number of additions to the counters since then. Each adds at most 1, and a counter holds
-    /// 255.
+    /// Number of additions to `counters` since they were last cleared. Each adds at most 1 to a
+    /// counter, which holds at most 255.
     added: u8,
 }
 
 impl LetterCount {
-    /// Counts the letters of a part of a page.
+    /// Counts the letters in the range `text` of a page.
     #[inline]
     pub(crate) fn add(&mut self, page: &[u8], text: Range<usize>) {
         let mut at = text.start;
         while at < text.end {
-            // The mask of a letter is 255, so subtracting it adds one.
+            // The mask of a letter is 255, which is -1 in a byte, so subtracting it adds one.
             self.counters -= letters_at(page, at) & first_bytes(text.end - at);
             self.added += 1;
             if self.added == u8::MAX {
@@ -33,7 +33,7 @@ impl LetterCount {
         }
     }
 
-    /// Returns the count so far, without the last few texts.
+    /// Returns the count so far, which may lack the last few texts.
     #[inline]
     pub(crate) fn so_far(&self) -> usize {
         self.total
@@ -54,8 +54,8 @@ impl LetterCount {
     }
 }
 
-/// Returns a mask of the non-white characters among sixteen bytes of a page: 255 for the first byte
-/// of each, and 0 for other bytes. Bytes after the end of the page count as spaces.
+/// Returns a mask for the sixteen bytes at `at`: 255 for the first byte of each non-white
+/// character, and 0 for all other bytes. Bytes after the end of the page count as spaces.
 #[inline]
 fn letters_at(page: &[u8], at: usize) -> u8x16 {
     let chunk = sixteen(page, at).unwrap_or_else(|| {
@@ -64,7 +64,7 @@ fn letters_at(page: &[u8], at: usize) -> u8x16 {
         bytes[..rest.len()].copy_from_slice(rest);
         u8x16::new(bytes)
     });
-    // All from tab to carriage return are white, except vertical tab.
+    // The characters from tab to carriage return are white, except for vertical tab.
     let controls = chunk - u8x16::splat(b'\t');
     let controls = controls.min(u8x16::splat(b'\r' - b'\t')).simd_eq(controls);
     let blanks = equal(chunk, b' ') | (controls & !equal(chunk, 0x0b));
@@ -72,7 +72,7 @@ fn letters_at(page: &[u8], at: usize) -> u8x16 {
     !(blanks | continued)
 }
 
-/// Returns 255 for the first `count` of sixteen bytes.
+/// Returns a mask that is 255 for the first `count` of sixteen bytes, and 0 for the others.
 #[inline]
 fn first_bytes(count: usize) -> u8x16 {
     static BYTES: [u8; 2 * WIDTH] = {

@@ -4,24 +4,24 @@ use memchr::{memchr, memchr_iter, memchr2};
 
 use crate::text::is_space;
 
-/// Returns the offset, from `from` on, of the end tag of the element `name`.
+/// Returns the offset of the first end tag of the element `name` at or after `from`.
 pub(super) fn end_of_text(bytes: &[u8], from: usize, name: &[u8]) -> Option<usize> {
     let mut tags = memchr_iter(b'<', &bytes[from..]).map(|at| from + at);
     tags.find(|at| is_end_tag(&bytes[*at..], name))
 }
 
-/// The state of a script's text.
+/// The state of a script's text, by the comments and tags in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Plain,
     /// After `<!--`: an end tag still ends the script.
     Escaped,
-    /// After `<!-- <script>`: an end tag only ends that inner script.
+    /// After `<!-- <script>`: the next end tag ends this inner script, not the whole script.
     DoubleEscaped,
 }
 
-/// Returns the offset, from `from` on, of the end tag of the script `name` (HTML Standard 13.2.5.15
-/// to 13.2.5.31).
+/// Returns the offset of the end tag of the script element `name`, at or after `from` (HTML
+/// Standard 13.2.5.15 to 13.2.5.31).
 pub(super) fn end_of_script(bytes: &[u8], from: usize, name: &[u8]) -> Option<usize> {
     let (mut at, mut state, mut dashes) = (from, State::Plain, from);
     loop {
@@ -32,7 +32,7 @@ pub(super) fn end_of_script(bytes: &[u8], from: usize, name: &[u8]) -> Option<us
         };
         let rest = &bytes[at..];
         if rest[0] == b'>' {
-            // The dashes of `<!--` may be those of `-->`.
+            // The dashes of `<!--` may also be those of `-->`, as in `<!-->`.
             if bytes[dashes..at].ends_with(b"--") {
                 state = State::Plain;
             }
@@ -58,7 +58,7 @@ pub(super) fn end_of_script(bytes: &[u8], from: usize, name: &[u8]) -> Option<us
     }
 }
 
-/// Returns whether `rest` begins with the name part of an end tag of `name`.
+/// Returns whether `rest` begins with `</`, then `name`, then a character that ends a tag name.
 pub(super) fn is_end_tag(rest: &[u8], name: &[u8]) -> bool {
     rest.get(1) == Some(&b'/') && is_name(&rest[2..], name)
 }

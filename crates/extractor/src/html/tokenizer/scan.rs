@@ -1,4 +1,5 @@
-//! Finds the ends of parts of markup, sixteen bytes at a time while there are that many.
+//! Finds the ends of parts of markup. Examines sixteen bytes at a time, as long as there are so
+//! many.
 
 use memchr::{memchr, memchr2};
 use wide::u8x16;
@@ -8,10 +9,11 @@ use crate::text::is_space;
 
 /// Number of bytes to examine at a time.
 pub(super) const WIDTH: usize = 16;
-/// Most texts and values end within this many bytes, before a long search would even start.
+/// Most texts and values end within this many bytes. For longer ones, a search with more set-up
+/// time is used.
 const NEAR: usize = 2 * WIDTH;
 
-/// Returns the offset of the first `<`, from `from` on.
+/// Returns the offset of the first `<` at or after `from`.
 #[inline]
 pub(super) fn next_less_than(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
@@ -24,8 +26,8 @@ pub(super) fn next_less_than(bytes: &[u8], from: usize) -> Option<usize> {
     memchr(b'<', &bytes[at..]).map(|place| at + place)
 }
 
-/// Returns the offset of the first quotation mark `QUOTE` from `from` on, which ends a value, and
-/// whether there is a `&` or NUL before it.
+/// Returns the offset of the end of a quoted value: the first quotation mark `QUOTE` at or after
+/// `from`. Also returns whether the value contains a `&` or NUL.
 #[inline(always)]
 pub(super) fn quoted_value_end<const QUOTE: u8>(
     bytes: &[u8],
@@ -48,14 +50,14 @@ pub(super) fn quoted_value_end<const QUOTE: u8>(
     Some((end, is_encoded))
 }
 
-/// Returns the end of the tag name that begins at `from`, and that name.
+/// Returns the end of the tag name that begins at `from`, and the name itself.
 #[inline(always)]
 pub(super) fn tag_name(bytes: &[u8], from: usize) -> Option<(usize, Name)> {
     if let Some(first) = bytes.get(from..).and_then(|rest| rest.first_chunk()) {
         let chunk = u8x16::new(*first);
         let ends = up_to_space(chunk) | equal(chunk, b'/') | equal(chunk, b'>');
         let length = first_or_width(ends);
-        // A control character may match here, but it is part of the name.
+        // The mask also has control characters, which don't end a name, so check the byte.
         if (1..=MAX_EXACT_BYTES).contains(&length)
             && is_one_of(first[length], SPACE | SLASH | END)
             && let Some(eight) = first.first_chunk()
@@ -72,14 +74,14 @@ fn long_tag_name(bytes: &[u8], from: usize) -> Option<(usize, Name)> {
     Some((end, Name::at(bytes, from, end)))
 }
 
-/// Returns the end of the attribute name from `from` on.
+/// Returns the end of an attribute name, searching from `from` on.
 #[inline(always)]
 pub(super) fn attribute_name_end(bytes: &[u8], from: usize) -> Option<usize> {
     const ENDS: u8 = SPACE | SLASH | END | EQUALS;
     if let Some(chunk) = sixteen(bytes, from) {
         let ends = up_to_space(chunk) | equal(chunk, b'/') | equal(chunk, b'>');
         let end = from + first_or_width(ends | equal(chunk, b'='));
-        // A control character may match here, but it is part of the name.
+        // The mask also has control characters, which don't end a name, so check the byte.
         if bytes.get(end).is_some_and(|byte| is_one_of(*byte, ENDS)) {
             return Some(end);
         }
@@ -87,16 +89,16 @@ pub(super) fn attribute_name_end(bytes: &[u8], from: usize) -> Option<usize> {
     position(bytes, from, ENDS)
 }
 
-/// Returns the end of an unquoted value, from `from` on.
+/// Returns the end of the unquoted value that begins at `from`.
 #[inline]
 pub(super) fn bare_value_end(bytes: &[u8], from: usize) -> Option<usize> {
     position(bytes, from, SPACE | END)
 }
 
-/// Returns the offset of the first byte that is not white space, from `from` on.
+/// Returns the offset of the first byte at or after `from` that is not white space.
 #[inline(always)]
 pub(super) fn after_spaces(bytes: &[u8], from: usize) -> Option<usize> {
-    // Usually there is no space or one, which needs no search.
+    // Usually there is at most one space: then no search is needed.
     for at in [from, from + 1] {
         if !is_one_of(*bytes.get(at)?, SPACE) {
             return Some(at);
@@ -128,7 +130,7 @@ fn up_to_space(bytes: u8x16) -> u8x16 {
     bytes.min(u8x16::splat(b' ')).simd_eq(bytes)
 }
 
-/// Returns the index of the first byte in a mask.
+/// Returns the index of the first byte that is set in a mask. `None` if there is none.
 #[inline]
 fn first(mask: u8x16) -> Option<usize> {
     match mask.to_bitmask() {
@@ -137,20 +139,20 @@ fn first(mask: u8x16) -> Option<usize> {
     }
 }
 
-/// Returns the index of the first byte in a mask, or sixteen.
+/// Returns the index of the first byte that is set in a mask, or sixteen if there is none.
 #[inline]
 fn first_or_width(mask: u8x16) -> usize {
     (mask.to_bitmask() | 1 << WIDTH).trailing_zeros() as usize
 }
 
-/// Returns the offset of the first byte of certain kinds, from `from` on.
+/// Returns the offset of the first byte at or after `from` that is of one of the `kinds`.
 #[cold]
 fn position(bytes: &[u8], from: usize, kinds: u8) -> Option<usize> {
     let mut rest = bytes.get(from..)?.iter();
     Some(from + rest.position(|byte| is_one_of(*byte, kinds))?)
 }
 
-/// Kinds of bytes that end parts of a tag.
+/// The kinds of bytes that end parts of a tag, one bit each.
 const SPACE: u8 = 1;
 const SLASH: u8 = 2;
 const END: u8 = 4;
@@ -181,7 +183,7 @@ fn is_one_of(byte: u8, kinds: u8) -> bool {
 mod tests {
     use super::{attribute_name_end, bare_value_end, next_less_than, quoted_value_end, tag_name};
 
-    /// A search from a given offset.
+    /// A function that searches bytes from an offset on.
     type Search = fn(&[u8], usize) -> Option<usize>;
 
     #[test]
@@ -203,7 +205,8 @@ mod tests {
             for byte in 0..=255 {
                 let is_wanted = wanted.contains(&byte);
                 for place in 0..70 {
-                    // With little, or more than sixteen bytes, before and after it.
+                    // Test with few and with more than sixteen bytes before and after the wanted
+                    // byte.
                     for (from, after) in [(0, 0), (3, 0), (0, 40), (3, 40)] {
                         let mut bytes = vec![b'x'; from + place];
                         bytes.push(byte);
@@ -212,7 +215,7 @@ mod tests {
                         assert_eq!(search(&bytes, from), expected, "{byte} at {place}");
                     }
                 }
-                // The first match counts, whatever kind of byte precedes it.
+                // The first match must be found, whatever byte precedes it.
                 let text = [b"abc", &[byte][..], b"de", &wanted[..1], b"f"].concat();
                 let expected = if is_wanted { 3 } else { 6 };
                 assert_eq!(search(&text, 0), Some(expected), "{byte}");

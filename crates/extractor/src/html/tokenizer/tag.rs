@@ -13,22 +13,22 @@ use crate::html::tag_kinds::TagKinds;
 #[derive(Clone, Copy)]
 pub(crate) struct Tag<'a> {
     pub(crate) name: Name,
-    /// The kinds of the name.
+    /// The kinds of tag that the name implies.
     pub(crate) kinds: TagKinds,
-    /// Offset of the tag in the page.
+    /// Offset of the beginning of the tag in the page.
     pub(crate) offset: usize,
     /// Offset of the end of the tag in the page.
     pub(crate) end: usize,
-    /// The page.
+    /// The page that contains the tag.
     pub(crate) page: &'a str,
     pub(crate) self_closing: bool,
-    /// Whether the tag has more attributes than are kept.
+    /// Whether the tag has more attributes than the tokenizer keeps.
     pub(crate) was_cut: bool,
     pub(crate) attributes: Attributes<'a>,
 }
 
 impl<'a> Tag<'a> {
-    /// Returns the tag with another name.
+    /// Returns the same tag under another name.
     pub(crate) fn renamed(self, name: Name) -> Tag<'a> {
         let kinds = TagKinds::of(name);
         Tag {
@@ -43,7 +43,7 @@ impl<'a> Tag<'a> {
         &self.page[self.offset..self.end]
     }
 
-    /// Returns at most `limit` attributes, and whether there are more.
+    /// Returns the first `limit` attributes, and whether the tag has more.
     #[inline]
     pub(crate) fn attributes_up_to(&self, limit: usize) -> (Attributes<'a>, bool) {
         let all = self.attributes;
@@ -53,12 +53,13 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// The attributes of a tag. The first of each name counts; names are case-insensitive.
+/// The attributes of a tag. Names are case-insensitive. If a name occurs more than once, its first
+/// attribute counts.
 #[derive(Clone, Copy)]
 pub(crate) struct Attributes<'a> {
     page: &'a str,
     list: &'a AttributeList,
-    /// Number of attributes, counted from the first of the list.
+    /// Number of attributes at the start of the list that are visible here.
     count: usize,
 }
 
@@ -70,8 +71,8 @@ impl<'a> Attributes<'a> {
         Attributes { page, list, count }
     }
 
-    /// Returns the value of the attribute `name`, given in lower case.
-    // Inlined so that the bit of the name is a constant.
+    /// Returns the value of the attribute `name`, which must be in lower case.
+    // Inlined so that the bit of a constant name is computed at compile time.
     #[inline(always)]
     pub(crate) fn get(self, name: &str) -> Option<&'a str> {
         match self.may_have(name) {
@@ -80,7 +81,8 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Returns whether there may be an attribute with a name. A bit rules out most missing ones.
+    /// Returns whether there may be an attribute with this name. False if no attribute's name has
+    /// the same bit, which rules out most names.
     #[inline(always)]
     pub(crate) fn may_have(self, name: &str) -> bool {
         self.list.names & bit_of(name.as_bytes()) != 0
@@ -91,7 +93,7 @@ impl<'a> Attributes<'a> {
         (0..self.count).map(move |place| Attribute { all: self, place })
     }
 
-    /// Returns whether one of these attributes is the first with its name, and so counts.
+    /// Returns whether an attribute is the first with its name. Later ones don't count.
     pub(crate) fn is_first(self, attribute: Attribute<'_>) -> bool {
         let first = self.first(attribute.name());
         first.is_some_and(|first| first.place == attribute.place)
@@ -129,13 +131,13 @@ impl<'a> Attribute<'a> {
         &self.all.page[span.name..span.name_end]
     }
 
-    /// Returns whether the attribute has a name, ignoring case.
+    /// Returns whether the attribute is named `name`, ignoring case.
     #[inline]
     pub(crate) fn is(self, name: &str) -> bool {
         self.span().is(self.all.page, name)
     }
 
-    /// Returns the value with its references decoded. Empty without a value.
+    /// Returns the value with its references decoded. Empty if there is no value.
     #[inline]
     pub(crate) fn value(self) -> &'a str {
         let span = self.span();
@@ -156,23 +158,22 @@ impl<'a> Attribute<'a> {
     }
 }
 
-/// The attributes of the current tag, by their places in the page. The list is reused for the next
-/// tag.
+/// The attributes of the current tag, as offsets in the page. The list is reused for the next tag.
 #[derive(Default)]
 pub(crate) struct AttributeList {
     spans: Vec<Span>,
-    /// The bits of the attributes' names.
+    /// The bits of all attributes' names: see [`bit_of`].
     names: u64,
-    /// The decoded values that differ from the page, filled in on demand. Has an entry for each
-    /// attribute up to the last such one.
+    /// The decoded values, by attribute, for values that differ from what is written in the page.
+    /// Each is decoded when it is first read. Ends with the last attribute that has such a value.
     decoded: Vec<OnceCell<Box<str>>>,
     /// Whether the tag ends with `/>`.
     pub(super) self_closing: bool,
-    /// Whether the tag has more attributes than are kept.
+    /// Whether the tag has more attributes than this list keeps.
     pub(super) was_cut: bool,
 }
 
-/// The places of an attribute's parts.
+/// The offsets of an attribute's name and value in the page.
 struct Span {
     name: usize,
     name_end: usize,
@@ -183,10 +184,10 @@ struct Span {
 }
 
 impl Span {
-    /// Returns whether the attribute has a name, ignoring case.
+    /// Returns whether the attribute is named `name`, ignoring case.
     #[inline]
     fn is(&self, page: &str, name: &str) -> bool {
-        // The length, which is cheap to compare, rules out most names.
+        // Compare the lengths first: that is cheap, and rules out most names.
         self.name_end - self.name == name.len()
             && page.as_bytes()[self.name..self.name_end].eq_ignore_ascii_case(name.as_bytes())
     }
@@ -204,8 +205,8 @@ impl AttributeList {
         }
     }
 
-    /// Reads the attributes after a tag's name, keeping the first `max`. Returns the offset after
-    /// the tag; `None` if the page ends first.
+    /// Reads the attributes after a tag's name, and keeps the first `max`. Returns the offset after
+    /// the tag. `None` if the page ends within the tag.
     pub(super) fn read(&mut self, bytes: &[u8], from: usize, max: usize) -> Option<usize> {
         let mut at = from;
         loop {
@@ -218,10 +219,10 @@ impl AttributeList {
                 }
                 _ => {
                     let name = at;
-                    // A name may begin with `=`.
+                    // The first byte of a name may be `=`.
                     let name_end = attribute_name_end(bytes, name + 1)?;
                     let value = match bytes[name_end..] {
-                        // The usual case.
+                        // A value in double quotes is the usual case.
                         [b'=', b'"', ..] => quoted::<b'"'>(bytes, name_end + 2)?,
                         _ => value_after(bytes, name_end)?,
                     };
@@ -253,7 +254,8 @@ impl AttributeList {
         self.spans.push(span);
     }
 
-    /// Adds an attribute whose name and value are already decoded, by appending both to `page`.
+    /// Adds an attribute whose name and value are already decoded. Both are appended to `page`, so
+    /// that the list can refer to them.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn push_decoded(&mut self, page: &mut String, name: &str, written: &str) {
         let from = page.len();
@@ -271,24 +273,25 @@ impl AttributeList {
     }
 }
 
-/// Returns the bit of a name, by its length and its first letter, ignoring case.
+/// Returns one of 64 bits for a name, chosen by its length and its first letter, ignoring case.
 #[inline]
 fn bit_of(name: &[u8]) -> u64 {
     let first = name.first().map_or(0, |first| first & 0x1f);
     1 << ((usize::from(first) + 11 * name.len()) % 64)
 }
 
-/// The place of an attribute's value.
+/// The offsets of an attribute's value in the page.
 #[derive(Clone, Copy)]
 struct Value {
     from: usize,
     to: usize,
-    /// Offset after the value and its quotation mark.
+    /// Offset after the value, and after its closing quotation mark if it has one.
     end: usize,
     is_encoded: bool,
 }
 
-/// Returns the value of the attribute whose name ends at `from`. Empty without a value.
+/// Returns the value of the attribute whose name ends at `from`; empty if there is no value. `None`
+/// if the page ends first.
 #[inline(never)]
 fn value_after(bytes: &[u8], from: usize) -> Option<Value> {
     let at = after_spaces(bytes, from)?;
@@ -316,7 +319,7 @@ fn value_after(bytes: &[u8], from: usize) -> Option<Value> {
     }
 }
 
-/// Returns the value that begins at `from`, after a quotation mark.
+/// Returns the value that begins at `from`, right after its opening quotation mark.
 #[inline(always)]
 fn quoted<const QUOTE: u8>(bytes: &[u8], from: usize) -> Option<Value> {
     let (to, is_encoded) = quoted_value_end::<QUOTE>(bytes, from)?;
