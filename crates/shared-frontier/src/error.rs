@@ -17,7 +17,7 @@ pub enum OpenError {
         "the connection string of the frontier can't be read\nhint: such as postgres://crawler@db.example.org/crawl"
     )]
     ConnectionString {
-        /// The fault.
+        /// What is wrong with the connection string.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The connection string requests encryption without verifying the engine.
@@ -35,7 +35,7 @@ pub enum OpenError {
     Roots {
         /// The place searched for root certificates.
         place: String,
-        /// The failure there.
+        /// Why the search failed.
         what: String,
     },
     /// The password file can't be used.
@@ -43,9 +43,9 @@ pub enum OpenError {
         "the password file `{}` can't be used: {what}\nhint: a line for each engine, host:port:database:user:password, in a file of mode 0600", path.display()
     )]
     PasswordFile {
-        /// The file.
+        /// The password file.
         path: PathBuf,
-        /// The fault.
+        /// What is wrong with the file.
         what: String,
     },
     /// The engine offers no encryption.
@@ -83,7 +83,7 @@ pub enum OpenError {
     BadCertificate {
         /// The engine's address.
         address: String,
-        /// The fault.
+        /// What is wrong with the certificate.
         what: String,
         /// The error of the connection.
         source: tokio_postgres::Error,
@@ -140,7 +140,7 @@ pub enum OpenError {
         /// The requested duration of a lease.
         lease: Duration,
     },
-    /// The tables were created by a version of the program that this one can't read.
+    /// The tables were created by a version of the program whose layout this version can't read.
     #[error(
         "the frontier at {address} has layout {found}, this program reads layout {known}\nhint: use the version of the program that began it"
     )]
@@ -152,7 +152,8 @@ pub enum OpenError {
         /// The layout that this program reads.
         known: i32,
     },
-    /// Another process, or a life of this worker that ended a moment ago, holds this name.
+    /// Another process holds this worker's name, or an earlier process of the worker held it until
+    /// a moment ago.
     #[error(
         "a worker named `{worker}` is at work on crawl `{crawl}`\nhint: take another name, or wait until its lease ends if it died"
     )]
@@ -162,7 +163,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// The named worker does not exist in the crawl.
+    /// The crawl has no worker of that name.
     #[error(
         "the frontier at {address} has no worker `{worker}` of a crawl `{crawl}`\nhint: `crawl frontier status` lists the crawls and their workers"
     )]
@@ -174,7 +175,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// The engine does not have the named crawl, or not completely.
+    /// The engine lacks the named crawl, or has only a part of it.
     #[error(
         "the frontier at {address} has no crawl `{crawl}`\nhint: `crawl frontier status` lists those that there are; a crawl whose first start was cut short is begun by starting a worker again"
     )]
@@ -184,7 +185,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// More groups are named than a crawl may have.
+    /// More groups are named than the maximum for a crawl.
     #[error(
         "{found} groups of engines are named, and a crawl may have {most}\nhint: give a group more hosts or disks instead of more groups"
     )]
@@ -194,7 +195,7 @@ pub enum OpenError {
         /// The maximum number of groups.
         most: usize,
     },
-    /// Two connection strings name one group.
+    /// Two connection strings name the same group.
     #[error(
         "the frontier at {address} is named twice as a group of crawl `{crawl}`\nhint: give each group once; several hosts of one group stand in one URL: postgres://db1,db2/crawl"
     )]
@@ -204,7 +205,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// A group of the crawl is not named.
+    /// No connection string names one of the crawl's groups.
     #[error(
         "crawl `{crawl}` has {groups} groups of engines, and group {number} is none of those that are named\nhint: name all of them: a --frontier URL for each, or `frontier = [\"URL\", \"URL\"]`"
     )]
@@ -216,7 +217,7 @@ pub enum OpenError {
         /// The number of groups.
         groups: i32,
     },
-    /// A group has another crawl of the same name.
+    /// A group has another crawl under the same name.
     #[error(
         "the crawl `{crawl}` of the frontier at {address} is another than that of the first group: {what}\nhint: all workers name the groups in one order where a crawl begins; give --crawl another name to begin anew"
     )]
@@ -225,7 +226,7 @@ pub enum OpenError {
         address: String,
         /// The name of the crawl.
         crawl: String,
-        /// The difference.
+        /// What differs between the two crawls.
         what: &'static str,
     },
     /// The target of a move is not a group of the crawl.
@@ -248,7 +249,7 @@ pub enum OpenError {
         /// The last bucket of the crawl.
         last: i32,
     },
-    /// Buckets are being moved between groups, which has to finish first.
+    /// Buckets are being moved between groups. The move has to finish first.
     #[error(
         "buckets of crawl `{crawl}` are being moved to another group\nhint: wait until `crawl frontier move` has ended; where it was cut short, give it again as before"
     )]
@@ -263,7 +264,8 @@ pub enum OpenError {
     BucketMoves {
         /// The bucket.
         bucket: i32,
-        /// The group that the bucket is being moved to, if it is another one.
+        /// The group that the bucket is being moved to; `None` if another command moves it to the
+        /// same group.
         to: Option<i32>,
     },
     /// A moved bucket has different rows at its target than at its source.
@@ -273,9 +275,9 @@ pub enum OpenError {
     BucketDiffers {
         /// The bucket.
         bucket: i32,
-        /// The group that it was moved from.
+        /// The group that the bucket was moved from.
         from: i32,
-        /// The group that it was moved to.
+        /// The group that the bucket was moved to.
         to: i32,
         /// The number of URLs in each state at the source.
         expected: Totals,
@@ -297,19 +299,19 @@ pub enum OpenError {
         "worker `{worker}` is at work on crawl `{crawl}`, which can't be moved meanwhile\nhint: end all workers by Ctrl-C, or by `crawl frontier drain {worker}`; start one that died again, and end it so"
     )]
     StillAtWork {
-        /// The name of the crawl.
+        /// The name of the worker whose lease is valid.
         crawl: String,
         /// The name of the worker.
         worker: String,
     },
-    /// A crawl can't be moved into a directory before its lost URLs were reopened.
+    /// A crawl can't be moved into a directory before all of its lost URLs are reopened.
     #[error(
         "crawl `{crawl}` has {buckets} buckets that are to be looked at for URLs whose records are lost\nhint: start a worker, which looks at them, and end it once `crawl frontier status` shows none"
     )]
     ToReopen {
         /// The name of the crawl.
         crawl: String,
-        /// The number of buckets.
+        /// The number of buckets in which lost URLs still have to be reopened.
         buckets: u64,
     },
     /// The crawl changed while it was being moved into a directory.
@@ -320,14 +322,14 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// The crawl was moved into a directory.
+    /// The crawl was moved into a directory, so no worker can continue it on the engine.
     #[error(
         "crawl `{crawl}` was moved to `{to}` by `crawl frontier export`\nhint: go on there with `crawl --output {to}`; where it is not there, give the same `crawl frontier export` again; docs/shared-frontier.md says how workers go on instead"
     )]
     Exported {
         /// The name of the crawl.
         crawl: String,
-        /// The directory.
+        /// The directory that the crawl was moved to.
         to: String,
     },
     /// A crawl can't be imported under an existing name.
@@ -369,7 +371,7 @@ pub enum OpenError {
     OtherSettings {
         /// The name of the crawl.
         crawl: String,
-        /// The lines that differ.
+        /// The lines of the settings that differ.
         differences: String,
     },
     /// The engine failed.
