@@ -12,9 +12,8 @@ pub struct Admission {
     /// The number of links followed from a seed to the URL. A seed has 0, and a redirect target has
     /// the depth of its source.
     pub depth: u32,
-    /// The number of links followed since the path left the crawl's scope; 0 for a URL in scope. Of
-    /// two paths to a URL, the one with fewer hops off scope is nearer, even if its depth is
-    /// greater.
+    /// The number of links followed since the path left the crawl's scope; 0 for a URL in scope. A
+    /// path with fewer hops off scope is nearer, even if its depth is greater.
     pub hops_off: u8,
     /// The number of consecutive redirects followed to the URL.
     pub redirects: u8,

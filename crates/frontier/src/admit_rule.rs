@@ -161,8 +161,8 @@ impl Queued {
         }
     }
 
-    /// Returns the entry for the next attempt. Its `seq` must be higher than any other, so that the
-    /// retry goes last.
+    /// Returns the entry for the next attempt. The new `seq` must be higher than any other, so that
+    /// the retry goes last.
     #[must_use]
     pub fn retry(mut self, seq: u64) -> Queued {
         self.attempt = self.attempt.saturating_add(1);

@@ -64,7 +64,7 @@ pub enum SharedError {
     LeaseLost {
         /// The name of the worker.
         worker: String,
-        /// What shows that the leases were lost.
+        /// The evidence that the leases were lost.
         why: String,
     },
 }
@@ -92,7 +92,7 @@ pub enum OpenError {
     Foreign {
         /// The directory.
         path: PathBuf,
-        /// What was found in the directory, or what is missing from it.
+        /// The unexpected content of the directory, or the missing part.
         found: String,
     },
     /// The frontier was written by a version of the program whose layout this version can't read.

@@ -374,7 +374,7 @@ impl LeaseTable {
         };
         let rank = queued.place.rank();
         match self.leased.get_mut(&moved.fingerprint) {
-            // The URL was leased while the transaction that moves it was open. It keeps its lease.
+            // The URL was leased while the transaction that moves it was open, and keeps its lease.
             Some(leased) => {
                 let old = std::mem::replace(&mut leased.queued, queued).place.rank();
                 self.heads.remove(origin, rank);

@@ -46,8 +46,8 @@ enum Covered {
 /// The result of [`QueueHeadCache::take_first`].
 pub(crate) enum HeadEntry<V> {
     Entry(Rank, V),
-    /// The head has no entry in memory. All entries behind this rank, or all entries if there is no
-    /// rank, are on disk.
+    /// The head has no entry in memory. The entries behind this rank are on disk, or all entries of
+    /// the queue if the rank is `None`.
     Unknown(Option<Rank>),
     /// The queue has no unleased entry.
     Nothing,
@@ -109,8 +109,8 @@ impl<V> QueueHeadCache<V> {
         }
     }
 
-    /// Adds entries that were read behind the covered part. They are all entries up to `last`, or
-    /// up to the end of the queue if `last` is `None`.
+    /// Adds entries that were read behind the covered part. `entries` has all entries up to `last`,
+    /// or up to the end of the queue if `last` is `None`.
     pub(crate) fn refill(&mut self, origin: &Origin, entries: Vec<(Rank, V)>, last: Option<Rank>) {
         let (uses, count) = (self.uses, entries.len());
         let head = self.heads.entry(origin.clone()).or_insert_with(|| {

@@ -24,8 +24,8 @@ pub trait SendGuard: Send + Sync {
     fn ends_at(&self) -> Instant;
 }
 
-/// What a worker must know about all other workers, as of one moment. If the crawl has several
-/// groups of engines, each group is read at its own moment.
+/// The facts that a worker must know about all other workers, as of one moment. If the crawl has
+/// several groups of engines, each group is read at its own moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// The number of living workers that are not being drained, including this one.
@@ -175,9 +175,9 @@ pub trait WorkerFrontier: Frontier {
     /// [`FrontierError`] if the engine fails.
     fn rest(&self, rests: bool, pages: Option<u64>) -> Result<(), FrontierError>;
 
-    /// Requests a budget of `more` pages in addition to `pages`, out of the `of` pages allowed for
-    /// the crawl. Returns the total granted to this worker. All workers together never get more
-    /// than `of`.
+    /// Requests a budget of `more` pages beyond the `pages` that this worker has already, out of
+    /// the `of` pages allowed for the crawl. Returns the total granted to this worker. All workers
+    /// together never get more than `of`.
     ///
     /// # Errors
     /// [`FrontierError`] if the engine fails.

@@ -6,9 +6,9 @@ use crate::admission::distance;
 use crate::admit_rule::{QueuePlace, Queued};
 use crate::lease::Lease;
 
-/// The visit that settled a URL. It is stored for the next visit.
+/// The visit that settled a URL, stored to be used for the URL's next visit.
 ///
-/// Times are in seconds since the Unix epoch. They are only compared with each other, never with a
+/// Times are in seconds since the Unix epoch, and are only compared with each other, never with a
 /// clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit {

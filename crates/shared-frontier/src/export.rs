@@ -21,8 +21,8 @@ use crate::sql::export;
 /// names the directory. No worker continues a crawl that has this note.
 pub(crate) const EXPORTED: &str = "exported";
 
-/// The name under which a worker stores its own list of listed buckets. The list is useless outside
-/// the shared frontier, so it is not exported.
+/// The name under which a worker stores which buckets it has listed in its own records. This value
+/// is useless outside the shared frontier, so it is not exported.
 pub(crate) const LISTED: &str = "listed";
 
 /// A crawl that is being moved out of its engines. If anything changes the crawl in the meantime,
@@ -57,7 +57,7 @@ enum NoteOutcome {
     Changed,
 }
 
-/// Numbers of a group. At least one of them changes whenever anything is done in the group.
+/// Numbers of a group, chosen so that at least one changes whenever anything is done in the group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct GroupFacts {
     /// The number of commits by all workers.

@@ -198,8 +198,8 @@ impl Mover<'_> {
         Ok(all)
     }
 
-    /// Like [`Mover::rows`], but reads again if no group serves a bucket. That can happen because
-    /// groups are read one after the other, and the bucket may be moved in between.
+    /// Like [`Mover::rows`], but reads again if no group serves a bucket: groups are read one after
+    /// the other, and the bucket may have been moved in between.
     fn settled_rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, OpenError> {
         let mut rows = self.rows(buckets)?;
         for _ in 0..MAX_LOOKS {

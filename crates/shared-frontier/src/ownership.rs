@@ -54,8 +54,8 @@ pub(crate) struct WorkerLife {
 
 struct Held {
     until: Instant,
-    /// What shows that the buckets belong, or may belong, to another worker. `None` as long as
-    /// nothing does.
+    /// The evidence that the buckets belong, or may belong, to another worker; `None` without
+    /// evidence.
     lost: Option<String>,
 }
 

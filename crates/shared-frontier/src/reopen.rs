@@ -10,7 +10,7 @@ use crate::credentials::Credentials;
 use crate::error::OpenError;
 use crate::open_groups::{Group, find_groups};
 
-/// What was lost with a worker's directory.
+/// The part of the crawl that was lost with a worker's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostWorker {
     /// The number of committed rows in the worker's `pages.jsonl`.
@@ -284,8 +284,8 @@ async fn buckets_to_reopen(client: &Client, crawl: i32) -> Answer<u64> {
     Ok(u64::try_from(buckets).unwrap_or(0))
 }
 
-/// Returns whether lengths of the worker's files are stored. Commits alone don't show that, because
-/// an imported worker has files but no commits.
+/// Returns whether lengths of the worker's files are stored. The number of commits is not enough,
+/// because an imported worker has files but no commits.
 async fn has_files(client: &Client, crawl: i32, worker: &str) -> Answer<bool> {
     let text = "SELECT EXISTS (SELECT 1 FROM crawl_frontier.row_file
         WHERE crawl = $1 AND worker = $2)";

@@ -1,4 +1,4 @@
-//! A web computed from a seed: pages with links, half of which lead to known URLs.
+//! A web computed from a seed: pages with links. Half of the links lead to known URLs.
 
 use crawl_frontier::Admission;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};

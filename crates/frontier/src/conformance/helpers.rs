@@ -1,5 +1,5 @@
 //! Helpers for clauses and tests: they create URLs and admissions, and lease and settle URLs. Most
-//! of them use one default origin.
+//! helpers use one default origin.
 
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 

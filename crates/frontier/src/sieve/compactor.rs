@@ -346,8 +346,8 @@ impl Compactor {
     }
 }
 
-/// Returns the range of the merged runs in `list`. It may have moved, because newer runs are added
-/// at the start of the list.
+/// Returns the range of the merged runs in `list`. The range may have moved, because newer runs are
+/// added at the start of the list.
 fn place_of(list: &[RunEntry], runs: &[Arc<Run>]) -> Option<Range<usize>> {
     let first = runs.first()?.entry;
     let at = list.iter().position(|entry| *entry == first)?;

@@ -68,7 +68,7 @@ impl Merge {
 struct Scan {
     run: Arc<Run>,
     head: Option<Record>,
-    /// The blocks read last, and in `first` the number of the first block among them.
+    /// The blocks read last. `first` is the number of the first block.
     bytes: Vec<u8>,
     first: usize,
     /// The next record: the number of its block, and its index in that block.

@@ -177,14 +177,14 @@ impl Sieve {
     /// Waits until there is memory for another transaction.
     ///
     /// # Errors
-    /// The error of a failed write or merge of a run. It is permanent: nothing is lost, but no more
-    /// records can be added.
+    /// The error of a failed write or merge of a run. The error is permanent: nothing is lost, but
+    /// no more records can be added.
     pub(crate) fn make_room(&self) -> Result<(), FrontierError> {
         self.compactor.make_room()
     }
 
     /// Calls `write` to make a commit durable, and adds the commit's records if `write` succeeds.
-    /// What was written and the records become visible together.
+    /// The written data and the records become visible together.
     pub(crate) fn commit<E>(
         &self,
         commit: u64,

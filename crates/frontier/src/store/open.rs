@@ -44,9 +44,9 @@ const KNOWN: &str = "known";
 /// accepts.
 const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 
-/// The store's number of worker threads. With more than one, the first thread only flushes. It also
-/// spins while another thread compacts, because it puts each compaction request back into the queue
-/// that it takes requests from.
+/// The store's number of worker threads. If there were more, the first thread would only flush. The
+/// first thread would also spin while another thread compacts, because it puts each compaction
+/// request back into the queue that it takes requests from.
 const WORKERS: usize = 1;
 
 /// Each table, and how many bytes it collects in memory before it writes a sorted run. Tables with
@@ -65,7 +65,7 @@ pub(super) const TABLES: [(&str, u64); 10] = [
     ("due", 2 << 20),
 ];
 
-/// The sieve gets this fraction (one in `SIEVE_SHARE`) of the memory for blocks.
+/// The divisor that gives the sieve's part of the memory for blocks: a quarter.
 const SIEVE_SHARE: u64 = 4;
 
 pub(super) fn open(

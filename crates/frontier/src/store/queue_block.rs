@@ -1,6 +1,6 @@
 //! Queue entries that share one row: URLs of one origin, priority and depth that were admitted
-//! together. Usually these URLs are links of one page. What they have in common is written once,
-//! and a page costs one row instead of one row per link.
+//! together. Usually these URLs are links of one page. The common parts of these URLs are written
+//! once, and a page costs one row instead of one row per link.
 //!
 //! An entry's sequence number consists of its block's number and its place in the block, so the row
 //! can be found from the entry's rank alone. A removed entry leaves a gap, and the last removal

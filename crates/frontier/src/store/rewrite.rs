@@ -31,14 +31,15 @@ const MAX_BATCH_ROWS: usize = 1024;
 
 /// Decides what is left out of a copy of a store.
 pub trait StoreRemoval {
-    /// Returns whether a URL is left out. If it is pending or deferred, it becomes settled.
+    /// Returns whether a URL is left out. A pending or deferred URL that is left out becomes
+    /// settled.
     fn holds(&self, url: &CanonicalUrl) -> bool;
 
     /// Returns whether the stored state of a host is left out.
     fn holds_host(&self, host: &HostKey) -> bool;
 
-    /// Returns whether `text`, which tells why a URL was excluded or failed, names something that
-    /// is left out.
+    /// Returns whether `text`, the reason why a URL was excluded or failed, names something that is
+    /// left out.
     fn is_named_in(&self, text: &str) -> bool;
 
     /// Returns the caller's bytes under `name` as they are to be stored, or `None` to drop them.
@@ -177,7 +178,7 @@ struct Copy<'f> {
     batch: OwnedWriteBatch,
     rows: usize,
     sequence: Sequence,
-    /// The URLs left out that were pending or deferred, with their depths. They become settled.
+    /// The URLs left out that were pending or deferred and become settled, with their depths.
     forgotten: Vec<(Fingerprint, u32)>,
     left_out: LeftOut,
 }

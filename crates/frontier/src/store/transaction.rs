@@ -33,7 +33,7 @@ pub(super) struct FjallTransaction<'f> {
     /// The writer's state. Holding its lock makes this transaction the only writer.
     pub(super) writer: MutexGuard<'f, Writer>,
     pub(super) sequence: Sequence,
-    /// The committed state at the beginning of this transaction. It stays current, because only
+    /// The committed state at the beginning of this transaction, which stays current because only
     /// this transaction can write.
     pub(super) base: Snapshot,
     pub(super) changes: Changes,

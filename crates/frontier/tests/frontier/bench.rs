@@ -18,8 +18,8 @@ pub(crate) struct OnDisk {
     pub(crate) options: Options,
     pub(crate) dir: TempDir,
     disk: FaultyDisk,
-    /// For each later run of the process, the number of operations before its disk fails. After the
-    /// last of them, no disk fails.
+    /// For each later run of the process, the number of operations before its disk fails. When the
+    /// list is used up, the disk never fails.
     faults: Vec<u64>,
 }
 

@@ -226,7 +226,8 @@ impl WorkerFrontier for SharedFrontier {
             let links = Reader::new(row).foreign_links();
             let links = links.ok_or_else(|| tables.corrupt("link"))?;
             if links.home != tables.groups.own && tables.groups.other(links.home).is_none() {
-                // The group is unknown so far, and the next survey reports it.
+                // The links are for a group that this worker does not know. The next survey reports
+                // that group.
                 continue;
             }
             let ForeignLinks {

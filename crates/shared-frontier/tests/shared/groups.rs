@@ -344,8 +344,8 @@ fn a_seed_settled_in_another_group_sends_no_link() {
     settle(&second, lease, FETCHED);
     second.give_up().unwrap();
     first.give_up().unwrap();
-    // The next start admits the seed again. It must not be sent as a link, because the other group
-    // has no worker to take the link.
+    // The next start admits the seed again. The seed must not be sent as a link, because the other
+    // group has no worker to take the link.
     let again = groups.open("w1");
     admit_all(&again);
     assert_eq!((groups.links(0), groups.links(1)), (0, 0));

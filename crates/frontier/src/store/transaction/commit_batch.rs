@@ -26,8 +26,7 @@ pub(super) struct CommitBatch {
     pub(super) merge: LeaseChanges,
 }
 
-/// The changes in one origin's queue. Each entry has the index of its change in the list of
-/// changes.
+/// The edits of one origin's queue. Each has the index of its change in the list of changes.
 #[derive(Default)]
 struct QueueEdit {
     /// Entries that are removed, or rewritten at their rank.
