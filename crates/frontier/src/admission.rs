@@ -9,17 +9,18 @@ use crate::exclusion::Exclusion;
 pub struct Admission {
     /// The URL.
     pub url: CanonicalUrl,
-    /// Links followed from a seed to the URL. A seed has 0, and a redirect target has the depth of
-    /// its source.
+    /// The number of links followed from a seed to the URL. A seed has 0, and a redirect target has
+    /// the depth of its source.
     pub depth: u32,
-    /// Links followed since the scope was left; 0 within it. Fewer hops off scope are nearer than
-    /// fewer links from a seed.
+    /// The number of links followed since the path left the crawl's scope; 0 for a URL in scope. A
+    /// path with fewer hops off scope is nearer, even if its depth is greater.
     pub hops_off: u8,
-    /// Consecutive redirects followed to the URL.
+    /// The number of consecutive redirects followed to the URL.
     pub redirects: u8,
     /// The page that the URL was found on; `None` for a seed.
     pub via: Option<CanonicalUrl>,
-    /// The priority among the URLs of its origin: 0 is first, and seeds have it.
+    /// The priority among the URLs of the same origin. The lowest number goes first, and seeds have
+    /// 0.
     pub priority: u8,
     /// Whether the URL may be fetched.
     pub state: NewState,
@@ -29,8 +30,8 @@ pub struct Admission {
     pub kind: UrlKind,
 }
 
-/// The priority that [`Admission::link`] sets. Seeds and sitemaps may take a lower number, less
-/// important URLs a higher one.
+/// The priority that [`Admission::link`] sets. Seeds and sitemaps may have a lower number and go
+/// first; less important URLs may have a higher number.
 pub(crate) const LINK_PRIORITY: u8 = 128;
 
 impl Admission {
@@ -64,24 +65,26 @@ impl Admission {
 }
 
 impl Admission {
-    /// Returns hops off scope and depth as one number, as queue places store them.
+    /// Returns the depth and the hops off scope, combined into one number as in queue places.
     #[must_use]
     pub fn distance(&self) -> u32 {
         distance(self.depth, self.hops_off)
     }
 }
 
-/// A distance has the hops in its highest byte and the depth in the others. So the lowest distance
-/// has the fewest hops, and a depth stored before hops existed is a distance without hops.
+/// The number of low bits of a distance that hold the depth; the highest byte holds the hops off
+/// scope. So the lowest distance has the fewest hops. An older store that holds only depths can be
+/// read, because a depth alone is a distance with 0 hops.
 const DEPTH_BITS: u32 = 24;
 
-/// Combines hops and depth into one number, as queue places and stores keep them.
+/// Combines a depth and the hops off scope into one number, the distance, which queue places and
+/// stores keep.
 #[must_use]
 pub fn distance(depth: u32, hops_off: u8) -> u32 {
     u32::from(hops_off) << DEPTH_BITS | depth.min((1 << DEPTH_BITS) - 1)
 }
 
-/// Splits a distance into depth and hops.
+/// Splits a distance into the depth and the hops off scope.
 #[must_use]
 pub fn depth_and_hops(distance: u32) -> (u32, u8) {
     (
@@ -95,15 +98,16 @@ pub fn depth_and_hops(distance: u32) -> (u32, u8) {
 pub enum NewState {
     /// To be fetched.
     Pending,
-    /// Not to be fetched by this path, but fetched if found by another: too deep, behind a
-    /// nofollow, or behind too many redirects.
+    /// Not to be fetched for now, because the path to the URL is too deep, behind a nofollow, or
+    /// behind too many redirects. The URL is fetched if it is found by another path.
     Deferred(Exclusion),
-    /// Never to be fetched, because out of scope. The URL is settled.
+    /// Never to be fetched, for example because the URL is out of scope. An excluded URL counts as
+    /// settled.
     Excluded(Exclusion),
 }
 
 /// The kind of document that a response is read as. If a URL is requested as several kinds, the
-/// greatest one wins.
+/// kind listed last here wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum UrlKind {
     /// A part that a page needs to be shown: an image, a style sheet.
@@ -120,7 +124,8 @@ pub enum UrlKind {
 pub enum Admitted {
     /// The URL was unknown. It now has the state of the admission.
     New,
-    /// The URL was known. A pending URL may have moved forward, because the least depth counts.
+    /// The URL was known. If it is pending, it may have moved forward in its queue, because the
+    /// least depth counts.
     Known,
     /// The URL was deferred and is pending now.
     Revived,

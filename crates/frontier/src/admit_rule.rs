@@ -9,26 +9,28 @@ use crate::url_state::WaitingUrl;
 /// Maximum stored length of a text (a reason, a rule), in bytes.
 const MAX_TEXT_BYTES: usize = 1024;
 
-/// The values that decide the position of a pending URL, and those of the path that led to it.
+/// The place of a pending URL in its queue: the values that decide its position, and the values of
+/// the path that led to the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuePlace {
     /// Whether the URL was tried before.
     pub retried: bool,
-    /// The priority; lower goes first.
+    /// The priority. URLs with the lowest number go first.
     pub priority: u8,
-    /// A [`distance`](crate::parts::distance): the depth, with the hops off scope above it.
+    /// A [`distance`](crate::parts::distance): the depth in its low bits, and the hops off scope in
+    /// its highest byte.
     pub depth: u32,
-    /// Consecutive redirects on the path to the URL.
+    /// The number of consecutive redirects on the path to the URL.
     pub redirects: u8,
     /// Whether the user named the URL.
     pub is_seed: bool,
     /// The kind of document that the response is read as.
     pub kind: UrlKind,
-    /// A unique number that grows with each URL that takes a place.
+    /// A unique number. A URL that is queued later gets a higher number.
     pub seq: u64,
 }
 
-/// The order of a pending URL among those of its origin; the lowest rank goes first.
+/// The order of a pending URL among the URLs of its origin. The lowest rank goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     /// 1 for a retry, else 0.
@@ -68,9 +70,9 @@ pub(crate) struct Deferred {
 /// The state of a URL before an admission.
 #[derive(Clone, Copy, Debug)]
 pub enum CurrentState {
-    /// Never admitted.
+    /// Pending, with this place in its queue.
     Unknown,
-    /// Pending at this place.
+    /// Leased.
     Pending(QueuePlace),
     /// Leased.
     Leased,
@@ -78,7 +80,7 @@ pub enum CurrentState {
     Deferred {
         /// A distance, as in [`QueuePlace::depth`].
         depth: u32,
-        /// Consecutive redirects on the path to the URL.
+        /// The number of consecutive redirects on the path to the URL.
         redirects: u8,
     },
     /// Settled.
@@ -92,14 +94,15 @@ pub enum AdmitAction {
     Enter,
     /// The URL was deferred and becomes pending with the values of the admission.
     Revive,
-    /// The URL stays pending and takes this place.
+    /// The URL stays pending and takes a better place.
     Improve {
         /// The new place.
         place: QueuePlace,
-        /// Whether the admission's path is nearer, so that its via replaces the old one.
+        /// Whether the path of the admission is nearer than the known one. If so, the admission's
+        /// via replaces the old one.
         nearer: bool,
     },
-    /// The URL stays deferred, with the path and exclusion of the admission.
+    /// The URL stays deferred, and takes the nearer path and the exclusion of the admission.
     DeferNearer,
     /// Nothing changes.
     Stay,
@@ -120,7 +123,7 @@ impl QueuePlace {
         }
     }
 
-    /// Returns the place of a URL that is not pending.
+    /// Returns a place for a URL that is not pending. Only the distance has a meaning then.
     pub(crate) fn at(distance: u32) -> QueuePlace {
         QueuePlace {
             retried: false,
@@ -133,8 +136,8 @@ impl QueuePlace {
         }
     }
 
-    /// Returns the rank. Retries are ordered by `seq` alone, which puts each behind all pending
-    /// URLs.
+    /// Returns the rank of this place. A retry goes behind all first attempts, and retries are
+    /// ordered by `seq` alone.
     #[must_use]
     pub fn rank(&self) -> Rank {
         Rank {
@@ -158,7 +161,8 @@ impl Queued {
         }
     }
 
-    /// Returns the entry for the next attempt, with the place `seq` behind all others.
+    /// Returns the entry for the next attempt. The new `seq` must be higher than any other, so that
+    /// the retry goes last.
     #[must_use]
     pub fn retry(mut self, seq: u64) -> Queued {
         self.attempt = self.attempt.saturating_add(1);
@@ -167,7 +171,8 @@ impl Queued {
         self
     }
 
-    /// Returns the URL as readers see it.
+    /// Returns the URL in the form that [`Frontier::each_pending`](crate::Frontier::each_pending)
+    /// passes.
     #[must_use]
     pub fn waiting(&self) -> WaitingUrl<'_> {
         let (depth, hops_off) = depth_and_hops(self.place.depth);
@@ -242,14 +247,14 @@ fn improve(old: QueuePlace, admission: &Admission, nearer: bool) -> AdmitAction 
     }
 }
 
-/// Truncates a text to the stored length, between characters.
+/// Truncates a text to the maximum stored length, between characters.
 #[must_use]
 pub fn capped(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
     text
 }
 
-/// Truncates an exclusion's rule to the stored length.
+/// Truncates an exclusion's rule to the maximum stored length.
 #[must_use]
 pub fn capped_exclusion(exclusion: Exclusion) -> Exclusion {
     Exclusion {

@@ -40,8 +40,8 @@ pub enum FrontierError {
     },
 }
 
-/// An implementation's error, as readable text. The program that chose the implementation may
-/// downcast it.
+/// The error of a frontier's implementation, as readable text. The program that chose the
+/// implementation may downcast it.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The reason why a shared frontier failed in mid-crawl.
@@ -56,14 +56,15 @@ pub enum SharedError {
         /// The error of the engine or of the connection to it.
         source: BoxError,
     },
-    /// This process no longer owns its hosts: its leases expired, or another worker took them over.
+    /// This process no longer owns its hosts, because its leases expired or another worker took the
+    /// hosts over.
     #[error(
         "the hosts of worker `{worker}` are no longer its own: {why}\nhint: start it again; what it had in flight is fetched again"
     )]
     LeaseLost {
         /// The name of the worker.
         worker: String,
-        /// The evidence.
+        /// The evidence that the leases were lost.
         why: String,
     },
 }
@@ -91,10 +92,10 @@ pub enum OpenError {
     Foreign {
         /// The directory.
         path: PathBuf,
-        /// What was found there or is missing.
+        /// The unexpected content of the directory, or the missing part.
         found: String,
     },
-    /// A version of the program wrote the frontier that this one can't read.
+    /// The frontier was written by a version of the program whose layout this version can't read.
     #[error("the frontier in `{}` has layout {found}, this program reads layout {known}", path.display())]
     Version {
         /// The frontier's directory.

@@ -69,7 +69,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns the reason with the given number.
+            /// Returns the reason with the given number, or `None` if there is no such reason.
             #[must_use]
             pub fn from_code(code: u8) -> Option<Reason> {
                 match code {

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use crawl_weburl::{CanonicalUrl, Origin};
 use siphasher::sip128::SipHasher13;
 
-/// The low bits of a fingerprint, which depend on the whole URL.
+/// The number of low bits of a fingerprint that depend on the whole URL.
 const URL_BITS: u32 = 96;
 
 /// The key of a crawl's fingerprints.
@@ -93,7 +93,7 @@ impl FingerprintKey {
 
 impl fmt::Debug for FingerprintKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A reader of the log must not be able to construct collisions.
+        // The key is not printed: a reader of the log must not be able to construct collisions.
         f.write_str("FingerprintKey(..)")
     }
 }
@@ -105,7 +105,7 @@ impl Fingerprint {
         self.0
     }
 
-    /// Big-endian, so that the bytes sort like the number.
+    /// Returns the bytes, big-endian, so that they sort like the number.
     pub(crate) fn bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }

@@ -25,12 +25,13 @@ use crate::visit::Visit;
 ///    place, and the attempt is not counted.
 /// 4. **Order.** The pending URLs of one origin are ordered by `priority` (lowest first), then by
 ///    depth, then by admission. Retries go behind all other URLs, in the order of the retries. A
-///    released lease returns to its old place. A URL admitted after others were leased takes its
-///    place by the same rule.
+///    released lease returns to its old place. A URL that is admitted while others are leased takes
+///    its place by the same rule.
 /// 5. **Least depth.** A pending URL that is admitted as pending again by a nearer path (fewer hops
 ///    off scope, then fewer links, then fewer redirects) takes the depth, redirects and via of that
-///    path, and the place that follows from them. In any case the URL takes the lower priority and
-///    the greater kind, and becomes a seed if named as one. A leased URL does not change.
+///    path, and the place that follows from them. In any case the URL takes the lower of the two
+///    priorities and the greater of the two kinds, and becomes a seed if the admission names it as
+///    one. A leased URL does not change.
 /// 6. **Deferred is not settled.** A deferred URL that is admitted as pending becomes pending, with
 ///    the depth, redirects and via of that admission. If it is deferred again by a nearer path, it
 ///    takes that path and its exclusion. If it is admitted as excluded, it stays deferred.
@@ -69,7 +70,7 @@ pub trait Frontier: Send + Sync {
     fn counts(&self) -> UrlCounts;
 
     /// Begins a transaction. Only one can be open at a time: this call waits while another
-    /// transaction is open, and deadlocks if the same thread holds that one.
+    /// transaction is open, and deadlocks if the calling thread itself holds that transaction.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -82,7 +83,7 @@ pub trait Frontier: Send + Sync {
     fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrl>, FrontierError>;
 
     /// Removes the links that would change nothing if admitted now, as far as this can be decided
-    /// at once from committed state in memory. Links that remain may still be known. Calls
+    /// without waiting, from committed state in memory. Links that remain may still be known. Calls
     /// `settled` for each removed link whose URL is settled; such a URL stays settled until
     /// [`Frontier::reopenings`] increases. Returns the number of the last commit that the check saw
     /// ([`Transaction::number`]), or `None` if nothing was checked.
@@ -107,7 +108,7 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] if the store fails.
     fn next_due(&self, after: u32) -> Result<Option<u32>, FrontierError>;
 
-    /// Returns the bytes last stored with [`Transaction::keep_robots`].
+    /// Returns the bytes last stored for `origin` with [`Transaction::keep_robots`].
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -125,13 +126,13 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] if the store fails.
     fn hosts(&self) -> Result<Vec<(HostKey, u64, Vec<u8>)>, FrontierError>;
 
-    /// Returns the committed lengths in bytes, by file name.
+    /// Returns the committed length of each file in bytes, by file name.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
     fn marks(&self) -> Result<BTreeMap<String, u64>, FrontierError>;
 
-    /// Returns the bytes last stored with [`Transaction::keep_meta`].
+    /// Returns the bytes last stored under `name` with [`Transaction::keep_meta`].
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -146,8 +147,8 @@ pub trait Frontier: Send + Sync {
         visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError>;
 
-    /// Passes every pending URL, without leased ones, to `visit` until it breaks. Origins are
-    /// sorted by text, and the URLs of each come in the order they would be leased.
+    /// Passes every pending URL, without leased ones, to `visit` until `visit` breaks. Origins are
+    /// sorted by text, and the URLs of each origin come in the order they would be leased.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.

@@ -19,11 +19,11 @@ pub struct Lease {
     pub url: CanonicalUrl,
     /// The URL's origin.
     pub origin: Origin,
-    /// Links followed from a seed to the URL.
+    /// The number of links followed from a seed to the URL.
     pub depth: u32,
-    /// Links followed since the scope was left; 0 within it.
+    /// The number of links followed since the path left the crawl's scope; 0 for a URL in scope.
     pub hops_off: u8,
-    /// Consecutive redirects followed to the URL.
+    /// The number of consecutive redirects followed to the URL.
     pub redirects: u8,
     /// The page that the URL was found on.
     pub via: Option<CanonicalUrl>,
@@ -35,7 +35,7 @@ pub struct Lease {
     pub is_seed: bool,
     /// The kind of document that the response is read as.
     pub kind: UrlKind,
-    /// The number of the last commit before the URL was chosen
+    /// The number of the last commit before the URL was leased
     /// ([`Transaction::number`](crate::Transaction::number)).
     pub after: u64,
 }
@@ -65,8 +65,8 @@ impl Lease {
         }
     }
 
-    /// Returns the place of the URL as leased, with `seq` 0. It is the committed place unless a
-    /// later commit changed it.
+    /// Returns the place that the URL had when it was leased, with `seq` 0. The committed place is
+    /// the same unless a later commit changed it.
     #[must_use]
     pub fn place(&self) -> QueuePlace {
         QueuePlace {
@@ -80,8 +80,9 @@ impl Lease {
         }
     }
 
-    /// Returns the queue entry of the URL if `place` is unchanged since the lease. A nearer path
-    /// found since then has another depth or fewer redirects.
+    /// Returns the queue entry of the URL with its committed `place`, or `None` if that place has
+    /// changed since the lease. The place changes if a nearer path is found, which has another
+    /// depth or fewer redirects.
     #[must_use]
     pub fn queued_at(&self, place: QueuePlace) -> Option<Queued> {
         let is_unchanged = place.depth == distance(self.depth, self.hops_off)
@@ -113,8 +114,8 @@ pub enum Outcome {
     },
     /// The URL was not fetched, or its response must not be used.
     Excluded(Exclusion),
-    /// Deferred: not fetched, but pending again if found by another path.
+    /// Deferred: the URL was not fetched, but becomes pending again if found by another path.
     Deferred(Exclusion),
-    /// To be retried, behind the other URLs of its origin.
+    /// To be retried. The URL goes behind the other URLs of its origin.
     Retry,
 }

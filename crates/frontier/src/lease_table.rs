@@ -1,5 +1,5 @@
-//! The lease table: for each origin the length of its queue, its leased URLs and the queue head, in
-//! memory.
+//! The lease table, in memory: for each origin the length of its queue, its leased URLs and the
+//! queue head.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,7 +19,7 @@ pub trait QueueReader {
     /// The fingerprint of `url` under the crawl's key.
     fn fingerprint(&self, url: &CanonicalUrl) -> Fingerprint;
 
-    /// Reads up to `wanted` committed entries of a queue that are behind the rank `after` and not
+    /// Reads up to `wanted` committed entries of a queue, behind the rank `after` and without those
     /// in `leased`.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ pub trait QueueReader {
 pub struct QueueId<'a> {
     /// The origin.
     pub origin: &'a Origin,
-    /// The number of its queue.
+    /// The number of the origin's queue.
     pub id: u64,
 }
 
@@ -99,7 +99,7 @@ struct LeasedUrl {
 
 struct OriginQueue {
     id: u64,
-    /// URLs in the stored queue, including leased ones.
+    /// The number of URLs in the stored queue, including leased ones.
     queued: u64,
     /// The ranks of the leased URLs.
     leased: BTreeSet<Rank>,
@@ -123,7 +123,7 @@ pub struct QueueChange {
     pub origin: Origin,
     /// The number of its queue in the store.
     pub id: u64,
-    /// URLs in the queue after the commit, including leased ones.
+    /// The number of URLs in the queue after the commit, including leased ones.
     pub queued: u64,
     /// The entries that changed.
     pub moves: Vec<EntryMove>,
@@ -134,9 +134,9 @@ pub struct QueueChange {
 pub struct EntryMove {
     /// The URL's fingerprint.
     pub fingerprint: Fingerprint,
-    /// The previous rank, if the URL was queued.
+    /// The URL's rank before the commit, or `None` if the URL was not queued.
     pub old: Option<Rank>,
-    /// The new entry, if the URL is queued.
+    /// The URL's entry after the commit, or `None` if the URL is no longer queued.
     pub new: Option<Queued>,
 }
 
@@ -170,7 +170,8 @@ impl LeaseTable {
         leases
     }
 
-    /// Adds queues that others leased from until now. `totals` replaces the totals of the table.
+    /// Adds the queues of origins that other workers leased from until now. `totals` replaces the
+    /// totals of the table.
     pub fn join(&mut self, queues: Vec<(Origin, u64, u64)>, totals: Totals) {
         for (origin, id, queued) in queues {
             self.set_origin_queue(&origin, id, queued);
@@ -178,8 +179,8 @@ impl LeaseTable {
         self.totals = totals;
     }
 
-    /// Removes the queues of origins matching `is_gone`, which must have no leased URLs. `totals`
-    /// replaces the totals of the table.
+    /// Removes the queues of the origins for which `is_gone` returns true. These origins must have
+    /// no leased URLs. `totals` replaces the totals of the table.
     pub fn leave(&mut self, is_gone: impl Fn(&Origin) -> bool, totals: Totals) {
         let removed: Vec<Origin> = self
             .queues
@@ -199,7 +200,8 @@ impl LeaseTable {
         self.leased.values().map(|leased| &leased.origin)
     }
 
-    /// Returns the number of an origin's queue and of its queued URLs, if there are any.
+    /// Returns the number of an origin's queue and the number of its queued URLs, or `None` if the
+    /// origin has no queue.
     #[must_use]
     pub fn origin_queue(&self, origin: &Origin) -> Option<(u64, u64)> {
         self.queues
@@ -207,14 +209,14 @@ impl LeaseTable {
             .map(|queue| (queue.id, queue.queued))
     }
 
-    /// Returns the committed entry of a URL, if it is leased.
+    /// Returns the committed entry of a leased URL, or `None` if the URL is not leased.
     #[must_use]
     pub fn leased(&self, fingerprint: Fingerprint) -> Option<&Queued> {
         let leased = self.leased.get(&fingerprint);
         leased.map(|leased| &leased.queued)
     }
 
-    /// Whether the URL is leased.
+    /// Returns whether the URL is leased.
     #[must_use]
     pub fn is_leased(&self, fingerprint: Fingerprint) -> bool {
         self.leased.contains_key(&fingerprint)
@@ -300,8 +302,9 @@ impl LeaseTable {
                 }
             };
             let fingerprint = store.fingerprint(&queued.url);
-            // If read between a commit and its merge, a URL may be at a new place while its lease
-            // is recorded at the old one. The merge resolves this.
+            // The store may have been read after a commit but before its merge. A leased URL is
+            // then read at its new place, while its lease is still recorded at the old one. The
+            // merge corrects the record.
             if self.leased.contains_key(&fingerprint) {
                 continue;
             }
@@ -323,7 +326,8 @@ impl LeaseTable {
         let Some(queue) = self.queues.get_mut(&origin) else {
             return;
         };
-        // If a commit that is about to be merged has moved the URL, the merge resolves this.
+        // A commit may have moved the URL already, to another rank than this one. If so, the
+        // commit's merge corrects the entry.
         let rank = queued.place.rank();
         queue.leased.remove(&rank);
         self.heads.offer(&origin, rank, queued);
@@ -353,7 +357,7 @@ impl LeaseTable {
         pending
     }
 
-    /// Drops all heads, as if other origins had used up the memory.
+    /// Drops the heads of all queues from memory, as if other origins had used up the memory.
     #[cfg(test)]
     pub(crate) fn forget_heads(&mut self) {
         for origin in self.queues.keys() {
@@ -370,7 +374,7 @@ impl LeaseTable {
         };
         let rank = queued.place.rank();
         match self.leased.get_mut(&moved.fingerprint) {
-            // Leased while the transaction that moves it was open: it keeps its lease.
+            // The URL was leased while the transaction that moves it was open, and keeps its lease.
             Some(leased) => {
                 let old = std::mem::replace(&mut leased.queued, queued).place.rank();
                 self.heads.remove(origin, rank);

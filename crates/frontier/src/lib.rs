@@ -2,10 +2,10 @@
 //!
 //! A URL enters with [`Transaction::admit`], is handed out by [`Frontier::lease`], and ends with
 //! [`Transaction::settle`]. A URL is in one state at a time. Only this crate changes the state, in
-//! one transaction with the lengths of the files that back it ([`Transaction::mark`]). Leases are
-//! held in memory only: after a crash, leased URLs are pending again. The crate never reads the
-//! time of day, never contacts a host, and knows nothing about politeness. State that the scheduler
-//! and the robots.txt copies need after a restart is stored here as opaque bytes.
+//! one transaction with the committed lengths of the files that record it ([`Transaction::mark`]).
+//! Leases are held in memory only: after a crash, leased URLs are pending again. The crate never
+//! reads the time of day, never contacts a host, and knows nothing about politeness. State that the
+//! scheduler and the robots.txt copies need after a restart is stored here as opaque bytes.
 //!
 //! [`Frontier`] and [`Transaction`] are the contract, and [`conformance`] tests it.
 //! [`FjallFrontier`] implements the contract on disk. [`MemoryFrontier`] implements it in memory,

@@ -7,27 +7,28 @@ use foldhash::{HashMap, HashMapExt};
 
 use crate::admit_rule::Rank;
 
-/// The divisor of the limit that gives the largest refill of one head. With the default limit a
-/// refill is 32 entries: one disk read lasts half a minute for a host fetched once a second.
+/// A refill of one head reads at most the limit divided by this number. With the default limit,
+/// that is 32 entries, so that one disk read lasts half a minute for a host fetched once a second.
 const HEAD_SHARE: usize = 1024;
 
 /// The first entries of recently leased queues.
 pub(crate) struct QueueHeadCache<V> {
     heads: HashMap<Origin, QueueHead<V>>,
-    /// Entries in memory, plus one for each head.
+    /// The number of entries in memory, plus one for each head.
     weight: usize,
     /// The maximum `weight`.
     limit: usize,
-    /// The maximum number of entries in one refill. A head that admissions grew to more than four
-    /// times this is cut back to it once half of the limit is in use; the entries cut off are read
-    /// from disk again.
+    /// The maximum number of entries in one refill. Admissions may make a head longer than this.
+    /// Once half of the cache's limit is in use, a head that is more than four times as long is cut
+    /// back to this length; the entries cut off are read from disk again.
     refill: usize,
     /// The number of entries in the first refill.
     least: usize,
     uses: u64,
 }
 
-/// Invariant: holds every entry of its queue up to `covered` that is not leased.
+/// The head of one queue. Invariant: it holds every entry of the queue up to `covered` that is not
+/// leased.
 struct QueueHead<V> {
     entries: BTreeMap<Rank, V>,
     covered: Covered,
@@ -45,7 +46,8 @@ enum Covered {
 /// The result of [`QueueHeadCache::take_first`].
 pub(crate) enum HeadEntry<V> {
     Entry(Rank, V),
-    /// No entry in memory up to this rank; entries behind it are on disk.
+    /// The head has no entry in memory. The entries behind this rank are on disk, or all entries of
+    /// the queue if the rank is `None`.
     Unknown(Option<Rank>),
     /// The queue has no unleased entry.
     Nothing,
@@ -66,14 +68,15 @@ impl<V> QueueHead<V> {
 }
 
 impl<V> QueueHeadCache<V> {
-    /// Creates a cache of about `limit` entries, with at least `least` entries in a refill if there
-    /// is room.
+    /// Creates a cache of about `limit` entries. A refill has at least `least` entries if there is
+    /// room.
     pub(crate) fn new(limit: usize, least: usize) -> QueueHeadCache<V> {
         let refill = (limit / HEAD_SHARE).clamp(2, 64);
         QueueHeadCache {
             heads: HashMap::new(),
             weight: 0,
-            // Leaves room for the largest head even when half of the limit has to be dropped.
+            // Half of the limit must always have room for the largest head, because the other half
+            // may have to be freed.
             limit: limit.max(10 * refill),
             refill,
             least,
@@ -81,8 +84,8 @@ impl<V> QueueHeadCache<V> {
         }
     }
 
-    /// The number of entries to read for [`QueueHeadCache::refill`]: few for a queue that was not
-    /// leased from recently, then four times as many with each further refill.
+    /// Returns the number of entries to read for [`QueueHeadCache::refill`]: few for a queue that
+    /// was not leased from recently, then four times as many with each further refill.
     pub(crate) fn wanted(&self, origin: &Origin) -> usize {
         let refills = self.heads.get(origin).map_or(0, |head| head.refills.min(8));
         (2 << (2 * refills)).max(self.least).min(self.refill)
@@ -106,8 +109,8 @@ impl<V> QueueHeadCache<V> {
         }
     }
 
-    /// Adds entries that were read behind the covered part: entries up to `last`, or to the end of
-    /// the queue if `last` is `None`.
+    /// Adds entries that were read behind the covered part. `entries` has all entries up to `last`,
+    /// or up to the end of the queue if `last` is `None`.
     pub(crate) fn refill(&mut self, origin: &Origin, entries: Vec<(Rank, V)>, last: Option<Rank>) {
         let (uses, count) = (self.uses, entries.len());
         let head = self.heads.entry(origin.clone()).or_insert_with(|| {
@@ -141,7 +144,7 @@ impl<V> QueueHeadCache<V> {
         head.entries.insert(rank, value);
         let weight = self.weight + head.entries.len();
         if head.entries.len() > 4 * self.refill && weight > self.limit / 2 {
-            // The remaining entries are on disk.
+            // Entries from `rest` on are dropped from memory, and remain on disk.
             let rest = head.entries.keys().nth(self.refill).copied();
             if let Some(rest) = rest {
                 head.entries.split_off(&rest);
@@ -170,8 +173,8 @@ impl<V> QueueHeadCache<V> {
         }
     }
 
-    /// Drops the least recently used heads if over the limit, until half of it is free. Dropping so
-    /// much at once spreads the cost of the walk over all heads over many refills.
+    /// If the cache is over its limit, drops the least recently used heads until half of the limit
+    /// is free. Dropping so many at once makes the walk over all heads rare.
     fn shrink(&mut self) {
         if self.weight <= self.limit {
             return;
@@ -244,7 +247,7 @@ mod tests {
             assert_eq!(heads.wanted(&origin(0)), wanted);
             heads.refill(&origin(0), Vec::new(), None);
         }
-        // With the head itself, half of the limit is in use.
+        // Together with their head, these entries use half of the limit.
         for seq in 0..32_767 {
             heads.offer(&origin(0), rank(seq), ());
         }

@@ -11,7 +11,7 @@ use crate::url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
 /// The stored record of one URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlRecord {
-    /// The URL's state. A leased URL is pending.
+    /// The URL's state. A leased URL is stored as pending.
     pub state: RecordState,
     /// The URL's place. Priority, seed and kind have a meaning only while the URL is pending.
     pub place: QueuePlace,
@@ -75,7 +75,8 @@ impl UrlRecord {
         })
     }
 
-    /// Returns the record after a lease ended with `outcome`. A retried URL takes the place `seq`.
+    /// Returns the record after a lease ended with `outcome`. A retried URL gets the sequence
+    /// number `seq`.
     #[must_use]
     pub fn ended(mut self, outcome: Outcome, seq: u64) -> UrlRecord {
         self.state = match outcome {
@@ -111,7 +112,7 @@ impl UrlRecord {
         }
     }
 
-    /// Returns the state that an admission finds.
+    /// Returns the state in which an admission finds the URL.
     #[must_use]
     pub fn now(&self, leased: bool) -> CurrentState {
         match self.state {
@@ -125,7 +126,7 @@ impl UrlRecord {
         }
     }
 
-    /// Returns the state as readers see it.
+    /// Returns the record in the form that [`Frontier::known`](crate::Frontier::known) returns.
     #[must_use]
     pub fn known(&self, leased: bool) -> KnownUrl {
         let (state, waits) = match &self.state {
@@ -145,7 +146,9 @@ impl UrlRecord {
         }
     }
 
-    /// Returns a pending or deferred URL as readers see it.
+    /// Returns a pending or deferred URL in the form that
+    /// [`Frontier::each_pending`](crate::Frontier::each_pending) and
+    /// [`Frontier::each_deferred`](crate::Frontier::each_deferred) pass.
     #[must_use]
     pub fn waiting<'a>(&'a self, url: &'a CanonicalUrl) -> WaitingUrl<'a> {
         let (depth, hops_off) = depth_and_hops(self.place.depth);

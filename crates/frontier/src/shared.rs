@@ -19,28 +19,30 @@ use crate::transaction::Transaction;
 
 /// The deadline of a worker's requests to its hosts. The fetcher holds one.
 pub trait SendGuard: Send + Sync {
-    /// Returns the time by which requests must have ended: some time before the leases end. A
-    /// heartbeat moves it forward.
+    /// Returns the time by which requests must have ended: some time before the leases end. Each
+    /// heartbeat of the worker moves this time forward.
     fn ends_at(&self) -> Instant;
 }
 
-/// What a worker must know about all others, as of one moment. With several groups of engines, each
-/// group is read at its own moment.
+/// The facts that a worker must know about all other workers, as of one moment. If the crawl has
+/// several groups of engines, each group is read at its own moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Living workers that are not being drained, including this one.
+    /// The number of living workers that are not being drained, including this one.
     pub living: u64,
-    /// Living workers of this worker's group.
+    /// The number of living workers in this worker's group.
     pub group_living: u64,
-    /// Buckets of this worker's group without an owner.
+    /// The number of buckets in this worker's group without an owner.
     pub free_buckets: u64,
-    /// URLs that are pending or leased, except those of idle workers, which wait for new links.
+    /// The number of URLs that are pending or leased, without those of idle workers. An idle worker
+    /// waits for new links.
     pub pending_open: u64,
     /// The number of a group that has pending URLs or waiting links but no worker.
     pub unserved_group: Option<i32>,
-    /// Whether links wait for their owners (also in buckets without one), links are in transit
-    /// between groups, or lost URLs have to be reopened. Also true while buckets are being moved,
-    /// because a worker has to list the deferred URLs there at the end.
+    /// Whether links wait for the owners of their buckets (which may have no owner), links are in
+    /// transit between groups, or lost URLs have to be reopened. Also true while buckets are being
+    /// moved, because at the end of the crawl a worker has to list the deferred URLs in these
+    /// buckets.
     pub links_wait: bool,
     /// Whether links wait for this worker, or lost URLs have to be reopened.
     pub own_links_wait: bool,
@@ -52,9 +54,9 @@ pub struct Survey {
     pub moving: Vec<i32>,
     /// The number of values stored for the crawl ([`WorkerFrontier::crawl_meta`]).
     pub crawl_meta: u64,
-    /// Rows of `pages.jsonl` of all workers.
+    /// The number of rows that all workers have in `pages.jsonl`.
     pub pages: u64,
-    /// Bytes of bodies of all other workers.
+    /// The total size of the bodies of all other workers, in bytes.
     pub others_bytes: u64,
 }
 
@@ -71,25 +73,25 @@ pub struct Survey {
 ///   [`give_up`](WorkerFrontier::give_up).
 ///
 /// # Requirements for implementations, beyond the clauses of [`Frontier`]
-/// 1. **Owner and expiry.** A lease belongs to one life of one process, identified by an id that no
-///    other life has, and expires by the clock of the shared engine. A working process renews its
-///    lease; one that is dead, cut off or frozen does not.
+/// 1. **Owner and expiry.** A lease belongs to one life (one run of a worker's process), which has
+///    a unique id. The lease expires by the clock of the shared engine. A working process renews
+///    its lease; one that is dead, cut off or frozen does not.
 /// 2. **Whole hosts.** A host is handed over with all its origins, never URL by URL, so that each
-///    host has one owner who keeps its gap. The new owner first waits a full gap, because the last
-///    owner may have sent a request just now.
+///    host has one owner, who keeps the gap between requests to it. The new owner first waits a
+///    full gap, because the last owner may have sent a request just now.
 /// 3. **Fencing.** Each handover increments a host's sequence number, and each `settle`, `admit`
-///    and `keep` for the host carries the number current at lease time. The engine refuses any
-///    number but the newest, inside the transaction and not before it. So a process that wakes up
+///    and `keep` for the host carries the number that was current at lease time. The engine checks
+///    it inside the transaction, and refuses any number but the newest. So a process that wakes up
 ///    after its leases expired settles nothing.
 /// 4. **At least once.** A URL whose owner was lost is leased again, so it may be fetched more than
 ///    once. The holder of the newest number settles it once. A refused settle aborts its whole
-///    transaction: links, marks and rows written for it belong to no settled URL, and are cut off
-///    or skipped.
+///    transaction. Links, marks and rows already written for that transaction belong to no settled
+///    URL, and are cut off or skipped.
 /// 5. **Idempotent links.** A commit whose reply was lost is sent again. Admitting a URL twice is
 ///    the same as admitting it once, and repeating a settle with the same outcome and number is not
 ///    an error.
-/// 6. **Links to other owners' hosts** are inserted if absent and wake the owner. The least depth
-///    wins, no matter how many processes find the URL at once.
+/// 6. **Links to other owners' hosts** are inserted if absent, and wake the host's owner. The least
+///    depth wins, no matter how many processes find the URL at once.
 pub trait WorkerFrontier: Frontier {
     /// Begins a transaction, as [`Frontier::begin`] does, with the additional methods for workers.
     ///
@@ -100,7 +102,7 @@ pub trait WorkerFrontier: Frontier {
     /// Returns the id of this life of the worker, which no other life has.
     fn life(&self) -> &str;
 
-    /// Returns the guard for this worker's requests.
+    /// Returns the unique id of this run of the worker's process.
     fn send_guard(&self) -> Arc<dyn SendGuard>;
 
     /// Fails if this worker's leases expired or were taken over.
@@ -121,35 +123,37 @@ pub trait WorkerFrontier: Frontier {
     /// Returns whether this worker owns a host.
     fn owns(&self, host: &HostKey) -> bool;
 
-    /// Returns how long ago this worker took `host` over from another, which may have sent requests
-    /// to it until then. `None` if the host had no owner before.
+    /// Returns how long ago this worker took `host` over from another worker, which may have sent
+    /// requests to the host until then. Returns `None` if the host had no owner before.
     fn taken_over_for(&self, host: &HostKey) -> Option<Duration>;
 
     /// Returns the buckets of leased URLs.
     fn leased_buckets(&self) -> BTreeSet<i32>;
 
-    /// Takes up to `most` buckets without an owner. Returns how many it took, and the origins in
-    /// them that have pending URLs, with the number of pending URLs of each.
+    /// Takes up to `most` buckets without an owner. Returns the number of buckets taken, and each
+    /// origin with pending URLs in these buckets, with the number of its pending URLs.
     ///
     /// # Errors
     /// [`FrontierError`] if the engine fails or this worker's leases expired.
     fn take_free(&self, most: u64) -> Result<(usize, Vec<(Origin, u64)>), FrontierError>;
 
-    /// Hands buckets over; others may take them at once. No URL in them may be leased, no request
-    /// to their hosts may be in flight, and the state of their hosts must be committed.
+    /// Hands buckets over, so that other workers may take them at once. Before the call, no URL in
+    /// these buckets may be leased, no request to their hosts may be in flight, and the state of
+    /// their hosts must be committed.
     ///
     /// # Errors
     /// [`FrontierError`] if the engine fails. The leases on these buckets then expire.
     fn hand_over(&self, buckets: &[i32]) -> Result<(), FrontierError>;
 
-    /// Gives up everything that this worker owns, so that others may take it at once. Nothing can
-    /// be leased or committed afterwards.
+    /// Gives up everything that this worker owns, so that other workers may take it at once.
+    /// Nothing can be leased or committed afterwards.
     ///
     /// # Errors
     /// [`FrontierError`] if the engine can't be reached. The leases then expire.
     fn give_up(&self) -> Result<(), FrontierError>;
 
-    /// Reads what this worker has to know about all others, and which group serves which buckets.
+    /// Reads what this worker has to know about all other workers, and which group serves which
+    /// buckets.
     ///
     /// # Errors
     /// [`FrontierError`] if an engine fails, or the crawl has a group that this worker was not
@@ -157,23 +161,23 @@ pub trait WorkerFrontier: Frontier {
     fn survey(&self) -> Result<Survey, FrontierError>;
 
     /// Forwards links that arrived at `group` for buckets that other groups serve: inserts each
-    /// link there, then removes it here. An interrupted forward is repeated, and a link admitted
-    /// twice is known the second time.
+    /// link in the other group, then removes it from `group`. An interrupted forward is repeated,
+    /// which is harmless: a link that is admitted a second time is known already.
     ///
     /// # Errors
     /// [`FrontierError`] if an engine fails.
     fn forward_links(&self, group: i32) -> Result<(), FrontierError>;
 
-    /// Records whether this worker is idle until new links arrive, and that it needs no more than
-    /// `pages` pages.
+    /// Records whether this worker is idle until new links arrive, and the number of `pages` that
+    /// it needs at most.
     ///
     /// # Errors
     /// [`FrontierError`] if the engine fails.
     fn rest(&self, rests: bool, pages: Option<u64>) -> Result<(), FrontierError>;
 
-    /// Requests a budget of `more` pages beyond `pages`, out of the `of` pages allowed for the
-    /// crawl. Returns the total granted to this worker; all workers together never get more than
-    /// `of`.
+    /// Requests a budget of `more` pages beyond the `pages` that this worker has already, out of
+    /// the `of` pages allowed for the crawl. Returns the total granted to this worker. All workers
+    /// together never get more than `of`.
     ///
     /// # Errors
     /// [`FrontierError`] if the engine fails.
@@ -202,7 +206,7 @@ pub trait WorkerFrontier: Frontier {
     fn crawl_meta(&self) -> Result<Vec<(String, Vec<u8>)>, FrontierError>;
 }
 
-/// A transaction of one of several workers.
+/// A transaction of one of the workers that share a frontier.
 pub trait WorkerTransaction: Transaction {
     /// Prefetches, in one round trip, the records of URLs about to be admitted that are not in
     /// memory. Changes nothing, and not every URL has to be admitted.
@@ -215,7 +219,8 @@ pub trait WorkerTransaction: Transaction {
     ) -> Result<(), FrontierError>;
 
     /// Returns up to `most` links that other workers found to hosts of this worker, oldest first.
-    /// Committing this transaction removes them from the queue, so the caller has to admit them.
+    /// Committing this transaction removes these links from the queue, so the caller has to admit
+    /// them.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -224,14 +229,14 @@ pub trait WorkerTransaction: Transaction {
     /// Reopens up to `most` URLs of this worker's hosts that were settled by a worker whose
     /// directory is lost. Fetched and failed URLs become pending again with their depth and via, at
     /// their first attempt, and their visits are dropped. Excluded URLs stay excluded and are
-    /// returned, because their rows have to be written again. Copies of robots.txt of their origins
-    /// are dropped, because their records are lost too.
+    /// returned, because their rows have to be written again. The robots.txt copies of all these
+    /// URLs' origins are dropped, because the records of the robots.txt files are lost too.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
     fn reopen_lost(&mut self, most: usize) -> Result<ReopenedUrls, FrontierError>;
 
-    /// Records the pages and bytes that this worker has used, over all its lives: workers share
+    /// Records the pages and bytes that this worker has used in all its runs, because workers share
     /// budgets.
     fn note_spent(&mut self, pages: u64, bytes: u64);
 }
@@ -241,19 +246,19 @@ pub trait WorkerTransaction: Transaction {
 pub struct ReopenedUrls {
     /// URLs that stay excluded, as they were admitted or settled.
     pub excluded: Vec<Admission>,
-    /// The origins of all URLs handled.
+    /// The origins of all URLs that this call handled.
     pub origins: Vec<Origin>,
-    /// True if there may be more.
+    /// Whether there may be more URLs to reopen.
     pub is_more: bool,
 }
 
 /// A crawl that is being moved out of a shared frontier, part by part. No worker may run during the
 /// move.
 pub trait MovedOut {
-    /// The workers that the crawl had.
+    /// Returns the workers that the crawl had.
     fn workers(&self) -> &[ExportedWorker];
 
-    /// The number of its URLs in each state.
+    /// Returns the number of the crawl's URLs in each state.
     fn totals(&self) -> Totals;
 
     /// Passes everything stored for the crawl to `show`, except the workers' named values. The
@@ -281,7 +286,7 @@ pub trait MovedOut {
 pub struct ExportedWorker {
     /// The worker's name.
     pub name: String,
-    /// Committed rows of `pages.jsonl`.
+    /// The number of the worker's committed rows in `pages.jsonl`.
     pub pages: u64,
     /// The committed lengths of the worker's files, in bytes, by file name.
     pub marks: BTreeMap<String, u64>,
@@ -291,17 +296,18 @@ pub struct ExportedWorker {
 
 /// A shared frontier that a crawl can be moved to from its directory.
 pub trait MoveTarget {
-    /// Returns an id for a life of `worker` that ends with the move.
+    /// Returns a new id for the life of `worker` (the run of its process) that ends with the move.
     fn new_life(&self, worker: &str) -> String;
 
-    /// Returns whether the whole crawl is there, with a worker whose life `life` ended with the
-    /// move.
+    /// Returns whether the whole crawl is in the shared frontier, with a worker whose life with the
+    /// id `life` ended with the move.
     ///
     /// # Errors
     /// The reason, as readable text.
     fn is_moved(&self, life: &str) -> Result<bool, BoxError>;
 
-    /// Begins moving the crawl there. No worker finds it before [`MovedIn::finish`].
+    /// Begins moving the crawl to the shared frontier. No worker finds the crawl before
+    /// [`MovedIn::finish`].
     ///
     /// # Errors
     /// The reason, as readable text, such as an existing crawl of that name.
@@ -318,13 +324,13 @@ pub trait MovedIn {
     fn put(&mut self, part: StoredPart) -> Result<(), FrontierError>;
 
     /// Gives the crawl its name, if the engine has as many URLs in each state as `expected`. A
-    /// worker resumes the crawl by its name and its last life, as after a crash.
+    /// worker resumes the crawl by this name and by the id of its own last life, as after a crash.
     ///
     /// # Errors
     /// [`MoveError`].
     fn finish(self: Box<Self>, worker: ImportedWorker, expected: Totals) -> Result<(), MoveError>;
 
-    /// Removes what was moved so far.
+    /// Removes what was moved so far from the shared frontier.
     ///
     /// # Errors
     /// Errors of the engine.
@@ -334,9 +340,9 @@ pub trait MovedIn {
 /// The reason why a crawl could not be moved into a shared frontier.
 #[derive(Debug)]
 pub enum MoveError {
-    /// The engine has other URLs than expected. The crawl was removed from it.
+    /// The engine has other numbers of URLs than expected. The crawl was removed from it.
     Incomplete(BoxError),
-    /// The engine failed, so the crawl may or may not be there.
+    /// The engine failed, so it is unknown whether the crawl was moved.
     Failed(BoxError),
 }
 
@@ -345,11 +351,11 @@ pub enum MoveError {
 pub struct ImportedWorker {
     /// The worker's name.
     pub name: String,
-    /// The id of the life that ended with the import.
+    /// The id of the worker's life (the run of its process) that ended with the import.
     pub life: String,
-    /// Rows of `pages.jsonl` so far.
+    /// The number of rows in `pages.jsonl` so far.
     pub pages: u64,
-    /// Bytes of bodies so far.
+    /// The total size of the bodies so far, in bytes.
     pub bytes: u64,
     /// The committed lengths of the worker's files, in bytes, by file name.
     pub marks: BTreeMap<String, u64>,

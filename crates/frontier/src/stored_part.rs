@@ -21,23 +21,23 @@ pub enum StoredPart {
         host: HostKey,
         /// The wake time of the host, in microseconds since the Unix epoch.
         wake: u64,
-        /// The caller's bytes.
+        /// The host's state, as bytes of the caller.
         bytes: Vec<u8>,
     },
-    /// A copy of robots.txt.
+    /// The stored copy of an origin's robots.txt.
     Robots {
         /// The origin.
         origin: Origin,
-        /// The caller's bytes.
+        /// The copy, as bytes of the caller.
         bytes: Vec<u8>,
     },
     /// The last visit of a URL.
     Visit(StoredVisit),
-    /// A value stored under a name.
+    /// A value that the caller stored under a name.
     Meta {
         /// The name.
         name: String,
-        /// The caller's bytes.
+        /// The value, as bytes of the caller.
         bytes: Vec<u8>,
     },
 }

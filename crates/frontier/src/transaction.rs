@@ -28,8 +28,8 @@ pub trait Transaction {
     fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError>;
 
     /// Like [`Transaction::settle`], and stores `visit` for the next visit of the URL. With
-    /// [`Outcome::Retry`] and [`Outcome::Deferred`] the visit is ignored, because it did not take
-    /// place.
+    /// [`Outcome::Retry`] and [`Outcome::Deferred`] the visit is ignored, because the URL was not
+    /// visited.
     ///
     /// # Errors
     /// Same as [`Transaction::settle`].
@@ -42,15 +42,16 @@ pub trait Transaction {
 
     /// Makes settled URLs pending again whose visits are due at `until` (seconds since the Unix
     /// epoch), and returns their number. Takes at most `most` URLs, longest due first; the choice
-    /// between equal due times is unspecified. The URLs take their places in the order of due time,
-    /// then text. Visits of this transaction may be taken before visits that have been due longer.
+    /// between equal due times is unspecified. The URLs enter their queues in the order of due
+    /// time, then text. Visits stored in this transaction may be taken before visits that have been
+    /// due longer.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
     fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError>;
 
-    /// Makes settled URLs pending again, at most `most`, whose due time can't be right, and returns
-    /// their number. No visit is due more than `longest` after it was made, so a due time more than
+    /// Makes at most `most` settled URLs pending again whose due time can't be right, and returns
+    /// their number. No visit is due more than `longest` after it was made. So a due time more than
     /// `longest` after `now` is wrong if the visit is dated after `now` (by a clock that was
     /// ahead), or was made at `now - longest` or earlier. Times are in seconds, and `now` counts
     /// from the Unix epoch.
@@ -64,8 +65,8 @@ pub trait Transaction {
         most: usize,
     ) -> Result<usize, FrontierError>;
 
-    /// Makes a settled URL pending again if its last visit was before `before`, whether due or not.
-    /// Returns whether it did.
+    /// Makes a settled URL pending again if its last visit was before `before`, whether or not its
+    /// next visit is due. Returns whether the URL became pending.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -96,15 +97,15 @@ pub trait Transaction {
     fn keep_robots(&mut self, origin: &Origin, bytes: &[u8]);
 
     /// Records that the first `length` bytes of `file` cover everything settled in this transaction
-    /// and before. They must already be on disk.
+    /// and before. These bytes must already be on disk.
     fn mark(&mut self, file: &str, length: u64);
 
-    /// Stores bytes of the caller under a name.
+    /// Stores bytes of the caller under `name`.
     fn keep_meta(&mut self, name: &str, bytes: &[u8]);
 
-    /// Numbers the commit. A lease carries the number of the last commit before it was chosen
+    /// Numbers the commit. A lease carries the number of the last commit before the URL was leased
     /// ([`Lease::after`]). The number is not stored: commits before the frontier was opened count
-    /// as 0, and a commit without a number takes the number of the previous one.
+    /// as 0, and a commit without a number takes the number of the previous commit.
     fn number(&mut self, number: u64);
 
     /// Commits the transaction atomically.

@@ -1,4 +1,4 @@
-//! The state of one URL as readers see it, and the counts over all URLs.
+//! The state of one URL as the frontier reports it, and the counts over all URLs.
 
 use crawl_weburl::CanonicalUrl;
 
@@ -9,12 +9,12 @@ use crate::exclusion::Exclusion;
 pub struct KnownUrl {
     /// The URL's state.
     pub state: KnownState,
-    /// Links followed from a seed to the URL, on the nearest path.
+    /// The number of links followed from a seed to the URL, on the nearest path.
     pub depth: u32,
-    /// Links followed since the scope was left; 0 within it.
+    /// The number of links followed since the path left the crawl's scope; 0 for a URL in scope.
     pub hops_off: u8,
-    /// The page that the URL was found on. `None` once the URL is settled: its row then names the
-    /// page.
+    /// The page that the URL was found on. `None` once the URL is settled, because the URL's row
+    /// then names the page.
     pub via: Option<CanonicalUrl>,
 }
 
@@ -26,7 +26,7 @@ pub enum KnownState {
         /// The number of the next attempt, from 1.
         attempt: u32,
     },
-    /// Leased, so being processed.
+    /// Leased: a worker is fetching the URL or processing its response.
     Leased {
         /// The number of this attempt, from 1.
         attempt: u32,
@@ -52,11 +52,11 @@ pub enum KnownState {
 /// `known` is the sum of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UrlCounts {
-    /// All URLs that were ever admitted.
+    /// The number of all URLs that were ever admitted.
     pub known: u64,
     /// Waiting to be fetched.
     pub pending: u64,
-    /// Being processed.
+    /// Leased, so being processed.
     pub leased: u64,
     /// Settled with a response.
     pub fetched: u64,
@@ -74,9 +74,9 @@ pub struct UrlCounts {
 pub struct WaitingUrl<'a> {
     /// The URL.
     pub url: &'a CanonicalUrl,
-    /// Links followed from a seed to the URL.
+    /// The number of links followed from a seed to the URL.
     pub depth: u32,
-    /// Links followed since the scope was left; 0 within it.
+    /// The number of links followed since the path left the crawl's scope; 0 for a URL in scope.
     pub hops_off: u8,
     /// The page that the URL was found on.
     pub via: Option<&'a CanonicalUrl>,

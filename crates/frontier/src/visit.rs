@@ -6,9 +6,9 @@ use crate::admission::distance;
 use crate::admit_rule::{QueuePlace, Queued};
 use crate::lease::Lease;
 
-/// The visit that settled a URL, stored for the next visit.
+/// The visit that settled a URL, stored to be used for the URL's next visit.
 ///
-/// Times are in seconds since the Unix epoch. They are only compared with each other, never with a
+/// Times are in seconds since the Unix epoch, and are only compared with each other, never with a
 /// clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit {
@@ -21,7 +21,8 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// Whether the due time can't be right, as [`crate::Transaction::visit_misdated`] defines it.
+    /// Returns whether the due time can't be right, as [`crate::Transaction::visit_misdated`]
+    /// defines it.
     #[must_use]
     pub fn is_misdated(&self, now: u32, longest: u32) -> bool {
         let is_dated_ahead = self.at > now;
@@ -30,7 +31,7 @@ impl Visit {
     }
 }
 
-/// A visit, with the place and via that its URL gets when the next visit is due.
+/// A visit of a URL, with the place and via that the URL gets when its next visit is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredVisit {
     /// The URL.
@@ -41,13 +42,13 @@ pub struct StoredVisit {
     pub place: QueuePlace,
     /// The visit.
     pub visit: Visit,
-    /// Whether the URL is settled and `visit.due` applies. If false, the URL is pending or leased,
-    /// or was settled for good.
+    /// Whether the URL is settled until `visit.due`. If false, the URL is pending or leased, or was
+    /// settled for good.
     pub is_settled: bool,
 }
 
 impl StoredVisit {
-    /// Creates the record of a visit that ended `lease`.
+    /// Creates the record of the visit that ended `lease`.
     #[must_use]
     pub fn new(lease: &Lease, visit: Visit) -> StoredVisit {
         StoredVisit {

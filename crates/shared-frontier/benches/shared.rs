@@ -28,11 +28,11 @@ mod web;
 
 const HOSTS: u32 = 2_000;
 const PAGES_PER_COMMIT: u64 = 64;
-/// Pages of all workers together.
+/// The number of pages fetched by all workers together.
 const PAGES: u64 = 16_384;
 const MAX_LINKS_TAKEN: usize = 10_000;
 
-/// Commits reach the disk, and statements are counted.
+/// Settings of the server: commits reach the disk, and statements are counted.
 const SETTINGS: [&str; 6] = [
     "fsync=on",
     "synchronous_commit=on",
@@ -43,7 +43,7 @@ const SETTINGS: [&str; 6] = [
 ];
 
 fn main() {
-    // `cargo test --all-targets` also starts this program.
+    // `cargo test --all-targets` also starts this program, but must not run the benchmark.
     if !std::env::args().any(|arg| arg == "--bench") {
         return;
     }
@@ -119,7 +119,7 @@ fn on_engine(workers: u64) {
     row.print(&format!("engine, {workers} workers"), Some(&engine));
 }
 
-/// Opens workers that live at the same time, each with its share of the buckets.
+/// Opens workers that run at the same time, each with its share of the buckets.
 fn open(url: &str, workers: u64) -> Vec<SharedFrontier> {
     let share = 1_024_u64.div_ceil(workers);
     let worker = |number: u64| {
@@ -153,7 +153,7 @@ fn begin_worker(frontier: &SharedFrontier) -> Box<dyn Transaction + '_> {
     transaction
 }
 
-/// Leases and settles pages of own hosts, and admits their links.
+/// Leases and settles pages of the worker's own hosts, and admits the links of these pages.
 fn fill<'a>(
     frontier: &'a dyn Frontier,
     begin: Begin<'a>,
@@ -166,7 +166,8 @@ fn fill<'a>(
         let mut transaction = begin();
         for _ in 0..PAGES_PER_COMMIT.min(pages - done) {
             let page = web.page(is_own);
-            // All of the host's URLs may be too new for the committed queue.
+            // The lease fails if all URLs of the host are so new that the queue on the engine lacks
+            // them.
             let Some(lease) = frontier.lease(&page.origin).unwrap() else {
                 continue;
             };

@@ -19,11 +19,11 @@ pub fn check_engine(
     url: &str,
     credentials: &Credentials,
 ) -> Result<(usize, Vec<&'static str>), OpenError> {
-    // If the first can't be opened, none can.
+    // A failure to open the first frontier is reported at once, because no other would open either.
     OnEngine::new(url, credentials)?;
     let (clauses, broken) = broken_clauses(&|| match OnEngine::new(url, credentials) {
         Ok(bench) => Box::new(bench),
-        // A clause that can't be tried counts as broken.
+        // A clause that can't be tried counts as broken, so the error becomes a panic.
         Err(why) => std::panic::panic_any(why.to_string()),
     });
     Ok((clauses, broken))
@@ -41,7 +41,7 @@ impl OnEngine {
         let crawl = format!("crawl frontier check {}", uuid::Uuid::new_v4());
         let options = Options {
             buckets: 4,
-            // So few that the clauses exceed them.
+            // These limits are so low that the clauses exceed them.
             head_entries: 0,
             recent_urls: 4,
             credentials: credentials.clone(),
@@ -71,7 +71,7 @@ impl Bench for OnEngine {
     }
 
     fn die(&mut self) {
-        // Leaves what a crash would, and ends the leases at once.
+        // Leaves the same state as a crash, but ends the leases at once.
         let ended = self.give_up();
         let opened = ended.map_err(OpenError::from);
         let opened = opened.and_then(|()| SharedFrontier::open(&self.url, &self.options));

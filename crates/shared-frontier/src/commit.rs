@@ -15,12 +15,12 @@ use crate::sql::Sql;
 /// The prefix of names of values that belong to the crawl, not to one worker.
 pub(crate) const CRAWL_META: &str = "crawl ";
 
-/// The rows of a transaction, as a list for each column.
+/// The rows of a transaction, as one list for each column of a table.
 #[derive(Default)]
 pub(crate) struct CommitBatch {
     /// The commit's number among the commits of this worker.
     pub(crate) number: i64,
-    /// Pages and bytes over all lives of the worker, if they changed.
+    /// The pages and bytes of all runs of the worker, if they changed.
     pages: Option<i64>,
     bytes: Option<i64>,
     fence: FenceColumns,
@@ -31,18 +31,18 @@ pub(crate) struct CommitBatch {
     wakes: Vec<i64>,
     visits: VisitColumns,
     links: LinkColumns,
-    /// Links to hosts that other groups serve, by group. Sent before the commit.
+    /// Links to hosts that other groups serve, by group. These links are sent before the commit.
     ahead: BTreeMap<i32, LinkColumns>,
     taken: LinkKeyColumns,
     dropped_visits: KeyColumns,
-    /// Origins whose copy of robots.txt is removed.
+    /// Keys of the origins whose copy of robots.txt is removed.
     dropped_robots: NumberColumns,
     to_reopen: BucketToReopenColumns,
     looked_through: BucketToReopenColumns,
     files: Vec<String>,
     lengths: Vec<i64>,
     meta: MetaColumns,
-    /// Values of the crawl, whichever worker stores them.
+    /// Values stored for the whole crawl, not for one worker.
     crawl_meta: MetaColumns,
 }
 
@@ -131,7 +131,7 @@ struct LinkColumns {
     note: Vec<Option<String>>,
 }
 
-/// Keys of admitted links of other workers.
+/// Keys of the links from other workers that this commit admits.
 #[derive(Default)]
 struct LinkKeyColumns {
     b: Vec<i32>,
@@ -154,18 +154,18 @@ struct NumberColumns {
     number: Vec<i64>,
 }
 
-/// The progress of reopening in buckets.
+/// How far reopening has come in each bucket.
 #[derive(Default)]
 struct BucketToReopenColumns {
     worker: Vec<i32>,
     last: KeyColumns,
 }
 
-/// The change of the number of URLs in each state, indexed by the state's number.
+/// The changes of the number of URLs in each state, indexed by the state's number.
 pub(crate) type StateChanges = [i64; 5];
 
 impl CommitBatch {
-    /// Creates an empty batch, with its number among the commits of this worker.
+    /// Creates an empty batch. `number` is its number among the commits of this worker.
     pub(crate) fn new(number: i64, spent: Option<(u64, u64)>) -> CommitBatch {
         CommitBatch {
             number,
@@ -175,7 +175,7 @@ impl CommitBatch {
         }
     }
 
-    /// Whether there is nothing to commit.
+    /// Returns whether there is nothing to commit.
     pub(crate) fn is_empty(&self) -> bool {
         self.fence.b.is_empty()
             && self.links.b.is_empty()
@@ -185,7 +185,8 @@ impl CommitBatch {
             && self.crawl_meta.name.is_empty()
     }
 
-    /// Makes the commit conditional on the epochs of these buckets, and counts their changes.
+    /// Makes the commit conditional on the epochs of these buckets, and adds the changes of their
+    /// counts.
     pub(crate) fn fence(
         &mut self,
         buckets: BTreeMap<i32, StateChanges>,
@@ -204,7 +205,7 @@ impl CommitBatch {
         }
     }
 
-    /// Adds a record. A settled one is assigned to the worker with this number.
+    /// Adds a record. If it is settled, it is assigned to the worker with this number.
     pub(crate) fn record(
         &mut self,
         key: UrlKey,
@@ -285,7 +286,7 @@ impl CommitBatch {
         self.dropped_robots.number.push(number);
     }
 
-    /// Stores the progress of reopening in a bucket.
+    /// Stores how far reopening has come in a bucket.
     pub(crate) fn bucket_to_reopen(&mut self, bucket: BucketToReopen) {
         let columns = match bucket.is_over {
             true => &mut self.looked_through,
@@ -295,8 +296,8 @@ impl CommitBatch {
         columns.last.push(bucket.last);
     }
 
-    /// Sends a link to the owner of its host, which is in the group `elsewhere` if given. The
-    /// sender numbers its links.
+    /// Sends a link to the owner of its host. If that owner works in another group, `elsewhere` is
+    /// the group. Each sender numbers its own links.
     pub(crate) fn link(
         &mut self,
         elsewhere: Option<i32>,
@@ -346,12 +347,12 @@ impl CommitBatch {
         columns.value.push(value);
     }
 
-    /// Whether the batch has anything for a group other than the worker's.
+    /// Returns whether the batch has anything for a group other than the worker's.
     pub(crate) fn is_for(&self, group: i32) -> bool {
         !self.crawl_meta.name.is_empty() || self.ahead.contains_key(&group)
     }
 
-    /// Sends what the batch has for another group, in which the crawl has this number. Each
+    /// Sends what the batch has for another group, where the crawl has the number `crawl`. Each
     /// statement is a separate, idempotent transaction.
     pub(crate) async fn send_ahead(
         &self,
@@ -364,7 +365,8 @@ impl CommitBatch {
         let links = self.ahead.get(&group).unwrap_or(&none);
         session.prepared(Sql::PutMeta).await?;
         session.prepared(Sql::PutLinks).await?;
-        // Sent in this order: whoever sees a link also sees the redirect that led to it.
+        // Crawl values, such as redirects, are sent before links, so that whoever sees a link also
+        // sees the redirect that led to it.
         let (kept, linked) = tokio::join!(
             biased;
             self.put_crawl_meta(session, crawl),
@@ -380,8 +382,8 @@ impl CommitBatch {
         put(session, Sql::PutMeta, meta.name.len(), &params).await
     }
 
-    /// Sends all statements at once, and waits for the replies. If one fails, the engine refuses
-    /// those after it, including the commit.
+    /// Sends all statements at once, and waits for the replies. If a statement fails, the engine
+    /// refuses the statements after it, including the commit.
     pub(crate) async fn send(&self, session: &Session, owned: &Ownership) -> Answer<()> {
         let client = session.client();
         let (fence, links, taken) = (&self.fence, &self.links, &self.taken);
@@ -391,7 +393,8 @@ impl CommitBatch {
         let put = async |sql: Sql, rows: usize, params: Vec<&(dyn ToSql + Sync)>| {
             put(session, sql, rows, &params).await
         };
-        // Sent in this order: each statement is sent when first polled, and the polling is biased.
+        // The statements are sent in this order, because each is sent when first polled, and
+        // `biased` polls in order.
         let answers = tokio::join!(
             biased;
             client.batch_execute("BEGIN"),
@@ -420,14 +423,14 @@ impl CommitBatch {
             client.batch_execute("COMMIT"),
         );
         let (a, b, c, d, e, f, g, h, i, j, k, l) = answers;
-        // The first failure has the cause. Later ones only report the aborted transaction.
+        // The first failure has the cause. Later failures only report the aborted transaction.
         for answer in [a, b, c, d, e, f, g, h, i, j, k, l] {
             answer?;
         }
         Ok(())
     }
 
-    /// Sends the statements for URLs, origins and hosts at once.
+    /// Sends all statements for URLs, origins and hosts at once.
     async fn put_rows(&self, session: &Session, crawl: i32) -> Answer<()> {
         let (records, visits) = (&self.records, &self.visits);
         let (dropped, no_robots) = (&self.dropped_visits, &self.dropped_robots);
@@ -473,7 +476,7 @@ impl CommitBatch {
         Ok(())
     }
 
-    /// Commits URLs, origins and hosts of a crawl that has no worker.
+    /// Commits the URLs, origins and hosts of a crawl that has no worker.
     pub(crate) async fn send_ownerless(&self, session: &Session, crawl: i32) -> Answer<()> {
         let client = session.client();
         let answers = tokio::join!(
@@ -539,7 +542,8 @@ fn text(via: Option<&CanonicalUrl>) -> Option<String> {
     via.map(|via| via.as_str().to_owned())
 }
 
-/// The engine's text type can't contain NUL, but a rule of a robots.txt may.
+/// Removes NUL characters: the engine's text type can't contain them, but a rule of a robots.txt
+/// may.
 fn note(text: Option<&str>) -> Option<String> {
     text.map(|text| text.replace('\0', "\u{fffd}"))
 }

@@ -29,12 +29,12 @@ use crate::tls::connector;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The maximum time that sent data may stay unacknowledged, and the interval between keepalives,
-/// unless the connection string sets them.
+/// unless the connection string sets these times.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// All statements find rows by key. But as long as the engine has no statistics of a new table, it
-/// would read the whole table for each commit.
+/// Settings that make the engine find rows by key, as suits all statements. By default, the engine
+/// would read a new table completely for each commit, until it has statistics of the table.
 const PLANS: &str =
     "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;";
 
@@ -95,7 +95,8 @@ impl EngineConfig {
         if config.get_connect_timeout().is_none_or(Duration::is_zero) {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
-        // Otherwise a connection that a middlebox forgot would be waited for, for hours.
+        // Without this timeout, a connection that a middlebox forgot would be waited for, for
+        // hours.
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(MAX_SILENCE);
         }
@@ -108,14 +109,14 @@ impl EngineConfig {
         config.application_name("crawl");
         let is_socket = |host: &Host| matches!(host, Host::Unix(_));
         if is_plain && !config.get_hosts().iter().any(is_socket) {
-            // Makes the driver pass the stream through `GuardedConnect`, which then does not
-            // encrypt.
+            // With this mode the driver passes the stream through `GuardedConnect`, which does not
+            // encrypt if the connection is plain.
             config.ssl_mode(SslMode::Require);
             config.ssl_negotiation(SslNegotiation::Direct);
         }
     }
 
-    /// Returns the time limit for a connection and for the first replies over it.
+    /// Returns the time limit for making a connection and for the first replies over it.
     pub(crate) fn time_limit(&self) -> Duration {
         let timeouts = self.hosts.iter().filter_map(Config::get_connect_timeout);
         timeouts.max().copied().unwrap_or(CONNECT_TIMEOUT)
@@ -136,10 +137,10 @@ pub(crate) struct Session {
 
 /// The thread that serves all connections of a frontier.
 ///
-/// Callers may be threads of any kind, including those of another runtime, so they hand over their
-/// work and block until it is done.
+/// Callers may be threads of any kind, including the threads of another async runtime. So they hand
+/// over their work and block until it is done.
 pub(crate) struct EngineThread {
-    /// `None` once it is dropped.
+    /// The runtime; `None` once it was shut down.
     runtime: Option<Runtime>,
     /// The engine's address without a password, for messages.
     pub(crate) address: String,
@@ -170,7 +171,8 @@ impl EngineThread {
         self.try_run(work).map_err(|why| self.failed(why))
     }
 
-    /// Like [`EngineThread::run`], but with the error `None` if the thread ended first.
+    /// Like [`EngineThread::run`], but returns the engine's error, or the error `None` if the
+    /// thread ended first.
     pub(crate) fn try_run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Answer<T>> + Send + 'static,
@@ -186,7 +188,8 @@ impl EngineThread {
         let (answer, receiver) = mpsc::channel();
         if let Some(handle) = self.handle() {
             handle.spawn(async move {
-                // The receiver is gone if the caller is.
+                // Sending fails only if the caller has stopped waiting, and then nobody needs the
+                // answer.
                 let _ = answer.send(work.await);
             });
         }
@@ -210,7 +213,7 @@ impl EngineThread {
     }
 }
 
-/// Work running on the thread.
+/// Work that runs on the thread.
 pub(crate) struct Request<T>(mpsc::Receiver<Answer<T>>);
 
 impl<T> Request<T> {
@@ -225,7 +228,7 @@ impl<T> Request<T> {
 
 impl Drop for EngineThread {
     fn drop(&mut self) {
-        // A thread of another runtime may drop a frontier, and must not block.
+        // A thread of another async runtime may drop a frontier, and such a thread must not block.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -249,7 +252,7 @@ pub(crate) async fn connect(engine: &EngineConfig) -> Answer<Client> {
     Err(failed.unwrap_or_else(tokio_postgres::Error::__private_api_timeout))
 }
 
-/// Connects for statements that find rows by key.
+/// Connects, and makes the engine find rows by key.
 pub(crate) async fn connect_for_rows(engine: &EngineConfig) -> Answer<Client> {
     let client = connect(engine).await?;
     client.batch_execute(PLANS).await?;
@@ -268,18 +271,18 @@ impl Session {
     /// Connects and prepares all statements.
     pub(crate) async fn open(config: &EngineConfig) -> Answer<Arc<Session>> {
         let session = Session::open_lazily(config).await?;
-        // Sent at once, so that a distant engine is waited for only once.
+        // All statements are sent at once, so that a distant engine is waited for only once.
         let client = &session.client;
         let statements = Sql::TEXTS.iter().map(|text| client.prepare(text));
         let prepared = try_join_all(statements).await?;
         for (statement, prepared) in session.statements.iter().zip(prepared) {
-            // No other caller has this session yet.
+            // This can't fail, because no other caller has this session yet.
             let _ = statement.set(prepared);
         }
         Ok(session)
     }
 
-    /// Connects. Each statement is prepared on first use.
+    /// Connects. Each statement is prepared when it is first used.
     pub(crate) async fn open_lazily(config: &EngineConfig) -> Answer<Arc<Session>> {
         let client = connect_for_rows(config).await?;
         let statements = Sql::TEXTS.iter().map(|_| OnceCell::new()).collect();
@@ -298,8 +301,8 @@ impl Session {
         self.client.execute(self.prepared(sql).await?, params).await
     }
 
-    /// Returns a prepared statement. Statements executed at once are sent in order only if all were
-    /// prepared before.
+    /// Returns a prepared statement. Statements that are executed together are sent in order only
+    /// if all of them were prepared before.
     pub(crate) async fn prepared(&self, sql: Sql) -> Answer<&Statement> {
         let at = sql as usize;
         let prepare = || self.client.prepare(Sql::TEXTS[at]);
@@ -307,14 +310,14 @@ impl Session {
     }
 }
 
-/// Whether the connection broke or the engine is shutting down, so that the request may have taken
-/// effect.
+/// Returns whether the connection broke or the engine is shutting down. The request may have taken
+/// effect then.
 pub(crate) fn is_cut(why: Option<&tokio_postgres::Error>) -> bool {
     let Some(why) = why else { return true };
     match why.code() {
         // Class 57P: the engine is shutting down or closing connections.
         Some(code) => code.code().starts_with("57P"),
-        // Any other error would occur again over another connection.
+        // An error of the connection. Any other error would occur again over another connection.
         None => why.is_closed() || why.source().is_some_and(<dyn Error>::is::<std::io::Error>),
     }
 }
@@ -366,7 +369,8 @@ mod tests {
         let url = ConnectionString::parse(&url).unwrap();
         let mut config = EngineConfig::new(&url, &Credentials::default()).unwrap();
         for (number, host) in config.hosts.iter_mut().enumerate() {
-            // Gives responsive hosts enough time on a loaded machine.
+            // The time limit is long enough for responsive hosts on a loaded machine, and short for
+            // a silent host.
             let is_silent = number == 0 && parameters.contains("first_is_silent");
             host.connect_timeout(match is_silent {
                 true => Duration::from_millis(100),
@@ -391,7 +395,7 @@ mod tests {
         let lets_in = server(|taken| answer(taken, &[OK, READY].concat()));
         for silent in [
             server(stay_silent),
-            // Silent after logging the user in, and in the middle of a message.
+            // One server is silent after it logged the user in, another in the middle of a message.
             server(|taken| answer(taken, OK)),
             server(|taken| answer(taken, &OK[..6])),
         ] {

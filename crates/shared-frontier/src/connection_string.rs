@@ -27,11 +27,11 @@ const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 #[derive(Clone)]
 pub struct ConnectionString {
     config: Config,
-    /// A configuration for each host alone.
+    /// For each host, a configuration with that host alone.
     each_host: Vec<Config>,
     encryption: Encryption,
     allows_cleartext: bool,
-    /// The text without a password.
+    /// The connection string without its password.
     shown: String,
 }
 
@@ -39,7 +39,7 @@ pub struct ConnectionString {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Encryption {
     None,
-    /// The engine's certificate and its name are verified.
+    /// The connection is encrypted, and the engine's certificate and name are verified.
     Verified(Roots),
 }
 
@@ -69,7 +69,8 @@ impl ConnectionString {
             Some((credentials, place)) => (credentials, place),
             None => ("", body),
         };
-        // The driver would take everything before the first one as the name and password.
+        // A second `@` is refused, because the driver would take everything before the first `@` as
+        // the name and password.
         if place.contains('@') || credentials.contains('/') || query.contains('@') {
             return Err(bad(
                 "write `@`, `/` and `?` in a name or password as %40, %2F and %3F",
@@ -139,7 +140,8 @@ impl ConnectionString {
         })
     }
 
-    /// Whether the string contains a password, so that anyone who sees it can connect.
+    /// Returns whether the string contains a password, so that anyone who sees the string can
+    /// connect.
     #[must_use]
     pub fn has_password(&self) -> bool {
         self.config.get_password().is_some()
@@ -166,12 +168,12 @@ impl ConnectionString {
         &self.config
     }
 
-    /// Returns a configuration for each host alone, in order.
+    /// For each host, in order, returns a configuration with that host alone.
     pub(crate) fn config_of_each_host(&self) -> Vec<Config> {
         self.each_host.clone()
     }
 
-    /// Whether the engine may request the password in clear text without TLS.
+    /// Returns whether the engine may request the password in clear text without TLS.
     pub(crate) fn allows_cleartext(&self) -> bool {
         self.allows_cleartext
     }
@@ -210,8 +212,8 @@ impl fmt::Debug for ConnectionString {
     }
 }
 
-/// Splits `HOST:PORT,HOST:PORT/DATABASE` into one such text for each host. Hosts given as
-/// parameters are not split.
+/// Splits `HOST:PORT,HOST:PORT/DATABASE` into one text `HOST:PORT/DATABASE` for each host. Hosts
+/// given as parameters are not split.
 fn places(place: &str, parameters: &[&str]) -> Vec<String> {
     let lists = ["host=", "hostaddr=", "port=", "load_balance_hosts="];
     let is_listed = |parameter: &&str| lists.iter().any(|list| parameter.starts_with(list));
@@ -239,7 +241,7 @@ fn encryption(
         None | Some("system") => Roots::System,
         Some(file) => Roots::File(file.into()),
     };
-    // `hostaddr` may lead a host name to another address.
+    // A host name alone proves nothing, because `hostaddr` may give the name another address.
     let is_here = config.get_hosts().iter().all(is_local)
         && config
             .get_hostaddrs()

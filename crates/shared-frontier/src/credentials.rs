@@ -11,7 +11,7 @@ use crate::error::OpenError;
 
 /// Maximum size of a password file, in bytes.
 const MAX_PASSWORD_FILE_BYTES: u64 = 1 << 20;
-/// The mode bits for access by other users.
+/// The mode bits that give other users access to a file.
 const OTHERS: u32 = 0o077;
 
 /// A password. Never shown in any output.
@@ -113,7 +113,7 @@ fn find(text: &str, target: [&str; 4]) -> Option<Password> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(fields).find_map(|(pattern, password)| {
         let fits = |(pattern, target): (&Field, &&str)| pattern.is_any || pattern.text == **target;
-        // A socket in the default folder is called `localhost` in the file.
+        // In a password file, a socket in the default folder is called `localhost`.
         let is_socket = target[0].starts_with('/') && pattern[0].text == "localhost";
         let is_match = pattern
             .iter()
@@ -124,7 +124,7 @@ fn find(text: &str, target: [&str; 4]) -> Option<Password> {
     })
 }
 
-/// A field of a line.
+/// A field of a line of the password file.
 struct Field {
     text: String,
     is_any: bool,

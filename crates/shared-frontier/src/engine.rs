@@ -14,7 +14,7 @@ use crate::credentials::Credentials;
 use crate::error::OpenError;
 use crate::tls::not_connected;
 
-/// The layout of the tables that this program creates and reads.
+/// The layout of the tables, which this program creates and reads.
 const LAYOUT: i32 = 3;
 
 /// The oldest supported PostgreSQL, as `server_version_num`: the oldest one that the tests run.
@@ -23,19 +23,19 @@ const OLDEST_ENGINE: i32 = 150_000;
 /// The tolerated difference between the clocks of engine and worker.
 const MAX_SKEW: Duration = Duration::from_secs(2);
 
-/// A slower reply is logged as a warning.
+/// The response time above which a warning is logged.
 const MAX_USUAL_ANSWER: Duration = Duration::from_secs(1);
 
-/// The number of measurements of an engine that does not reply at once: a single late reply may be
-/// chance.
+/// The maximum number of response time measurements of an engine. If the engine replies at once,
+/// one measurement is enough. Otherwise it is repeated, because a single late reply may be chance.
 const MAX_QUESTIONS: usize = 3;
 const QUICK_ANSWER: Duration = Duration::from_millis(20);
 
-/// The number of attempts to create the tables while others create them too.
+/// The number of attempts to create the tables while other processes create them too.
 const MAX_TRIES: usize = 10;
 
-/// Returns the configuration of connections to the engine at a connection string, and a thread for
-/// them.
+/// Returns the configuration of connections to the engine that a connection string names, and a
+/// thread for these connections.
 pub(crate) fn engine_at(
     url: &str,
     credentials: &Credentials,
@@ -100,7 +100,7 @@ struct EngineFacts {
     is_read_only: bool,
     /// How far the engine's clock is ahead of this machine's, in seconds.
     ahead: f64,
-    /// The response time.
+    /// How many seconds the engine's clock is ahead of this machine's clock.
     took: Duration,
 }
 
@@ -121,7 +121,8 @@ async fn facts(client: &Client) -> Answer<EngineFacts> {
             facts = EngineFacts {
                 version: row.try_get(0)?,
                 is_read_only: row.try_get(1)?,
-                // The engine read its clock at some time between request and reply.
+                // The engine read its clock at some time between request and reply, so half of the
+                // response time is the best estimate.
                 ahead: engines - (own - took.as_secs_f64() / 2.0),
                 took,
             };
@@ -172,7 +173,7 @@ async fn layout(client: &Client) -> Answer<i32> {
         }
         tries += 1;
         match make_tables(client).await {
-            // Another worker created them at the same time.
+            // Another worker created the tables at the same time.
             Err(why) if tries < MAX_TRIES && is_duplicate(&why) => {}
             made => made?,
         }
@@ -181,7 +182,8 @@ async fn layout(client: &Client) -> Answer<i32> {
 
 async fn make_tables(client: &Client) -> Answer<()> {
     let schema = include_str!("schema.sql");
-    // A user without the privilege to create the namespace was given one.
+    // The namespace is created only if it is missing. A user without the privilege to create it was
+    // given one.
     let exists = "SELECT to_regnamespace('crawl_frontier') IS NOT NULL";
     let namespace = match client.query_one(exists, &[]).await?.try_get(0)? {
         true => "",
@@ -218,7 +220,7 @@ mod tests {
         assert_eq!(warnings(-1.9, 900), "");
         assert!(warnings(3600.0, 20).contains("is 3600.0 s ahead of"));
         assert!(warnings(-5.0, 20).contains("is 5.0 s behind"));
-        // Such a late reply gives little information about the clock.
+        // A reply as late as this gives little information about the clock.
         let late = warnings(6.0, 10_000);
         assert!(
             late.contains("took 10.0 s") && !late.contains("clock is"),

@@ -25,9 +25,9 @@ pub(crate) struct EngineTables {
     pub(crate) keys: Keys,
     pub(crate) owned: Arc<Ownership>,
     pub(crate) groups: Groups,
-    /// Shared by readers, whose statements may be in flight at once.
+    /// The connection for reads. Readers share it, and their statements may be in flight at once.
     reader: Mutex<Arc<Session>>,
-    /// Used by commits only, so that no read waits for one.
+    /// The connection for commits, separate so that no read waits for a commit.
     writer: Mutex<Arc<Session>>,
 }
 
@@ -108,7 +108,7 @@ impl EngineTables {
         }
     }
 
-    /// Retries to connect until the leases expire.
+    /// Retries to connect until the worker's leases expire.
     fn reconnect_in_time(&self) -> Result<Arc<Session>, FrontierError> {
         loop {
             match self.reconnect(&self.writer) {
@@ -121,8 +121,8 @@ impl EngineTables {
         }
     }
 
-    /// Commits a batch. If the connection is cut in the meantime, sends it again unless it took
-    /// effect.
+    /// Commits a batch. If the connection is cut in the meantime, checks whether the commit took
+    /// effect, and if not, sends the batch again.
     pub(crate) fn commit(&self, batch: CommitBatch) -> Result<(), FrontierError> {
         self.owned.check(Instant::now())?;
         let number = batch.number;
@@ -155,7 +155,8 @@ impl EngineTables {
         }
     }
 
-    /// Returns the number of this life's last commit, or `None` if another life has the name.
+    /// Returns the number of the last commit by this run of the process, or `None` if another
+    /// process has taken the worker's name.
     fn commits(&self, session: &Arc<Session>) -> Result<Option<i64>, FrontierError> {
         let (session, owned) = (Arc::clone(session), Arc::clone(&self.owned));
         let rows = self.thread.run(async move {
@@ -197,7 +198,7 @@ impl EngineTables {
         Ok(records)
     }
 
-    /// Returns the number of buckets that this worker's home serves.
+    /// Returns the number of buckets that this worker's home group serves.
     pub(crate) fn served_buckets(&self) -> u64 {
         match self.groups.count() {
             1 => u64::try_from(self.keys.buckets).unwrap_or(1),
@@ -208,7 +209,7 @@ impl EngineTables {
         }
     }
 
-    /// Returns the bucket of a URL's host if this worker does not own it.
+    /// Returns the bucket of a URL's host if this worker does not own it, else `None`.
     pub(crate) fn owner_elsewhere(&self, url: &CanonicalUrl) -> Option<i32> {
         let b = self.keys.bucket(&url.site());
         self.owned.epoch(b).is_none().then_some(b)
@@ -220,7 +221,7 @@ impl EngineTables {
             .corrupt(&format!("a row of crawl_frontier.{table}"))
     }
 
-    /// Gives up all leases, so that others may take the buckets at once.
+    /// Gives up all leases, so that other workers may take the buckets at once.
     pub(crate) fn end_leases(&self) -> Result<(), FrontierError> {
         let (session, owned) = (self.writing_session()?, Arc::clone(&self.owned));
         let ended = self.thread.run(async move {
@@ -249,7 +250,7 @@ fn current(place: &Mutex<Arc<Session>>) -> Arc<Session> {
     Arc::clone(&place.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Whether a fence failed, by its division by zero.
+/// Returns whether the error is that of a failed fence, which divides by zero.
 fn is_fenced(why: Option<&tokio_postgres::Error>) -> bool {
     use tokio_postgres::error::SqlState;
     why.and_then(tokio_postgres::Error::code) == Some(&SqlState::DIVISION_BY_ZERO)
@@ -267,7 +268,7 @@ impl QueueReader for EngineTables {
         leased: &BTreeSet<Rank>,
         wanted: usize,
     ) -> Result<QueuePart, FrontierError> {
-        // Leased entries are among the first.
+        // Leased entries may be among the first entries of the queue, so more rows are read.
         let limit = wanted + leased.len();
         let (place, seq) = after.map_or((-1, -1), place_of);
         let b = self.keys.bucket(&queue.origin.site());

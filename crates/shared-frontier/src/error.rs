@@ -18,7 +18,7 @@ pub enum OpenError {
          postgres://crawler@db.example.org/crawl"
     )]
     ConnectionString {
-        /// The fault.
+        /// What is wrong with the connection string.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The connection string requests encryption without verifying the engine.
@@ -38,7 +38,7 @@ pub enum OpenError {
     Roots {
         /// The place searched for root certificates.
         place: String,
-        /// The failure there.
+        /// Why the search failed.
         what: String,
     },
     /// The password file can't be used.
@@ -47,9 +47,9 @@ pub enum OpenError {
          host:port:database:user:password, and mode 0600", path.display()
     )]
     PasswordFile {
-        /// The file.
+        /// The password file.
         path: PathBuf,
-        /// The fault.
+        /// What is wrong with the file.
         what: String,
     },
     /// The engine offers no encryption.
@@ -91,7 +91,7 @@ pub enum OpenError {
     BadCertificate {
         /// The engine's address.
         address: String,
-        /// The fault.
+        /// What is wrong with the certificate.
         what: String,
         /// The error of the connection.
         source: tokio_postgres::Error,
@@ -152,7 +152,7 @@ pub enum OpenError {
         /// The requested duration of a lease.
         lease: Duration,
     },
-    /// The tables were created by a version of the program that this one can't read.
+    /// The tables were created by a version of the program whose layout this version can't read.
     #[error(
         "the frontier at {address} has layout {found}, but this program needs layout {known}\nhint: \
          use the version of the program that created it"
@@ -165,7 +165,8 @@ pub enum OpenError {
         /// The layout that this program reads.
         known: i32,
     },
-    /// Another process, or a life of this worker that ended a moment ago, holds this name.
+    /// Another process holds this worker's name, or an earlier process of the worker held it until
+    /// a moment ago.
     #[error(
         "worker `{worker}` is already running on crawl `{crawl}`\nhint: choose another name; if \
          that worker died, wait until its lease ends"
@@ -176,7 +177,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// The named worker does not exist in the crawl.
+    /// The crawl has no worker of that name.
     #[error(
         "the frontier at {address} has no worker `{worker}` for crawl `{crawl}`\nhint: `crawl \
          frontier status` lists crawls and their workers"
@@ -189,7 +190,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// The engine does not have the named crawl, or not completely.
+    /// The engine lacks the named crawl, or has only a part of it.
     #[error(
         "the frontier at {address} has no crawl `{crawl}`\nhint: `crawl frontier status` lists all \
          crawls; if the crawl's first start was interrupted, start a worker again"
@@ -200,7 +201,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// More groups are named than a crawl may have.
+    /// More groups are named than the maximum for a crawl.
     #[error(
         "too many groups of engines: {found}, a crawl may have {most}\nhint: add hosts or disks to \
          a group instead of adding groups"
@@ -211,7 +212,7 @@ pub enum OpenError {
         /// The maximum number of groups.
         most: usize,
     },
-    /// Two connection strings name one group.
+    /// Two connection strings name the same group.
     #[error(
         "two groups of crawl `{crawl}` are the same frontier at {address}\nhint: list each group \
          once; put several hosts of a group into one URL: postgres://db1,db2/crawl"
@@ -222,7 +223,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// A group of the crawl is not named.
+    /// No connection string names one of the crawl's groups.
     #[error(
         "group {number} of crawl `{crawl}` is missing: the crawl has {groups} groups of \
          engines\nhint: list all groups: a --frontier URL for each, or `frontier = [\"URL\", \
@@ -236,7 +237,7 @@ pub enum OpenError {
         /// The number of groups.
         groups: i32,
     },
-    /// A group has another crawl of the same name.
+    /// A group has another crawl under the same name.
     #[error(
         "the frontier at {address} has a different crawl `{crawl}` than the first group: \
          {what}\nhint: list the groups in the same order for all workers; to start over, choose \
@@ -247,7 +248,7 @@ pub enum OpenError {
         address: String,
         /// The name of the crawl.
         crawl: String,
-        /// The difference.
+        /// What differs between the two crawls.
         what: &'static str,
     },
     /// The target of a move is not a group of the crawl.
@@ -271,7 +272,7 @@ pub enum OpenError {
         /// The last bucket of the crawl.
         last: i32,
     },
-    /// Buckets are being moved between groups, which has to finish first.
+    /// Buckets are being moved between groups. The move has to finish first.
     #[error(
         "buckets of crawl `{crawl}` are being moved to another group\nhint: wait until `crawl \
          frontier move` is done; if it was interrupted, run it again"
@@ -288,7 +289,8 @@ pub enum OpenError {
     BucketMoves {
         /// The bucket.
         bucket: i32,
-        /// The group that the bucket is being moved to, if it is another one.
+        /// The group that the bucket is being moved to; `None` if another command moves it to the
+        /// same group.
         to: Option<i32>,
     },
     /// A moved bucket has different rows at its target than at its source.
@@ -299,9 +301,9 @@ pub enum OpenError {
     BucketDiffers {
         /// The bucket.
         bucket: i32,
-        /// The group that it was moved from.
+        /// The group that the bucket was moved from.
         from: i32,
-        /// The group that it was moved to.
+        /// The group that the bucket was moved to.
         to: i32,
         /// The number of URLs in each state at the source.
         expected: Totals,
@@ -325,12 +327,12 @@ pub enum OpenError {
          Ctrl-C or `crawl frontier drain {worker}`; restart a worker that died, then stop it"
     )]
     StillAtWork {
-        /// The name of the crawl.
+        /// The name of the worker whose lease is valid.
         crawl: String,
         /// The name of the worker.
         worker: String,
     },
-    /// A crawl can't be moved into a directory before its lost URLs were reopened.
+    /// A crawl can't be moved into a directory before all of its lost URLs are reopened.
     #[error(
         "crawl `{crawl}` has {buckets} buckets still to be checked for URLs with lost \
          records\nhint: start a worker to check them, and stop it once `crawl frontier status` \
@@ -339,7 +341,7 @@ pub enum OpenError {
     ToReopen {
         /// The name of the crawl.
         crawl: String,
-        /// The number of buckets.
+        /// The number of buckets in which lost URLs still have to be reopened.
         buckets: u64,
     },
     /// The crawl changed while it was being moved into a directory.
@@ -351,7 +353,7 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
-    /// The crawl was moved into a directory.
+    /// The crawl was moved into a directory, so no worker can continue it on the engine.
     #[error(
         "crawl `{crawl}` was moved to `{to}` by `crawl frontier export`\nhint: continue with `crawl \
          --output {to}`; if that directory is missing, run the same `crawl frontier export` again"
@@ -359,7 +361,7 @@ pub enum OpenError {
     Exported {
         /// The name of the crawl.
         crawl: String,
-        /// The directory.
+        /// The directory that the crawl was moved to.
         to: String,
     },
     /// A crawl can't be imported under an existing name.
@@ -406,7 +408,7 @@ pub enum OpenError {
     OtherSettings {
         /// The name of the crawl.
         crawl: String,
-        /// The lines that differ.
+        /// The lines of the settings that differ.
         differences: String,
     },
     /// The engine failed.

@@ -17,15 +17,16 @@ use crate::open_groups::{Group, find_groups};
 use crate::rows::{LinkKey, Reader, sum, url_at};
 use crate::sql::export;
 
-/// The name under which each group stores where the crawl was moved to. No worker continues a crawl
-/// with this note.
+/// The name of the note that each group stores once the crawl was moved into a directory. The note
+/// names the directory. No worker continues a crawl that has this note.
 pub(crate) const EXPORTED: &str = "exported";
 
-/// The name of a worker's own record of listed buckets, which is useless elsewhere.
+/// The name under which a worker stores which buckets it has listed in its own records. This value
+/// is useless outside the shared frontier, so it is not exported.
 pub(crate) const LISTED: &str = "listed";
 
-/// A crawl that is being moved out of its engines. Nothing may work on it in the meantime;
-/// otherwise [`Export::finish`] fails.
+/// A crawl that is being moved out of its engines. If anything changes the crawl in the meantime,
+/// [`Export::finish`] fails.
 pub struct Export {
     groups: Vec<ExportGroup>,
     name: String,
@@ -42,37 +43,37 @@ struct ExportGroup {
     client: Arc<Client>,
     /// The group's number.
     number: i32,
-    /// The URLs in the buckets that the group serves.
+    /// The number of URLs in each state, in the buckets that the group serves.
     totals: Totals,
     facts: GroupFacts,
 }
 
-/// The outcome of storing the note about where a crawl was moved to.
+/// The outcome of storing the note that says where a crawl was moved to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoteOutcome {
     Now,
     Before,
-    /// Not stored, because something changed in the meantime.
+    /// The note was not stored, because something changed in the meantime.
     Changed,
 }
 
-/// Numbers that change whenever anything is done in a group.
+/// Numbers of a group, chosen so that at least one changes whenever anything is done in the group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct GroupFacts {
-    /// Commits of all workers.
+    /// The number of commits by all workers.
     commits: i64,
     /// The last number assigned to a worker.
     workers: i64,
-    /// Changes of the map of buckets.
+    /// The number of changes to the map of buckets.
     map: i64,
-    /// Buckets that are being moved.
+    /// The number of buckets that are being moved.
     moving: i64,
     to_reopen: i64,
 }
 
 impl Export {
-    /// Begins moving a crawl out of its engines, all of which must be named, into the directory
-    /// `to`.
+    /// Begins moving a crawl out of its engines into the directory `to`. All groups of engines must
+    /// be named.
     ///
     /// # Errors
     /// [`OpenError`] gives the reason: a living worker, a bucket that is being moved, URLs to be
@@ -130,7 +131,7 @@ impl Export {
             let done = group.note(&self.to);
             match done {
                 Ok(NoteOutcome::Now) => noted.push(group),
-                // Stored by an earlier, interrupted run of this command.
+                // The note was stored by an earlier, interrupted run of this command.
                 Ok(NoteOutcome::Before) => {}
                 Ok(NoteOutcome::Changed) | Err(_) => {
                     for group in noted {
@@ -245,7 +246,7 @@ impl ExportGroup {
             totals: Totals::default(),
             facts: GroupFacts::default(),
         };
-        // Read first: anything done from here on changes these numbers.
+        // These numbers are read first, so that anything done from here on changes them.
         let client = Arc::clone(&group.client);
         group.facts = group
             .thread
@@ -306,7 +307,7 @@ impl ExportGroup {
         meta.ok_or_else(|| self.corrupt("meta"))
     }
 
-    /// Returns a living worker.
+    /// Returns the name of a living worker, or `None` if no worker is alive.
     fn living(&self) -> Result<Option<String>, FrontierError> {
         let rows = self.query(export::LIVING, params![self.crawl])?;
         let worker = rows.first().map(|row| Reader::new(row).next());
@@ -315,7 +316,7 @@ impl ExportGroup {
         })
     }
 
-    /// Returns the directory that the crawl was moved to.
+    /// Returns the directory that the crawl was moved to, or `None` if it was not moved.
     fn exported_to(&self) -> Result<Option<String>, FrontierError> {
         let rows = self.query(export::NOTED, params![self.crawl, EXPORTED])?;
         let to: Option<Vec<u8>> = match rows.first() {
@@ -370,13 +371,14 @@ impl ExportGroup {
         }
     }
 
-    /// Stores where the crawl was moved to, if nothing was done since the export began.
+    /// Stores the note that says where the crawl was moved to, unless anything was done since the
+    /// export began.
     fn note(&self, to: &str) -> Result<NoteOutcome, FrontierError> {
         let (client, crawl, before) = (Arc::clone(&self.client), self.crawl, self.facts);
         let to = to.as_bytes().to_vec();
         self.thread.run(async move {
             client.batch_execute("BEGIN").await?;
-            // A worker that takes its name now waits, and then finds the note.
+            // A worker that is just taking its name waits for these locks, and then finds the note.
             for text in export::LOCKS {
                 client.query(text, &[&crawl]).await?;
             }
@@ -401,7 +403,7 @@ impl ExportGroup {
         })
     }
 
-    /// Lets workers continue the crawl.
+    /// Removes the note, so that workers can continue the crawl.
     fn remove_note(&self, to: &str) -> Result<(), FrontierError> {
         let (client, crawl, to) = (Arc::clone(&self.client), self.crawl, to.as_bytes().to_vec());
         let removed = self.thread.run(async move {

@@ -1,4 +1,4 @@
-//! The frontier: reads and leases.
+//! The frontier: reading, and leasing URLs.
 
 mod sharing;
 mod transaction;
@@ -29,7 +29,7 @@ use crate::recent::RecentUrls;
 use crate::rows::{Reader, url_at};
 use crate::sql::Sql;
 
-/// The number of URLs read at a time when all of a kind are listed.
+/// The number of URLs read at a time when all pending or all deferred URLs are listed.
 const PAGE_ROWS: usize = 1_000;
 
 /// A [`Frontier`] with its state in PostgreSQL, for the hosts that this worker owns.
@@ -38,9 +38,10 @@ const PAGE_ROWS: usize = 1_000;
 /// recently seen URLs.
 pub struct SharedFrontier {
     pub(crate) tables: EngineTables,
-    /// Held by the open transaction. Acquired before `memory`.
+    /// Locked by the open transaction. Acquired before `memory`.
     writer: Mutex<Writer>,
-    /// Held only briefly. A lease may read under it; a commit is never sent under it.
+    /// Locked only briefly. While it is locked, a lease may read from the engine, but a commit is
+    /// never sent.
     memory: Mutex<Memory>,
     /// See [`Frontier::reopenings`].
     pub(crate) reopenings: AtomicU64,
@@ -50,12 +51,12 @@ pub struct SharedFrontier {
 pub(crate) struct Writer {
     /// The last admission number.
     pub(crate) seq: u64,
-    /// Commits of this worker.
+    /// The number of commits by this worker.
     pub(crate) commits: i64,
-    /// Links sent to other workers in this life.
+    /// The number of links sent to other workers by this run of the process.
     pub(crate) links: i64,
     pub(crate) totals: Totals,
-    /// The URLs of a commit in progress, for the memory of recent URLs.
+    /// The URLs and new states of a commit in progress, to be stored in the memory of recent URLs.
     pub(crate) changed_states: Vec<(Fingerprint, CurrentState)>,
 }
 
@@ -74,8 +75,8 @@ impl SharedFrontier {
         }
     }
 
-    /// Returns how long this worker may send requests to its hosts unless a heartbeat extends it:
-    /// until its leases expire by the engine's clock, or a little less.
+    /// Returns how long this worker may still send requests to its hosts if no heartbeat extends
+    /// the time: until its leases expire by the engine's clock, or a little less.
     #[must_use]
     pub fn held_for(&self) -> Duration {
         let until = self.tables.owned.until();
@@ -117,8 +118,8 @@ impl SharedFrontier {
         Ok(SharedTransaction::new(self, writer))
     }
 
-    /// Locks the memory. A panic elsewhere can't corrupt it: in the worst case a lease is recorded
-    /// that nobody holds, and its URL waits for the next life.
+    /// Locks the memory. A panic in another thread can't corrupt it: in the worst case a lease is
+    /// recorded that nobody holds, and its URL waits until the next start.
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }

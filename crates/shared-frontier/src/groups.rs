@@ -1,4 +1,4 @@
-//! The groups of engines of a crawl, as a worker of one of them sees them.
+//! The groups of engines of a crawl, as seen by a worker that works in one of the groups.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -22,20 +22,20 @@ pub(crate) const MAX_GROUPS: usize = 64;
 
 /// The groups of a crawl.
 pub(crate) struct Groups {
-    /// The number of this worker's home group.
+    /// The number of this worker's own group, its home.
     pub(crate) own: i32,
     /// All other groups, sorted by number.
     pub(crate) others: Vec<OtherGroup>,
     map: RwLock<Arc<BucketMap>>,
 }
 
-/// The groups that serve the buckets, as this worker's home has it. Another group may know a newer
-/// version.
+/// The map of buckets: which group serves each bucket, as this worker's home group has it. Another
+/// group may have a newer version.
 #[derive(Debug, Default)]
 pub(crate) struct BucketMap {
-    /// How often the map changed.
+    /// The version: how often the map has changed.
     pub(crate) version: i64,
-    /// By bucket. Empty if there is only one group.
+    /// The number of each bucket's group, indexed by bucket. Empty if there is only one group.
     homes: Vec<i32>,
 }
 
@@ -80,13 +80,13 @@ impl Groups {
         self.others.len() + 1
     }
 
-    /// Returns a group other than the home, by its number.
+    /// Returns a group other than the home, by its number; `None` if there is no such group.
     pub(crate) fn other(&self, number: i32) -> Option<&OtherGroup> {
         self.others.iter().find(|group| group.number == number)
     }
 
-    /// Returns the other group that serves a bucket. `None` if that is the home or an unknown
-    /// group.
+    /// Returns the group that serves a bucket if it is not the home. Returns `None` if the home
+    /// serves the bucket, or a group that this worker does not know.
     pub(crate) fn elsewhere(&self, b: i32) -> Option<i32> {
         let home = self.map().home(b)?;
         self.other(home).map(|group| group.number)
@@ -101,8 +101,9 @@ impl Groups {
     }
 
     /// Sends the links of a commit to the groups that serve their hosts, and the crawl values of a
-    /// commit to all groups. This happens before the commit: a worker that dies in between repeats
-    /// it, and a link admitted twice is known the second time.
+    /// commit to all groups. This happens before the commit itself. If the worker dies in between,
+    /// its pages are processed again and the links are sent again, which is harmless: a link that
+    /// is admitted a second time is known already.
     ///
     /// Retries a group that can't be reached for the duration of a lease.
     pub(crate) fn send_ahead(
@@ -114,7 +115,7 @@ impl Groups {
             .others
             .iter()
             .filter(|group| batch.is_for(group.number));
-        // Sent to all at once, so that only the slowest is waited for.
+        // All groups are sent to at once, so that only the slowest group is waited for.
         let requests: Vec<_> = groups
             .map(|group| (group, group.put(batch, owned)))
             .collect();
@@ -143,8 +144,8 @@ pub(crate) struct OtherGroup {
     pub(crate) crawl: i32,
     pub(crate) thread: EngineThread,
     config: EngineConfig,
-    /// `None` if the connection was closed. Each statement is a separate transaction, so callers
-    /// can share the session.
+    /// The connection; `None` if it was closed. Callers can share the session, because each
+    /// statement is a separate transaction.
     session: Mutex<Option<Arc<Session>>>,
 }
 
@@ -167,19 +168,19 @@ impl OtherGroup {
         }
     }
 
-    /// Splits off the thread and the configuration of its connections.
+    /// Splits the group into the thread of its connections and their configuration.
     pub(crate) fn into_parts(self) -> (EngineThread, EngineConfig) {
         (self.thread, self.config)
     }
 
-    /// Executes one statement that reads or changes rows, over a new connection if the last one was
-    /// closed. The statement may be sent twice.
+    /// Executes one statement that reads or changes rows. If the last connection was closed, uses a
+    /// new one. The statement may be sent twice.
     pub(crate) fn read(&self, sql: Sql, params: Vec<Param>) -> Result<Vec<Row>, FrontierError> {
         let params = Arc::new(params);
         self.wait(self.query(sql, &params), sql, &params)
     }
 
-    /// Waits for requested rows. Sends the request once more if the connection was closed.
+    /// Waits for the rows of a request. If the connection was closed, sends the request once more.
     pub(crate) fn wait(
         &self,
         request: SessionRequest<Vec<Row>>,
@@ -205,7 +206,7 @@ impl OtherGroup {
         })
     }
 
-    /// Sends what a commit has for this group, without waiting for the reply.
+    /// Sends what a commit has for this group. Does not wait for the reply.
     fn put(&self, batch: &Arc<CommitBatch>, owned: &Arc<Ownership>) -> SessionRequest<()> {
         let (session, config) = (self.current(), self.config.clone());
         let (batch, owned) = (Arc::clone(batch), Arc::clone(owned));
@@ -217,7 +218,7 @@ impl OtherGroup {
         })
     }
 
-    /// Waits for a reply. A closed connection is dropped.
+    /// Waits for a reply. If the connection was closed, drops it.
     fn answer<T>(&self, request: SessionRequest<T>) -> Result<T, Option<tokio_postgres::Error>> {
         let answer = request.answer();
         let (session, answer) = match answer {

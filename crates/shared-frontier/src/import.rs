@@ -24,13 +24,13 @@ use crate::rows::{Keys, Reader, UrlKey};
 /// The number of URLs and other rows sent in one transaction.
 const BATCH_ROWS: usize = 2_000;
 
-/// The number of the worker that an import creates: the first of the first group.
+/// The number of the worker that an import creates: the first worker of the first group.
 const IMPORTER: i32 = MAX_GROUPS as i32;
 
 /// A crawl that is being moved into an engine.
 ///
-/// Until it is complete, the crawl is stored under another name, so no worker finds part of it. The
-/// next import under the same name removes what a crash leaves.
+/// Until the crawl is complete, it is stored under another name, so that no worker finds a part of
+/// it. If a crash leaves an incomplete crawl, the next import under the same name removes it.
 struct Import {
     thread: EngineThread,
     config: EngineConfig,
@@ -42,17 +42,17 @@ struct Import {
     keys: Keys,
     batch: CommitBatch,
     rows: usize,
-    /// The URLs of the batch: a statement must not write a row twice.
+    /// The keys of the URLs in the batch, because a statement must not write a row twice.
     urls: HashSet<UrlKey>,
-    /// Origins with a row, by bucket and number.
+    /// The origins that have a row already, by bucket and number.
     origins: HashSet<(i32, i64)>,
     seq: u64,
     meta: Vec<(String, Vec<u8>)>,
 }
 
 impl Import {
-    /// Begins moving a crawl into the engine at a connection string, which must not have a crawl of
-    /// that name.
+    /// Begins moving a crawl into the engine at a connection string. The engine must not have a
+    /// crawl of that name yet.
     fn begin(url: &str, credentials: &Credentials, name: &str) -> Result<Import, OpenError> {
         let (thread, config) = engine_at(url, credentials)?;
         let (client, _) = judged(&thread, &config)?;
@@ -113,7 +113,7 @@ impl Import {
     }
 
     /// Gives the crawl its name, if the engine has as many URLs in each state as expected. A worker
-    /// then resumes the crawl by its name and its last life, as after a crash.
+    /// then resumes the crawl by its name and the id of its own last life, as after a crash.
     fn finish(mut self, worker: ImportedWorker, expected: Totals) -> Result<(), OpenError> {
         self.send()?;
         let (config, crawl, name) = (self.config.clone(), self.crawl, self.name.clone());
@@ -202,9 +202,9 @@ impl MovedIn for Import {
 /// The target of an import: an engine, and the crawl's name there.
 #[derive(Clone, Debug)]
 pub struct ImportTarget {
-    /// The connection string of the engine.
+    /// The engine's connection string.
     pub url: String,
-    /// The source of the password.
+    /// The source of the engine's password.
     pub credentials: Credentials,
     /// The name of the crawl in the engine.
     pub crawl: String,
@@ -233,12 +233,12 @@ impl MoveTarget for ImportTarget {
     }
 }
 
-/// Returns the temporary name of a crawl that is being imported.
+/// Returns the temporary name under which a crawl is stored while it is being imported.
 fn hidden(name: &str) -> String {
     format!("import of {name}, not whole")
 }
 
-/// Counts the URLs of a crawl in its buckets and origins.
+/// Counts the URLs of a crawl twice, in its buckets and in its origins.
 async fn count(client: &Client, crawl: i32) -> Answer<Option<Totals>> {
     let of_origins = "UPDATE crawl_frontier.origin o SET pending = u.pending
         FROM (SELECT b, origin, count(*) AS pending FROM crawl_frontier.url
@@ -263,7 +263,7 @@ async fn count(client: &Client, crawl: i32) -> Answer<Option<Totals>> {
     Ok(Reader::new(&row).totals())
 }
 
-/// Stores a worker whose life is over, the lengths of its files, and its named values.
+/// Stores a worker whose process has ended, with the lengths of its files and its named values.
 async fn put_worker(
     client: &Client,
     crawl: i32,

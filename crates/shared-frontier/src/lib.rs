@@ -1,21 +1,22 @@
 //! A frontier that several workers share: the states of a crawl's URLs in PostgreSQL.
 //!
 //! Sites are divided into buckets by a keyed hash. A worker owns buckets for as long as its
-//! heartbeats reach the engine, by the engine's clock. Only the owner changes what is stored about
-//! the hosts of a bucket. [`SharedFrontier`] implements [`Frontier`](crawl_frontier::Frontier) and
+//! heartbeats reach the engine in time, by the engine's clock. Only the owner changes what is
+//! stored about the hosts of a bucket. [`SharedFrontier`] implements
+//! [`Frontier`](crawl_frontier::Frontier) and
 //! [`WorkerFrontier`](crawl_frontier::shared::WorkerFrontier) for the hosts of its buckets. The
 //! next URLs to lease are in memory, and a commit is one round trip and one transaction. Each
 //! commit is fenced inside its transaction: if another worker took a bucket over, the whole commit
 //! fails.
 //!
 //! A crawl may be spread over several groups of engines, each of which serves some of the buckets.
-//! A worker works in one group, and no transaction spans two ([`SharedFrontier::open_groups`],
-//! [`move_buckets`]).
+//! A worker works in one group, and no transaction spans two groups
+//! ([`SharedFrontier::open_groups`], [`move_buckets`]).
 //!
 //! The crate never contacts a host and knows nothing about politeness. Calls block; connections are
-//! served on a separate thread, so callers need no async runtime but may have one. Connections off
-//! loopback are encrypted, and the engine's certificate is verified. The crate reads no environment
-//! variables: the password is in [`Options`].
+//! served on a separate thread, so callers need no async runtime but may have one. Connections to
+//! other machines are encrypted, and the engine's certificate is verified. The crate reads no
+//! environment variables: the password is in [`Options`].
 
 mod check;
 mod commit;

@@ -1,5 +1,5 @@
-//! Limits on what an engine may send. Without them the driver would allocate any length that a
-//! message claims, and answer any request for a password.
+//! Limits on what an engine may send. Without these limits, the driver would allocate any length
+//! that a message claims, and would answer any request for a password.
 
 use std::future::Future;
 use std::io::{self, ErrorKind};
@@ -16,11 +16,11 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// Beyond the limit: the connection is closed.
 const MAX_MESSAGE_BYTES: u32 = 64 << 20;
 
-/// The inspected bytes of a message: its kind, its length, and the authentication method it
-/// requests.
+/// The number of bytes of a message that are inspected: its kind, its length, and the
+/// authentication method that it requests.
 const HEAD_BYTES: usize = 9;
-/// The kind of a message that requests authentication, and the method "password in clear text"
-/// (PostgreSQL, "Message Formats", `AuthenticationCleartextPassword`).
+/// The kind of a message that requests authentication. The next constant is the method "password in
+/// clear text" (PostgreSQL, "Message Formats", `AuthenticationCleartextPassword`).
 const AUTHENTICATION: u8 = b'R';
 const CLEARTEXT_PASSWORD: u32 = 3;
 
@@ -29,7 +29,7 @@ type EncryptedSocket = <Encrypting as MakeTlsConnect<Socket>>::Stream;
 type EncryptingConnect = <Encrypting as MakeTlsConnect<Socket>>::TlsConnect;
 type EncryptError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Creates guarded streams: encrypted ones, or plain ones if `tls` is `None`.
+/// Creates guarded streams, which are encrypted, or plain if `tls` is `None`.
 #[derive(Clone)]
 pub(crate) struct GuardedConnect {
     pub(crate) tls: Option<Encrypting>,
@@ -149,14 +149,14 @@ impl AsyncWrite for GuardedStream {
     }
 }
 
-/// Reads the headers of messages as their bytes pass.
+/// Reads the headers of messages as the bytes of a stream pass.
 #[derive(Default)]
 struct MessageGuard {
     allows_cleartext: bool,
     head: [u8; HEAD_BYTES],
-    /// Bytes of the header received so far.
+    /// The number of header bytes received so far.
     filled: usize,
-    /// Remaining bytes of the current message, without its header.
+    /// The number of remaining bytes of the current message after its header.
     rest: usize,
 }
 
@@ -190,7 +190,8 @@ impl MessageGuard {
         if self.filled < 5 {
             return Ok(());
         }
-        // The length includes itself, but not the kind.
+        // The length that a message claims includes the four bytes of the length itself, but not
+        // the kind.
         let length = number(1);
         if !(4..=MAX_MESSAGE_BYTES).contains(&length) {
             let message = format!(
@@ -225,7 +226,7 @@ mod tests {
         [&[kind], &length[..], body].concat()
     }
 
-    /// Returns the outcome for a stream that arrives in pieces of each size.
+    /// Checks a stream that arrives in pieces, with every size of the pieces. Returns the outcome.
     fn check(stream: &[u8], allows_cleartext: bool) -> bool {
         let outcomes = [1, 2, 3, 5, 7, 1000].map(|size| {
             let mut guard = MessageGuard {
@@ -260,7 +261,7 @@ mod tests {
         let asks = message(b'R', &[0, 0, 0, 3]);
         assert!(!check(&asks, false));
         assert!(check(&asks, true));
-        // The number 3 in a message of another kind.
+        // In a message of another kind, the number 3 does not request a password.
         assert!(check(&message(b'D', &[0, 0, 0, 3]), false));
     }
 }

@@ -1,20 +1,20 @@
 //! Moves buckets from one group of a crawl to another while the crawl runs.
 //!
-//! Each step is a transaction in one group, and a command may be interrupted after any step: the
-//! same command continues from there.
+//! Each step is a transaction in one group. A command may be interrupted after any step, and the
+//! same command then continues from there.
 //!
 //! 1. At the source the bucket is marked as moving, so its owner hands it over and no other worker
 //!    takes it.
 //! 2. Once the bucket is free, the mover becomes its owner there, so that no commit of an earlier
-//!    owner can take effect. The epoch stays the same: it must not reach the one with which another
-//!    mover makes the target serve the bucket.
+//!    owner can take effect. The epoch at the source stays the same, because it must stay below the
+//!    epoch with which a mover makes the target serve the bucket.
 //! 3. At the target the mover claims the bucket's row. Then it checks that the source is unchanged,
 //!    removes rows of earlier attempts, and copies the rows part by part. The mover writes only
-//!    while it has the claim, so of two movers the last to claim wins.
-//! 4. At the target the bucket gets its counts, an epoch above both, and the target as its home.
-//!    From here on the target serves it.
+//!    while it has the claim, so if there are two movers, the last to claim wins.
+//! 4. At the target the bucket gets its counts, an epoch above the epochs at source and target, and
+//!    the target as its home. From here on the target serves the bucket.
 //! 5. All other groups record the new home, the rows at the source are removed, and links that
-//!    arrived there in the meantime are forwarded.
+//!    arrived at the source in the meantime are forwarded.
 //!
 //! If groups contradict each other, the bucket's home is the group with the highest epoch that
 //! considers itself the home.
@@ -35,24 +35,24 @@ use crate::error::OpenError;
 use crate::open::new_life;
 use crate::open_groups::find_groups;
 
-/// The number of buckets moved at a time. Their hosts get no requests in the meantime.
+/// The number of buckets moved at a time. While a bucket is being moved, its hosts get no requests.
 const BUCKETS_AT_ONCE: usize = 64;
 
-/// The interval between checks whether owners have handed over their buckets, and between reports
-/// that they have not.
+/// The interval between checks whether owners have handed over their buckets. The next constant is
+/// the interval between reports that they have not.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The number of attempts to find the group that serves a bucket.
 const MAX_LOOKS: usize = 10;
 
-/// The value of `moving_to` while a move is being undone.
+/// The value of the column `moving_to` while a move is being undone.
 const TAKEN_BACK: i32 = -1;
 
-/// The buckets to move.
+/// The choice of buckets to move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BucketChoice {
-    /// Buckets by number.
+    /// The buckets with these numbers.
     Numbers(BTreeSet<i32>),
     /// All buckets that a group serves.
     AllOf(GroupName),
@@ -70,21 +70,21 @@ pub enum GroupName {
 /// A step of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveStep {
-    /// This many buckets were marked at their source.
+    /// This many buckets were marked as moving at their source.
     Marked(usize),
-    /// Waiting for the owners of this many buckets to hand them over.
+    /// The mover waits for the owners of this many buckets to hand them over.
     Waiting(usize),
-    /// A bucket was taken from its source.
+    /// The mover took a bucket from its source.
     Taken(i32),
-    /// The bucket's rows are at the target; no group serves it.
+    /// The rows of a bucket were copied to the target. No group serves the bucket now.
     Copied(i32),
-    /// The target serves the bucket, but the other groups don't know yet.
+    /// The target serves a bucket, but the other groups don't know it yet.
     Served(i32),
     /// The bucket was moved.
     Moved {
         /// The bucket's number.
         bucket: i32,
-        /// The bucket's URLs.
+        /// The number of URLs in the bucket.
         urls: u64,
     },
 }
@@ -102,8 +102,9 @@ pub struct MovedBuckets {
     pub urls: u64,
 }
 
-/// Moves buckets of a crawl to another of its groups, all of which must be named. Calls `on_step`
-/// for each step, which can stop the move there; the same call then continues it.
+/// Moves buckets of a crawl to another of its groups. All groups of the crawl must be named. Calls
+/// `on_step` after each step; if `on_step` breaks, the move stops there, and the same call
+/// continues it later.
 ///
 /// # Errors
 /// [`OpenError`] gives the reason. Buckets moved so far stay at the target.
@@ -162,7 +163,7 @@ fn number_of(groups: &[MoveGroup], name: &GroupName, crawl: &str) -> Result<i32,
 }
 
 struct Mover<'a> {
-    /// The id of this move, which no other has.
+    /// The unique id of this move.
     life: String,
     groups: Vec<MoveGroup>,
     to: i32,
@@ -170,7 +171,7 @@ struct Mover<'a> {
     moved: MovedBuckets,
 }
 
-/// The rows of a bucket by group.
+/// A bucket's row in each group, by the group's number.
 type Rows = BTreeMap<i32, BucketRow>;
 
 impl Mover<'_> {
@@ -234,7 +235,8 @@ impl Mover<'_> {
                 let group = number_of(&self.groups, group, crawl)?;
                 let all: Vec<i32> = (0..buckets).collect();
                 let rows = self.rows(&all)?;
-                // Includes buckets that were moved away without this group's knowledge.
+                // By this group's own rows, which may still claim buckets that another group has
+                // taken over.
                 let its = |rows: &Rows| rows.get(&group).is_some_and(|row| row.home == group);
                 let its = rows.into_iter().filter(|(_, rows)| its(rows));
                 Ok(its.map(|(b, _)| b).collect())
@@ -252,13 +254,14 @@ impl Mover<'_> {
             };
             let is_known = rows.values().all(|row| row.home == home);
             if !is_known || home == self.to {
-                // An earlier move was interrupted, maybe of this command.
+                // An earlier move was interrupted at the end, maybe by an earlier call of this
+                // command.
                 self.finish(b, home, epoch)?;
             }
             let moving_to = rows.get(&home).and_then(|row| row.moving_to);
             if home != self.to {
                 if moving_to == Some(TAKEN_BACK) {
-                    // Undoing the move was interrupted.
+                    // An earlier attempt to undo a move was interrupted.
                     self.take_back(b, home)?;
                 }
                 of_sources.entry(home).or_default().push(b);
@@ -358,7 +361,8 @@ impl Mover<'_> {
         Ok(self.report(MoveStep::Moved { bucket: b, urls }))
     }
 
-    /// Records in all groups which one serves a bucket, and removes its rows from the others.
+    /// Records in all groups which group serves a bucket, and removes the bucket's rows from the
+    /// other groups.
     fn finish(&self, b: i32, home: i32, epoch: i64) -> Result<(), OpenError> {
         for group in self.groups.iter().filter(|group| group.number != home) {
             group.learn_home(b, home, epoch)?;
@@ -374,8 +378,8 @@ impl Mover<'_> {
     /// Undoes a move, so that the bucket stays at its source.
     fn take_back(&self, b: i32, home: i32) -> Result<(), OpenError> {
         let home = self.group(home)?;
-        // Mark first, then claim: a mover that claims later sees the mark, and one that claimed
-        // before has lost its claim.
+        // The bucket is marked before it is claimed. A mover that claims later sees the mark, and a
+        // mover that claimed earlier loses its claim.
         home.mark_back(b)?;
         for group in self
             .groups
@@ -395,7 +399,8 @@ impl Mover<'_> {
     }
 }
 
-/// Returns the group that serves a bucket, with its epoch.
+/// Returns the group that serves a bucket, with the bucket's epoch, or `None` if no group serves
+/// it.
 fn served_by(rows: &Rows) -> Option<(i32, i64)> {
     let serving = rows.iter().filter(|(group, row)| row.home == **group);
     let serving = serving.max_by_key(|(_, row)| row.epoch)?;
@@ -427,9 +432,9 @@ mod tests {
     fn of_contradicting_groups_the_one_with_the_highest_epoch_serves() {
         for (found, expected) in [
             (vec![(0, 0, 3), (1, 0, 1)], Some((0, 3))),
-            // Moved from 0 to 1, which 0 does not know.
+            // The bucket was moved from group 0 to group 1, which group 0 does not know yet.
             (vec![(0, 0, 3), (1, 1, 4)], Some((1, 4))),
-            // Moved back to 0, which 1 does not know.
+            // The bucket was moved back to group 0, which group 1 does not know yet.
             (vec![(0, 0, 8), (1, 1, 7), (2, 1, 4)], Some((0, 8))),
             (vec![(0, 1, 8), (1, 0, 7)], None),
         ] {

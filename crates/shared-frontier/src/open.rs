@@ -22,13 +22,13 @@ use crate::rows::{Keys, Reader, sum};
 use crate::sql::Sql;
 use crate::worker_homes::{FIRST_GROUP, Home, find_home, is_anybody_elsewhere};
 
-/// A lease must last for at least this many replies: a start waits for five before its first
-/// heartbeat, which is sent after a third of the lease.
+/// A lease must last for at least this many response times. A start waits for five replies before
+/// its first heartbeat, which is sent after a third of the lease.
 const ANSWERS_PER_LEASE: u32 = 10;
 
 impl SharedFrontier {
-    /// Opens the frontier of a crawl at `url`, a PostgreSQL connection string, and takes free
-    /// buckets. Creates the tables and the crawl if they are missing.
+    /// Opens the frontier of a crawl at `url`, a PostgreSQL connection string, and takes buckets
+    /// without an owner. Creates the tables and the crawl if they are missing.
     ///
     /// # Errors
     /// [`OpenError`] gives the reason.
@@ -36,9 +36,9 @@ impl SharedFrontier {
         SharedFrontier::open_groups(&[url.to_owned()], options)
     }
 
-    /// Opens the frontier of a crawl that is spread over groups of engines, with a connection
-    /// string for each. The worker works in one group, its home: the home stored for its name, or
-    /// else the group with the fewest workers per bucket.
+    /// Opens the frontier of a crawl that is spread over groups of engines. `urls` has a connection
+    /// string for each group. The worker works in one group, its home. The home is the group stored
+    /// for the worker's name, or else the group with the fewest workers per bucket.
     ///
     /// # Errors
     /// [`OpenError`] gives the reason.
@@ -60,7 +60,7 @@ impl SharedFrontier {
         let tables = EngineTables::new(thread, config, keys, owned, groups, sessions);
         let begun = refuse_exported(&tables, options);
         if let Err(refusal) = begun.and_then(|()| take_settings(&tables, options)) {
-            // Frees the name at once.
+            // Without its lease, the worker's name is free at once.
             tables.end_leases()?;
             return Err(refusal);
         }
@@ -131,13 +131,14 @@ fn sessions(thread: &EngineThread, config: &EngineConfig) -> Result<[Arc<Session
     Ok(opened?)
 }
 
-/// Returns an id for one life of a worker, which no other life has.
+/// Returns a unique id for a life of a worker, which is one run of its process.
 #[must_use]
 pub(crate) fn new_life(worker: &str) -> String {
     format!("{worker} {}", uuid::Uuid::new_v4())
 }
 
-/// Takes the worker's name. Returns its ownership, without buckets, and the number of its commits.
+/// Takes the worker's name. Returns the worker's ownership, still without buckets, and the number
+/// of its commits.
 fn take_name(
     thread: &EngineThread,
     session: &Arc<Session>,
@@ -178,8 +179,8 @@ fn take_name(
     Ok((Arc::new(owned), commits))
 }
 
-/// Refuses a crawl that was moved into a directory. Checked after the name was taken, so that
-/// either the mover sees this worker alive, or this worker sees the note.
+/// Refuses a crawl that was moved into a directory. The check follows after the name was taken, so
+/// that either the mover sees this worker alive, or this worker sees the note of the move.
 fn refuse_exported(tables: &EngineTables, options: &Options) -> Result<(), OpenError> {
     let of = |crawl: i32| params![crawl, String::new(), EXPORTED.to_owned()];
     let mut rows = tables.read(Sql::Meta, of(tables.owned.crawl))?;
@@ -199,12 +200,12 @@ fn refuse_exported(tables: &EngineTables, options: &Options) -> Result<(), OpenE
 }
 
 /// Continues a crawl, unless other workers run it with another program version or other settings.
-/// The first group stores both.
+/// The first group stores the version and the settings.
 fn take_settings(tables: &EngineTables, options: &Options) -> Result<(), OpenError> {
     let owned = &tables.owned;
     let (program, settings) = (options.program.clone(), options.settings.clone());
-    // Checked after the name was taken, so that of two workers starting at once, one sees the
-    // other.
+    // This check follows after the name was taken. So if two workers start at once, at least one
+    // sees the other.
     let others_live = is_anybody_elsewhere(tables)?;
     let life = owned.owner.clone();
     let updated = tables.read_in(FIRST_GROUP, Sql::TakeSettings, |crawl| {
@@ -233,7 +234,8 @@ fn take_settings(tables: &EngineTables, options: &Options) -> Result<(), OpenErr
     })
 }
 
-/// Returns the lines that only one of two texts has, with a `-` before those of the first.
+/// Returns the lines that only one of two texts has. The lines of the first text get a `-` before
+/// them.
 fn differences(theirs: &str, own: &str) -> String {
     let without = |of: &str, other: &str, sign: char| {
         let other_lines: HashSet<&str> = other.lines().collect();

@@ -1,8 +1,9 @@
 //! The groups of a crawl: finds existing ones and creates new ones.
 //!
 //! Each engine has a row of the crawl with the number of its group and the number of groups. The
-//! first start numbers the groups as they are named. The groups become valid once all were created:
-//! an interrupted start is repeated, and a start that finds a group missing is refused.
+//! first start numbers the groups as they are named. The groups become valid once all of the groups
+//! were created. Until then, an interrupted start is repeated; afterwards, a start that finds a
+//! group missing is refused.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,12 +18,12 @@ use crate::engine::{engine_at, judged};
 use crate::error::OpenError;
 use crate::groups::MAX_GROUPS;
 
-/// An engine whose contents are not known yet.
+/// An engine that the crawl has not been looked up in yet.
 pub(crate) struct Engine {
     pub(crate) thread: EngineThread,
     pub(crate) config: EngineConfig,
     client: Arc<Client>,
-    /// The response time.
+    /// The engine's response time.
     pub(crate) took: Duration,
 }
 
@@ -32,22 +33,22 @@ pub(crate) struct Group {
     pub(crate) crawl: CrawlRow,
 }
 
-/// A crawl as stored in an engine.
+/// The row of a crawl as stored in an engine.
 #[derive(Clone, Debug)]
 pub(crate) struct CrawlRow {
     pub(crate) number: i32,
     pub(crate) buckets: i32,
     pub(crate) key: FingerprintKey,
-    /// The number of the group.
+    /// The number of the engine's group.
     pub(crate) group: i32,
-    /// The number of groups.
+    /// The number of groups of the crawl.
     pub(crate) groups: i32,
     is_whole: bool,
 }
 
 /// A group to be created.
 pub(crate) struct NewCrawl {
-    /// `None` to draw a key.
+    /// The key of fingerprints, or `None` to draw a new key.
     key: Option<FingerprintKey>,
     group: i32,
     groups: i32,
@@ -62,7 +63,7 @@ impl NewCrawl {
         NewCrawl::one_of(1, buckets.max(1).into())
     }
 
-    /// Describes the first of some groups, which share the buckets equally.
+    /// Describes the first of several groups, which share the buckets equally.
     fn one_of(groups: i32, buckets: i32) -> NewCrawl {
         NewCrawl {
             key: None,
@@ -105,7 +106,7 @@ impl Engine {
         self.thread.run(async move { find(&client, &name).await })
     }
 
-    /// Returns the crawl of that name, creating it if it is missing.
+    /// Returns the crawl of that name. Creates it if it is missing.
     fn begin(&self, name: &str, new: NewCrawl) -> Result<CrawlRow, FrontierError> {
         let (client, name) = (Arc::clone(&self.client), name.to_owned());
         self.thread
@@ -130,8 +131,8 @@ impl Engine {
     }
 }
 
-/// Returns the groups of a crawl at some connection strings, sorted by number. Creates missing
-/// ones.
+/// Returns the groups of the crawl at the given connection strings, sorted by number. Creates
+/// groups that are missing.
 pub(crate) fn begin_groups(
     urls: &[String],
     credentials: &Credentials,
@@ -186,8 +187,8 @@ fn refuse_twice(urls: &[String], crawl: &str) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Creates all groups of a crawl, numbered as they are named. Reuses groups of an interrupted
-/// start.
+/// Creates all groups of a crawl, numbered in the order in which the engines are named. Reuses
+/// groups that an interrupted start left.
 fn first_start(engines: Vec<Engine>, name: &str, buckets: i32) -> Result<Vec<Group>, OpenError> {
     let count = number_of(engines.len());
     let mut groups: Vec<Group> = Vec::with_capacity(engines.len());
@@ -221,7 +222,7 @@ fn first_start(engines: Vec<Engine>, name: &str, buckets: i32) -> Result<Vec<Gro
     Ok(groups)
 }
 
-/// Continues an existing crawl. Engines without it join as additional groups.
+/// Continues an existing crawl. Engines that don't have the crawl join as additional groups.
 fn go_on(
     engines: Vec<Engine>,
     crawl_rows: Vec<Option<CrawlRow>>,
@@ -266,7 +267,7 @@ fn go_on(
     Ok(groups)
 }
 
-/// Records that all groups of a crawl were created, and assigns the homes of its buckets.
+/// Records that all groups of a crawl were created, and stores which group serves each bucket.
 fn make_whole(group: &mut Group, groups: i32) -> Result<(), FrontierError> {
     if group.crawl.is_whole {
         return Ok(());
@@ -329,7 +330,7 @@ fn differs(engine: &Engine, crawl: &str, what: &'static str) -> OpenError {
     }
 }
 
-/// Returns the number of groups, as recorded in the groups that know it.
+/// Returns the number of groups of the crawl, as recorded in the groups that know it.
 fn count_of(groups: &[Group]) -> i32 {
     let whole = groups.iter().filter(|group| group.crawl.is_whole);
     whole.map(|group| group.crawl.groups).max().unwrap_or(0)
@@ -360,14 +361,14 @@ async fn find(client: &Client, name: &str) -> Answer<Option<CrawlRow>> {
     }))
 }
 
-/// Returns the crawl of that name, creating it if it is missing.
+/// Returns the crawl of that name. Creates it if it is missing.
 pub(crate) async fn crawl(client: &Client, name: &str, new: &NewCrawl) -> Answer<CrawlRow> {
     loop {
         if let Some(row) = find(client, name).await? {
             return Ok(row);
         }
-        // The second of two concurrent callers finds the row of the first, or its number in use,
-        // and reads again.
+        // If two callers create the crawl at once, the second finds the row of the first, or finds
+        // its number in use, and reads again.
         let begin = "WITH begun AS (
                 INSERT INTO crawl_frontier.crawl (map, homes, number, buckets, workers,
                     group_number, groups, name, is_whole, fingerprint_key, program, settings)

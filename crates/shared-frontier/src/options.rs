@@ -18,23 +18,26 @@ pub struct Options {
     pub program: String,
     /// The settings that must be the same for all workers of a crawl, one per line.
     pub settings: String,
-    /// The id of this worker's last life ([`SharedFrontier::life`]), if that life is known to be
-    /// over. Opening then ends that life's leases instead of waiting for them to expire.
+    /// The id of this worker's last life ([`SharedFrontier::life`]), which is the last run of its
+    /// process, if that run has surely ended. Opening then ends the leases of that life instead of
+    /// waiting for them to expire.
     ///
     /// [`SharedFrontier::life`]: crawl_frontier::shared::WorkerFrontier::life
     pub last_life: Option<String>,
-    /// The number of buckets that sites are divided into. Fixed when the crawl begins, and ignored
-    /// later.
+    /// The number of buckets that sites are divided into. The number is fixed when the crawl
+    /// begins, and later values are ignored.
     pub buckets: u16,
     /// Maximum number of buckets that this worker takes.
     pub most_buckets: u16,
-    /// The duration of a lease after each heartbeat. A dead worker is detected after this time.
+    /// The duration of a lease after each heartbeat. If a worker dies, others notice after this
+    /// time.
     pub lease: Duration,
     /// The interval between heartbeats.
     pub heartbeat: Duration,
     /// Maximum number of pending URLs held in memory, over all origins.
     pub head_entries: usize,
-    /// The number of pending URLs of an origin that are read at a time, if `head_entries` has room.
+    /// The number of an origin's pending URLs that are read at a time, if `head_entries` has room
+    /// for them.
     pub read_ahead: usize,
     /// Maximum number of URLs whose states are held in memory.
     pub recent_urls: usize,

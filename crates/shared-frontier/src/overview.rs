@@ -1,4 +1,4 @@
-//! An overview of the crawls of engines, for callers that are not workers.
+//! An overview of the crawls on engines, for callers that are not workers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,29 +16,31 @@ use crate::export::EXPORTED;
 pub struct CrawlOverview {
     /// The crawl's name.
     pub name: String,
-    /// The program version that its workers run.
+    /// The program version that the crawl's workers run.
     pub program: String,
     /// The number of buckets that the crawl's sites are divided into.
     pub buckets: u64,
-    /// Buckets without an owner.
+    /// The number of buckets without an owner.
     pub free_buckets: u64,
-    /// URLs that are pending or leased.
+    /// The number of URLs that are pending or leased.
     pub pending: u64,
-    /// Deferred URLs.
+    /// The number of deferred URLs.
     pub deferred: u64,
-    /// URLs with a response.
+    /// The number of URLs that were settled with a response.
     pub fetched: u64,
-    /// URLs without an answer.
+    /// The number of URLs that were settled without a response.
     pub failed: u64,
-    /// URLs that are not fetched.
+    /// The number of URLs that are excluded.
     pub excluded: u64,
-    /// Links that their owners have not taken yet.
+    /// The number of links that the owners of their hosts have not taken yet.
     pub links_waiting: u64,
-    /// Buckets whose owners still have to look for URLs to be fetched again ([`reopen`]).
+    /// The number of buckets whose owners still have to look for URLs to be fetched again
+    /// ([`reopen`]).
     ///
     /// [`reopen`]: crate::reopen
     pub buckets_to_reopen: u64,
-    /// The directory that the crawl was moved to. No worker continues it.
+    /// The directory that the crawl was moved to, or `None`. No worker continues a crawl that was
+    /// moved to a directory.
     pub exported_to: Option<String>,
     /// The number of the crawl's groups of engines.
     pub group_count: u64,
@@ -55,13 +57,13 @@ pub struct GroupOverview {
     pub number: i32,
     /// The group's address, without a password.
     pub address: String,
-    /// Buckets that the group serves.
+    /// The number of buckets that the group serves.
     pub buckets: u64,
-    /// Buckets of the group that are being moved to another.
+    /// The number of the group's buckets that are being moved to another group.
     pub moving: u64,
-    /// Living workers of the group.
+    /// The number of living workers in the group.
     pub workers: u64,
-    /// Pending URLs in the group's buckets.
+    /// The number of pending URLs in the group's buckets.
     pub pending: u64,
 }
 
@@ -80,22 +82,22 @@ pub struct WorkerOverview {
     pub is_drained: bool,
     /// The time since the worker's last heartbeat.
     pub heard: Duration,
-    /// The time since the worker's current life began.
+    /// The time since the worker's current process started.
     pub age: Duration,
-    /// Buckets that the worker owns.
+    /// The number of buckets that the worker owns.
     pub buckets: u64,
-    /// Pending URLs in these buckets.
+    /// The number of pending URLs in the worker's buckets.
     pub pending: u64,
-    /// Rows of `pages.jsonl` over all lives of the worker.
+    /// The number of rows in `pages.jsonl` over all runs of the worker.
     pub pages: u64,
-    /// Rows of `pages.jsonl` of the current life.
+    /// The number of rows in `pages.jsonl` that the worker's current process wrote.
     pub pages_of_life: u64,
-    /// Bytes of bodies over all lives of the worker.
+    /// The total size of the bodies over all runs of the worker, in bytes.
     pub bytes: u64,
 }
 
-/// Returns the crawls of some engines, or the one with this name, sorted by name. Sums up the named
-/// groups of each crawl.
+/// Returns the crawls on some engines, sorted by name, or only the crawl with the given name. Adds
+/// up the counts of each crawl over the named groups.
 ///
 /// # Errors
 /// [`OpenError`] gives the reason.
@@ -166,8 +168,8 @@ impl CrawlOverview {
     }
 }
 
-/// Makes a worker hand its hosts over to the others and stop. Returns whether a living worker of
-/// that name was found in the named groups.
+/// Makes a worker hand its hosts over to the other workers and stop. Returns whether a living
+/// worker of that name was found in the named groups.
 ///
 /// # Errors
 /// [`OpenError`] gives the reason.

@@ -1,4 +1,4 @@
-//! The buckets that this life of the process owns, and until when.
+//! The buckets that this process owns, and the time until which it owns them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
@@ -12,23 +12,24 @@ use tokio_postgres::types::ToSql;
 use crate::connection::{Answer, EngineConfig, Session};
 use crate::sql::Sql;
 
-/// The buckets owned by one life of one process.
+/// The buckets owned by one life of a worker, which is one run of its process.
 ///
-/// Only the engine's clock decides when a lease expires. This process counts from before it sent a
-/// heartbeat, so it never considers its leases valid for longer than the engine does.
+/// Only the engine's clock decides when a lease expires. This process counts the duration of a
+/// lease from before it sent the heartbeat. So it never considers its leases valid for longer than
+/// the engine does.
 pub(crate) struct Ownership {
     pub(crate) crawl: i32,
-    /// The worker's name, which its other lives share.
+    /// The worker's name, which all runs of the worker share.
     pub(crate) worker: String,
-    /// The id of this life, which no other life has.
+    /// The unique id of this run of the worker's process.
     pub(crate) owner: String,
-    /// The number of the worker's directory, which is stored with each URL that it settles.
+    /// The number of the worker's directory, which is stored with each URL that the worker settles.
     pub(crate) number: i32,
     /// The duration of a lease after each heartbeat.
     pub(crate) term: Duration,
     held: Mutex<Held>,
-    /// Read for each link, so it is separate from `held`. Changes only while no transaction is
-    /// open.
+    /// The owned buckets, which change only while no transaction is open. Each link reads this map,
+    /// so it has a separate lock from `held`.
     buckets: RwLock<HashMap<i32, OwnedBucket>>,
 }
 
@@ -36,12 +37,12 @@ pub(crate) struct Ownership {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnedBucket {
     pub(crate) epoch: i64,
-    /// When the bucket was requested, and when the reply arrived.
+    /// When the request for the bucket was sent. The next field is the time when the reply arrived.
     pub(crate) sent_at: Instant,
     pub(crate) taken: Instant,
 }
 
-/// A life of a worker.
+/// A life of a worker: one run of its process.
 pub(crate) struct WorkerLife {
     /// See [`Ownership::worker`].
     pub(crate) worker: String,
@@ -53,13 +54,14 @@ pub(crate) struct WorkerLife {
 
 struct Held {
     until: Instant,
-    /// The evidence that the buckets belong, or may belong, to another worker.
+    /// The evidence that the buckets belong, or may belong, to another worker; `None` without
+    /// evidence.
     lost: Option<String>,
 }
 
 impl Ownership {
-    /// Creates an ownership of a worker's name without buckets, taken by a message sent at
-    /// `sent_at`.
+    /// Creates an ownership without buckets, for a worker's name that was taken by a message sent
+    /// at `sent_at`.
     pub(crate) fn new(crawl: i32, life: WorkerLife, term: Duration, sent_at: Instant) -> Ownership {
         Ownership {
             crawl,
@@ -75,11 +77,12 @@ impl Ownership {
         }
     }
 
-    /// Adds buckets, taken by a message sent at `sent_at`.
+    /// Adds buckets that were taken by a message sent at `sent_at`.
     pub(crate) fn add(&self, taken: HashMap<i32, OwnedBucket>, sent_at: Instant) {
         self.owned_mut().extend(taken);
         let mut held = self.held();
-        // A heartbeat sent in the meantime did not cover the new buckets.
+        // The new buckets may expire earlier, because a heartbeat sent in the meantime did not
+        // cover them.
         held.until = held.until.min(sent_at + self.term);
     }
 
@@ -103,12 +106,12 @@ impl Ownership {
         self.owned().len()
     }
 
-    /// Returns a bucket, if it is owned.
+    /// Returns a bucket, or `None` if this worker does not own it.
     pub(crate) fn bucket(&self, b: i32) -> Option<OwnedBucket> {
         self.owned().get(&b).copied()
     }
 
-    /// Returns the epoch of a bucket, or `None` if it is not owned.
+    /// Returns the epoch of a bucket, or `None` if this worker does not own the bucket.
     pub(crate) fn epoch(&self, b: i32) -> Option<i64> {
         self.bucket(b).map(|bucket| bucket.epoch)
     }
@@ -131,12 +134,13 @@ impl Ownership {
         Err(self.lost(reason))
     }
 
-    /// Whether buckets are known to belong to another worker.
+    /// Returns whether buckets are known to belong to another worker.
     pub(crate) fn is_lost(&self) -> bool {
         self.held().lost.is_some()
     }
 
-    /// Records that buckets belong to another worker, and returns the error to end with.
+    /// Records that buckets belong to another worker. Returns the error that the worker has to end
+    /// with.
     pub(crate) fn lose(&self, why: &str) -> FrontierError {
         self.held().lost.get_or_insert_with(|| why.to_owned());
         self.lost(why.to_owned())
@@ -158,7 +162,8 @@ impl Ownership {
         let (buckets, epochs): (Vec<i32>, Vec<i64>) = owned.iter().copied().unzip();
         let names: [&(dyn ToSql + Sync); 4] = [&self.crawl, &self.worker, &self.owner, &term];
         let leases: [&(dyn ToSql + Sync); 5] = [&self.crawl, &self.owner, &term, &buckets, &epochs];
-        // Sent at once: a distant engine replies late, and the lease counts from here.
+        // Both statements are sent at once, because a distant engine replies late and the lease
+        // counts from this moment.
         let (name, renewed) = tokio::join!(
             biased;
             session.execute(Sql::RenewName, &names),
@@ -169,7 +174,7 @@ impl Ownership {
             .iter()
             .filter_map(|row| row.try_get(0).ok())
             .collect();
-        // Buckets handed over in the meantime are not lost.
+        // Buckets that were handed over in the meantime are not counted as lost.
         let lost_count = owned
             .iter()
             .filter(|(b, epoch)| !renewed.contains(b) && self.epoch(*b) == Some(*epoch));
@@ -183,8 +188,8 @@ impl Ownership {
         }
         let renewed: HashSet<i32> = buckets.into_iter().collect();
         let mut held = self.held();
-        // The leases of buckets added while this heartbeat was in flight end earlier. The next
-        // heartbeat renews them.
+        // Buckets that were added while this heartbeat was in flight were not renewed, so their
+        // leases end earlier. The next heartbeat renews them too.
         let owned = self.owned();
         let new = owned.iter().filter(|(b, _)| !renewed.contains(b));
         let first = new.map(|(_, bucket)| bucket.sent_at).min();
@@ -205,12 +210,12 @@ impl Ownership {
     }
 }
 
-/// Sends heartbeats over a separate connection, which never waits for a commit, until the frontier
-/// is dropped or its buckets are lost.
+/// Sends heartbeats until the frontier is dropped or its buckets are lost. The heartbeats have a
+/// separate connection, so that they never wait for a commit.
 pub(crate) async fn beat(owned: std::sync::Weak<Ownership>, config: EngineConfig, every: Duration) {
     let mut session: Option<Arc<Session>> = None;
     let mut ticks = tokio::time::interval(every);
-    // After a late reply, keep to the schedule instead of waiting a full interval.
+    // If a reply was late, the next heartbeat is sent on schedule, not a full interval later.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     ticks.tick().await;
     loop {

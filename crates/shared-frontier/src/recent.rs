@@ -1,4 +1,4 @@
-//! Memory of the states of recently seen URLs, which most links of a page lead to.
+//! A memory of the states of recently seen URLs. Most links of a page lead to such URLs.
 
 use crawl_frontier::Fingerprint;
 use crawl_frontier::parts::CurrentState;
@@ -6,11 +6,11 @@ use foldhash::{HashMap, HashMapExt};
 
 /// The committed states of recently seen URLs, in bounded memory.
 ///
-/// Only the owner of a bucket changes what is stored about its URLs, so these states are never
-/// stale.
+/// Only the owner of a bucket changes what is stored about the bucket's URLs, so these states are
+/// never stale.
 pub(crate) struct RecentUrls {
     newer: HashMap<Fingerprint, CurrentState>,
-    /// Dropped as a whole once `newer` is full.
+    /// The older half, which is dropped as a whole once `newer` is full.
     older: HashMap<Fingerprint, CurrentState>,
     /// Maximum number of entries in each map.
     limit: usize,

@@ -1,4 +1,4 @@
-//! Reopens the URLs settled by a worker whose directory is lost.
+//! Reopens the URLs that were settled by a worker whose directory is lost.
 
 use std::time::Duration;
 
@@ -10,14 +10,15 @@ use crate::credentials::Credentials;
 use crate::error::OpenError;
 use crate::open_groups::{Group, find_groups};
 
-/// A worker whose directory is lost.
+/// The part of the crawl that was lost with a worker's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostWorker {
-    /// Committed rows of `pages.jsonl`.
+    /// The number of committed rows in the worker's `pages.jsonl`.
     pub pages: u64,
-    /// Bytes of bodies.
+    /// The total size of the worker's bodies, in bytes.
     pub bytes: u64,
-    /// Buckets of the crawl whose owners still have to look for URLs that the worker settled.
+    /// The number of the crawl's buckets whose owners still have to look for URLs that the worker
+    /// settled.
     pub buckets_to_reopen: u64,
 }
 
@@ -25,22 +26,25 @@ pub struct LostWorker {
 enum Outcome {
     Nothing,
     Alive,
-    /// Buckets are being moved between groups, or were in the meantime.
+    /// Buckets are being moved between groups, or were moved during the attempt.
     Moves,
     Lost(LostWorker),
 }
 
-/// The number of attempts while buckets are being moved, and the pause between them.
+/// The number of attempts while buckets are being moved. The next constant is the pause between
+/// attempts.
 const MAX_TRIES: usize = 10;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Reopens the URLs that a worker settled, because its directory is lost: fetched and failed URLs
-/// become pending again, and excluded ones get a row elsewhere. The name becomes free for a worker
-/// with an empty directory, and the worker's pages no longer count against a budget of the crawl.
+/// become pending again, and excluded URLs get a row in another worker's files. The name becomes
+/// free for a worker with an empty directory, and the worker's pages no longer count against a
+/// budget of the crawl.
 ///
-/// For a crawl with one group, this is a small transaction that lists the buckets that may contain
-/// such URLs. Their owners, whoever that is by then, look for the URLs part by part. For several
-/// groups, it is a transaction in each, the worker's own group last, so the call can be repeated.
+/// If the crawl has one group, the call is a small transaction that lists the buckets that may
+/// contain such URLs. Whoever owns these buckets later looks for the URLs part by part. If the
+/// crawl has several groups, the call makes such a transaction in each group. The worker's own
+/// group comes last, so that the call can be repeated.
 ///
 /// # Errors
 /// [`OpenError::WorkerAlive`] while the worker's lease is valid, [`OpenError::NoSuchWorker`],
@@ -93,7 +97,7 @@ fn reopen_in(groups: &[LostGroup], home: &LostGroup, worker: &str) -> Result<Out
     if groups.len() == 1 {
         return Ok(home.give_up(worker, None)?);
     }
-    // From here on the worker can't commit, so it has settled all it ever will.
+    // From here on the worker can't commit, so it can't settle any more URLs.
     let Some(number) = home.end_life(worker)? else {
         return Ok(Outcome::Alive);
     };
@@ -110,7 +114,7 @@ fn reopen_in(groups: &[LostGroup], home: &LostGroup, worker: &str) -> Result<Out
             return Ok(Outcome::Moves);
         }
     }
-    // A bucket moved in the meantime may be listed in neither group.
+    // If a bucket was moved in the meantime, neither of its two groups may have listed it.
     if maps()? != before {
         return Ok(Outcome::Moves);
     }
@@ -122,14 +126,14 @@ fn reopen_in(groups: &[LostGroup], home: &LostGroup, worker: &str) -> Result<Out
             lost.buckets_to_reopen += other.buckets_to_reopen()?;
         }
         if let Some(first) = groups.first() {
-            // The name may be used in any group.
+            // From now on, a worker with this name may work in any group.
             first.forget_home(worker)?;
         }
     }
     Ok(outcome)
 }
 
-/// A group of the lost worker's crawl.
+/// A group of the crawl whose worker lost its directory.
 struct LostGroup {
     group: i32,
     /// The crawl's number in this group.
@@ -157,8 +161,8 @@ impl LostGroup {
         })
     }
 
-    /// Ends the life of a worker whose lease expired, and returns its number. `None` if the worker
-    /// is alive.
+    /// Ends the ownership of a worker whose lease expired, and returns the worker's number. Returns
+    /// `None` if the worker is alive.
     fn end_life(&self, worker: &str) -> Result<Option<i32>, FrontierError> {
         let (config, crawl, worker) = (self.config.clone(), self.crawl, worker.to_owned());
         self.thread.run(async move {
@@ -197,13 +201,14 @@ impl LostGroup {
         })
     }
 
-    /// Gives up a worker's settled URLs. Reports a move if the map changed from the given version.
+    /// Gives up a worker's settled URLs. Reports [`Outcome::Moves`] if the map of buckets no longer
+    /// has the given version.
     fn give_up(&self, worker: &str, map: Option<i64>) -> Result<Outcome, FrontierError> {
         let (config, crawl, worker) = (self.config.clone(), self.crawl, worker.to_owned());
         self.thread.run(async move {
             let client = connect(&config).await?;
             client.batch_execute("BEGIN").await?;
-            // Locks the crawl's row first, as taking a name does.
+            // The crawl's row is locked first, in the same order as when a worker takes its name.
             let outcome = match lock_map(&client, crawl, map).await? {
                 true => give_up(&client, crawl, &worker).await?,
                 false => Outcome::Moves,
@@ -221,7 +226,7 @@ impl LostGroup {
         })
     }
 
-    /// Lets a worker of that name work in any group.
+    /// Removes the stored home of a worker, so that a worker of that name may work in any group.
     fn forget_home(&self, worker: &str) -> Result<(), FrontierError> {
         let (config, crawl, worker) = (self.config.clone(), self.crawl, worker.to_owned());
         let forgotten = self.thread.run(async move {
@@ -236,8 +241,8 @@ impl LostGroup {
     }
 }
 
-/// Locks the row of a crawl, so that no move of buckets begins. Returns whether none is in progress
-/// and the map has the given version.
+/// Locks the row of a crawl, so that no move of buckets begins. Returns true if no move is in
+/// progress and the map of buckets has the given version.
 async fn lock_map(client: &Client, crawl: i32, map: Option<i64>) -> Answer<bool> {
     let text = "SELECT map FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE";
     let current: i64 = client.query_one(text, &[&crawl]).await?.try_get(0)?;
@@ -247,8 +252,8 @@ async fn lock_map(client: &Client, crawl: i32, map: Option<i64>) -> Answer<bool>
     Ok(!is_moving && map.is_none_or(|map| map == current))
 }
 
-/// Gives up a worker within a transaction. A concurrent commit of the worker either comes first or
-/// fails.
+/// Gives up a worker within a transaction. A concurrent commit of the worker is either applied
+/// before, or fails.
 async fn give_up(client: &Client, crawl: i32, worker: &str) -> Answer<Outcome> {
     let text = "SELECT number, lease_until > clock_timestamp(), pages, bytes, commits
         FROM crawl_frontier.worker WHERE crawl = $1 AND name = $2 FOR UPDATE";
@@ -279,7 +284,8 @@ async fn buckets_to_reopen(client: &Client, crawl: i32) -> Answer<u64> {
     Ok(u64::try_from(buckets).unwrap_or(0))
 }
 
-/// Whether lengths of the worker's files are stored. An imported worker has files but no commits.
+/// Returns whether lengths of the worker's files are stored. The number of commits is not enough,
+/// because an imported worker has files but no commits.
 async fn has_files(client: &Client, crawl: i32, worker: &str) -> Answer<bool> {
     let text = "SELECT EXISTS (SELECT 1 FROM crawl_frontier.row_file
         WHERE crawl = $1 AND worker = $2)";
@@ -298,9 +304,9 @@ async fn note_buckets(client: &Client, crawl: i32, number: i32) -> Answer<()> {
     Ok(())
 }
 
-/// Resets a worker to its name, with a new number.
+/// Resets everything about a worker except its name, and gives it a new number.
 async fn reset_worker(client: &Client, crawl: i32, worker: &str) -> Answer<()> {
-    // A process that still uses the name by an expired lease is no longer a life of the worker.
+    // The owner is reset too, so that a process whose lease expired can't commit under this name.
     let text = "WITH numbered AS (
             UPDATE crawl_frontier.crawl SET workers = workers + 1 WHERE number = $1
             RETURNING workers * 64 + group_number AS given)

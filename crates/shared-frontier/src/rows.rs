@@ -9,7 +9,8 @@ use crawl_frontier::{
 use crawl_weburl::{CanonicalUrl, Origin, Site, canonicalize};
 use tokio_postgres::Row;
 
-/// The shifts of round and priority in a place; the distance is below them.
+/// The place of a URL is one number: the distance in its low bits, and the round and the priority
+/// shifted by these numbers of bits.
 const ROUND_SHIFT: u32 = 40;
 const PRIORITY_SHIFT: u32 = 32;
 
@@ -26,7 +27,7 @@ const FAILED: i16 = 3;
 const EXCLUDED: i16 = 4;
 
 /// Creates the keys of rows. A bucket contains whole sites, with all their hosts and origins, so
-/// that one worker enforces the limits of a site and its hosts.
+/// that a single worker enforces the limits of a site and its hosts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keys {
     pub(crate) key: FingerprintKey,
@@ -45,9 +46,9 @@ pub(crate) struct UrlKey {
 #[derive(Clone, Debug)]
 pub(crate) struct LinkKey {
     pub(crate) b: i32,
-    /// The sender's life.
+    /// The id of the sender's life, which is one run of its process.
     pub(crate) sender: String,
-    /// The link's sequence number within that life.
+    /// The link's sequence number among the links of that sender.
     pub(crate) number: i64,
 }
 
@@ -64,11 +65,11 @@ pub(crate) struct ForeignLinks {
 /// A bucket with URLs to be reopened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BucketToReopen {
-    /// The number of the worker that settled the URLs.
+    /// The number of the lost worker that settled the URLs.
     pub(crate) worker: i32,
     /// The last URL that was checked, in key order.
     pub(crate) last: UrlKey,
-    /// Whether no URLs are left after that.
+    /// Whether no URLs are left after `last`.
     pub(crate) is_over: bool,
 }
 
@@ -77,7 +78,7 @@ impl Keys {
         UrlKey {
             b: self.bucket(&url.site()),
             origin: self.number(url.origin_text()),
-            // The lowest bits, which depend on the whole URL.
+            // The lowest bits of a fingerprint depend on the whole URL.
             fingerprint: fingerprint.as_u128() as i64,
         }
     }
@@ -88,13 +89,13 @@ impl Keys {
         ((hash * self.buckets.max(1) as u128) >> 32) as i32
     }
 
-    /// Returns the number of an origin or a host, by its text.
+    /// Returns the number of an origin or a host, computed from its text.
     pub(crate) fn number(&self, text: &str) -> i64 {
         (self.key.hash(text) >> 64) as i64
     }
 }
 
-/// Returns the columns `place` and `seq` of a rank, which sort like it.
+/// Returns a rank as the columns `place` and `seq`. Rows sort by these columns as by the rank.
 pub(crate) fn place_of(rank: Rank) -> (i64, i64) {
     let place = i64::from(rank.round) << ROUND_SHIFT
         | i64::from(rank.priority) << PRIORITY_SHIFT
@@ -121,12 +122,12 @@ fn kind_of(flags: i16) -> UrlKind {
     }
 }
 
-/// Whether a URL in the state with this number is settled.
+/// Returns whether the state with this number is a settled one.
 pub(crate) fn is_settled(state: i16) -> bool {
     !matches!(state, PENDING | DEFERRED)
 }
 
-/// The columns that depend on the state.
+/// The values of the columns that depend on a URL's state.
 pub(crate) struct StateColumns<'a> {
     pub(crate) state: i16,
     pub(crate) attempt: i32,
@@ -172,8 +173,8 @@ impl<'a> StateColumns<'a> {
     }
 }
 
-/// Reads the columns of a row in order. Methods return `None` if a value is not what this program
-/// writes.
+/// Reads the columns of a row in order. Each method returns `None` if a value is not one that this
+/// program writes.
 pub(crate) struct Reader<'r> {
     row: &'r Row,
     at: usize,
@@ -191,7 +192,7 @@ impl<'r> Reader<'r> {
         value
     }
 
-    /// Reads the next column, a nonnegative number.
+    /// Reads the next column as a nonnegative number.
     pub(crate) fn count(&mut self) -> Option<u64> {
         u64::try_from(self.next::<i64>()?).ok()
     }

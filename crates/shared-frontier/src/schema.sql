@@ -6,7 +6,7 @@
 CREATE TABLE crawl_frontier.layout (version int NOT NULL);
 
 CREATE TABLE crawl_frontier.crawl (
-    -- How often the map of buckets changed in this group.
+    -- The version of the map of buckets in this group: how often the map changed.
     map bigint NOT NULL,
     -- In the first group: how often `worker_home` changed.
     homes bigint NOT NULL,
@@ -18,7 +18,7 @@ CREATE TABLE crawl_frontier.crawl (
     group_number int NOT NULL,
     groups int NOT NULL,
     name text NOT NULL UNIQUE,
-    -- Whether all groups were created. No worker starts before that.
+    -- Whether all groups of the crawl were created. No worker starts before that.
     is_whole bool NOT NULL,
     -- The key of URL fingerprints.
     fingerprint_key bytea NOT NULL,
@@ -27,21 +27,22 @@ CREATE TABLE crawl_frontier.crawl (
     settings text NOT NULL
 );
 
--- A worker's name, with its current life.
+-- The name of a worker, with the data of its current life, which is one run of its process.
 CREATE TABLE crawl_frontier.worker (
     commits bigint NOT NULL,
     lease_until timestamptz NOT NULL,
-    -- When the current life began, and its last heartbeat.
+    -- When the current life began, and when its last heartbeat arrived.
     began timestamptz NOT NULL,
     heard timestamptz NOT NULL,
-    -- Rows of pages.jsonl and bytes of bodies over all lives, and the rows when this life began.
+    -- Rows of pages.jsonl and bytes of bodies over all lives, and the rows when the current life
+    -- began.
     pages bigint NOT NULL,
     bytes bigint NOT NULL,
     pages_before bigint NOT NULL,
-    -- The maximum for `pages`, out of the crawl's budget.
+    -- The maximum for the worker's `pages`: the part of the crawl's budget that was granted.
     allowed bigint NOT NULL,
     crawl int NOT NULL,
-    -- The number of the worker's directory. A name gets a new one if its directory is lost.
+    -- The number of the worker's directory. A worker gets a new number if its directory is lost.
     number int NOT NULL,
     -- Whether the worker is idle until new links arrive.
     rests bool NOT NULL,
@@ -52,12 +53,12 @@ CREATE TABLE crawl_frontier.worker (
     PRIMARY KEY (crawl, name)
 ) WITH (fillfactor = 50);
 
--- In the first group of a crawl of several groups: the group of each worker, and its page budget.
--- Changed by compare-and-set on the crawl's `homes`.
+-- In the first group of a crawl of several groups: the home group of each worker, and the worker's
+-- page budget. Changed by compare-and-set on the crawl's `homes`.
 CREATE TABLE crawl_frontier.worker_home (
     since timestamptz NOT NULL,
-    -- The maximum for the worker's pages, out of the crawl's budget, and the life it was granted
-    -- to.
+    -- The part of the crawl's page budget that was granted to the worker, and the life to which it
+    -- was granted.
     allowed bigint NOT NULL,
     crawl int NOT NULL,
     home int NOT NULL,
@@ -66,12 +67,14 @@ CREATE TABLE crawl_frontier.worker_home (
     PRIMARY KEY (crawl, name)
 );
 
--- The owner, and the number of URLs in each state. All groups have a row for each bucket with the
--- group that serves it. If rows contradict each other, the one with the highest epoch is valid.
+-- The owner of each bucket, and the number of its URLs in each state. Each group has a row for each
+-- bucket, with the group that serves the bucket. If the rows of two groups contradict each other,
+-- the row with the highest epoch is valid.
 CREATE TABLE crawl_frontier.bucket (
     epoch bigint NOT NULL,
     lease_until timestamptz NOT NULL,
-    -- The last number that orders URLs by their admission.
+    -- The last sequence number given to a URL of the bucket. URLs are numbered in the order of
+    -- their admission.
     seq bigint NOT NULL,
     pending bigint NOT NULL,
     deferred bigint NOT NULL,
@@ -102,7 +105,8 @@ CREATE TABLE crawl_frontier.origin (
 
 CREATE TABLE crawl_frontier.host (
     host bigint NOT NULL,
-    -- Microseconds since 1970, as an unsigned 64-bit number.
+    -- The time from which requests are allowed, in microseconds since 1970, as an unsigned 64-bit
+    -- number.
     wake bigint NOT NULL,
     crawl int NOT NULL,
     b int NOT NULL,
@@ -114,17 +118,18 @@ CREATE TABLE crawl_frontier.host (
 CREATE TABLE crawl_frontier.url (
     origin bigint NOT NULL,
     fingerprint bigint NOT NULL,
-    -- Orders the pending URLs of an origin: round, priority and distance, then seq.
+    -- Orders the pending URLs of an origin: `place` holds round, priority and distance, and `seq`
+    -- orders equal places.
     place bigint NOT NULL,
     seq bigint NOT NULL,
     crawl int NOT NULL,
     b int NOT NULL,
     distance int NOT NULL,
     attempt int NOT NULL,
-    -- The line of the rule that excludes or defers the URL.
+    -- The line in robots.txt of the rule that excludes or defers the URL.
     line int,
-    -- The number of the worker that settled the URL, whose directory has its row. Null if not
-    -- settled.
+    -- The number of the worker that settled the URL and whose directory has the URL's row. Null if
+    -- the URL is not settled.
     settled_by int,
     -- 0 pending, 1 deferred, 2 fetched, 3 failed, 4 excluded.
     state smallint NOT NULL,
@@ -132,7 +137,8 @@ CREATE TABLE crawl_frontier.url (
     redirects smallint NOT NULL,
     -- Bits: 1 a seed, 2 tried before, 4 a page, 8 a sitemap.
     flags smallint NOT NULL,
-    -- The HTTP status of a fetched URL, or the number of a reason.
+    -- The HTTP status of a fetched URL, or the number of the reason why a URL is excluded or
+    -- deferred.
     code smallint,
     path text NOT NULL,
     via text,
@@ -161,15 +167,16 @@ CREATE TABLE crawl_frontier.visit (
 );
 CREATE INDEX ON crawl_frontier.visit (crawl, b, due) WHERE is_settled;
 
--- Links to hosts of other workers, until their owner admits them. Each life of a worker numbers the
--- links that it sends. A link to a bucket that another group serves is forwarded to that group.
+-- Links that a worker found to hosts of other workers, until the owner of the host admits them.
+-- Each life of a worker numbers the links that it sends. A link to a bucket that another group
+-- serves is forwarded to that group.
 CREATE TABLE crawl_frontier.link (
     number bigint NOT NULL,
     crawl int NOT NULL,
     b int NOT NULL,
     distance int NOT NULL,
     line int,
-    -- As in the table of URLs: 0, 1 or 4.
+    -- The requested state, numbered as in the table of URLs: 0, 1 or 4.
     state smallint NOT NULL,
     priority smallint NOT NULL,
     redirects smallint NOT NULL,
@@ -182,19 +189,20 @@ CREATE TABLE crawl_frontier.link (
     PRIMARY KEY (crawl, b, sender, number)
 );
 
--- Buckets that may contain URLs settled by a worker whose directory is lost. Their owners reopen
--- these URLs in key order. The key is that of the last URL checked.
+-- Buckets that may contain URLs settled by a worker whose directory is lost. The owner of a bucket
+-- reopens these URLs in key order. `origin` and `fingerprint` are the key of the last URL checked.
 CREATE TABLE crawl_frontier.bucket_to_reopen (
     origin bigint NOT NULL,
     fingerprint bigint NOT NULL,
     crawl int NOT NULL,
     b int NOT NULL,
-    -- The number in `settled_by`.
+    -- The number of the lost worker, as in the column `settled_by`.
     worker int NOT NULL,
     PRIMARY KEY (crawl, b, worker)
 );
 
--- The length of each worker's own files that covers everything settled.
+-- The committed length of each file in a worker's directory. The file up to this length has the
+-- rows of everything that the worker settled.
 CREATE TABLE crawl_frontier.row_file (
     length bigint NOT NULL,
     crawl int NOT NULL,

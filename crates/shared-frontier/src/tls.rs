@@ -17,7 +17,7 @@ use crate::error::OpenError;
 /// Maximum size of a file of root certificates; all roots of a browser have 250 KiB.
 const MAX_ROOTS_BYTES: u64 = 4 << 20;
 
-/// Returns a connector for encrypted connections, or `None` if they are not encrypted.
+/// Returns a connector for encrypted connections, or `None` if connections are not encrypted.
 pub(crate) fn connector(encryption: &Encryption) -> Result<Option<MakeRustlsConnect>, OpenError> {
     let roots = match encryption {
         Encryption::None => return Ok(None),
@@ -39,7 +39,8 @@ fn root_certificates(roots: &Roots) -> Result<RootCertStore, OpenError> {
     match roots {
         Roots::System => {
             let loaded = rustls_native_certs::load_native_certs();
-            // Skips certificates that the TLS library can't read, which it would not trust anyway.
+            // Skips certificates that the TLS library can't read, because the library would not
+            // trust them anyway.
             store.add_parsable_certificates(loaded.certs);
             match store.is_empty() {
                 false => Ok(store),
@@ -78,11 +79,12 @@ fn root_certificates(roots: &Roots) -> Result<RootCertStore, OpenError> {
     }
 }
 
-/// Converts a connection error into one that helps the user.
+/// Converts a connection error into an error that helps the user.
 pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> OpenError {
     if let Some(why) = of_certificate(&source) {
         return match why {
-            // A wrong signature means a forged certificate under the name of a trusted signer.
+            // A wrong signature means that somebody forged a certificate under the name of a
+            // trusted signer.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                 OpenError::NotTrusted { address, source }
             }
@@ -103,7 +105,7 @@ pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> O
     let is_refused = source.code().is_some_and(|code| refusals.contains(code));
     let cause = source.source().map(ToString::to_string);
     match cause.as_deref() {
-        // The driver only has a text for this.
+        // The driver reports this error only as a text.
         Some("server does not support TLS") => OpenError::NoTls { address },
         Some("password missing") => OpenError::Refused { address, source },
         _ if is_refused => OpenError::Refused { address, source },
@@ -111,11 +113,12 @@ pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> O
     }
 }
 
-/// Returns the fault of the engine's certificate, if that prevented the connection.
+/// Returns what is wrong with the engine's certificate, or `None` if the connection failed for
+/// another reason.
 fn of_certificate(error: &tokio_postgres::Error) -> Option<CertificateError> {
     let mut source = error.source();
     while let Some(error) = source {
-        // `source` skips the inner error of an `io::Error`.
+        // `source` skips the inner error of an `io::Error`, so `get_ref` is used.
         let inner = error
             .downcast_ref::<io::Error>()
             .and_then(io::Error::get_ref);

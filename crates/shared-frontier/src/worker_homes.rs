@@ -1,5 +1,5 @@
 //! The home group of each worker, and the page budget shared by the workers of all groups. The
-//! first group stores both; they are changed by compare-and-set.
+//! first group stores both, and changes them by compare-and-set.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,14 @@ use crate::options::Options;
 use crate::rows::Reader;
 use crate::sql::Sql;
 
-/// The group that stores data kept only once. This group exists for as long as the crawl does.
+/// The number of the group that stores data of which there is only one copy. This group exists for
+/// as long as the crawl does.
 pub(crate) const FIRST_GROUP: i32 = 0;
 
-/// The number of attempts at a change while others make theirs.
+/// The number of attempts at a change while other workers make changes too.
 const MAX_TRIES: usize = 1_000;
 
-/// The group that a worker works in, and the other groups.
+/// The group that a worker works in, its home, and the other groups.
 pub(crate) struct Home {
     pub(crate) crawl: CrawlRow,
     pub(crate) thread: EngineThread,
@@ -31,7 +32,7 @@ pub(crate) struct Home {
     pub(crate) map: BucketMap,
 }
 
-/// A worker, as its group sees it.
+/// A worker, as the group that it works in reports it.
 struct WorkerFacts {
     name: String,
     life: String,
@@ -47,9 +48,9 @@ struct Homes {
 
 struct WorkerHome {
     group: i32,
-    /// Whether the home was assigned a moment ago, so that the worker may not have started yet.
+    /// Whether the home was assigned a moment ago. If so, the worker may not have started yet.
     is_new: bool,
-    /// The life that was granted pages.
+    /// The id of the worker's life that pages were granted to.
     life: String,
     allowed: u64,
 }
@@ -92,7 +93,7 @@ pub(crate) fn find_home(groups: Vec<Group>, options: &Options) -> Result<Home, O
     })
 }
 
-/// Returns the group that a worker works in, assigning one if it has none.
+/// Returns the home group of a worker. Assigns a group if the worker has none.
 fn home_of(groups: &[OtherGroup], worker: &str) -> Result<i32, FrontierError> {
     let Some(first) = groups.iter().find(|group| group.number == FIRST_GROUP) else {
         return Ok(FIRST_GROUP);
@@ -108,7 +109,8 @@ fn home_of(groups: &[OtherGroup], worker: &str) -> Result<i32, FrontierError> {
         if let Some(home) = homes.workers.get(worker) {
             return Ok(home.group);
         }
-        // A worker from the time when there was one group has no home yet, but a name there.
+        // A worker that started when there was only one group has no home yet, but its group has
+        // its name.
         let began = facts.iter().find_map(|(group, workers)| {
             let mut names = workers.iter();
             names
@@ -127,8 +129,8 @@ fn home_of(groups: &[OtherGroup], worker: &str) -> Result<i32, FrontierError> {
     Err(busy(&first.thread))
 }
 
-/// Returns the group with the fewest workers per served bucket, the first among equals. Groups that
-/// serve no bucket come last.
+/// Returns the group with the fewest workers per served bucket. If several groups have equally few,
+/// returns the first. Groups that serve no bucket come last.
 fn emptiest(map: &BucketMap, facts: &[(i32, Vec<WorkerFacts>)], homes: &Homes) -> i32 {
     let served = map.served();
     let workers = |group: i32, facts: &[WorkerFacts]| {
@@ -150,7 +152,7 @@ fn emptiest(map: &BucketMap, facts: &[(i32, Vec<WorkerFacts>)], homes: &Homes) -
     emptiest.map_or(FIRST_GROUP, |(group, ..)| group)
 }
 
-/// Whether another worker is alive in a group other than the first.
+/// Returns whether another worker is alive in a group other than the first.
 pub(crate) fn is_anybody_elsewhere(tables: &EngineTables) -> Result<bool, FrontierError> {
     let groups = &tables.groups;
     if groups.count() == 1 {
@@ -176,8 +178,9 @@ pub(crate) fn is_anybody_elsewhere(tables: &EngineTables) -> Result<bool, Fronti
     Ok(false)
 }
 
-/// Grants a worker `more` pages beyond `pages`, out of the `of` pages for workers of all groups.
-/// Living workers count with their granted pages, others with the pages they fetched.
+/// Grants a worker `more` pages beyond `pages`, out of the `of` pages for the workers of all
+/// groups. A living worker counts with its granted pages, another worker with the pages that it
+/// fetched.
 pub(crate) fn allow(
     tables: &EngineTables,
     pages: u64,
@@ -186,7 +189,8 @@ pub(crate) fn allow(
 ) -> Result<u64, FrontierError> {
     let owned = &tables.owned;
     for _ in 0..MAX_TRIES {
-        // Read first: a worker that starts later and is granted pages changes the version.
+        // The homes are read first. If a worker starts later and is granted pages, their version
+        // changes, and this grant is repeated.
         let rows = tables.read_in(FIRST_GROUP, Sql::Homes, |crawl| params![crawl])?;
         let homes = read_homes(&rows).ok_or_else(|| tables.corrupt("worker_home"))?;
         let mut facts = Vec::new();
@@ -228,10 +232,11 @@ pub(crate) fn lower_allowed(tables: &EngineTables, pages: i64) -> Result<(), Fro
 }
 
 impl Homes {
-    /// Returns the maximum number of pages that a worker may reach.
+    /// Returns the maximum number of pages that a worker may have fetched in the end.
     fn may_have(&self, worker: &WorkerFacts) -> u64 {
         match self.workers.get(&worker.name) {
-            // When its life ends, the unused grant is free for others.
+            // A grant counts only while the life that it was given to lasts. The unused part is
+            // then free for others.
             Some(home) if worker.is_alive || home.life != worker.life => {
                 home.allowed.max(worker.pages)
             }
@@ -241,17 +246,17 @@ impl Homes {
 }
 
 impl Group {
-    /// Converts the group into one that a worker of another group queries.
+    /// Converts the group into a group that a worker of another group queries.
     fn into_other(self) -> OtherGroup {
         let Group { engine, crawl } = self;
         OtherGroup::new(crawl.group, crawl.number, engine.thread, engine.config)
     }
 }
 
-/// Reads the map of buckets, as a group has it.
+/// Reads the map of buckets as stored in a group.
 fn map_of(group: &OtherGroup) -> Result<BucketMap, FrontierError> {
     let rows = group.read(Sql::Map, params![group.crawl])?;
-    // The first survey finds a newer version, and the map is read again.
+    // With version -1, the first survey finds a newer version, and the map is read again.
     read_map(&rows, -1).ok_or_else(|| corrupt(group, "bucket"))
 }
 

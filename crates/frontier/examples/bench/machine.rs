@@ -26,7 +26,7 @@ pub(crate) fn processor_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();
     let fields = after_name.split_whitespace().skip(11).take(2);
-    // In hundredths of a second on every machine.
+    // The kernel counts these times in hundredths of a second on every machine.
     fields
         .filter_map(|ticks| ticks.parse::<f64>().ok())
         .sum::<f64>()

@@ -164,8 +164,8 @@ fn admit(
     })
 }
 
-/// Measures the time to lease a URL of a random host (median, 99th percentile) and to settle one
-/// with its share of the commit, in microseconds.
+/// Measures how long it takes to lease a URL of a random host (median and 99th percentile), and to
+/// settle one URL with its share of the commit (mean). Times are in microseconds.
 fn lease_and_settle(
     plan: &Plan,
     frontier: &FjallFrontier,

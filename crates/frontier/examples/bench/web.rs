@@ -1,12 +1,13 @@
-//! A web computed from a seed: pages with links, half of which lead to known URLs.
+//! A web computed from a seed: pages with links. Half of the links lead to known URLs.
 
 use crawl_frontier::Admission;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
-/// Links of a page to its own host and to other hosts; half of each are known.
+/// The number of links from a page to its own host (`OWN`) and to other hosts (`ELSEWHERE`). Half
+/// of the links in each group lead to known URLs.
 const OWN: u32 = 40;
 const ELSEWHERE: u32 = 10;
-/// All links of a page.
+/// The number of all links of a page.
 pub(crate) const LINKS: usize = (OWN + ELSEWHERE) as usize;
 
 /// A page: its origin and its links.
@@ -15,19 +16,20 @@ pub(crate) struct Page {
     pub(crate) links: Vec<Admission>,
 }
 
-/// Hosts that appear one after the other. Each numbers its URLs from 0 in the order they appear.
+/// A generated web, whose hosts appear one after the other. Each host numbers its URLs from 0 in
+/// the order they appear.
 pub(crate) struct Web {
     hosts: Vec<Host>,
-    /// Hosts that have appeared.
+    /// The numbers of the hosts that have appeared.
     seen: Vec<u32>,
     random: Random,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Host {
-    /// URLs that were linked to.
+    /// The number of the host's URLs that were linked to.
     urls: u32,
-    /// Pages that were returned.
+    /// The number of the host's pages that were returned.
     pages: u32,
 }
 
@@ -123,7 +125,7 @@ fn depth(mut number: u32) -> u32 {
     depth
 }
 
-/// `SplitMix64`.
+/// A random number generator: `SplitMix64`.
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! The clauses, each with its own frontier.
+//! The clauses of the contract, as checks. Each check gets a new frontier.
 
 use std::ops::ControlFlow;
 
@@ -253,15 +253,16 @@ clauses! {
         assert_eq!(order(bench.frontier()), "/3 /1 /2");
         assert_eq!(visit_due(bench.frontier(), 50, 3), 1);
         assert_eq!(order(bench.frontier()), "/3 /1 /2 /0");
-        // Due earlier than all previous visits.
+        // This visit is due earlier than all previous visits.
         settle_until(bench.frontier(), lease(bench.frontier()), 50, 1);
         assert_eq!(visit_due(bench.frontier(), 50, 9), 1);
         assert_eq!(order(bench.frontier()), "/1 /2 /0 /3");
     }
 
     fn a_visit_that_is_due_too_late_is_pending_again(bench) {
-        // (at, due): plausible; dated after 100; made long before 100; dated after 100 but due in
-        // time; due late but made recently.
+        // Each visit is (at, due), checked when it is 100 and no visit may be due more than 10
+        // after it was made. In order: plausible; made after 100; made long before 100; made after
+        // 100 but due in time; due late but made recently.
         let visits = [(90, 108), (9_000, 9_008), (80, 9_000), (101, 110), (95, 9_000)];
         admit(bench.frontier(), (0..5).map(|n| link(&format!("/{n}"), 1)));
         for (at, due) in visits {
@@ -492,7 +493,7 @@ clauses! {
                 None => frontier.release(held),
             }
             if frontier.counts().fetched == 0 && order(frontier) == "/b /a" {
-                // The retry put it behind /b; make it first again.
+                // The retry put /a behind /b. Retry /b as well, so that /a is first again.
                 settle(frontier, lease(frontier), Outcome::Retry);
             }
         }
@@ -558,7 +559,8 @@ clauses! {
         let held = lease(frontier);
         let mut transaction = frontier.begin().unwrap();
         transaction.settle(held, Outcome::Retry).unwrap();
-        // Pending again for this transaction: the least depth counts, and the place stays.
+        // For this transaction, /a is pending again. Admitting it as a link doesn't change its
+        // place.
         transaction.admit(link("/b", 1)).unwrap();
         assert_eq!(transaction.admit(link("/a", 0)).unwrap(), Admitted::Known);
         assert_eq!(transaction.commit().unwrap().origins, [(origin(), 2)]);

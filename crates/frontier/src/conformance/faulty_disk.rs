@@ -1,4 +1,4 @@
-//! A disk that fails, and loses what was not synced.
+//! A disk that fails on request, and that loses unsynced data in a power cut.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::sieve::{Disk, DiskFile};
 
-/// A [`Disk`] that fails after a number of operations. The first operation beyond that is left half
-/// done, and it and all later ones fail.
+/// A [`Disk`] that fails after a number of operations. The first operation beyond that number is
+/// left half done and fails, and all later operations fail too.
 #[derive(Clone, Debug)]
 pub struct FaultyDisk(Arc<Mutex<State>>);
 
@@ -47,7 +47,7 @@ impl FaultyDisk {
         }
     }
 
-    /// Counts an operation. Fails if it is one too many.
+    /// Counts an operation. Fails if the disk's number of operations is exceeded.
     fn step(&self) -> io::Result<()> {
         let mut state = self.state();
         match state.remaining.checked_sub(1) {

@@ -1,4 +1,5 @@
-//! Helpers for clauses and tests: URLs, admissions, leases and settles, most of them at one origin.
+//! Helpers for clauses and tests: they create URLs and admissions, and lease and settle URLs. Most
+//! helpers use one default origin.
 
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
@@ -19,13 +20,13 @@ pub fn origin() -> Origin {
     url("/").origin()
 }
 
-/// Creates a pending link to the default origin.
+/// Creates the admission of a pending link to the default origin.
 #[must_use]
 pub fn link(path: &str, depth: u32) -> Admission {
     Admission::link(url(path), depth, url("/"))
 }
 
-/// Creates a deferred link.
+/// Creates the admission of a deferred link.
 #[must_use]
 pub fn deferred(path: &str, depth: u32, reason: Reason) -> Admission {
     Admission {
@@ -34,7 +35,7 @@ pub fn deferred(path: &str, depth: u32, reason: Reason) -> Admission {
     }
 }
 
-/// Creates a link that is out of scope.
+/// Creates the admission of a link that is out of scope.
 #[must_use]
 pub fn excluded(path: &str, depth: u32) -> Admission {
     Admission {
@@ -67,7 +68,7 @@ pub fn settle(frontier: &dyn Frontier, lease: Lease, outcome: Outcome) {
     transaction.commit().unwrap();
 }
 
-/// Settles a lease as fetched at `at`, with the next visit at `due`.
+/// Settles a lease as fetched at time `at`, with the next visit due at time `due`.
 pub fn settle_until(frontier: &dyn Frontier, lease: Lease, at: u32, due: u32) {
     let visit = Visit {
         at,
@@ -80,7 +81,7 @@ pub fn settle_until(frontier: &dyn Frontier, lease: Lease, at: u32, due: u32) {
     transaction.commit().unwrap();
 }
 
-/// Makes due URLs pending again.
+/// Makes up to `most` URLs pending again whose visits are due at `until`. Returns their number.
 pub fn visit_due(frontier: &dyn Frontier, until: u32, most: usize) -> usize {
     let mut transaction = frontier.begin().unwrap();
     let count = transaction.visit_due(until, most).unwrap();

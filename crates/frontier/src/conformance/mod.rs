@@ -30,14 +30,14 @@ use crate::transaction::Transaction;
 
 /// A frontier that can crash and restart.
 pub trait Bench {
-    /// Returns the frontier of the current life.
+    /// Returns the frontier as opened since the last restart.
     fn frontier(&self) -> &dyn Frontier;
 
-    /// Kills the process, with any leases, and restarts it. No transaction is open.
+    /// Kills the process, which ends all leases, and restarts it. No transaction may be open.
     fn die(&mut self);
 
-    /// Begins a transaction that will admit some of `expected`. A shared frontier may prefetch
-    /// them.
+    /// Begins a transaction that will admit some of the URLs in `expected`. A shared frontier may
+    /// prefetch the records of these URLs.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails.
@@ -71,7 +71,7 @@ pub fn broken_clauses(make: &dyn Fn() -> Box<dyn Bench>) -> (usize, Vec<&'static
     (CLAUSES.len(), broken.map(|(name, _)| *name).collect())
 }
 
-/// A bench with the frontier in memory, the model that others are compared with.
+/// A bench with the frontier in memory, which is the model that other frontiers are compared with.
 #[derive(Debug, Default)]
 pub struct InMemory(MemoryFrontier);
 

@@ -29,7 +29,7 @@ use crate::visit::{StoredVisit, Visit};
 /// a restart.
 #[derive(Debug, Default)]
 pub struct MemoryFrontier {
-    /// Held by the open transaction; guards the next sequence number.
+    /// Locked by the open transaction. Holds the next sequence number.
     writer: Mutex<u64>,
     /// The committed state and the leases. Acquired after `writer`, and held only briefly.
     shared: Mutex<Shared>,
@@ -49,7 +49,8 @@ struct Shared {
     reopenings: u64,
     /// The number of the last commit.
     commit: u64,
-    /// `pending` includes the leased URLs, and `leased` stays 0.
+    /// The number of URLs in each state. Here `pending` includes the leased URLs, and `leased`
+    /// stays 0.
     counts: UrlCounts,
 }
 
@@ -76,7 +77,7 @@ impl MemoryFrontier {
     /// Returns a copy of the committed state without leases, from which several runs may continue.
     #[must_use]
     pub fn forked(&self) -> MemoryFrontier {
-        // Keeps transactions out.
+        // While this lock is held, no transaction can begin.
         let seq = lock(&self.writer);
         let mut shared = self.shared();
         shared.records.share();
@@ -94,7 +95,7 @@ impl MemoryFrontier {
 }
 
 impl Shared {
-    /// Puts a pending, unleased URL at its place in the queue.
+    /// Puts a pending URL that is not leased at its place in the queue.
     fn queue(&mut self, url: &CanonicalUrl) {
         if let Some(rank) = self.records.get(url).and_then(UrlRecord::rank) {
             self.queues
@@ -250,7 +251,7 @@ impl Frontier for MemoryFrontier {
         &self,
         visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
-        // Copied first, because `visit` may use the frontier.
+        // The records are copied first, because `visit` may call the frontier again.
         let records = self.shared().records.clone();
         for (url, record) in records.deferred() {
             if visit(record.waiting(url)).is_break() {

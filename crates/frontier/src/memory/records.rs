@@ -1,4 +1,5 @@
-//! The records of a frontier in memory, which forks share.
+//! The records of a frontier in memory. Forks of the frontier share the records that have not
+//! changed.
 
 use std::sync::Arc;
 
@@ -12,11 +13,11 @@ use crate::record::{RecordState, UrlRecord};
 pub(super) struct Records {
     /// The records as of the last fork.
     base: Arc<Base>,
-    /// Records changed since then.
+    /// Records changed since the last fork.
     changed: HashMap<CanonicalUrl, UrlRecord>,
 }
 
-/// Records sorted by sequence number, and the index of each.
+/// Records sorted by sequence number, and the index of each URL's record in this order.
 #[derive(Clone, Debug, Default)]
 struct Base {
     records: Vec<(CanonicalUrl, UrlRecord)>,
@@ -62,7 +63,7 @@ impl Records {
         let mut deferred: Vec<_> = all
             .filter(|(_, record)| matches!(record.state, RecordState::Deferred(_)))
             .collect();
-        // The stable sort is fast here, because most are already in order.
+        // The stable sort is fast here, because most records are already in order.
         deferred.sort_by_key(|(_, record)| record.place.seq);
         deferred
     }

@@ -18,7 +18,7 @@ use crate::visit::{StoredVisit, Visit};
 /// A transaction. Changes are collected here until the commit.
 pub(super) struct MemoryTransaction<'f> {
     frontier: &'f MemoryFrontier,
-    /// The next sequence number. Holding it makes this the only writer.
+    /// The next sequence number. Holding its lock makes this transaction the only writer.
     seq: MutexGuard<'f, u64>,
     next_seq: u64,
     changed: HashMap<CanonicalUrl, UrlRecord>,
@@ -130,8 +130,8 @@ impl<'f> MemoryTransaction<'f> {
         queued
     }
 
-    /// Makes settled URLs with matching visits pending again, longest due first, and returns their
-    /// number.
+    /// Makes up to `most` settled URLs with matching visits pending again, longest due first, and
+    /// returns their number.
     fn revisit_where(&mut self, most: usize, is_due: impl Fn(&Visit) -> bool) -> usize {
         let mut urls: Vec<CanonicalUrl> = self.visits.keys().cloned().collect();
         urls.extend(self.frontier.shared().visits.keys().cloned());
@@ -158,7 +158,7 @@ impl Transaction for MemoryTransaction<'_> {
             return Err(FrontierError::NotLeased { url });
         };
         self.settled.insert(url.clone());
-        // Only a retry takes a new place.
+        // Only a retry takes a new sequence number, which puts it at a new place.
         let seq = match outcome {
             Outcome::Retry => self.take_seq(),
             _ => record.place.seq,
@@ -283,7 +283,7 @@ impl Transaction for MemoryTransaction<'_> {
 
 impl Drop for MemoryTransaction<'_> {
     fn drop(&mut self) {
-        // Empty after a commit.
+        // `settled` is empty if the transaction was committed.
         let mut shared = self.frontier.shared();
         for url in &self.settled {
             if shared.leased.remove(url) {

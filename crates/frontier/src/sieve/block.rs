@@ -1,4 +1,5 @@
-//! A block of a run: records, and at the end a checksum seeded with the block's place.
+//! A block of a run: records, and at the end a checksum seeded with the numbers of the run and the
+//! block.
 
 use std::io;
 use std::path::PathBuf;
@@ -37,7 +38,7 @@ pub(crate) fn seal(block: &mut Block, run: u64, number: u64) {
     block[BLOCK_BYTES - 8..].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Whether the block ends with the checksum for this place.
+/// Returns whether the block ends with the checksum for block `number` of `run`.
 pub(crate) fn is_sealed(block: &Block, run: u64, number: u64) -> bool {
     number_at(block, BLOCK_BYTES - 8) == block_checksum(block, run, number)
 }

@@ -1,12 +1,12 @@
-//! A cache of recently read blocks. Links that many pages share, and the other URLs of a page's
-//! origin, are mostly found here.
+//! A cache of recently read blocks. Most look-ups find their block here: they look up links that
+//! many pages share, or other URLs of the page's own origin.
 
 use super::block::{BLOCK_BYTES, Block, RunError};
 
 /// A direct-mapped cache: a block's number alone decides its place, so there is no bookkeeping.
 /// Runs never change and numbers are never reused, so a cached block is never stale.
 pub(crate) struct BlockCache {
-    /// The run and block number in each place.
+    /// The run and the block number that each place holds.
     tags: Vec<Option<(u64, usize)>>,
     bytes: Vec<u8>,
 }
@@ -21,7 +21,7 @@ impl BlockCache {
         }
     }
 
-    /// Returns block `number` of a run. Calls `read` to fill it if it is not cached.
+    /// Returns block `number` of a run. If the block is not cached, calls `read` to fill it.
     pub(crate) fn block(
         &mut self,
         run: u64,

@@ -20,8 +20,8 @@ use super::run_writer::RunWriter;
 use super::{FullTable, RunListStore, RunManifest, SieveSnapshot, Table, read, run_path};
 use crate::error::FrontierError;
 
-/// The number of tables' worth of records that may collect before a transaction has to wait for the
-/// table that is being written.
+/// New records collect in memory while a full table is being written. Once they would fill this
+/// many tables, a transaction has to wait for the write.
 const MAX_GATHERED_TABLES: usize = 2;
 /// The number of records merged between checks for a stop.
 const RECORDS_BETWEEN_CHECKS: usize = 1 << 14;
@@ -32,10 +32,11 @@ pub(super) struct Compactor {
     disk: Arc<dyn Disk>,
     run_list: Arc<dyn RunListStore>,
     gather: usize,
-    /// The list as stored. Acquired before `view`, and held while the runs change.
+    /// The stored list of runs. This lock is acquired before `view`, and held while the runs
+    /// change.
     manifest: Mutex<RunManifest>,
     view: RwLock<SieveSnapshot>,
-    /// Never held while another lock is acquired or the disk is written.
+    /// This lock is never held while another lock is acquired or the disk is written.
     jobs: Mutex<Jobs>,
     /// Signals a change of `jobs`.
     changed: Condvar,
@@ -54,7 +55,7 @@ struct Jobs {
 
 /// The error that ended a thread.
 struct Failure {
-    /// The error itself, until the first transaction took it.
+    /// The error itself; `None` after the first transaction took it.
     why: Option<FrontierError>,
     message: String,
 }
@@ -203,7 +204,8 @@ impl Compactor {
             drop(jobs);
             self.write_table(&full)?;
             let mut jobs = self.jobs();
-            // The next table may already be waiting.
+            // Removes only the table that was written, because the next table may already be
+            // waiting.
             jobs.full.take_if(|now| Arc::ptr_eq(now, &full));
             jobs.has_new_runs = true;
             drop(jobs);
@@ -269,7 +271,7 @@ impl Compactor {
         runs_to_merge(&sizes, self.gather as u64).map(|group| view.runs[group].to_vec())
     }
 
-    /// Merges runs. Returns false if stopped before the end.
+    /// Merges runs. Returns false if the compactor was stopped before the end.
     fn merge(&self, runs: &[Arc<Run>]) -> Result<bool, FrontierError> {
         let max_records = runs.iter().map(|run| run.entry.records).sum();
         let mut merge = Merge::new(runs).map_err(|why| self.run_list.run_failed(why))?;
@@ -307,7 +309,7 @@ impl Compactor {
         Ok(true)
     }
 
-    /// Writes a run and opens it. `None` if `fill` returns false.
+    /// Writes a run and opens it. Returns `None` if `fill` returns false.
     fn write_run(
         &self,
         id: u64,
@@ -344,7 +346,8 @@ impl Compactor {
     }
 }
 
-/// Returns the range of the merged runs in the list. Newer runs may have been added before them.
+/// Returns the range of the merged runs in `list`. The range may have moved, because newer runs are
+/// added at the start of the list.
 fn place_of(list: &[RunEntry], runs: &[Arc<Run>]) -> Option<Range<usize>> {
     let first = runs.first()?.entry;
     let at = list.iter().position(|entry| *entry == first)?;

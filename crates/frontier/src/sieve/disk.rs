@@ -1,4 +1,4 @@
-//! The disk as the sieve writes to it: a seam at which tests inject failures.
+//! The disk that the sieve writes to. It is a trait, so that tests can inject failures.
 
 use std::fs::File;
 use std::io::{self, Write};

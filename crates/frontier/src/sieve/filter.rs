@@ -43,7 +43,7 @@ impl Filter {
     }
 
     /// Chooses the line by the low bits of the key, because the URLs of an origin share the high
-    /// ones.
+    /// bits.
     fn line(&self, key: Fingerprint) -> usize {
         let low = key.as_u128() as u64;
         ((u128::from(low) * self.lines.len() as u128) >> 64) as usize
@@ -60,8 +60,8 @@ impl Filter {
         }
     }
 
-    /// Reads the filter that [`Filter::put`] wrote. `None` if `bytes` are not a whole number of
-    /// lines.
+    /// Reads the filter that [`Filter::put`] wrote. Returns `None` if `bytes` are not a whole
+    /// number of lines.
     pub(crate) fn read(bytes: &[u8]) -> Option<Filter> {
         let (lines, rest) = bytes.as_chunks::<LINE_BYTES>();
         let line = |bytes: &[u8; LINE_BYTES]| {
@@ -76,8 +76,8 @@ impl Filter {
     }
 }
 
-/// Returns the bits of a key in its line, as word and mask. They come from the middle of the
-/// fingerprint; only the lower half of that also takes part in the choice of the line.
+/// Returns the bits of a key in its line, each as the index of a word and a mask. The bits are
+/// computed from the middle of the fingerprint, whose lower half also helps to choose the line.
 fn bits(key: Fingerprint) -> impl Iterator<Item = (usize, u64)> {
     let middle = (key.as_u128() >> 32) as u64;
     let mut rest = middle.wrapping_mul(0x9e37_79b9_7f4a_7c15);

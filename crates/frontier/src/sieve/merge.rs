@@ -7,8 +7,8 @@ use super::block::{BLOCK_BYTES, RunError};
 use super::record::Record;
 use super::run::{Run, records};
 
-/// This many runs of about one size become one of the next size. So each record is written once for
-/// each power of this number that the sieve has grown by.
+/// When there are this many runs of about the same size, they are merged into one of the next size.
+/// So a record is written once for each power of this number that the sieve has grown by.
 const RUNS_PER_MERGE: usize = 4;
 /// The number of blocks read at a time.
 const READ_BLOCKS: usize = 64;
@@ -17,7 +17,7 @@ const READ_BLOCKS: usize = 64;
 /// `unit` is the size of the smallest runs.
 ///
 /// Only runs that are neighbours in age are merged, because the newest record of a key is the valid
-/// one. The newest such group goes first, because it is the smallest.
+/// one. The newest group of such neighbours is merged first, because it is the smallest.
 pub(crate) fn runs_to_merge(sizes: &[u64], unit: u64) -> Option<Range<usize>> {
     let tier = |size: u64| (size / unit.max(1)).max(1).ilog(RUNS_PER_MERGE as u64);
     let groups = sizes.windows(RUNS_PER_MERGE).enumerate();
@@ -32,7 +32,7 @@ pub(crate) fn runs_to_merge(sizes: &[u64], unit: u64) -> Option<Range<usize>> {
 
 /// The records of several runs in key order. For equal keys, only the newest record is returned.
 pub(crate) struct Merge {
-    /// Newest first.
+    /// The scans of all runs, the newest run first.
     scans: Vec<Scan>,
 }
 
@@ -68,10 +68,10 @@ impl Merge {
 struct Scan {
     run: Arc<Run>,
     head: Option<Record>,
-    /// The blocks read last, and the number of the first of them.
+    /// The blocks read last. `first` is the number of the first block.
     bytes: Vec<u8>,
     first: usize,
-    /// The next record: its block, and its index in the block.
+    /// The next record: the number of its block, and its index in that block.
     block: usize,
     at: usize,
 }

@@ -43,7 +43,7 @@ pub use disk::{Disk, DiskFile, SystemDisk};
 pub(crate) trait RunListStore: Send + Sync {
     /// Replaces the list.
     fn keep(&self, manifest: &RunManifest) -> Result<(), FrontierError>;
-    /// Drops the records of these commits, which are in runs now.
+    /// Drops the stored records of these commits, because runs contain them now.
     fn forget(&self, commits: RangeInclusive<u64>) -> Result<(), FrontierError>;
     /// Returns the error for a run that can't be written or read.
     fn run_failed(&self, why: RunError) -> FrontierError;
@@ -56,7 +56,7 @@ pub(crate) struct RunManifest {
     pub(crate) commit: u64,
     /// The last run number that was assigned.
     pub(crate) next_run: u64,
-    /// Newest first.
+    /// The runs, newest first.
     pub(crate) runs: Vec<RunEntry>,
 }
 
@@ -77,11 +77,11 @@ pub(crate) struct Sieve {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The tables and runs that a look-up searches, in this order.
+/// The tables and runs that a look-up searches, in the order of these fields.
 pub(crate) struct SieveSnapshot {
     fresh: Table,
     full: Option<Arc<FullTable>>,
-    /// Newest first.
+    /// The runs, newest first.
     runs: Vec<Arc<Run>>,
 }
 
@@ -93,12 +93,12 @@ struct FullTable {
 }
 
 impl SieveSnapshot {
-    /// Whether a look-up may read the disk.
+    /// Returns whether there are runs, so that a look-up may have to read the disk.
     pub(crate) fn has_runs(&self) -> bool {
         !self.runs.is_empty()
     }
 
-    /// Returns the state of a key that is in memory, which is the newest.
+    /// Returns the newest state of a key if it is in memory, else `None`.
     pub(crate) fn held(&self, key: Fingerprint) -> Option<PackedState> {
         let full = || self.full.as_ref().and_then(|full| full.table.get(&key));
         self.fresh.get(&key).or_else(full).copied()
@@ -142,8 +142,8 @@ impl Sieve {
         })?;
         let runs = manifest.runs.iter();
         let runs = runs.map(|entry| Run::open(&run_path(&dir, entry.id), *entry).map(Arc::new));
-        // Grows on demand: room for all that may collect is 9 MB, which would all be touched even
-        // in a small crawl.
+        // The table grows on demand. Reserving room for all records that may collect would touch 9
+        // MB, even in a small crawl.
         let mut table = Table::new();
         table.extend(fresh.map(|record| (record.key, record.state)));
         let view = SieveSnapshot {
@@ -164,7 +164,7 @@ impl Sieve {
         Ok(Sieve { compactor, threads })
     }
 
-    /// Returns the current tables and runs. Commits wait while the view is held.
+    /// Returns the current tables and runs. Commits wait while the returned guard is held.
     pub(crate) fn view(&self) -> RwLockReadGuard<'_, SieveSnapshot> {
         self.compactor.view()
     }
@@ -177,13 +177,14 @@ impl Sieve {
     /// Waits until there is memory for another transaction.
     ///
     /// # Errors
-    /// The error of a failed write or merge of a run. It is permanent: nothing is lost, but no more
-    /// records can be added.
+    /// The error of a failed write or merge of a run. The error is permanent: nothing is lost, but
+    /// no more records can be added.
     pub(crate) fn make_room(&self) -> Result<(), FrontierError> {
         self.compactor.make_room()
     }
 
-    /// Adds the records of a commit if `write` makes them durable. Both become visible together.
+    /// Calls `write` to make a commit durable, and adds the commit's records if `write` succeeds.
+    /// The written data and the records become visible together.
     pub(crate) fn commit<E>(
         &self,
         commit: u64,
@@ -198,7 +199,8 @@ impl Drop for Sieve {
     fn drop(&mut self) {
         self.compactor.stop();
         for thread in self.threads.drain(..) {
-            // A panic was caught, and its run is not in the list.
+            // If the thread panicked, the panic was already reported, and the unfinished run is not
+            // in the list.
             let _ = thread.join();
         }
     }
@@ -208,7 +210,7 @@ fn run_path(dir: &Path, id: u64) -> PathBuf {
     dir.join(format!("{id:08}.run"))
 }
 
-/// Removes files of runs that are not, or no longer, in the list. A crash leaves them.
+/// Removes the files of runs that are not in the list. A crash may leave such files.
 fn remove_unlisted_runs(dir: &Path, disk: &dyn Disk, manifest: &RunManifest) -> io::Result<()> {
     if !dir.try_exists()? {
         fs::create_dir_all(dir)?;
@@ -228,8 +230,8 @@ fn remove_unlisted_runs(dir: &Path, disk: &dyn Disk, manifest: &RunManifest) -> 
     Ok(())
 }
 
-/// Locks a view for reading. A panic elsewhere leaves it consistent, because it changes in one
-/// step.
+/// Locks the view for reading. A panic in another thread can't leave it inconsistent, because the
+/// view changes in one step.
 fn read(view: &RwLock<SieveSnapshot>) -> RwLockReadGuard<'_, SieveSnapshot> {
     view.read()
         .unwrap_or_else(std::sync::PoisonError::into_inner)

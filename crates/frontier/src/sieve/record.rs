@@ -7,7 +7,7 @@ pub(crate) type PackedState = [u8; STATE_BYTES];
 
 pub(crate) const STATE_BYTES: usize = 12;
 pub(crate) const KEY_BYTES: usize = 16;
-/// The size of a record in a run and in a commit.
+/// The size in bytes of a record, both in a run and in a commit.
 pub(crate) const RECORD_BYTES: usize = KEY_BYTES + STATE_BYTES;
 
 /// The state of one known URL.
@@ -23,8 +23,8 @@ impl Record {
         out.extend(self.state);
     }
 
-    /// Reads consecutive records that [`Record::put`] wrote. `None` if `bytes` are not a whole
-    /// number of records.
+    /// Reads consecutive records that [`Record::put`] wrote. Returns `None` if `bytes` are not a
+    /// whole number of records.
     pub(crate) fn all(bytes: &[u8]) -> Option<impl Iterator<Item = Record>> {
         let (records, rest) = bytes.as_chunks::<RECORD_BYTES>();
         rest.is_empty().then(|| records.iter().map(Record::read))

@@ -203,7 +203,7 @@ impl Run {
         self.read_blocks(number, block.as_mut_slice())
     }
 
-    /// Reads and checks the blocks from `number` on that fill `bytes`.
+    /// Fills `bytes` with blocks, starting with block `number`, and checks them.
     pub(crate) fn read_blocks(&self, number: usize, bytes: &mut [u8]) -> Result<(), RunError> {
         let io = |source| RunError::Io {
             path: self.path.clone(),

@@ -12,8 +12,8 @@ use super::run::{Footer, RunEntry};
 
 /// The number of bytes written at a time.
 const WRITE_BYTES: usize = 64 * BLOCK_BYTES;
-/// Written bytes are synced after this many, so that the sync of a commit never waits for a
-/// gigabyte of a run.
+/// A run is synced each time this many bytes were written. Otherwise the sync of a commit might
+/// have to wait for a gigabyte of a run.
 const SYNC_BYTES: u64 = 8 << 20;
 
 /// Writes records, which must come in key order, each key once.
@@ -26,7 +26,7 @@ pub(crate) struct RunWriter<'d> {
     firsts: Vec<u8>,
     filter: Filter,
     block: Box<Block>,
-    /// Records in `block`.
+    /// The number of records in `block`.
     held: usize,
     pending: Vec<u8>,
     unsynced: u64,

@@ -283,7 +283,8 @@ fn runs_are_merged_until_no_neighbours_have_one_size() {
     }
 }
 
-/// The commits of one life, and the number of operations before its disk fails.
+/// One life of the process that uses the sieve: its commits, and the number of operations before
+/// its disk fails.
 type Life = (Vec<Vec<(u64, u8)>>, u64);
 
 fn life() -> impl Strategy<Value = Life> {
@@ -300,7 +301,7 @@ proptest! {
         let mut model = BTreeMap::new();
         for (commits, operations) in lives {
             let disk = FaultyDisk::failing_after(operations);
-            // Opening may fail while it removes files of the previous life.
+            // Opening may fail, because it removes files that the previous life left.
             if let Ok(sieve) = bench.open(Arc::new(disk.clone()), 5) {
                 for commit in commits {
                     let records: Vec<_> = commit.iter().map(|&(n, value)| record(n, value)).collect();

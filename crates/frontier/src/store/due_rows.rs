@@ -5,8 +5,8 @@
 //! | due time, number of the commit | fingerprints |
 //! | due time, fingerprint (written by earlier versions) | empty |
 //!
-//! An entry is valid as long as the stored visit of its URL is settled and due at that time. So a
-//! URL that becomes pending again leaves its entry in place, and the entry is removed when its time
+//! An entry is valid as long as its URL is settled and the URL's stored visit is due at the row's
+//! time. So if the URL becomes pending again, its entry may stay; it is removed when the due time
 //! has come.
 
 use crate::fingerprint::Fingerprint;
@@ -17,7 +17,7 @@ const KEY_BYTES: usize = 16;
 /// A parsed row.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DueRow {
-    /// Seconds since the Unix epoch.
+    /// The due time, in seconds since the Unix epoch.
     pub(super) due: u32,
     pub(super) urls: Vec<Fingerprint>,
 }

@@ -5,7 +5,8 @@
 //! the next one begins. So at most the last batch was not yet reported as committed. The store
 //! itself cuts off a last batch that ends too soon. But if a power cut lost a sector in the middle
 //! of that batch, the store refuses to open; and if the damage hits the first byte of an entry, the
-//! store cuts off everything behind it, including complete batches. This reader decides first:
+//! store cuts off everything behind it, including complete batches. This module decides before the
+//! store opens:
 //!
 //! - If no complete batch follows the damage, and the journal is the newest, everything behind the
 //!   last complete batch is cut off.
@@ -29,8 +30,8 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// The content of the file `version` of a store whose journals this module reads. Each batch also
-/// ends with these bytes.
+/// The content of a store's file `version`, if this module can read the store's journals. Each
+/// batch in a journal also ends with these bytes.
 const FORMAT: &[u8; 4] = b"FJL\x03";
 
 /// Maximum bytes at the end of a torn journal to search for complete batches. A commit has a few
@@ -38,7 +39,7 @@ const FORMAT: &[u8; 4] = b"FJL\x03";
 /// Beyond the limit: reported as damage.
 const MAX_TORN_BYTES: u64 = 256 << 20;
 
-/// A tag and a table number: no item is shorter.
+/// The size of the shortest item: a tag and a table number.
 const MIN_ITEM_BYTES: u64 = 9;
 
 const START: u8 = 1;
@@ -58,7 +59,7 @@ pub(super) enum JournalError {
 pub(super) fn cut_torn_commit(store: &Path) -> Result<(), JournalError> {
     let version = fs::read(store.join("version")).unwrap_or_default();
     if !version.starts_with(FORMAT) {
-        // Another format. The store reports that.
+        // The store has another format, which it reports itself.
         return Ok(());
     }
     let mut journals = list(store).map_err(|why| JournalError::Io(store.to_owned(), why))?;
@@ -116,7 +117,7 @@ fn list(store: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 struct Damage {
     /// The end of the last complete batch.
     at: u64,
-    /// The number of bytes from there to the last nonzero byte.
+    /// The number of bytes from `at` to the last nonzero byte.
     bytes: u64,
 }
 
@@ -130,7 +131,8 @@ impl Damage {
     }
 }
 
-/// Reads a journal up to the first byte that belongs to no complete batch.
+/// Reads a journal up to the first byte that belongs to no complete batch. Returns `None` if only
+/// zeros follow.
 fn examine(path: &Path) -> Result<Option<Damage>, JournalError> {
     let find = || -> io::Result<Option<Damage>> {
         let file = File::open(path)?;
@@ -159,7 +161,7 @@ fn written(reader: &mut impl Read) -> io::Result<u64> {
             Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
             Err(why) => return Err(why),
         };
-        // The store preallocates 64 MiB of zeros; comparing whole blocks makes this fast.
+        // The store preallocates 64 MiB of zeros. Comparing whole blocks makes skipping them fast.
         if block[..count] != zeros[..count]
             && let Some(at) = block[..count].iter().rposition(|&byte| byte != 0)
         {
@@ -169,7 +171,7 @@ fn written(reader: &mut impl Read) -> io::Result<u64> {
     }
 }
 
-/// Whether a complete batch begins anywhere in these bytes.
+/// Returns whether a complete batch begins anywhere in these bytes.
 fn holds_batch(bytes: &[u8]) -> bool {
     let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == START);
     let mut rests = starts.map(|(at, _)| &bytes[at..]);
@@ -206,8 +208,8 @@ impl<R: Read> BatchReader<R> {
         }
         let items = u32::from_le_bytes(items);
         if u64::from(items).saturating_mul(MIN_ITEM_BYTES) > self.reader.limit() {
-            // The remaining bytes can't contain this many items. This keeps the search for a batch
-            // at each byte fast.
+            // The remaining bytes can't contain this many items. Without this check, the search for
+            // a batch at each byte would be slow.
             return Ok(false);
         }
         for _ in 0..items {
@@ -227,8 +229,8 @@ impl<R: Read> BatchReader<R> {
     }
 
     fn item(&mut self) -> io::Result<bool> {
-        // Value type, compression and table. The lengths are checked by the checksum with
-        // everything else.
+        // Skips value type, compression and table. The batch's checksum covers all fields, so it
+        // also checks the lengths that follow.
         self.item_bytes::<10>()?;
         let key = u16::from_le_bytes(self.item_bytes()?);
         self.item_bytes::<4>()?;
@@ -266,7 +268,8 @@ mod tests {
 
     #[test]
     fn written_bytes_end_with_the_last_nonzero_byte() {
-        // Within a block of one read, at its edges, and behind blocks of zeros.
+        // The last nonzero byte is within the first block read, at its edges, or behind blocks of
+        // zeros.
         for last in [0, 1, 65_535, 65_536, 65_537, 200_000] {
             for room in [0, 1, 70_000, 200_000] {
                 let mut bytes = vec![0; last];

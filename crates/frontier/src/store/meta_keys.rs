@@ -2,15 +2,15 @@
 
 /// The number of the layout.
 pub(super) const LAYOUT: &str = "layout";
-/// The key of the fingerprints.
+/// The key that fingerprints are computed with.
 pub(super) const FINGERPRINT_KEY: &str = "fingerprint-key";
 /// Counters that continue after a restart.
 pub(super) const SEQUENCE: &str = "sequence";
 /// The list of the sieve's runs.
 pub(super) const RUNS: &str = "runs";
-/// Prefix of a file name, for the committed length of the file.
+/// Prefix of a file name. The value is the committed length of the file.
 pub(super) const MARK: &str = "mark/";
-/// Prefix of a name chosen by the caller.
+/// Prefix of a name chosen by the caller of the frontier.
 pub(super) const CALLER: &str = "caller/";
 
 pub(super) fn of(prefix: &str, name: &str) -> Vec<u8> {

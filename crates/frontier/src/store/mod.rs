@@ -90,12 +90,14 @@ impl Default for Options {
 /// from committed records, and are listed in the store once they are complete and on disk. Memory
 /// is bounded, except for about 150 bytes per origin with queued URLs and 11 bits per URL.
 pub struct FjallFrontier {
-    // Drop order matters: the sieve's threads end, the store closes, then the lock is released.
+    // The drop order matters: first the sieve's threads end, then the store closes, then the lock
+    // is released.
     sieve: Sieve,
     tables: Arc<Tables>,
-    /// Held by the open transaction. Acquired before the sieve's view and `leases`.
+    /// Locked by the open transaction. Acquired before the sieve's view and `leases`.
     writer: Mutex<Writer>,
-    /// Held only briefly. A lease may read the disk under it; a commit must not write under it.
+    /// Locked only briefly. While it is locked, a lease may read the disk, but a commit must not
+    /// write to it.
     leases: Mutex<LeaseTable>,
     /// See [`Frontier::reopenings`].
     reopenings: AtomicU64,
@@ -110,8 +112,9 @@ struct Writer {
     sequence: Sequence,
     cache: BlockCache,
     notes: Notes,
-    /// No visit is due before this time, in seconds since the Unix epoch. Rows of past due times
-    /// leave tombstones, which would otherwise be walked again and again.
+    /// No visit is due before this time, in seconds since the Unix epoch. Scans begin here, because
+    /// the removed rows of earlier times leave tombstones, which would otherwise be walked again
+    /// and again.
     due_from: u32,
     /// The number of URLs that the last transaction changed.
     last_changes: usize,
@@ -161,12 +164,12 @@ impl FjallFrontier {
     }
 
     /// Locks the lease table. A panic in another thread can't corrupt it: in the worst case a lease
-    /// is recorded that nobody holds, and its URL waits for the next start.
+    /// is recorded that nobody holds, and its URL waits until the next start.
     fn leases(&self) -> MutexGuard<'_, LeaseTable> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns `state` with what the store has about the URL.
+    /// Combines `state` with what the store has about the URL.
     fn known_url(
         &self,
         from: &Snapshot,
@@ -266,9 +269,9 @@ impl Frontier for FjallFrontier {
     ) -> Option<u64> {
         let urls = links.iter().map(|link| &link.url);
         let keys: Vec<_> = self.tables.key.fingerprints(urls).collect();
-        // A commit may hold the view for as long as the disk takes.
+        // `view` would wait for a commit in progress, for as long as the disk takes.
         let view = self.sieve.view_at_once()?;
-        // The number changes only under the lock that the view holds.
+        // The number can't change now: a commit changes it only while it has the view locked.
         let number = self.number.load(Ordering::Acquire);
         let mut keys = keys.into_iter();
         links.retain(|link| {
@@ -279,7 +282,7 @@ impl Frontier for FjallFrontier {
             if matches!(state, CurrentState::Settled) {
                 settled(&link.url);
             }
-            // For a leased URL nothing would change either.
+            // A leased URL is checked as if it were pending: no link can change it either.
             meet(state, link) != AdmitAction::Stay
         });
         Some(number)

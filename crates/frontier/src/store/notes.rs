@@ -5,8 +5,8 @@ use foldhash::HashMap;
 
 use super::record_codec::Note;
 
-/// Maximum number of remembered notes. Above it all are forgotten, and a text that recurs is
-/// written again under a new number.
+/// Maximum number of remembered notes. When there are more, all are forgotten. A text that recurs
+/// is then written again under a new number.
 const MAX_REMEMBERED: usize = 4096;
 
 /// The numbers of recently written notes.
@@ -33,7 +33,7 @@ impl Notes {
         *last
     }
 
-    /// Remembers notes that are on disk now.
+    /// Remembers notes that have just been written to disk.
     pub(super) fn keep(&mut self, new: Vec<(Vec<u8>, u64)>) {
         if self.numbers.len() + new.len() > MAX_REMEMBERED {
             self.numbers.clear();

@@ -39,17 +39,19 @@ const STORE: &str = "store";
 const STORE_NEW: &str = "store.new";
 const KNOWN: &str = "known";
 
-/// The store keeps its journal until the tables contain everything in it, so this bounds what is
-/// read again on opening. It is the minimum that the store accepts.
+/// The maximum size of the store's journals. The store keeps a journal until its tables contain
+/// everything in it, so this bounds what is read again on opening. It is the minimum that the store
+/// accepts.
 const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 
-/// One thread. With more, the first only flushes, and spins while another compacts, because it puts
-/// each compaction request back into the queue that it takes it from.
+/// The store's number of worker threads. If there were more, the first thread would only flush. The
+/// first thread would also spin while another thread compacts, because it puts each compaction
+/// request back into the queue that it takes requests from.
 const WORKERS: usize = 1;
 
-/// Each table, and how much it collects in memory before it writes a sorted run: more for tables
-/// with more writes at random keys. All of them full are 36 MiB, and twice that while runs are
-/// being written. The store blocks a commit while four runs of a table are pending.
+/// Each table, and how many bytes it collects in memory before it writes a sorted run. Tables with
+/// more writes at random keys collect more. If all tables are full, they use 36 MiB, and twice that
+/// while runs are being written. The store blocks a commit while four runs of a table are pending.
 pub(super) const TABLES: [(&str, u64); 10] = [
     ("meta", 2 << 20),
     ("origins", 4 << 20),
@@ -63,7 +65,7 @@ pub(super) const TABLES: [(&str, u64); 10] = [
     ("due", 2 << 20),
 ];
 
-/// The sieve gets one part in this many of the memory for blocks.
+/// The divisor that gives the sieve's part of the memory for blocks: a quarter.
 const SIEVE_SHARE: u64 = 4;
 
 pub(super) fn open(
@@ -85,7 +87,7 @@ pub(super) fn open(
     guarded(dir, || {
         let store = dir.join(STORE);
         if !is_new {
-            // This reads the whole journal, which the store preallocates at 64 MiB.
+            // Cutting reads the whole journal, which the store preallocates at 64 MiB.
             cut_torn_commit(&store).map_err(|why| match why {
                 JournalError::Io(path, source) => OpenError::Io { path, source },
                 JournalError::Damaged(what) => corrupt(dir, what),
@@ -96,7 +98,7 @@ pub(super) fn open(
     })
 }
 
-/// Opens the store alone, without the sieve's runs.
+/// Opens the store without the sieve's runs.
 pub(super) fn open_resting(
     dir: &Path,
     options: &Options,
@@ -130,7 +132,7 @@ fn refuse_foreign(dir: &Path) -> Result<(), OpenError> {
     for entry in fs::read_dir(dir).map_err(io)? {
         let name = entry.map_err(io)?.file_name();
         if name == KNOWN {
-            // This folder is created after the store.
+            // This folder is created after the store, so the store must have existed.
             return Err(corrupt(dir, format!("`{STORE}` is missing")));
         }
         if name != LOCK && name != STORE_NEW {
@@ -197,8 +199,8 @@ fn begin(dir: &Path, options: &Options, disk: &dyn Disk) -> Result<(), OpenError
     // The store syncs its files, but not the names in all its folders.
     sync_folders(&new, disk).map_err(io)?;
     fs::rename(&new, dir.join(STORE)).map_err(io)?;
-    // The rename must also survive a power cut, and so must the directory; otherwise later commits
-    // would be lost with it.
+    // The rename must also survive a power cut, and so must the directory itself. Otherwise later
+    // commits would be lost with the directory.
     let above = dir.parent().filter(|above| !above.as_os_str().is_empty());
     disk.sync_dir(dir)
         .and_then(|()| disk.sync_dir(above.unwrap_or(Path::new("."))))
@@ -226,8 +228,8 @@ pub(super) fn table_options(name: &str, memory: u64) -> KeyspaceCreateOptions {
 }
 
 pub(super) fn database(dir: &Path, store: &Path, options: &Options) -> Result<Database, OpenError> {
-    // The store's default only hands a commit to the system; each commit of ours sets the
-    // durability from the options.
+    // By default, the store only hands a commit to the system. Each commit of the frontier sets its
+    // own durability, from the options.
     Database::builder(store)
         .cache_size(options.cache_bytes - options.cache_bytes / SIEVE_SHARE)
         .max_journaling_size(MAX_JOURNAL_BYTES)
@@ -285,8 +287,9 @@ fn load(
 
 /// Refuses a store whose tables hold parts of a commit that its journal has lost.
 ///
-/// A table is written to disk only after its commits were synced to the journal, and each commit
-/// except the removals from `fresh` also writes `meta`.
+/// A table is written to disk only after its commits were synced to the journal. Each commit also
+/// writes `meta`, except the removals from `fresh`. So no table can be ahead of `meta`, unless the
+/// journal lost a commit.
 fn refuse_half_commit(tables: &Tables, sequence: &Sequence) -> Result<(), OpenError> {
     let newest = tables.meta.tree.get_highest_seqno();
     let tables_with_meta = [
@@ -366,7 +369,7 @@ fn open_tables(dir: &Path, db: Database, persist: PersistMode) -> Result<Tables,
         if missing(name) {
             return Err(corrupt(dir, format!("table {name} is missing")));
         }
-        // The options of the table's creation apply.
+        // The options with which the table was created apply, so the defaults are not used.
         let table = db.keyspace(name, KeyspaceCreateOptions::default);
         table.map_err(|why| store_error(dir, why))
     };
@@ -441,7 +444,8 @@ fn load_origin_queues(
     Ok(lines)
 }
 
-/// Runs `open` and reports a panic as damage: the store asserts some of what it reads.
+/// Runs `open` and reports a panic as damage, because the store panics on some kinds of damaged
+/// data.
 pub(super) fn guarded<T>(
     dir: &Path,
     open: impl FnOnce() -> Result<T, OpenError>,
@@ -468,8 +472,8 @@ pub(super) fn store_error(dir: &Path, why: fjall::Error) -> OpenError {
     }
 }
 
-/// Converts an I/O error. A store file that is missing or too short was cut; anything else is the
-/// disk's fault.
+/// Converts an I/O error. If a store file is missing or too short, the error is reported as damage;
+/// every other error is reported as a failure of the disk.
 fn io_error(dir: &Path, source: io::Error) -> OpenError {
     match source.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::NotFound | io::ErrorKind::InvalidData => {

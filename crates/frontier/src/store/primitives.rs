@@ -13,9 +13,9 @@ const RETRIED: u8 = 1;
 const SEED: u8 = 2;
 const SITEMAP: u8 = 4;
 const VIA: u8 = 8;
-/// `via` has the same origin, so only its path and query are stored.
+/// Flag: `via` has the same origin as the URL, so only the path and query of `via` are stored.
 const VIA_NEAR: u8 = 16;
-/// The stored visit is valid: its URL is settled until the visit is due.
+/// Flag: the stored visit is valid, and its URL is settled until the visit is due.
 pub(super) const VISIT_DUE: u8 = 32;
 const RESOURCE: u8 = 64;
 
@@ -80,11 +80,11 @@ pub(super) fn before_path(url: &CanonicalUrl) -> &str {
     &text[..text.len() - url.path_and_query().len()]
 }
 
-/// Returns the URL with this path at the origin of `other`. Copies the parts before the path,
-/// because parsing them is most of the work.
+/// Returns the URL with the given path at the origin of `other`. The parts before the path are
+/// copied, because parsing them is most of the work.
 pub(super) fn near_url(other: &CanonicalUrl, path: &str) -> Option<CanonicalUrl> {
     let url = match path.as_bytes() {
-        // Alone, such a path would name a host.
+        // If parsed alone, a path that begins with two slashes would name a host.
         [b'/', b'/' | b'\\', ..] => canonicalize(None, &format!("{}{path}", before_path(other))),
         [b'/', ..] => canonicalize(Some(other), path),
         _ => return None,

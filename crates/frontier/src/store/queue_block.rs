@@ -1,6 +1,6 @@
 //! Queue entries that share one row: URLs of one origin, priority and depth that were admitted
-//! together. Mostly they are links of one page, so what they share is written once, and a page
-//! costs one row instead of one per link.
+//! together. Usually these URLs are links of one page. The common parts of these URLs are written
+//! once, and a page costs one row instead of one row per link.
 //!
 //! An entry's sequence number consists of its block's number and its place in the block, so the row
 //! can be found from the entry's rank alone. A removed entry leaves a gap, and the last removal
@@ -14,7 +14,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use super::primitives::{ByteReader, before_path, near_url, put_number, put_place, put_text};
 use crate::admit_rule::{Queued, Rank};
 
-/// The low bits of a sequence number: the place in the block.
+/// The number of low bits of a sequence number that hold the place in the block.
 const PLACE_BITS: u32 = 6;
 /// Maximum number of entries in a block.
 pub(super) const MAX_BLOCK_ENTRIES: usize = 1 << PLACE_BITS;
@@ -24,7 +24,7 @@ const FULL_BYTES: usize = 4096;
 /// The upper bound of block numbers, so that a sequence number has 40 bits.
 pub(super) const MAX_BLOCK: u64 = 1 << (40 - PLACE_BITS);
 
-/// Returns the rank that keys the row of the block with the entry at `rank`.
+/// Returns the rank under which the block with the entry at `rank` is stored.
 pub(super) fn row_of(rank: Rank) -> Rank {
     let seq = rank.seq >> PLACE_BITS << PLACE_BITS;
     Rank { seq, ..rank }
@@ -42,13 +42,13 @@ fn place_of(seq: u64) -> u8 {
 /// A parsed block. Its URLs are parsed on demand.
 #[derive(Debug, Default)]
 pub(super) struct Block<'a> {
-    /// The pages that the entries were found on: whole URLs, or path and query at the queue's own
-    /// origin.
+    /// The pages that the entries were found on. A page at the queue's own origin is stored as path
+    /// and query, another page as a whole URL.
     vias: Vec<Cow<'a, str>>,
-    /// Sorted by place.
+    /// The entries, sorted by place.
     entries: Vec<(u8, Cow<'a, [u8]>)>,
     bytes: usize,
-    /// The last parsed via, by its number: neighbours often share it.
+    /// The last parsed via and its number, because neighbouring entries often share a via.
     last_via: RefCell<Option<(u8, CanonicalUrl)>>,
 }
 
@@ -122,7 +122,7 @@ impl<'a> Block<'a> {
         at.map(|at| self.entries.remove(at)).is_ok()
     }
 
-    /// Returns the number of a via in this block; 0 for none.
+    /// Returns the number of a via in this block, or 0 if `via` is `None`.
     fn via_number(&mut self, url: &CanonicalUrl, via: Option<&CanonicalUrl>) -> u8 {
         let Some(via) = via else {
             return 0;
@@ -142,8 +142,8 @@ impl<'a> Block<'a> {
         self.vias.len() as u8
     }
 
-    /// Drops vias that no entry uses. Removed entries leave theirs behind; at most one per entry is
-    /// in use.
+    /// Drops vias that no entry uses any more. Removed entries leave their vias behind. The entries
+    /// that remain use at most one via each.
     fn forget_unused_vias(&mut self) {
         *self.last_via.get_mut() = None;
         let mut used = Vec::with_capacity(MAX_BLOCK_ENTRIES);
@@ -164,8 +164,8 @@ impl<'a> Block<'a> {
         self.vias = vias.cloned().collect();
     }
 
-    /// Returns all entries in order. `root` is a URL of the queue's origin, and `row` the rank that
-    /// keys the block.
+    /// Returns all entries in order. `root` is a URL of the queue's origin, and `row` is the rank
+    /// under which the block is stored.
     pub(super) fn entries<'b>(
         &'b self,
         root: &'b CanonicalUrl,
@@ -403,7 +403,8 @@ mod tests {
             block.put(&queued("/", None, place, false));
         }
         assert!(block.is_full());
-        // An entry has nine bytes besides its path, including those before it in the row.
+        // Besides its path, an entry has nine bytes, including the bytes before the path in the
+        // row.
         for (path, via, is_full) in [
             (FULL_BYTES - 9, None, true),
             (FULL_BYTES - 10, None, false),

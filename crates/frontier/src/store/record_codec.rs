@@ -21,7 +21,7 @@ pub(super) enum State {
     Excluded { depth: u32, note: u64 },
 }
 
-/// A text of the `notes` table.
+/// A text of the `notes` table, for a failed or an excluded URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Note {
     Why(String),
@@ -31,7 +31,8 @@ pub(super) enum Note {
 /// Counters that continue after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sequence {
-    /// The last number of each kind that was assigned.
+    /// The last commit number that was assigned; the other fields hold the last numbers of their
+    /// kinds.
     pub(super) commit: u64,
     pub(super) block: u64,
     pub(super) origin: u64,
@@ -63,12 +64,12 @@ impl Totals {
 /// The length of an encoded rank. Sequence numbers have 40 bits.
 pub(super) const RANK_BYTES: usize = 11;
 
-/// No crawl reaches this number, so a larger one is read as damage. Below it, sums and increments
-/// can't overflow.
+/// A limit that no number of a crawl reaches, so that a larger number is read as damage. Sums and
+/// increments of numbers below the limit can't overflow.
 const IMPLAUSIBLE: u64 = 1 << 56;
-/// The upper bound of note numbers, from the room in a packed state.
+/// The upper bound of note numbers: as many as fit into the bits of a packed state.
 const MAX_NOTE: u64 = 1 << 40;
-/// The upper bound of origin numbers, from the room in a queue's key.
+/// The upper bound of origin numbers: as many as fit into the bits of a queue's key.
 const MAX_ORIGIN: u64 = 1 << 40;
 
 const RETRIED: u8 = 8;
@@ -77,8 +78,8 @@ const SITEMAP: u8 = 32;
 const RESOURCE: u8 = 64;
 
 impl State {
-    /// Returns the state that an admission finds. The caller has to check whether a pending URL is
-    /// leased.
+    /// Returns the state in which an admission finds the URL. The caller has to check whether a
+    /// pending URL is leased.
     pub(super) fn current(self) -> CurrentState {
         match self {
             State::Pending(place) => CurrentState::Pending(place),
@@ -331,7 +332,7 @@ impl RunManifest {
 }
 
 /// Encodes a row of the `origins` table: the origin's number, the number of its queued URLs, and
-/// its text.
+/// the text of the origin.
 pub(super) fn encode_origin(id: u64, queued: u64, origin: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(8 + origin.len());
     put_number(&mut out, id);

@@ -1,8 +1,8 @@
-//! A frontier at rest, and copies of its store without some URLs and hosts.
+//! A frontier that no crawl uses, and copies of its store that leave out some URLs and hosts.
 //!
-//! Rows removed from a store stay in its journal and its older files until compaction. So data that
-//! must be gone is left out of a new store, which then replaces the old one. The sieve's runs stay:
-//! they contain fingerprints, and no text.
+//! Rows removed from a store stay in its journal and its older files until compaction. So to erase
+//! data, a new store is written without it, and then replaces the old store. The sieve's runs stay,
+//! because they contain only fingerprints and no text.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -31,16 +31,18 @@ const MAX_BATCH_ROWS: usize = 1024;
 
 /// Decides what is left out of a copy of a store.
 pub trait StoreRemoval {
-    /// Whether a URL is left out. A pending or deferred one is settled instead.
+    /// Returns whether a URL is left out. A pending or deferred URL that is left out becomes
+    /// settled.
     fn holds(&self, url: &CanonicalUrl) -> bool;
 
-    /// Whether the stored state of a host is left out.
+    /// Returns whether the stored state of a host is left out.
     fn holds_host(&self, host: &HostKey) -> bool;
 
-    /// Whether a text about an excluded or failed URL names something that is left out.
+    /// Returns whether `text`, the reason why a URL was excluded or failed, names something that is
+    /// left out.
     fn is_named_in(&self, text: &str) -> bool;
 
-    /// Returns the caller's bytes under a name as they are to be stored, or `None` to drop them.
+    /// Returns the caller's bytes under `name` as they are to be stored, or `None` to drop them.
     fn meta(&self, name: &str, bytes: Vec<u8>) -> Option<Vec<u8>>;
 
     /// Returns the caller's bytes of a visit as they are to be stored.
@@ -50,9 +52,9 @@ pub trait StoreRemoval {
 /// The URLs left out of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// The number of pending URLs, by origin.
+    /// The number of pending URLs that were left out, by origin.
     pub pending: BTreeMap<String, u64>,
-    /// The number of deferred URLs.
+    /// The number of deferred URLs that were left out.
     pub deferred: u64,
 }
 
@@ -66,7 +68,8 @@ pub struct RestingFrontier {
 }
 
 impl RestingFrontier {
-    /// Opens the frontier in `dir`. Cuts off a torn end of its journal, as every opening does.
+    /// Opens the frontier in `dir`. Like every opening, this cuts off a torn end of the store's
+    /// journal.
     ///
     /// # Errors
     /// Same as [`FjallFrontier::open`](super::FjallFrontier::open); [`OpenError::Foreign`] if there
@@ -82,7 +85,7 @@ impl RestingFrontier {
         })
     }
 
-    /// Returns the committed lengths in bytes, by file name.
+    /// Returns the committed length of each file in bytes, by file name.
     ///
     /// # Errors
     /// [`OpenError`] if the store fails.
@@ -99,7 +102,7 @@ impl RestingFrontier {
         Ok(marks)
     }
 
-    /// Returns the caller's bytes under a name.
+    /// Returns the caller's bytes stored under `name`.
     ///
     /// # Errors
     /// [`OpenError`] if the store fails.
@@ -109,10 +112,10 @@ impl RestingFrontier {
         Ok(value.map(|bytes| bytes.to_vec()))
     }
 
-    /// Creates a store in the folder `to` with everything in this one that `removal` does not leave
-    /// out, with `marks` as the committed lengths, and with the caller's bytes `more` by name. The
-    /// new store is on disk when this returns. The caller then replaces the folder `store` with
-    /// `to` while this lock is held.
+    /// Creates a store in the folder `to` with everything in this store that `removal` does not
+    /// leave out, with `marks` as the committed lengths, and with the caller's additional bytes
+    /// `more`, by name. When this returns, the new store is on disk. The caller then replaces the
+    /// folder `store` with `to`, while this frontier's lock is held.
     ///
     /// # Errors
     /// [`OpenError`] if a store fails.
@@ -166,7 +169,7 @@ impl RestingFrontier {
     }
 }
 
-/// A store that is being created from another.
+/// A store that is being created from another store.
 struct Copy<'f> {
     from: &'f RestingFrontier,
     removal: &'f dyn StoreRemoval,
@@ -175,7 +178,7 @@ struct Copy<'f> {
     batch: OwnedWriteBatch,
     rows: usize,
     sequence: Sequence,
-    /// Formerly pending or deferred URLs, which become settled, with their depths.
+    /// The URLs left out that were pending or deferred and become settled, with their depths.
     forgotten: Vec<(Fingerprint, u32)>,
     left_out: LeftOut,
 }
@@ -261,7 +264,8 @@ impl<'f> Copy<'f> {
             let rank = key.get(queue_start(id).len()..).and_then(Rank::from_bytes);
             let rank = rank.ok_or_else(damaged)?;
             let block = Block::parse(&value).ok_or_else(damaged)?;
-            // Rebuilt, because a block may contain vias that none of its entries uses any more.
+            // The block is rebuilt, because it may contain vias that none of its entries uses any
+            // more.
             let mut remaining = Block::default();
             for entry in block.entries(&root, rank) {
                 let mut queued = entry.read().ok_or_else(damaged)?;
@@ -326,7 +330,7 @@ impl<'f> Copy<'f> {
         })
     }
 
-    /// Copies the states of hosts and the copies of robots.txt.
+    /// Copies the states of hosts, and the stored copies of robots.txt.
     fn hosts(&mut self) -> Result<(), OpenError> {
         let (from, removal) = (self.from, self.removal);
         let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
@@ -374,8 +378,8 @@ impl<'f> Copy<'f> {
         })
     }
 
-    /// Copies the records that no run contains yet, and adds those of the URLs that are settled
-    /// now.
+    /// Copies the sieve's records that no run contains yet, and adds records of the URLs left out
+    /// that became settled.
     fn fresh(&mut self) -> Result<(), OpenError> {
         let from = self.from;
         from.each(&from.tables.fresh, |key, value| {

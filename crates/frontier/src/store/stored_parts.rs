@@ -1,4 +1,4 @@
-//! Access to all contents of a store, part by part, for moving a crawl in or out.
+//! Access to all contents of a store, part by part, for moving a crawl to or from another frontier.
 
 use std::sync::PoisonError;
 
@@ -18,9 +18,9 @@ use crate::transaction::Transaction as _;
 use crate::visit::StoredVisit;
 
 impl FjallFrontier {
-    /// Passes everything stored to `show`, except settled URLs, whose text the store does not have.
-    /// A caller who knows such a URL gets its record from [`UrlRecord::settled`]. Pending URLs come
-    /// in queue order, and leased URLs count as pending.
+    /// Passes everything stored to `show`, except settled URLs, because the store does not have
+    /// their text. A caller that knows the text of a settled URL gets its record from
+    /// [`UrlRecord::settled`]. Pending URLs come in queue order, and leased URLs count as pending.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails, and errors of `show`.
@@ -57,8 +57,9 @@ impl FjallFrontier {
         })
     }
 
-    /// Adds parts of another frontier in one commit. Each replaces what was stored for the same
-    /// thing. Pending URLs of one origin must come in queue order, also across calls.
+    /// Adds parts of another frontier in one commit. A part replaces what was stored for the same
+    /// URL, host, origin or name. Pending URLs of one origin must come in queue order, also across
+    /// calls.
     ///
     /// # Errors
     /// [`FrontierError`] if the store fails. Nothing is added then.

@@ -34,7 +34,7 @@ use crate::sieve::{RunError, RunListStore, RunManifest};
 /// The number of commits whose records are removed in one batch.
 const FORGET_STEP: usize = 1000;
 
-/// A visitor's answer: whether to continue.
+/// The answer of a function that visits rows: whether to continue.
 pub(super) type Walk = Result<ControlFlow<()>, FrontierError>;
 
 pub(super) struct Tables {
@@ -56,7 +56,7 @@ pub(super) struct Tables {
 
 impl Tables {
     /// Returns a view that no commit changes. A plain read may see half of a commit that is being
-    /// applied, so callers without the writer's lock read through a snapshot.
+    /// applied, so callers that don't hold the writer's lock read through a snapshot.
     pub(super) fn snapshot(&self) -> Snapshot {
         self.db.snapshot()
     }
@@ -85,7 +85,8 @@ impl Tables {
         }
     }
 
-    /// Returns the bytes of the block that holds the entry at `rank`, if it is in the queue.
+    /// Returns the bytes of the block that holds the entry at `rank`, or `None` if there is no such
+    /// block.
     pub(super) fn block(
         &self,
         from: &Snapshot,
@@ -158,8 +159,8 @@ impl Tables {
             .ok_or_else(|| self.corrupt(&format!("note {number}")))
     }
 
-    /// Walks an origin's queue behind the rank `after` until `visit` breaks. Entries that `visit`
-    /// does not read are not parsed.
+    /// Walks an origin's queue behind the rank `after` until `visit` breaks. An entry is parsed
+    /// only if `visit` reads it.
     pub(super) fn walk_queue(
         &self,
         from: &Snapshot,
@@ -248,8 +249,9 @@ impl RunListStore for Tables {
         let (from, to) = (commits.start().to_be_bytes(), commits.end().to_be_bytes());
         let mut rows = held.range(&self.fresh, from..=to).peekable();
         while rows.peek().is_some() {
-            // Synced, although rows that come back would be skipped: at most one batch of the
-            // journal may be unsynced, because otherwise a damaged end could not be judged.
+            // The batch is synced, although a removed row that came back would do no harm. At most
+            // one batch of the journal may be unsynced, because otherwise a damaged end of the
+            // journal could not be judged.
             let mut batch = self.db.batch().durability(Some(self.persist));
             for row in rows.by_ref().take(FORGET_STEP) {
                 batch.remove(&self.fresh, row.key().map_err(|why| self.failed(why))?);
@@ -270,8 +272,8 @@ impl RunListStore for Tables {
     }
 }
 
-/// The length of an origin's number, which has 40 bits. A key of the queue then has 16 bytes, which
-/// the store keeps inline.
+/// The number of bytes of an origin's number, which has 40 bits. With five bytes, a key of the
+/// queue has 16 bytes, which the store keeps inline.
 const ID_BYTES: usize = 5;
 
 pub(super) fn queue_start(id: u64) -> [u8; ID_BYTES] {

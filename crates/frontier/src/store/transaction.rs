@@ -30,10 +30,11 @@ const MAX_EXPECTED: usize = 4096;
 /// A transaction. Changes are collected here until the commit writes them as one batch.
 pub(super) struct FjallTransaction<'f> {
     pub(super) frontier: &'f FjallFrontier,
-    /// Holding it makes this the only writer.
+    /// The writer's state. Holding its lock makes this transaction the only writer.
     pub(super) writer: MutexGuard<'f, Writer>,
     pub(super) sequence: Sequence,
-    /// The committed state at the beginning of this transaction. Nothing else writes.
+    /// The committed state at the beginning of this transaction, which stays current because only
+    /// this transaction can write.
     pub(super) base: Snapshot,
     pub(super) changes: Changes,
     pub(super) settled: HashSet<Fingerprint>,
@@ -44,7 +45,8 @@ pub(super) struct FjallTransaction<'f> {
     pub(super) due_from: u32,
     /// Rows of the table `due` from which entries are taken, with the entries that remain.
     pub(super) due_left: BTreeMap<UserKey, Vec<Fingerprint>>,
-    /// Orders new queue entries until the commit, which assigns the final numbers by block.
+    /// A number that orders new queue entries until the commit, which assigns the final sequence
+    /// numbers by block.
     order: u64,
     pub(super) hosts: BTreeMap<HostKey, Vec<u8>>,
     pub(super) robots: BTreeMap<Origin, Vec<u8>>,
@@ -58,7 +60,8 @@ impl<'f> FjallTransaction<'f> {
         frontier: &'f FjallFrontier,
         writer: MutexGuard<'f, Writer>,
     ) -> FjallTransaction<'f> {
-        // As many as in the last transaction, because growing tables move all their entries.
+        // Reserves as much as the last transaction needed, because a table that grows has to move
+        // all its entries.
         let [changes, settled] =
             [writer.last_changes, writer.last_settled].map(|n| n.min(MAX_EXPECTED));
         FjallTransaction {
@@ -108,7 +111,7 @@ impl<'f> FjallTransaction<'f> {
         }
     }
 
-    /// Returns a number behind everything queued: no block has such a number.
+    /// Returns a sequence number higher than that of everything queued; no block has such a number.
     pub(super) fn next_sequence(&mut self) -> u64 {
         self.order += 1;
         (1 << 62) + self.order
@@ -223,7 +226,7 @@ impl<'f> FjallTransaction<'f> {
         }
         let ended = self.end(key, lease, outcome);
         match ended {
-            // From here on this transaction owns the lease.
+            // From here on this transaction owns the lease and releases it if it is dropped.
             Ok(()) => {
                 self.settled.insert(key);
             }
@@ -232,7 +235,7 @@ impl<'f> FjallTransaction<'f> {
         ended
     }
 
-    /// Admits a URL that this transaction finds in state `was`.
+    /// Admits a URL whose state in this transaction is `was`.
     fn admit_to(
         &mut self,
         key: Fingerprint,
@@ -258,8 +261,8 @@ impl<'f> FjallTransaction<'f> {
         Ok(admitted)
     }
 
-    /// Looks up the committed states of URLs. If runs have to be read, the look-ups are in key
-    /// order, so that URLs of one origin are found in the same blocks.
+    /// Looks up the committed states of URLs. If runs have to be read, the URLs are looked up in
+    /// key order, because URLs of one origin are in the same blocks.
     fn look_up(
         &mut self,
         admissions: &[Admission],
@@ -373,7 +376,7 @@ impl Transaction for FjallTransaction<'_> {
             merge,
         } = self.write()?;
         let sequence = self.sequence;
-        // The lease table is not locked here: a commit may take long, and leases must not wait for
+        // The lease table is not locked here: a commit may take long, and leasing must not wait for
         // it.
         let number = self.number;
         frontier.sieve.commit(sequence.commit, &records, || {
@@ -403,7 +406,7 @@ impl Transaction for FjallTransaction<'_> {
 
 impl Drop for FjallTransaction<'_> {
     fn drop(&mut self) {
-        // Empty after a commit.
+        // `settled` is empty if the transaction was committed.
         if !self.settled.is_empty() {
             let mut leases = self.frontier.leases();
             for &key in &self.settled {

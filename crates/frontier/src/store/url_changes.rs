@@ -17,12 +17,12 @@ pub(super) struct Changes {
 pub(super) struct Change {
     pub(super) key: Fingerprint,
     pub(super) origin: Origin,
-    /// The committed state.
+    /// The committed state; `None` if the URL was unknown.
     pub(super) before: Option<State>,
     pub(super) now: StoredState,
 }
 
-/// A state with everything stored about it.
+/// A state of a URL, with everything stored about it.
 pub(super) enum StoredState {
     Pending(Queued),
     Deferred(Deferred),
@@ -30,7 +30,7 @@ pub(super) enum StoredState {
         depth: u32,
         status: u16,
     },
-    /// Failed or excluded.
+    /// Failed or excluded, for the reason in a note.
     Noted {
         depth: u32,
         note: Note,
@@ -38,7 +38,7 @@ pub(super) enum StoredState {
 }
 
 impl StoredState {
-    /// Returns the state for the sieve. The number of a note is 0, since the commit assigns it.
+    /// Returns the state for the sieve. The number of its note is 0, because the commit assigns it.
     pub(super) fn state(&self) -> State {
         match *self {
             StoredState::Pending(ref queued) => State::Pending(queued.place),
@@ -80,8 +80,8 @@ impl Changes {
         self.places.get(&key).map(|index| &self.list[*index])
     }
 
-    /// Adds a change. `change.before` is the state that this transaction saw. If the URL was
-    /// changed before, the committed state stays recorded.
+    /// Adds a change. `change.before` is the URL's state as this transaction saw it. If the
+    /// transaction had changed the URL before, the recorded committed state stays.
     pub(super) fn put(&mut self, change: Change) {
         match self.places.get(&change.key) {
             Some(at) => self.list[*at].now = change.now,

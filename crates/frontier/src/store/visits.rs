@@ -25,7 +25,7 @@ use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::visit::{StoredVisit, Visit};
 
-/// Capacity for the numbers of a visit, which hardly ever need more.
+/// The capacity in bytes reserved for the numbers of a visit, which hardly ever need more.
 const NUMBERS_BYTES: usize = 48;
 
 impl StoredVisit {
@@ -110,8 +110,8 @@ impl Tables {
         Ok((key, row))
     }
 
-    /// Returns the visit that settles a URL until `due`, or `None` if the URL is pending again or
-    /// was settled by another visit.
+    /// Returns the stored visit of a URL if the URL is settled until `due`. Returns `None` if the
+    /// URL is pending again, or was settled by another visit.
     fn kept_until(
         &self,
         from: &Snapshot,
@@ -133,8 +133,8 @@ impl FjallTransaction<'_> {
         }
     }
 
-    /// Returns the visits that are due at `until`, longest due first, and advances `due_from`: no
-    /// other visit is due before it afterwards.
+    /// Returns the visits that are due at `until`, longest due first. Also advances `due_from`, so
+    /// that all remaining visits are due at that time or later.
     pub(super) fn due(
         &mut self,
         until: u32,
@@ -167,15 +167,15 @@ impl FjallTransaction<'_> {
                     due.push((url, kept));
                 }
             }
-            // Entries that this transaction takes, settles again or ignores are not looked at
-            // again.
+            // Removes the entries that this transaction takes, settles again or ignores, so that
+            // they are not looked at again.
             self.due_left.insert(key, remaining);
         }
         sort_by_due(&mut due);
         Ok(due)
     }
 
-    /// Returns the visits that are due later than possible, as of `now`.
+    /// Returns the visits whose due time can't be right, judged at the time `now`.
     pub(super) fn misdated(
         &mut self,
         now: u32,
@@ -202,7 +202,7 @@ impl FjallTransaction<'_> {
             let (all, mut remaining) = (row.urls.len(), Vec::new());
             for url in row.urls {
                 match self.until(url, row.due)? {
-                    // Pending again, or settled by another visit.
+                    // The URL is pending again, or was settled by another visit.
                     None => {}
                     Some(kept) if misdated.len() < most && is_misdated(&kept) => {
                         misdated.extend(seen.insert(url).then_some((url, kept)));
@@ -210,7 +210,7 @@ impl FjallTransaction<'_> {
                     Some(_) => remaining.push(url),
                 }
             }
-            // Remove taken entries now: their due time may never come.
+            // Taken entries are removed now, because their due time may never come.
             if remaining.len() < all {
                 self.due_left.insert(key, remaining);
             }
@@ -219,8 +219,8 @@ impl FjallTransaction<'_> {
         Ok(misdated)
     }
 
-    /// Returns the visit that settles a URL until `due`, or `None` if this transaction has another
-    /// visit of it.
+    /// Returns the stored visit of a URL if the URL is settled until `due`. Returns `None` if not,
+    /// or if this transaction has stored another visit of the URL.
     fn until(&self, key: Fingerprint, due: u32) -> Result<Option<StoredVisit>, FrontierError> {
         match self.visits.contains_key(&key) {
             true => Ok(None),
@@ -294,8 +294,8 @@ impl FjallTransaction<'_> {
             }
             batch.insert(&tables.visits, key.bytes(), kept.encode());
         }
-        // Visits may be added without a change of any URL, when they come from another frontier. So
-        // the rows get a commit number of their own, which no other commit has.
+        // Visits that come from another frontier may be added without a change of any URL. So their
+        // rows get a commit number that no other commit has.
         self.sequence.commit += u64::from(!due.is_empty());
         let commit = self.sequence.commit;
         for (due, urls) in due {

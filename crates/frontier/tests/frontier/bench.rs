@@ -18,7 +18,8 @@ pub(crate) struct OnDisk {
     pub(crate) options: Options,
     pub(crate) dir: TempDir,
     disk: FaultyDisk,
-    /// The number of operations before the disk of each later life fails. Afterwards none fails.
+    /// For each later run of the process, the number of operations before its disk fails. When the
+    /// list is used up, the disk never fails.
     faults: Vec<u64>,
 }
 
@@ -28,7 +29,7 @@ impl OnDisk {
     }
 
     /// Creates a bench that writes only at commits, so that the directory can be copied between
-    /// them.
+    /// commits.
     pub(crate) fn quiet() -> OnDisk {
         let mut bench = OnDisk::new();
         bench.options.gather = 1000;
@@ -36,7 +37,8 @@ impl OnDisk {
         bench
     }
 
-    /// Creates a bench with minimal heads and gathered records, so that a few URLs exceed them.
+    /// Creates a bench with minimal limits for queue heads and for records in memory, so that a few
+    /// URLs exceed both limits.
     pub(crate) fn failing(faults: Vec<u64>) -> OnDisk {
         let options = Options {
             cache_bytes: 1 << 20,
@@ -61,7 +63,7 @@ impl Bench for OnDisk {
         self.frontier.as_ref().unwrap()
     }
 
-    /// Also cuts the power, which loses unsynced bytes outside the store and tears a commit.
+    /// Also simulates a power cut, which loses unsynced bytes outside the store and tears a commit.
     fn die(&mut self) {
         if self.frontier.take().is_some() {
             tear_a_commit(&journal(self.dir.path()));
@@ -72,7 +74,8 @@ impl Bench for OnDisk {
             let disk = Arc::new(self.disk.clone());
             match FjallFrontier::open_on(self.dir.path(), &self.options, disk) {
                 Ok(frontier) => break self.frontier = Some(frontier),
-                // The files of an earlier life can't be removed.
+                // The disk may fail while files that an earlier run of the process left are
+                // removed.
                 Err(OpenError::Io { .. }) if !self.faults.is_empty() => {}
                 Err(why) => panic!("{why}"),
             }
@@ -82,7 +85,8 @@ impl Bench for OnDisk {
 
 /// A bench that moves everything stored to another directory at each crash.
 pub(crate) struct Moved {
-    /// All URLs that may be admitted: the store has no text of settled URLs.
+    /// All URLs that may be admitted. The bench has to know them, because the store has no text of
+    /// settled URLs.
     pub(crate) urls: Vec<CanonicalUrl>,
     pub(crate) on_disk: OnDisk,
 }
@@ -122,8 +126,8 @@ impl Bench for Moved {
     }
 }
 
-/// Appends to a journal what a power cut may leave of a commit: its beginning, a lost sector, and
-/// some of the rest.
+/// Appends to a journal what a power cut may leave of a commit: its beginning, then a gap for a
+/// lost sector, then some of the rest.
 fn tear_a_commit(journal: &Path) {
     let one_item = [1, 1, 0, 0, 0];
     let sequence = u64::MAX / 2;
@@ -135,7 +139,8 @@ fn tear_a_commit(journal: &Path) {
 }
 
 /// Returns a frontier that was created and never used. Creation takes hundreds of syncs, so it is
-/// done only once. It is opened a second time because the store then keeps its journal small.
+/// done only once. The frontier is opened a second time, because the store then keeps its journal
+/// small.
 fn new_frontier() -> TempDir {
     static FILES: OnceLock<Vec<(PathBuf, Vec<u8>)>> = OnceLock::new();
     let files = FILES.get_or_init(|| {
@@ -156,7 +161,7 @@ fn new_frontier() -> TempDir {
     dir
 }
 
-/// Reads all files below `dir`, by their path in `root`.
+/// Reads all files below `dir`, and stores each with its path relative to `root`.
 fn read(root: &Path, dir: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();

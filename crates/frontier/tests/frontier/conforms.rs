@@ -1,4 +1,4 @@
-//! Both frontiers fulfil the contract.
+//! Both implementations of a frontier fulfil the contract.
 
 use crawl_frontier::conformance::{InMemory, check};
 

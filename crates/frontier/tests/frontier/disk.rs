@@ -21,7 +21,7 @@ pub(crate) fn journal(dir: &Path) -> PathBuf {
     journals.remove(0)
 }
 
-/// Returns a copy of the directory as a kill would leave it now.
+/// Returns a copy of the directory, as a kill of the process at this moment would leave it.
 pub(crate) fn image(dir: &Path) -> TempDir {
     let image = TempDir::new().unwrap();
     copy(dir, image.path());
@@ -118,7 +118,8 @@ fn runs_without_a_store_are_damage() {
     );
 }
 
-/// Creates runs of forty URLs, written and merged in the background, and closes the frontier.
+/// Creates a frontier with runs of forty URLs, which are written and merged in the background, and
+/// closes the frontier.
 fn with_runs() -> OnDisk {
     let mut bench = OnDisk::new();
     for n in 0..40 {
@@ -137,7 +138,8 @@ fn runs(dir: &Path) -> Vec<PathBuf> {
 fn a_damaged_run_is_named_and_never_a_panic() {
     let bench = with_runs();
     let dir = bench.dir.path();
-    // Opening once more removes what a thread was writing when it was stopped.
+    // Opening the frontier once more removes the file that a thread was writing when it was
+    // stopped.
     drop(reopen(dir).unwrap());
     let paths = runs(dir);
     assert!(!paths.is_empty());
@@ -153,7 +155,7 @@ fn a_damaged_run_is_named_and_never_a_panic() {
         let mut flipped = whole.clone();
         flipped[0] ^= 1;
         fs::write(&path, flipped).unwrap();
-        // The block is not read before one of its URLs is looked up.
+        // The damaged block is read only when one of its URLs is looked up, so opening succeeds.
         let frontier = reopen(dir).unwrap();
         let results = (0..40).map(|n| frontier.known(&url(&format!("/{n}"))));
         let broken: Vec<_> = results.filter_map(Result::err).collect();

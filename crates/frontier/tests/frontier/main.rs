@@ -1,4 +1,4 @@
-//! Tests for every frontier, and tests for the frontier on disk.
+//! Tests for every implementation of a frontier, and tests for the frontier on disk.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
 

@@ -1,4 +1,4 @@
-//! Random operations: a stored frontier must behave like the one in memory.
+//! Random operations, after which a stored frontier must look like the one in memory.
 
 use std::ops::ControlFlow;
 
@@ -37,7 +37,7 @@ pub(crate) enum Change {
     Keep(u8),
 }
 
-/// The same lease from the model and from the disk.
+/// The lease of the same URL from the model and from the disk.
 struct Pair {
     model: Lease,
     disk: Lease,
@@ -48,7 +48,7 @@ fn random_url() -> impl Strategy<Value = CanonicalUrl> {
         .prop_map(|(origin, path)| url(&format!("http://h{origin}.example/{path}")))
 }
 
-/// Returns all URLs that occur.
+/// Returns all URLs that occur in the steps.
 pub(crate) fn all_urls() -> Vec<CanonicalUrl> {
     let urls = (0..ORIGINS).flat_map(|n| (0..PATHS).map(move |path| (n, path)));
     urls.map(|(n, path)| url(&format!("http://h{n}.example/{path}")))
@@ -126,7 +126,7 @@ fn random_change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Any step.
+/// Generates any step.
 pub(crate) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (prop::collection::vec(random_change(), 0..8), prop::bool::weighted(0.8))
@@ -141,7 +141,7 @@ fn origin(n: usize) -> Origin {
     url(&format!("http://h{n}.example/")).origin()
 }
 
-/// Describes everything visible of a frontier.
+/// Describes everything in a frontier that a caller can see.
 fn view(frontier: &dyn Frontier) -> String {
     let mut lines = vec![
         format!("{:?}", frontier.counts()),
@@ -220,7 +220,7 @@ fn transact(
 ) -> bool {
     let disk = bench.frontier();
     let mut on_model = model.begin().unwrap();
-    // Expects either all admissions or none.
+    // The transaction expects all of its admissions, or none of them.
     let begun = match changes.len().is_multiple_of(2) {
         true => {
             let mut admissions = changes.iter().flat_map(|change| match change {
@@ -255,7 +255,7 @@ fn transact(
                     on_disk.settle_until(pair.disk, outcome, visit).unwrap();
                 }
             }
-            // The choice between equal due times is unspecified, so take all.
+            // The choice between equal due times is unspecified, so all due visits are taken.
             Change::VisitDue(until) => {
                 let expected = on_model.visit_due(until, usize::MAX).unwrap();
                 assert_eq!(on_disk.visit_due(until, usize::MAX).unwrap(), expected);
@@ -289,8 +289,8 @@ fn keep(transaction: &mut dyn Transaction, value: u8) {
     transaction.keep_meta("m", &[value]);
 }
 
-/// Runs the steps on the model and on `disk`. If a step fails on the disk, both crash. Returns the
-/// number of failures.
+/// Runs the steps on the model and on `disk`. If a step fails on the disk, both frontiers crash and
+/// restart. Returns the number of failures.
 pub(crate) fn run(steps: Vec<Step>, disk: &mut dyn Bench) -> usize {
     let mut model = InMemory::default();
     let (mut held, mut failures) = (Vec::new(), 0);

@@ -14,7 +14,7 @@ use crate::bench::OnDisk;
 const ORIGINS: u64 = 4;
 const URLS: u64 = 300;
 
-/// Crawls URLs that each link to the next ones of their origin and to a known one.
+/// Crawls URLs. Each links to the next URLs of its origin, and to a known URL.
 fn run(frontier: &dyn Frontier) {
     let name = |host: u64, n: u64| format!("http://h{host}.example/{n}");
     let origins: Vec<Origin> = (0..ORIGINS)
@@ -26,10 +26,10 @@ fn run(frontier: &dyn Frontier) {
     );
     let (to_writer, leases) = mpsc::sync_channel::<Lease>(16);
     let (to_leaser, committed) = mpsc::channel::<()>();
-    // Moved in, so that a panic on one side ends the other.
+    // The closure takes ownership, so that a panic in one thread also ends the other.
     let fetched = std::thread::scope(move |scope| {
         scope.spawn(move || {
-            // Ends when the writer is done: nothing is pending or leased.
+            // Ends when the writing thread is done, which is when nothing is pending or leased.
             let mut counts = frontier.counts();
             while counts.pending + counts.leased > 0 {
                 let mut any = false;
@@ -54,7 +54,7 @@ fn run(frontier: &dyn Frontier) {
             let host: u64 = lease.url.host()[1..2].parse().unwrap();
             for next in [2 * n + 1, 2 * n + 2, n / 2, n + 7] {
                 if next < URLS {
-                    // The depth decreases from time to time, so that pending URLs move.
+                    // The depth decreases from time to time, so that pending URLs move forward.
                     let depth = u32::try_from(1000 - turn % 1000).unwrap();
                     transaction.admit(link(&name(host, next), depth)).unwrap();
                 }

@@ -22,10 +22,11 @@ const SECTOR: usize = 512;
 /// URLs per commit: more than fit into a few sectors.
 const URLS: u64 = 60;
 
-/// The offset of a batch's sequence number, which no checksum covers.
+/// The bytes of a batch's sequence number, which no checksum covers.
 const SEQUENCE: Range<usize> = 5..13;
 
-/// A store that was closed after some commits, with the end of each commit in the journal.
+/// A store that was closed after some commits, and the offset in its journal at which each commit
+/// ends.
 struct Closed {
     dir: TempDir,
     bytes: Vec<u8>,
@@ -61,7 +62,8 @@ impl Closed {
         self.ends[self.ends.len() - 2]..self.bytes.len()
     }
 
-    /// Checks that the store opens with this many commits, reopens, and takes another commit.
+    /// Checks that the store opens with this many commits, can be opened again, and takes another
+    /// commit.
     fn check_opens(&self, bytes: &[u8], commits: u64) {
         self.write(bytes);
         for _ in 0..2 {
@@ -154,7 +156,8 @@ fn damage_before_a_complete_commit_is_refused_and_cuts_nothing() {
             bytes[lost].fill(0);
             closed.check_refused(&bytes, reason);
         }
-        // The store itself would cut off everything that follows.
+        // If it were not refused here, the store itself would cut off everything that follows the
+        // damage.
         let mut bytes = closed.bytes.clone();
         bytes[range.start] = 9;
         closed.check_refused(&bytes, reason);
@@ -185,7 +188,7 @@ fn damage_in_an_older_journal_is_refused() {
     );
 }
 
-/// The table reached the disk, so the commit was synced; then the journal lost it.
+/// The table on disk has the commit, so the commit was once synced, and the journal lost it later.
 #[test]
 fn a_synced_commit_lost_from_the_journal_is_refused() {
     for table in ["deferred", "fresh"] {
@@ -211,7 +214,7 @@ fn a_synced_commit_lost_from_the_journal_is_refused() {
     }
 }
 
-/// Records the synced folders, under their names at that time.
+/// A disk that records the synced folders, under their names at the time of the sync.
 #[derive(Clone, Default)]
 struct SyncRecorder(Arc<Mutex<Vec<PathBuf>>>);
 

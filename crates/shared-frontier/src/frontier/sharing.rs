@@ -1,4 +1,4 @@
-//! Handover of buckets between the workers of one crawl, and counts over all workers.
+//! Handover of buckets between the workers of one crawl, and counts over all of its workers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -20,10 +20,12 @@ use crate::rows::{ForeignLinks, Reader, sum};
 use crate::sql::Sql;
 use crate::worker_homes::{self, lower_allowed, read_map};
 
-/// The safety margin is one part in this many of a lease, at its end. No request is sent then.
+/// The last part of a lease is a safety margin, in which no request is sent. The margin is one part
+/// in this many of the lease.
 const MARGIN_PARTS: u32 = 10;
 
-/// The guard of a worker's requests, which must end a margin before its leases do.
+/// The guard of a worker's requests. Requests must end a safety margin before the worker's leases
+/// end.
 struct LeaseGuard(Arc<Ownership>);
 
 impl SendGuard for LeaseGuard {
@@ -52,7 +54,7 @@ struct GroupSurvey {
     crawl_meta: u64,
     pages: u64,
     others_bytes: u64,
-    /// Commits of all workers.
+    /// The number of commits by all workers.
     commits: u64,
     /// The version of the map of buckets in this group.
     map: i64,
@@ -128,7 +130,8 @@ impl WorkerFrontier for SharedFrontier {
     }
 
     fn take_free(&self, most: u64) -> Result<(usize, Vec<(Origin, u64)>), FrontierError> {
-        // Keeps transactions out: ownership must not change within one.
+        // While this lock is held, no transaction is open: ownership must not change during a
+        // transaction.
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         self.check()?;
         let tables = &self.tables;
@@ -160,7 +163,8 @@ impl WorkerFrontier for SharedFrontier {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let tables = &self.tables;
         let owned = &tables.owned;
-        // Remove first, before others can take the buckets, so that no heartbeat misses them.
+        // The buckets are removed here before other workers can take them. Otherwise a heartbeat
+        // might miss them and report them as lost.
         owned.remove(buckets);
         let params = params![owned.crawl, owned.owner.clone(), buckets.to_vec()];
         let rows = tables.read(Sql::HandOver, params);
@@ -199,9 +203,10 @@ impl WorkerFrontier for SharedFrontier {
         let mut survey = self.sum_up(&first);
         let is_quiet = |survey: &Survey| !survey.links_wait && survey.pending_open == 0;
         if groups.count() > 1 && is_quiet(&survey) {
-            // Each group was queried at another moment, and a link reaches its group before its
-            // page is settled in another. But if nothing was committed anywhere between two
-            // surveys, nothing was left to do at the moment between them.
+            // The groups were queried at different moments, and a link reaches its group before its
+            // page is settled in another group. So a single survey may miss work. But if nothing
+            // was committed anywhere between two surveys, no work was left at the moment between
+            // them.
             let second = self.survey_groups()?;
             let commits =
                 |of: &[GroupSurvey]| -> Vec<u64> { of.iter().map(|group| group.commits).collect() };
@@ -222,7 +227,8 @@ impl WorkerFrontier for SharedFrontier {
             let links = Reader::new(row).foreign_links();
             let links = links.ok_or_else(|| tables.corrupt("link"))?;
             if links.home != tables.groups.own && tables.groups.other(links.home).is_none() {
-                // The next survey reports the additional group.
+                // The links are for a group that this worker does not know. The next survey reports
+                // that group.
                 continue;
             }
             let ForeignLinks {
@@ -259,7 +265,7 @@ impl WorkerFrontier for SharedFrontier {
         if self.tables.groups.count() > 1 {
             return worker_homes::allow(&self.tables, pages, more, of);
         }
-        // Keeps commits out, because this uses their connection.
+        // While this lock is held, no commit can begin, so its connection can be used here.
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let (owned, session) = (&self.tables.owned, self.tables.writing_session()?);
         let (crawl, owner) = (owned.crawl, owned.owner.clone());
@@ -269,7 +275,8 @@ impl WorkerFrontier for SharedFrontier {
             let client = session.client();
             let locks: [&(dyn ToSql + Sync); 1] = [&crawl];
             let allows: [&(dyn ToSql + Sync); 5] = [&crawl, &owner, &pages, &more, &of];
-            // Sent in this order. If a statement fails, the engine refuses those after it.
+            // The statements are sent in this order. If a statement fails, the engine refuses the
+            // statements after it.
             let (begun, locked, allowed, ended) = tokio::join!(
                 biased;
                 client.batch_execute("BEGIN"),
@@ -298,7 +305,8 @@ impl WorkerFrontier for SharedFrontier {
         let mut buckets: BTreeSet<i32> = owned.buckets().into_iter().collect();
         let mut rows = self.tables.read(Sql::OthersMeta, params)?;
         for group in &self.tables.groups.others {
-            // The bucket may have been served by another group then.
+            // When a worker listed a bucket, another group may have served it, so the lists in all
+            // groups are read.
             let (worker, name) = (owned.worker.clone(), LISTED.to_owned());
             rows.extend(group.read(Sql::OthersMeta, params![group.crawl, worker, name])?);
         }
@@ -323,7 +331,8 @@ impl WorkerFrontier for SharedFrontier {
         let mut rows = self
             .tables
             .read(Sql::CrawlMeta, params![self.tables.owned.crawl])?;
-        // A commit stores crawl values in all groups, but not in groups that join later.
+        // All groups are read, because a commit stores crawl values only in the groups that existed
+        // then.
         for group in &self.tables.groups.others {
             rows.extend(group.read(Sql::CrawlMeta, params![group.crawl])?);
         }
@@ -348,8 +357,9 @@ impl SharedFrontier {
         u64::try_from(self.tables.keys.buckets).unwrap_or(1)
     }
 
-    /// Applies a change of the owned buckets. Clears the recent states, because those of other
-    /// workers' URLs are only what was sent to these workers, not what they have stored.
+    /// Applies a change of the owned buckets, and clears the memory of recent states. For URLs of
+    /// other workers, the memory has only the states that were sent to these workers, not the
+    /// stored states.
     fn change(&self, writer: &mut Writer, totals: Totals, change: impl FnOnce(&mut Memory)) {
         writer.totals = totals;
         let mut memory = self.memory();
@@ -418,7 +428,7 @@ impl SharedFrontier {
         survey
     }
 
-    /// Reads the map of buckets, as this worker's home has it.
+    /// Reads the map of buckets from this worker's home group.
     fn learn_map(&self, version: i64) -> Result<(), FrontierError> {
         let rows = self
             .tables

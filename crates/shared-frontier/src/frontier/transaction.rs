@@ -28,25 +28,26 @@ use crate::sql::Sql;
 /// A transaction. Changes are collected here until the commit.
 pub(super) struct SharedTransaction<'f> {
     frontier: &'f SharedFrontier,
-    /// Holding it makes this the only writer of this process.
+    /// The writer's state. Holding its lock makes this transaction the only writer of this process.
     writer: MutexGuard<'f, Writer>,
     seq: u64,
     changed: HashMap<Fingerprint, Change>,
     settled: HashSet<Fingerprint>,
     visits: HashMap<Fingerprint, StoredVisit>,
-    /// Links to hosts of other workers, and the states that their owners should then have.
+    /// Links to hosts of other workers. The next field has the states that the owners of the hosts
+    /// should have after these links.
     links: Vec<(i32, Admission)>,
     sent_states: HashMap<Fingerprint, CurrentState>,
-    /// Records read for admissions and not yet used. `None` for an unknown URL.
+    /// Records that were read for admissions and not used yet. An unknown URL has `None`.
     read: HashMap<Fingerprint, Option<UrlRecord>>,
-    /// Links of other workers that this transaction admits.
+    /// Keys of the links from other workers that this transaction admits.
     taken: Vec<LinkKey>,
     /// Whether a settled URL becomes pending in this transaction.
     reopens: bool,
-    /// The progress of reopening in buckets.
+    /// How far reopening has come in each bucket.
     to_reopen: Vec<BucketToReopen>,
-    /// Reopened URLs whose visits are dropped, and the bucket and number of each origin whose
-    /// robots.txt has to be fetched again.
+    /// Keys of reopened URLs whose visits are dropped. The next field has the bucket and number of
+    /// each origin whose robots.txt has to be fetched again.
     dropped_visits: Vec<UrlKey>,
     dropped_robots: BTreeSet<(i32, i64)>,
     hosts: BTreeMap<HostKey, (u64, Vec<u8>)>,
@@ -63,7 +64,7 @@ pub(super) struct SharedTransaction<'f> {
 struct Change {
     url: CanonicalUrl,
     key: UrlKey,
-    /// The committed state; `None` if the URL was unknown.
+    /// The parts of the committed record that counts depend on; `None` if the URL was unknown.
     before: Option<Before>,
     now: UrlRecord,
 }
@@ -85,7 +86,7 @@ impl Before {
     }
 }
 
-/// A URL as this transaction sees it.
+/// The record of a URL as this transaction sees it.
 struct FoundUrl {
     before: Option<Before>,
     record: UrlRecord,
@@ -138,7 +139,7 @@ impl<'f> SharedTransaction<'f> {
         }
     }
 
-    /// Adds a changed record. `before` is used only for the first change of a URL.
+    /// Adds a changed record. `before` is used only when a URL is changed for the first time.
     fn put(&mut self, key: Fingerprint, url: CanonicalUrl, before: Option<Before>, now: UrlRecord) {
         if let Some(change) = self.changed.get_mut(&key) {
             change.now = now;
@@ -153,7 +154,8 @@ impl<'f> SharedTransaction<'f> {
         self.changed.insert(key, change);
     }
 
-    /// Returns the state that an admission finds, if it is in memory.
+    /// Returns the state in which an admission finds the URL, or `None` if the state is not in
+    /// memory.
     fn state_in_memory(&self, key: Fingerprint) -> Option<CurrentState> {
         let mut memory = self.frontier.memory();
         let is_leased = !self.settled.contains(&key) && memory.leases.is_leased(key);
@@ -164,7 +166,7 @@ impl<'f> SharedTransaction<'f> {
         }
     }
 
-    /// Sends a link to the owner of its host, unless it would change nothing there.
+    /// Sends a link to the owner of its host, unless the link would change nothing there.
     fn send_link(&mut self, b: i32, key: Fingerprint, admission: &Admission) -> Admitted {
         let known_state = match self.sent_states.get(&key) {
             Some(state) => Some(*state),
@@ -185,13 +187,14 @@ impl<'f> SharedTransaction<'f> {
         self.sent_states.insert(key, sent_state);
         self.links.push((b, admission.clone()));
         match admission.state {
-            // The owner lists excluded URLs, once.
+            // If the owner has deferred the URL, an excluded link leaves it deferred. So a later
+            // link that is not excluded must still be sent.
             NewState::Excluded(_) => Admitted::Known,
             _ => Admitted::New,
         }
     }
 
-    /// Returns a URL as this transaction sees it, reading its record if necessary.
+    /// Returns a URL as this transaction sees it. Reads its record if necessary.
     fn find(
         &mut self,
         key: Fingerprint,
@@ -217,7 +220,7 @@ impl<'f> SharedTransaction<'f> {
         }))
     }
 
-    /// Prefetches the records that admissions need and that are not in memory, all at once.
+    /// Prefetches the records that admissions need and that are not in memory, in one round trip.
     fn look_up<'a>(
         &mut self,
         admissions: impl Iterator<Item = &'a Admission>,
@@ -243,7 +246,7 @@ impl<'f> SharedTransaction<'f> {
                 wanted.push((tables.keys.url(&admission.url, key), key));
             }
         }
-        // In row order.
+        // The keys are sorted in the order of the rows.
         wanted.sort_unstable();
         wanted.dedup();
         let keys: Vec<UrlKey> = wanted.iter().map(|(key, _)| *key).collect();
@@ -260,12 +263,14 @@ impl<'f> SharedTransaction<'f> {
         Ok(())
     }
 
-    /// Reads the records of seeds on hosts of other workers, from the groups that serve them. Each
-    /// start admits all seeds, and if those workers have ended, nobody would take the links.
+    /// Reads the records of seeds on hosts of other workers, from the groups that serve these
+    /// hosts. Each start admits all seeds again. If they were all sent as links, nobody would take
+    /// these links once the other workers have ended.
     fn look_up_seeds(&mut self, seeds: BTreeMap<i32, Vec<(UrlKey, Fingerprint)>>) {
         for (group, seeds) in seeds {
             let keys: Vec<UrlKey> = seeds.iter().map(|(key, _)| *key).collect();
-            // If this fails, the seeds are sent as links, which waits for the group.
+            // If this read fails, the seeds are sent as links. Sending waits until the group can be
+            // reached.
             let records = self.frontier.tables.records_in(group, &keys);
             let records = records.unwrap_or_default().into_iter();
             for ((_, key), record) in seeds.into_iter().zip(records) {
@@ -343,7 +348,8 @@ impl<'f> SharedTransaction<'f> {
         self.visits.insert(key, kept);
     }
 
-    /// Makes settled URLs pending again, from stored visits and those of this transaction.
+    /// Makes settled URLs pending again: those whose stored visits `sql` returns, and those with a
+    /// visit in this transaction.
     fn revisit_all(
         &mut self,
         (sql, params): (Sql, Vec<Param>),
@@ -372,7 +378,8 @@ impl<'f> SharedTransaction<'f> {
         Ok(count)
     }
 
-    /// Returns the number of visits to read. Visits of this transaction may replace some of them.
+    /// Returns the number of visits to read: some more than `most`, because visits of this
+    /// transaction may replace some of them.
     fn limit(&self, most: usize) -> i64 {
         let limit = most.saturating_add(self.visits.len());
         i64::try_from(limit).unwrap_or(i64::MAX)
@@ -398,7 +405,7 @@ impl Transaction for SharedTransaction<'_> {
             None => committed,
         };
         self.settled.insert(key);
-        // Only a retry takes a new place.
+        // Only a retry takes a new sequence number, which puts it at a new place.
         let seq = match outcome {
             Outcome::Retry => self.take_seq(),
             _ => record.place.seq,
@@ -551,7 +558,7 @@ impl WorkerTransaction for SharedTransaction<'_> {
 
 impl Drop for SharedTransaction<'_> {
     fn drop(&mut self) {
-        // Empty after a commit.
+        // `settled` is empty if the transaction was committed.
         if !self.settled.is_empty() {
             let mut memory = self.frontier.memory();
             for &key in &self.settled {

@@ -3,13 +3,14 @@
 /// A table with rows of buckets.
 pub(super) struct CopiedTable {
     pub(super) name: &'static str,
-    /// The key columns after (crawl, b), in order.
+    /// The columns of the key in order, without `crawl` and `b`.
     keys: &'static [&'static str],
     /// All columns except the crawl's number, which differs between groups.
     columns: &'static str,
 }
 
-/// The copied tables. Links are forwarded instead, like those that arrive later.
+/// The tables whose rows are copied. The table of links is not copied: links are forwarded, like
+/// links that arrive later.
 pub(super) const COPIED: [CopiedTable; 5] = [
     CopiedTable {
         name: "url",
@@ -41,14 +42,16 @@ pub(super) const COPIED: [CopiedTable; 5] = [
 ];
 
 impl CopiedTable {
-    /// Returns the statement that reads a part: crawl, bucket, previous key, maximum number of
-    /// rows. The result has the rows as JSON, their number, and the last key.
+    /// Returns the statement that reads a part of the rows. Parameters: crawl, bucket, the two
+    /// numbers of the previous key, maximum number of rows. The result has the rows as JSON, their
+    /// number, and the last key.
     pub(super) fn read(&self) -> String {
         let (name, columns) = (self.name, self.columns);
         let keys = self.keys.join(", ");
         let (first, last) = (self.keys[0], self.keys[self.keys.len() - 1]);
         let behind = match self.keys.len() {
-            // A row comparison with one column would not use the index.
+            // For a key of one column there is no row comparison, because it would not use the
+            // index.
             1 => format!("{first} > $3::bigint AND $4::bigint IS NOT NULL"),
             _ => format!("({keys}) > ($3::bigint, $4::bigint)"),
         };
@@ -60,8 +63,8 @@ impl CopiedTable {
         )
     }
 
-    /// Returns the statement that inserts a part while the bucket's row is claimed: crawl, bucket,
-    /// group, claim, the part.
+    /// Returns the statement that inserts a part of the rows, if the bucket's row is claimed.
+    /// Parameters: crawl, bucket, group, claim, the part.
     pub(super) fn put(&self) -> String {
         let (name, columns, claimed) = (self.name, self.columns, CLAIMED);
         format!(
@@ -72,8 +75,8 @@ impl CopiedTable {
         )
     }
 
-    /// Returns the statement that removes some rows while the bucket's row is claimed: crawl,
-    /// bucket, group, claim, maximum number.
+    /// Returns the statement that removes some of the rows, if the bucket's row is claimed.
+    /// Parameters: crawl, bucket, group, claim, maximum number of rows.
     pub(super) fn remove(&self) -> String {
         let (name, claimed) = (self.name, CLAIMED);
         format!(
@@ -84,6 +87,6 @@ impl CopiedTable {
     }
 }
 
-/// Locks the row of a bucket that another group serves, if the row is claimed.
+/// Locks the row of a bucket, if another group serves the bucket and the row is claimed.
 const CLAIMED: &str = "WITH claimed AS (SELECT 1 FROM crawl_frontier.bucket
         WHERE crawl = $1 AND b = $2 AND home <> $3 AND owner = $4 FOR UPDATE)";

@@ -1,5 +1,6 @@
-//! A group as a move sees it. Each step is a transaction in that group. Changes of the map lock the
-//! crawl's row before those of buckets, so that two transactions never deadlock.
+//! A group of a crawl, with the steps of a move. Each step is a transaction in that group. A change
+//! of the map locks the crawl's row before the rows of buckets, so that two transactions never
+//! deadlock.
 
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ pub(super) struct BucketRow {
     pub(super) epoch: i64,
 }
 
-/// A bucket taken from its source.
+/// A bucket that a mover took from its source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     pub(super) b: i32,
@@ -104,14 +105,15 @@ impl MoveGroup {
         rows.ok_or_else(|| self.corrupt())
     }
 
-    /// Marks buckets of this group as moving to another, all of them or none.
+    /// Marks buckets of this group as moving to another group. Marks either all of them or none.
     pub(super) fn mark(&self, buckets: &[i32], to: i32) -> Result<(), OpenError> {
         let (session, crawl, home) = (Arc::clone(&self.session), self.crawl, self.number);
         let buckets = buckets.to_vec();
         let conflict = self.thread.run(async move {
             let client = session.client();
             client.batch_execute("BEGIN").await?;
-            // A transaction that lists buckets to reopen has either committed, or sees the mark.
+            // This locks the crawl's row. A transaction that lists buckets to reopen has either
+            // committed by then, or will see the mark.
             let text = "UPDATE crawl_frontier.crawl SET map = map + 1 WHERE number = $1";
             client.execute(text, &[&crawl]).await?;
             let text = "SELECT b, moving_to, home FROM crawl_frontier.bucket
@@ -137,7 +139,7 @@ impl MoveGroup {
         }
     }
 
-    /// Takes those of the given buckets that no longer have an owner.
+    /// Takes the given buckets that no longer have an owner, and returns them.
     pub(super) fn take(
         &self,
         buckets: &[i32],
@@ -165,7 +167,7 @@ impl MoveGroup {
         buckets.ok_or_else(|| self.corrupt())
     }
 
-    /// Fails if buckets are no longer marked as moving to that group.
+    /// Fails if any of the buckets is no longer marked as moving to the group `to`.
     pub(super) fn check_marked(&self, buckets: &[i32], to: i32) -> Result<(), OpenError> {
         let rows = self.rows(buckets)?;
         let unmarked = rows
@@ -180,7 +182,8 @@ impl MoveGroup {
         }
     }
 
-    /// Claims the row of a bucket that another group serves. Returns false if this group serves it.
+    /// Claims the row of a bucket that another group serves. Returns false if this group serves the
+    /// bucket.
     pub(super) fn claim(&self, b: i32, life: &str) -> Result<bool, FrontierError> {
         let text = "UPDATE crawl_frontier.bucket SET owner = $4, lease_until = '-infinity'
             WHERE crawl = $1 AND b = $2 AND home <> $3";
@@ -188,7 +191,7 @@ impl MoveGroup {
         Ok(claimed == 1)
     }
 
-    /// Whether the row of a bucket is claimed by `life`.
+    /// Returns whether the row of a bucket is claimed by `life`.
     pub(super) fn is_claimed(&self, b: i32, life: &str) -> Result<bool, FrontierError> {
         let text = "SELECT 1 FROM crawl_frontier.bucket
             WHERE crawl = $1 AND b = $2 AND home <> $3 AND owner = $4";
@@ -196,7 +199,8 @@ impl MoveGroup {
         Ok(!self.read(text, values)?.is_empty())
     }
 
-    /// Whether a bucket is unchanged since it was taken, and still moving to that group.
+    /// Returns whether a bucket is unchanged since it was taken, and is still marked as moving to
+    /// the group `to`.
     pub(super) fn is_as_taken(
         &self,
         bucket: &Taken,
@@ -211,8 +215,8 @@ impl MoveGroup {
         Ok(!self.read(text, values)?.is_empty())
     }
 
-    /// Removes the rows of a bucket that another group serves, while this group's row of the bucket
-    /// has this owner.
+    /// Removes the rows of a bucket that another group serves. Stops if the bucket's row in this
+    /// group no longer has the given owner.
     pub(super) fn remove_rows(&self, b: i32, owner: &str) -> Result<(), FrontierError> {
         for table in &COPIED {
             let text = table.remove();
@@ -227,7 +231,8 @@ impl MoveGroup {
         Ok(())
     }
 
-    /// Copies the rows of a bucket to another group, while its row there is claimed.
+    /// Copies the rows of a bucket to another group, for as long as the bucket's row there is
+    /// claimed.
     pub(super) fn copy_rows(
         &self,
         target: &MoveGroup,
@@ -269,7 +274,7 @@ impl MoveGroup {
         })
     }
 
-    /// Counts the URLs of a bucket in each state, by its rows.
+    /// Counts the rows of a bucket's URLs in each state.
     pub(super) fn count(&self, b: i32) -> Result<Totals, FrontierError> {
         let text = "SELECT count(*) FILTER (WHERE state = 0), count(*) FILTER (WHERE state = 1),
                 count(*) FILTER (WHERE state = 2), count(*) FILTER (WHERE state = 3),
@@ -280,8 +285,8 @@ impl MoveGroup {
         totals.ok_or_else(|| self.corrupt())
     }
 
-    /// Makes this group serve a bucket whose rows were copied, if the row is still claimed. Returns
-    /// the new epoch.
+    /// Makes this group serve a bucket whose rows were copied to it. Returns the bucket's new
+    /// epoch, or `None` if its row is no longer claimed.
     pub(super) fn serve(&self, bucket: &Taken, life: &str) -> Result<Option<i64>, FrontierError> {
         let text = "WITH locked AS (
                 SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE),
@@ -320,7 +325,8 @@ impl MoveGroup {
 
     /// Records which group serves a bucket, unless this group knows a later epoch.
     pub(super) fn learn_home(&self, b: i32, home: i32, epoch: i64) -> Result<(), FrontierError> {
-        // Remaining URLs to reopen moved with the bucket, so no owner looks for them here.
+        // No owner looks for URLs to reopen in this group any more, because they moved with the
+        // bucket.
         let text = "WITH locked AS (
                 SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE),
             learned AS (
@@ -335,7 +341,7 @@ impl MoveGroup {
         self.count_changed(text, params![b, home, epoch]).map(drop)
     }
 
-    /// Forwards the links of a bucket to the group that serves it.
+    /// Forwards the links to hosts of a bucket to the group that serves the bucket.
     pub(super) fn forward_links(&self, b: i32, target: &MoveGroup) -> Result<(), FrontierError> {
         loop {
             let (session, crawl, group) = (Arc::clone(&self.session), self.crawl, self.number);
@@ -350,7 +356,8 @@ impl MoveGroup {
             let links = Reader::new(row).foreign_links();
             let links = links.ok_or_else(|| self.thread.corrupt("a row of crawl_frontier.link"))?;
             if links.home != target.number {
-                // Another move was faster, and forwards the links.
+                // Another move was faster: another group serves the bucket now. That move forwards
+                // the links.
                 return Ok(());
             }
             let (session, crawl, json) = (Arc::clone(&target.session), target.crawl, links.json);
@@ -367,14 +374,15 @@ impl MoveGroup {
         }
     }
 
-    /// Marks a bucket of this group as staying, while other moves may be in progress.
+    /// Marks a bucket of this group as staying here, even while other moves of the bucket may be in
+    /// progress.
     pub(super) fn mark_back(&self, b: i32) -> Result<(), FrontierError> {
         let text = "UPDATE crawl_frontier.bucket SET moving_to = -1
             WHERE crawl = $1 AND b = $2 AND home = $3 AND moving_to IS NOT NULL";
         self.count_changed(text, params![b, self.number]).map(drop)
     }
 
-    /// Makes a bucket of this group be served as before.
+    /// Removes the mark of a move, so that this group serves the bucket as before.
     pub(super) fn unmark(&self, b: i32) -> Result<(), FrontierError> {
         let text = "WITH locked AS (
                 SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE),

@@ -16,8 +16,8 @@ pub(crate) struct OnEngine {
     served: Served,
 }
 
-/// Returns options of a worker whose heartbeats are only sent by the test. Heads and recent URLs
-/// are minimal, so that a few URLs exceed them.
+/// Returns options of a worker whose heartbeats are only sent by the test. The limits for queue
+/// heads and recent URLs are minimal, so that a few URLs exceed them.
 pub(crate) fn options(crawl: &str, worker: &str) -> Options {
     Options {
         buckets: 4,
@@ -41,7 +41,7 @@ impl OnEngine {
     }
 }
 
-/// Returns the name of a crawl that no other test has.
+/// Returns a unique name for a crawl.
 pub(crate) fn new_crawl() -> String {
     static CRAWLS: AtomicU32 = AtomicU32::new(0);
     format!("crawl {}", CRAWLS.fetch_add(1, Ordering::Relaxed))

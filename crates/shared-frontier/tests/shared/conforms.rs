@@ -1,4 +1,4 @@
-//! The shared frontier fulfils the contract, and behaves like the one in memory.
+//! The shared frontier fulfils the contract, and behaves like the frontier in memory.
 
 use crawl_frontier::conformance::check;
 use proptest::prelude::*;

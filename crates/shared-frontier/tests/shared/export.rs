@@ -14,7 +14,8 @@ use crate::groups::{TwoGroups, link_to, url_in};
 use crate::postgres::Served;
 use crate::random_steps::{all_urls, run, step};
 
-/// A frontier on disk that is moved into an engine, and from there to another disk, at each crash.
+/// A frontier on disk. At each crash it is moved into an engine, and from there to another
+/// directory.
 struct Moved {
     frontier: Option<FjallFrontier>,
     dir: TempDir,
@@ -90,7 +91,7 @@ impl Bench for Moved {
     }
 
     fn die(&mut self) {
-        // Leased URLs are pending again.
+        // The crash ends all leases, so leased URLs are pending again.
         self.frontier = None;
         self.frontier = Some(on_disk(&self.dir));
         let crawl = new_crawl();
@@ -148,7 +149,7 @@ fn no_worker_continues_a_moved_crawl() {
     one.give_up().unwrap();
     other.give_up().unwrap();
 
-    // A commit by a worker in the meantime makes the move fail.
+    // If a worker commits during the move, the move fails.
     let export = begin("there").unwrap();
     assert_eq!(export.totals().pending, 1);
     let mut links = Vec::new();
@@ -182,7 +183,7 @@ fn no_worker_continues_a_moved_crawl() {
         matches!(elsewhere, OpenError::Exported { .. }),
         "{elsewhere}"
     );
-    // The same move can be repeated, and undone.
+    // The same move can be repeated, and can be undone.
     let again = begin("there").unwrap();
     again.finish().unwrap();
     again.take_back().unwrap();

@@ -1,4 +1,4 @@
-//! Crawls in two groups of engines, each with its own server.
+//! Crawls in two groups of engines, each group on a server of its own.
 
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use crate::postgres::{Postgres, Served, Setup, execute, number, text};
 
 pub(crate) const FETCHED: Outcome = Outcome::Fetched { status: 200 };
 
-/// Two servers, and a crawl in both.
+/// Two servers, and a crawl that is spread over both of them.
 pub(crate) struct TwoGroups {
     _served: [Served; 2],
     pub(crate) urls: Vec<String>,
@@ -44,7 +44,7 @@ impl TwoGroups {
         self.try_open(worker).unwrap()
     }
 
-    /// Opens a worker in each group, which owns all buckets of the group.
+    /// Opens a worker in each group. Each worker owns all buckets of its group.
     pub(crate) fn two_workers(&self) -> [SharedFrontier; 2] {
         let workers = [self.open("w1"), self.open("w2")];
         assert_eq!(workers.each_ref().map(SharedFrontier::home), [0, 1]);
@@ -52,7 +52,8 @@ impl TwoGroups {
         workers
     }
 
-    /// Queries a number in one group. `$K` stands for the crawl's number there.
+    /// Queries a number in one group. `$K` in the query stands for the crawl's number in that
+    /// group.
     pub(crate) fn number(&self, group: usize, sql: &str) -> i64 {
         number(&self.urls[group], &self.of_crawl(sql))
     }
@@ -120,7 +121,8 @@ fn both_groups_have_the_map_and_each_worker_works_in_one() {
         (first.owned_buckets(), second.owned_buckets()),
         (vec![0, 2], vec![1, 3])
     );
-    // The third worker has its share of the first group, and a name keeps its home.
+    // The third worker gets its share of the first group's buckets. A worker that starts again
+    // keeps its home group.
     let third = groups.open("w3");
     assert_eq!((third.home(), third.buckets()), (0, 0));
     second.give_up().unwrap();
@@ -169,9 +171,9 @@ fn incomplete_groups_of_a_crawl_are_refused() {
             && missing.contains("hint: "),
         "{missing}"
     );
-    // Once the crawl has begun, the order of the groups doesn't matter.
+    // Once the crawl has begun, the groups may be named in any order.
     assert_eq!(open(&[b, a]).unwrap().home(), 0);
-    // Two crawls of one name are not the groups of one crawl.
+    // Two crawls of the same name on two engines are not the groups of one crawl.
     let other_crawl = TwoGroups::new();
     for url in &other_crawl.urls {
         SharedFrontier::open(url, &crate::bench::options(&other_crawl.crawl, "w")).unwrap();
@@ -189,8 +191,8 @@ fn an_interrupted_first_start_is_repeated_and_another_group_joins() {
     let groups = TwoGroups::new();
     drop(groups.open("w1"));
     end_leases(&groups.urls[0], &groups.crawl);
-    // As if the first start died before the second group was created, and before the first knew of
-    // it.
+    // Sets the state as if the first start died after it created the first group, but before it
+    // created the second.
     groups.execute(
         0,
         "UPDATE crawl_frontier.crawl SET is_whole = false WHERE number = $K",
@@ -199,7 +201,8 @@ fn an_interrupted_first_start_is_repeated_and_another_group_joins() {
     groups.execute(1, "DELETE FROM crawl_frontier.crawl WHERE number = $K");
     let first = groups.open("w1");
     assert_eq!((first.home(), first.buckets()), (0, 2));
-    // A group named later joins. Running workers stop, because they don't know it.
+    // An additional group that is named later joins the crawl. Running workers stop, because they
+    // don't know that group.
     let mut urls = groups.urls.clone();
     urls.push(Served::new().database(&groups.crawl.replace(' ', "_")));
     let joined = SharedFrontier::open_groups(&urls, &options(&groups.crawl, "w9")).unwrap();
@@ -267,14 +270,15 @@ fn a_link_to_another_group_is_there_before_its_page_and_is_admitted_once() {
     transaction.settle(lease, FETCHED).unwrap();
     transaction.admit_all(&links).unwrap();
     transaction.keep_meta("crawl target", b"");
-    // The leases end before the commit, which fails: the links are stored, and the page is pending.
+    // The leases end before the commit, so it fails. The links are already stored in the other
+    // group, but the page is still pending.
     end_leases(&groups.urls[0], &groups.crawl);
     let next = groups.open("w3");
     assert_eq!(next.home(), 0, "nobody lives there");
     assert!(transaction.commit().is_err());
     assert_eq!((groups.links(0), groups.links(1)), (0, 2));
     assert_eq!(second.crawl_meta().unwrap().len(), 1);
-    // The next owner of the page sends the links again.
+    // The next owner of the page's host fetches the page and sends the links again.
     let lease = next.lease(&page.origin()).unwrap().unwrap();
     let mut transaction = next.begin().unwrap();
     transaction.settle(lease, FETCHED).unwrap();
@@ -309,7 +313,8 @@ fn a_link_sent_by_an_old_map_is_forwarded() {
     assert_eq!(first.take_free(9).unwrap().0, 1);
     first.take_links(9).unwrap();
     assert!(first.lease(&target.origin()).unwrap().is_some());
-    // After a survey the worker knows. If a group has no worker, the others forward its links.
+    // After a survey the second worker knows the new map. If a group has no worker, workers of
+    // other groups forward its links.
     second.survey().unwrap();
     admit(&second, [link_to(url_in(&first, 3, "next"))]);
     assert_eq!((groups.links(0), groups.links(1)), (1, 0));
@@ -339,7 +344,8 @@ fn a_seed_settled_in_another_group_sends_no_link() {
     settle(&second, lease, FETCHED);
     second.give_up().unwrap();
     first.give_up().unwrap();
-    // The next start admits the seed again, and the other group has no worker to take a link.
+    // The next start admits the seed again. The seed must not be sent as a link, because the other
+    // group has no worker to take the link.
     let again = groups.open("w1");
     admit_all(&again);
     assert_eq!((groups.links(0), groups.links(1)), (0, 0));
@@ -364,7 +370,7 @@ fn an_unreachable_group_is_retried_for_the_duration_of_a_lease() {
     };
     let first = SharedFrontier::open_groups(&through, &brief).unwrap();
     admit(&first, [link_to(url_in(&first, 1, "a"))]);
-    // Closed and opened again: the link waits, then is sent.
+    // The connection is closed and opened again. The link waits until then, and is sent.
     proxy.close();
     let opens = std::thread::spawn({
         let proxy = proxy.clone();
@@ -377,8 +383,8 @@ fn an_unreachable_group_is_retried_for_the_duration_of_a_lease() {
     opens.join().unwrap();
     assert_eq!((groups.links(0), groups.links(1)), (0, 2));
     first.survey().unwrap();
-    // Closed for longer than a lease: the whole commit fails, although the worker's own leases are
-    // valid.
+    // The connection is closed for longer than a lease. The whole commit fails, although the
+    // worker's own leases are valid.
     proxy.close();
     let page = url_in(&first, 0, "page");
     let mut transaction = first.begin().unwrap();
@@ -391,7 +397,7 @@ fn an_unreachable_group_is_retried_for_the_duration_of_a_lease() {
     assert!(first.survey().is_err());
 }
 
-/// A route to an engine that can be closed.
+/// A proxy in front of an engine that can be closed and opened.
 #[derive(Clone)]
 struct Gate {
     url: String,
@@ -460,7 +466,7 @@ fn a_crawl_is_over_when_no_group_has_anything_left() {
     assert_eq!((survey.living, survey.group_living), (2, 1));
     second.take_links(9).unwrap();
     assert_eq!(first.survey().unwrap().pending_open, 1);
-    // A group without a worker is reported.
+    // A group with pending URLs but without a worker is reported.
     second.give_up().unwrap();
     assert_eq!(first.survey().unwrap().unserved_group, Some(1));
     let second = groups.open("w2");
@@ -468,7 +474,7 @@ fn a_crawl_is_over_when_no_group_has_anything_left() {
     let lease = second.lease(&target.origin()).unwrap().unwrap();
     settle(&second, lease, FETCHED);
     assert!(is_over(&first) && is_over(&second));
-    // Deferred URLs in a moving bucket still have to be listed.
+    // The deferred URLs in a bucket that is being moved still have to be listed.
     let mark = |to| {
         let set = format!("UPDATE crawl_frontier.bucket SET moving_to = {to}");
         groups.execute(1, &format!("{set} WHERE crawl = $K AND b = 1"));
@@ -487,10 +493,10 @@ fn pages_of_the_whole_crawl_are_allowed_by_the_first_group() {
     assert_eq!(first.allow(0, 6, 10).unwrap(), 6);
     assert_eq!(second.allow(0, 6, 10).unwrap(), 4);
     assert_eq!(first.allow(6, 6, 10).unwrap(), 6);
-    // Pages that are not needed are free for others.
+    // Pages that a worker does not need become free for other workers.
     second.rest(true, Some(1)).unwrap();
     assert_eq!(first.allow(6, 6, 10).unwrap(), 9);
-    // So are those of a dead worker, except the pages that it fetched.
+    // The pages granted to a dead worker become free too, except the pages that it fetched.
     let mut transaction = first.begin_worker().unwrap();
     transaction.mark("pages.jsonl", 100);
     transaction.note_spent(3, 100);
@@ -499,7 +505,7 @@ fn pages_of_the_whole_crawl_are_allowed_by_the_first_group() {
     end_leases(&groups.urls[0], &groups.crawl);
     assert_eq!(second.allow(1, 9, 10).unwrap(), 7);
     assert_eq!(second.survey().unwrap().others_bytes, 100);
-    // Concurrent requests are never granted more than the budget.
+    // Concurrent requests for pages are never granted more than the budget.
     let crowd = TwoGroups::new();
     let workers: Vec<_> = (0..4).map(|n| crowd.open(&format!("w{n}"))).collect();
     let allowed: u64 = std::thread::scope(|scope| {
@@ -545,14 +551,14 @@ fn lost_urls_are_reopened_in_the_group_that_serves_them_now() {
     assert_eq!(first.take_free(9).unwrap().0, 1);
     first.take_links(99).unwrap();
     assert!(first.lease(&page.origin()).unwrap().is_some());
-    // The name is free in any group: the second has no worker now.
+    // The name can be used in any group, and the second group has no worker now.
     let again = groups.open("w2");
     again.take_links(99).unwrap();
     assert_eq!((again.home(), again.counts().pending), (1, 1));
 }
 
-/// No transaction can span two groups without being prepared in each, or being open in one while
-/// the other is queried. The log shows neither.
+/// A transaction could span two groups in only two ways: it is prepared in each group, or it is
+/// open in one group while the other is queried. The servers' logs show neither.
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn no_transaction_spans_two_groups() {
@@ -579,7 +585,8 @@ fn no_transaction_spans_two_groups() {
         }
     }
     workers[1].hand_over(&[1]).unwrap();
-    // Everything logged so far is from workers; the move has its own transactions.
+    // Everything logged so far is from workers. The log is read here, because the move that follows
+    // has its own transactions.
     let logs = servers.each_ref().map(Postgres::log);
     groups.move_to(&[1], 0).unwrap();
     assert_eq!(workers[0].take_free(9).unwrap().0, 1);
@@ -595,7 +602,7 @@ fn no_transaction_spans_two_groups() {
             assert!(!statements.contains(word), "{word}");
         }
         // Each transaction of several statements is a commit of a worker of this group. Everything
-        // else is a single statement, such as the links of other workers.
+        // else is a single statement, for example for the links from other workers.
         let begun = log
             .lines()
             .filter(|line| line.ends_with("statement: BEGIN"))
@@ -616,7 +623,7 @@ fn no_transaction_spans_two_groups() {
         .to_uppercase();
     assert!(!moved.contains("PREPARE TRANSACTION"));
     for server in &servers {
-        // The engine would also refuse prepared transactions.
+        // The servers would also refuse prepared transactions.
         let url = format!("postgres://crawl@127.0.0.1:{}/postgres", server.port);
         assert_eq!(text(&url, "SHOW max_prepared_transactions"), "0");
     }

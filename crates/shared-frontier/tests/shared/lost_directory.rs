@@ -32,7 +32,7 @@ fn lose(served: &Served, crawl: &str, worker: &str) -> Result<LostWorker, OpenEr
     )
 }
 
-/// The values of a lease that a reopened URL must have again.
+/// The values of a lease. A reopened URL must have the same values when it is leased again.
 type LeasedAs = (u32, u8, u8, UrlKind, bool, Option<CanonicalUrl>);
 
 fn leased_as(lease: &Lease) -> LeasedAs {
@@ -48,20 +48,21 @@ fn leased_as(lease: &Lease) -> LeasedAs {
     )
 }
 
-/// The URLs that a worker settled, each with the values of its lease and its state.
+/// The URLs that a worker settled: the values of each lease, and the state of each URL.
 struct Settled {
     leases: Vec<(CanonicalUrl, LeasedAs)>,
     states: BTreeMap<CanonicalUrl, KnownState>,
 }
 
-/// The number of URLs of a model, over 12 hosts.
+/// The number of URLs in the test crawl, spread over 12 hosts.
 const URLS: u32 = 96;
 
 fn urls() -> impl Iterator<Item = CanonicalUrl> {
     (0..URLS).map(|n| url(&format!("http://h{}.example/{n}", n % 12)))
 }
 
-/// Returns a distinct link for each URL.
+/// Returns the admission of a link to a URL. The values of the link depend on `n`, so that the URLs
+/// differ.
 fn admission(n: u32, url: CanonicalUrl) -> Admission {
     Admission {
         priority: (n % 7) as u8,
@@ -80,7 +81,7 @@ fn admission(n: u32, url: CanonicalUrl) -> Admission {
     }
 }
 
-/// Ends the leases of all pending URLs with every outcome. Two URLs stay pending.
+/// Ends the leases of all pending URLs, using every outcome. Two URLs stay pending.
 fn settle_all(frontier: &SharedFrontier) -> Settled {
     let mut leases = Vec::new();
     for n in 0_u32.. {
@@ -118,7 +119,7 @@ fn settle_all(frontier: &SharedFrontier) -> Settled {
     }
 }
 
-/// Opens two workers that each settled the URLs of half of the hosts.
+/// Opens two workers, and makes each settle the URLs of its half of the hosts.
 fn two_workers(served: &Served, crawl: &str) -> [(SharedFrontier, Settled); 2] {
     let half = |name: &str| Options {
         most_buckets: 2,
@@ -130,21 +131,22 @@ fn two_workers(served: &Served, crawl: &str) -> [(SharedFrontier, Settled); 2] {
     second.take_links(999).unwrap();
     [first, second].map(|frontier| {
         let settled = settle_all(&frontier);
-        // The key is random, and a single host has at least four URLs.
+        // The key that divides the hosts is random, so the halves vary. A worker with a single host
+        // has at least four URLs.
         assert!(settled.leases.len() > 3, "hosts are divided");
         (frontier, settled)
     })
 }
 
-/// Reopens lost URLs, in small parts.
+/// Reopens lost URLs in `parts` small parts.
 fn take_all(frontier: &SharedFrontier, parts: usize) {
     for _ in 0..parts {
         frontier.take_links(7).unwrap();
     }
 }
 
-/// Checks that each URL of the lost worker is pending as before, or still excluded, and that those
-/// of the other worker are unchanged.
+/// Checks that each URL of the lost worker is pending as before or still excluded, and that the
+/// URLs of the other worker are unchanged.
 fn check(frontier: &SharedFrontier, lost: &Settled, other: &Settled) {
     let state = |url: &CanonicalUrl| frontier.known(url).unwrap().unwrap().state;
     let mut pending = 0;
@@ -163,7 +165,7 @@ fn check(frontier: &SharedFrontier, lost: &Settled, other: &Settled) {
     }
     let counts = frontier.counts();
     assert_eq!((counts.pending, counts.known), (pending, u64::from(URLS)));
-    // In the original order of the leases, with the same values.
+    // The URLs are leased in the original order, with the same values.
     let origins = frontier.origins();
     assert_eq!(origins.iter().map(|(_, count)| count).sum::<u64>(), pending);
     for (origin, _) in origins {
@@ -198,11 +200,11 @@ fn urls_of_a_lost_worker_are_reopened_and_those_of_others_are_not() {
     let lost_worker = lose(&served, &crawl, "w1").unwrap();
     assert_eq!(lost_worker.pages, lost.leases.len() as u64);
     assert!(lost_worker.buckets_to_reopen > 0);
-    // Repeated, as after a lost reply: nothing more is lost.
+    // If the call is repeated, as after a lost reply, nothing more is lost.
     let again = lose(&served, &crawl, "w1").unwrap();
     assert_eq!(again.pages, 0);
     assert_eq!(again.buckets_to_reopen, lost_worker.buckets_to_reopen);
-    // The first life dies in the middle of reopening.
+    // The first worker that reopens URLs dies before it has finished.
     let third = open(&served, &options(&crawl, "w3"));
     take_all(&third, 2);
     assert!(third.survey().unwrap().own_links_wait);
@@ -215,11 +217,12 @@ fn urls_of_a_lost_worker_are_reopened_and_those_of_others_are_not() {
     assert!(!survey.own_links_wait && !survey.links_wait);
     assert_eq!(survey.pages, other.leases.len() as u64, "of w2 alone");
     check(&fourth, &lost, &other);
-    // The engine has the same state.
+    // A worker that reads everything from the engine sees the same state.
     fourth.give_up().unwrap();
     let fifth = open(&served, &options(&crawl, "w1"));
     check(&fifth, &lost, &other);
-    // The new life owns what it settles: if it is lost too, only that is reopened.
+    // URLs settled by the restarted w1 belong to it: if its directory is lost too, only those are
+    // reopened.
     let settled = settle_all(&fifth);
     fifth.give_up().unwrap();
     lose(&served, &crawl, "w1").unwrap();
@@ -253,7 +256,7 @@ fn living_owners_forget_settled_states_of_reopened_urls() {
     transaction.commit().unwrap();
     first.give_up().unwrap();
     second.take_free(4).unwrap();
-    // The second worker knows that both are settled.
+    // The second worker remembers that both URLs are settled.
     admit(&second, [link("/a", 5), link("/never", 5)]);
     let before = second.reopenings();
     assert_eq!(second.counts().pending, 0);
@@ -270,12 +273,13 @@ fn living_owners_forget_settled_states_of_reopened_urls() {
     assert_eq!((listed, reopened.is_more), (vec!["/never"], false));
     assert!(matches!(reopened.excluded[0].state, NewState::Excluded(_)));
     assert_eq!(reopened.origins, [origin()]);
-    // A link found at the same time finds the URL pending, and is nearer.
+    // A link admitted in the same transaction finds the URL pending, and its path is nearer.
     transaction.admit(link("/a", 2)).unwrap();
     let committed = transaction.commit().unwrap();
     assert_eq!(committed.origins, [(origin(), 1)]);
     assert_eq!(second.reopenings(), before + 1);
-    // The record of this robots.txt is lost. Nothing shows that the other one is.
+    // The record of the first robots.txt is lost with the directory, so its copy was dropped.
+    // Nothing shows that the record of the second is lost.
     assert_eq!(second.robots(&origin()).unwrap(), None);
     assert_eq!(second.robots(&elsewhere).unwrap().unwrap(), b"copy");
     assert!(!second.survey().unwrap().links_wait);
@@ -284,7 +288,7 @@ fn living_owners_forget_settled_states_of_reopened_urls() {
     assert_eq!(links.len(), 1);
     let again = lease(&second);
     assert_eq!((again.url.path(), again.depth, again.attempt), ("/a", 2, 1));
-    // A second check finds nothing.
+    // A second check for lost URLs finds nothing.
     second.take_links(99).unwrap();
     settle(&second, again, FETCHED);
     assert_eq!((second.counts().fetched, second.counts().excluded), (1, 1));
@@ -305,7 +309,7 @@ fn a_dropped_transaction_reopens_nothing() {
     transaction.reopen_lost(1).unwrap();
     drop(transaction);
     assert_eq!(second.counts().pending, 0);
-    // Another worker takes the bucket over before the commit, and reopens both.
+    // Another worker takes the bucket over before the commit, and reopens both URLs.
     let mut transaction = second.begin_worker().unwrap();
     assert!(transaction.reopen_lost(1).unwrap().is_more);
     end_leases(&served.url, &crawl);
@@ -333,7 +337,7 @@ fn a_living_worker_is_not_given_up_and_a_given_up_one_commits_nothing() {
         let refused = lose(&served, crawl, worker).unwrap_err();
         assert!(matches!(refused, OpenError::NoSuchWorker { .. }));
     }
-    // The worker is frozen during a commit, and its disk is given up in the meantime.
+    // The worker is frozen before its commit. In the meantime its directory is declared lost.
     let mut transaction = first.begin().unwrap();
     transaction.settle(lease(&first), FETCHED).unwrap();
     end_leases(&served.url, &crawl);

@@ -1,4 +1,4 @@
-//! Tests of the shared frontier with their own PostgreSQL.
+//! Tests of the shared frontier, with PostgreSQL servers that the tests start.
 //!
 //! The tests are ignored unless PostgreSQL was downloaded: `cargo xtask test --step debian-packages
 //! --step test-with-servers` runs them.

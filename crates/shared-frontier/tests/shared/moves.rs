@@ -14,7 +14,7 @@ use crawl_shared_frontier::{
 
 use crate::groups::{FETCHED, TwoGroups, link_to, url_in};
 
-/// The bucket that is moved, from group 1 to group 0.
+/// The bucket that the tests move from group 1 to group 0.
 const MOVED: i32 = 3;
 
 const TABLES: [&str; 6] = [
@@ -26,7 +26,8 @@ const TABLES: [&str; 6] = [
     "bucket",
 ];
 
-/// Gives the bucket rows of every kind. The neighbouring bucket gets rows too, which must not move.
+/// Gives the moved bucket rows of every kind. The neighbouring bucket gets rows too, which must not
+/// move.
 fn fill(owner: &SharedFrontier) {
     for b in [MOVED, 1] {
         let url = |path: &str| url_in(owner, b, path);
@@ -73,7 +74,7 @@ fn rows(groups: &TwoGroups, group: usize) -> BTreeMap<&'static str, String> {
     TABLES.iter().map(rows).collect()
 }
 
-/// Moves the bucket, and stops after the step with this number.
+/// Moves the bucket, and stops after the step with the number `last`.
 fn move_until(groups: &TwoGroups, to: i32, last: usize) -> Result<Vec<MoveStep>, OpenError> {
     let wanted = BucketChoice::Numbers([MOVED].into());
     let mut steps = Vec::new();
@@ -117,7 +118,7 @@ fn a_bucket_is_moved_with_all_its_rows() {
     );
     let before = rows(&groups, 1);
     assert!(before.values().all(|rows| !rows.is_empty()), "{before:?}");
-    // The owner sees the request, and hands the bucket over.
+    // The owner finds the mark of the move, and hands the bucket over.
     let moving = std::thread::scope(|scope| {
         let mover = scope.spawn(|| move_until(&groups, 0, 99));
         while second.survey().unwrap().moving.is_empty() {}
@@ -144,7 +145,8 @@ fn a_bucket_is_moved_with_all_its_rows() {
         "{remaining_rows:?}"
     );
     assert_eq!(serving(&groups), [0]);
-    // The new owner sees the same state, and has to wait for a gap.
+    // The new owner sees the same state as the old one, and has to wait for a gap before it sends
+    // requests.
     assert_eq!(second.take_free(9).unwrap().0, 0);
     let (count, origins) = first.take_free(9).unwrap();
     let host = url_in(&first, MOVED, "").host_key();
@@ -156,12 +158,12 @@ fn a_bucket_is_moved_with_all_its_rows() {
     );
     let visit = first.visit(&url_in(&first, MOVED, "p0")).unwrap();
     assert_eq!(visit.unwrap().due, 100);
-    // The neighbour did not move.
+    // The neighbouring bucket did not move.
     assert_eq!(
         (second.owned_buckets(), second.counts().known),
         (vec![1], 41)
     );
-    // Move back to the group that had rows of the bucket before.
+    // The bucket is moved back to the group that had its rows before.
     first.hand_over(&[MOVED]).unwrap();
     let before = rows(&groups, 0);
     move_until(&groups, 1, 99).unwrap();
@@ -173,7 +175,7 @@ fn a_bucket_is_moved_with_all_its_rows() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn an_interrupted_move_continues_or_is_undone() {
-    // After each step: marked, taken, copied, served.
+    // The move is interrupted after each of its steps: marked, taken, copied, served.
     for last in 0..4 {
         for is_taken_back in [false, true] {
             let groups = TwoGroups::new();
@@ -183,7 +185,7 @@ fn an_interrupted_move_continues_or_is_undone() {
             let before = rows(&groups, 1);
             let steps = move_until(&groups, 0, last).unwrap();
             assert_eq!(steps.len(), last + 1, "{steps:?}");
-            // At most one group serves the bucket, and the crawl is not over.
+            // At most one group serves the bucket, and no worker takes the crawl for finished.
             let is_served = last == 3;
             assert_eq!(serving(&groups).len(), usize::from(is_served), "{last}");
             for worker in [&first, &second] {
@@ -216,8 +218,8 @@ fn an_interrupted_move_continues_or_is_undone() {
     }
 }
 
-/// Acts like a worker: hands over moving buckets, and takes free ones. No other worker may have the
-/// bucket at the same time.
+/// Acts like a worker: hands over buckets that are being moved, and takes free buckets. No other
+/// worker may have the moved bucket at the same time.
 fn take_and_hand_over(worker: &SharedFrontier, holder: &Mutex<Option<i32>>, is_over: &AtomicBool) {
     let hand_over = |buckets: &[i32]| {
         if buckets.contains(&MOVED) {
@@ -262,7 +264,7 @@ fn two_moves_of_a_bucket_at_once_lose_nothing() {
             let movers: Vec<_> = (0..3)
                 .map(|n| {
                     let groups = &groups;
-                    // This move wants the bucket back.
+                    // The third of the three movers wants to move the bucket back.
                     let to = if n == 2 { from } else { to };
                     scope.spawn(move || move_until(groups, to, 99))
                 })
@@ -316,7 +318,7 @@ fn invalid_moves_are_refused() {
         alone,
         Err(OpenError::GroupMissing { number: 1, .. })
     ));
-    // All buckets of a group, given by its URL.
+    // Moves all buckets of a group, which is named by its URL.
     second.give_up().unwrap();
     let on_step = &mut |_| ControlFlow::Continue(());
     let credentials = Credentials::default();

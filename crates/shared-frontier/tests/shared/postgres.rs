@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// The time for the server to start or stop.
+/// The maximum time that the server may need to start or stop.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A running server. Its process ends with the last test that uses it.
@@ -24,18 +24,19 @@ pub(crate) struct Postgres {
 #[derive(Default)]
 pub(crate) struct Setup<'a> {
     pub(crate) settings: &'a [&'a str],
-    /// Files in the server's data folder, by name. Only the server may read them.
+    /// Files in the server's data folder, by name. Only the server's user may read them.
     pub(crate) files: &'a [(&'a str, String)],
 }
 
-/// The server, for as long as a test needs it.
+/// A reference to the server. The server runs for as long as any test has one.
 pub(crate) struct Served {
     pub(crate) port: u16,
     pub(crate) url: String,
     which: usize,
 }
 
-/// Two servers: the number of tests that need each, and the server while any does.
+/// Two servers. Each entry has the number of tests that use the server, and the server while it
+/// runs.
 static SERVERS: [Mutex<(usize, Option<Postgres>)>; 2] = [
     const { Mutex::new((0, None)) },
     const { Mutex::new((0, None)) },
@@ -67,7 +68,7 @@ impl Served {
         }
     }
 
-    /// Creates a separate database, and returns its URL.
+    /// Creates a separate database on the server, and returns its URL.
     pub(crate) fn database(&self, name: &str) -> String {
         execute(&self.url, &format!("CREATE DATABASE {name}"));
         self.url.replace("/postgres", &format!("/{name}"))
@@ -136,7 +137,7 @@ impl Postgres {
         let data = dir.path().join("data");
         fs::create_dir(&data).unwrap();
         if is_root() {
-            // The server refuses to run as root.
+            // The server refuses to run as root, so its folder is given to another user.
             let owned = Command::new("chown")
                 .args(["-R", "nobody"])
                 .arg(dir.path())
@@ -160,7 +161,7 @@ impl Postgres {
         for (name, text) in setup.files {
             put(&data.join(name), text);
         }
-        // Another process may take a port that was free a moment ago.
+        // A free port is chosen again if another process took it in the meantime.
         for _ in 0..10 {
             if let Some((server, port)) = serve(dir.path(), &data, setup) {
                 return Postgres { server, port, dir };
@@ -177,13 +178,13 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // The data is no longer needed.
+        // The server may be killed, because its data is no longer needed.
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
 }
 
-/// Starts a server and waits until it accepts connections. `None` if it stopped.
+/// Starts a server and waits until it accepts connections. Returns `None` if the server stopped.
 fn serve(dir: &Path, data: &Path, setup: &Setup<'_>) -> Option<(Child, u16)> {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
@@ -194,7 +195,7 @@ fn serve(dir: &Path, data: &Path, setup: &Setup<'_>) -> Option<(Child, u16)> {
     for setting in [
         "listen_addresses=127.0.0.1",
         "unix_socket_directories=",
-        // No test here depends on durability.
+        // No test of this crate depends on durability.
         "fsync=off",
         "synchronous_commit=off",
         "full_page_writes=off",
@@ -238,7 +239,7 @@ fn log(dir: &Path) -> String {
     fs::read_to_string(dir.join("log")).unwrap_or_default()
 }
 
-/// Returns a program of the server, to be run as a user other than root.
+/// Returns a command that runs a program of the server as a user other than root.
 fn program(name: &str) -> Command {
     static PROGRAMS: OnceLock<(PathBuf, String)> = OnceLock::new();
     let (folder, libraries) = PROGRAMS.get_or_init(|| {
@@ -258,7 +259,8 @@ fn program(name: &str) -> Command {
         false => Command::new(path),
     };
     command.env("LD_LIBRARY_PATH", libraries).env("LC_ALL", "C");
-    // That user may have no access to the folder of this process.
+    // The command runs in `/`, because its user may have no access to the current folder of this
+    // process.
     command.current_dir("/").stdin(Stdio::null());
     command
 }

@@ -10,21 +10,21 @@ use std::time::Duration;
 
 use crate::postgres::Served;
 
-/// The end of a commit, both in the client's request and in the engine's reply.
+/// The end of a commit, as it appears both in the client's request and in the engine's reply.
 const COMMIT: &[u8] = b"COMMIT\0";
 
-/// When the connection of the next commit is cut.
+/// When the proxy cuts the connection of the next commit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Cut {
     Never,
-    /// Before the engine receives the commit.
+    /// The connection is cut before the engine receives the commit.
     Before,
-    /// After the engine committed, before the client receives the reply.
+    /// The connection is cut after the engine committed, but before the client receives the reply.
     After,
 }
 
-/// The proxy. Each cut happens once.
+/// The proxy. Each cut that a test arms happens once.
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     cut: Arc<AtomicU8>,
@@ -64,13 +64,13 @@ impl Proxy {
         self.cut.store(cut as u8, Ordering::SeqCst);
     }
 
-    /// Whether the armed cut has not happened yet.
+    /// Returns whether the armed cut has not happened yet.
     pub(crate) fn is_armed(&self) -> bool {
         self.cut.load(Ordering::SeqCst) != Cut::Never as u8
     }
 }
 
-/// Copies bytes on a new thread, until the end of a commit if a cut is armed.
+/// Copies bytes on a new thread. If a cut is armed, stops at the end of a commit.
 fn relay((from, to): (&TcpStream, &TcpStream), cut: Cut, armed: &Arc<AtomicU8>, late: Duration) {
     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
     let armed = Arc::clone(armed);
@@ -78,7 +78,7 @@ fn relay((from, to): (&TcpStream, &TcpStream), cut: Cut, armed: &Arc<AtomicU8>, 
         let mut last: Vec<u8> = Vec::new();
         let mut buffer = [0; 16 * 1024];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
-            // The word may be split between two reads.
+            // `COMMIT` may be split between two reads, so the end of the last read is kept.
             last.extend_from_slice(&buffer[..count]);
             let ends = last.windows(COMMIT.len()).any(|part| part == COMMIT);
             let disarm = || {

@@ -1,4 +1,4 @@
-//! Encrypted connections, passwords, and the role of workers.
+//! Encrypted connections, passwords, and the database role of workers.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,8 +16,8 @@ use crate::postgres::{Postgres, Served, Setup, execute, number, try_execute};
 
 const PASSWORD: &str = "open sesame";
 
-/// A server that accepts the role of workers only with TLS and a password. The script for that role
-/// was run in its database.
+/// A server that accepts the database role of workers only with TLS and a password. The script that
+/// creates this role was run in the server's database.
 struct Guarded {
     server: Postgres,
     files: TempDir,
@@ -78,9 +78,10 @@ impl Guarded {
         format!("postgres://crawl@127.0.0.1:{}/{database}", self.server.port)
     }
 
-    /// Returns a connection string of workers, to the server under that name.
+    /// Returns a connection string of the workers' role, with the server called `name`.
     fn workers(&self, name: &str, parameters: &str) -> String {
-        // The name may resolve to another address on this machine.
+        // The connection names the address too, because the name may resolve to another address on
+        // this machine.
         let port = self.server.port;
         format!("postgres://crawl_worker@{name}:{port}/guarded?hostaddr=127.0.0.1&{parameters}")
     }
@@ -105,7 +106,8 @@ fn with_password(crawl: &str) -> Options {
     }
 }
 
-/// Returns the error of opening, after checking that it has a hint and shows no password.
+/// Opens a frontier, which must fail. Returns the error, after checking that it has a hint and
+/// shows no password.
 fn refused(url: &str, options: &Options) -> OpenError {
     let error = SharedFrontier::open(url, options).err().unwrap();
     let mut shown = format!("{error} {error:?}");
@@ -147,7 +149,7 @@ fn workers_with_the_least_role_crawl_over_encrypted_connections() {
     assert!(connections(true) >= 2);
     assert_eq!(connections(false), 0);
     drop(frontier);
-    // A later start finds the tables of the first one.
+    // A later start finds the tables that the first start created.
     crate::bench::end_leases(&administrators, &crawl);
     let again = SharedFrontier::open(&url, &with_password(&crawl)).unwrap();
     assert_eq!(again.marks().unwrap()["pages.jsonl"], 7);
@@ -162,7 +164,8 @@ fn the_role_of_workers_may_use_its_namespace_and_nothing_else() {
         &url,
         "CREATE SCHEMA study; CREATE TABLE study.notes (text text)",
     );
-    // These privileges can't be tested in a session that began as another user.
+    // These privileges are read from the catalogue, because a session that began as another user
+    // can't test them.
     let is_more =
         "SELECT (rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls)
                        ::int::bigint
@@ -215,7 +218,7 @@ fn an_engine_with_a_wrong_identity_is_refused() {
     });
     let by_system = guarded.workers("localhost", "sslmode=verify-full");
     check(&by_system, |why| {
-        // A machine may have no roots at all.
+        // The second error occurs on a machine that has no root certificates at all.
         matches!(why, OpenError::NotTrusted { .. } | OpenError::Roots { .. })
     });
     let other_name = guarded.trusting("127.0.0.1", "trusted.pem");
@@ -227,7 +230,7 @@ fn an_engine_with_a_wrong_identity_is_refused() {
     fs::write(guarded.file("empty.pem"), "no certificate\n").unwrap();
     let empty = guarded.trusting("localhost", "empty.pem");
     check(&empty, |why| matches!(why, OpenError::Roots { .. }));
-    // The server accepts this role only with TLS.
+    // The server accepts the role of workers only with TLS.
     let plain = guarded.workers("localhost", "sslmode=disable");
     check(&plain, |why| matches!(why, OpenError::Refused { .. }));
 

@@ -1,4 +1,4 @@
-//! Several workers, and several lives of one worker, on one engine.
+//! Several workers on one engine, and several lives (runs of the process) of one worker.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn open(served: &Served, options: &Options) -> SharedFrontier {
     SharedFrontier::open(&served.url, options).unwrap()
 }
 
-/// Returns the error and its causes.
+/// Returns the error of opening, with its causes.
 fn refusal(url: &str, options: &Options) -> String {
     let refused = SharedFrontier::open(url, options).err().unwrap();
     let mut text = refused.to_string();
@@ -47,7 +47,7 @@ fn a_commit_of_a_worker_that_lost_its_buckets_has_no_effect() {
     transaction.settle(held, FETCHED).unwrap();
     transaction.admit(link("/c", 1)).unwrap();
     transaction.mark("pages.jsonl", 7);
-    // The process is frozen here, and another takes over in the meantime.
+    // As if the process were frozen here: another worker takes its buckets over in the meantime.
     end_leases(&served.url, &crawl);
     let second = open(&served, &options(&crawl, "w2"));
     let refused = transaction.commit().unwrap_err();
@@ -105,10 +105,10 @@ fn a_name_is_used_once_at_a_time() {
     let first = open(&served, &options(&crawl, "w1"));
     let refused = SharedFrontier::open(&served.url, &options(&crawl, "w1"));
     assert!(matches!(refused, Err(OpenError::WorkerInUse { .. })));
-    // Another name is free, but all buckets are owned.
+    // Another worker's name is free, but all buckets are owned.
     let second = open(&served, &options(&crawl, "w2"));
     assert_eq!(second.buckets(), 0);
-    // Each living worker has a share.
+    // Each living worker gets a share of the buckets.
     second.give_up().unwrap();
     first.give_up().unwrap();
     assert!(is_lost(&first.begin().err().unwrap()));
@@ -134,7 +134,7 @@ fn crawls_of_one_engine_are_independent() {
 #[ignore = "needs PostgreSQL"]
 fn a_connection_that_is_cut_is_made_again() {
     let (served, crawl) = (Served::new(), new_crawl());
-    // A separate database, so that no other test's connections are cut.
+    // The test uses a separate database, so that no other test's connections are cut.
     execute(&served.url, "CREATE DATABASE cut");
     let at = served.url.replace("/postgres", "/cut");
     let frontier = SharedFrontier::open(&at, &options(&crawl, "w1")).unwrap();
@@ -173,7 +173,7 @@ fn a_commit_that_is_cut_in_the_middle_takes_effect_once() {
     let before = (frontier.counts(), order(&frontier));
     assert_eq!((before.0.known, before.0.fetched), (5, 2));
     assert_eq!(before.1, "/2 /new0 /new1");
-    // The engine has the same state.
+    // A worker that reads everything from the engine sees the same state.
     drop(frontier);
     end_leases(&served.url, &crawl);
     let again = open(&served, &options(&crawl, "w1"));
@@ -211,7 +211,7 @@ fn workers_that_start_at_once_make_one_crawl_and_share_no_bucket() {
             let options = Options {
                 buckets: 64,
                 most_buckets: 24,
-                // No worker is refused for settings while the crawl has none yet.
+                // While the crawl has no settings yet, no worker is refused because of them.
                 program: "1".to_owned(),
                 settings: "a = 1".to_owned(),
                 ..options(&crawl, &format!("w{n}"))
@@ -234,7 +234,8 @@ fn workers_that_start_at_once_make_one_crawl_and_share_no_bucket() {
 fn links_to_hosts_of_another_worker_reach_it_by_the_same_rules() {
     let (served, crawl) = (Served::new(), new_crawl());
     let owner = open(&served, &options(&crawl, "w1"));
-    // Eviction is random, so use a memory large enough to evict nothing.
+    // Entries are dropped from the memory at random, so the test uses a memory large enough for all
+    // URLs.
     let remembering = Options {
         recent_urls: 64,
         ..options(&crawl, "w2")
@@ -249,7 +250,7 @@ fn links_to_hosts_of_another_worker_reach_it_by_the_same_rules() {
     assert_eq!((sender.counts().known, owner.counts().known), (0, 0));
     assert_eq!(owner.take_links(99).unwrap().origins, [(origin(), 2)]);
     assert_eq!(order(&owner), "/b /far");
-    // Links that the owner already received are not sent again, but nearer ones are.
+    // Links that the owner has already received are not sent again, but links by a nearer path are.
     let waiting = || {
         let text = format!(
             "SELECT count(*) FROM crawl_frontier.link l
@@ -272,7 +273,7 @@ fn links_to_hosts_of_another_worker_reach_it_by_the_same_rules() {
     };
     admit(&sender, [nearer, link("/far", 2), link("/aside", 4)]);
     assert_eq!(waiting(), 2);
-    // Part by part, in the order they were sent.
+    // The owner takes the links part by part, in the order in which they were sent.
     owner.take_links(1).unwrap();
     assert_eq!((order(&owner).as_str(), waiting()), ("/far /b", 1));
     owner.take_links(1).unwrap();
@@ -295,7 +296,7 @@ fn a_link_is_sent_with_the_page_that_has_it_or_not_at_all() {
     drop(transaction);
     owner.take_links(99).unwrap();
     assert_eq!(owner.counts().known, 0);
-    // The owner has not received the link yet, so it is sent now.
+    // The dropped transaction sent nothing, so the link is sent now.
     admit(&sender, [link("/a", 1)]);
     owner.take_links(99).unwrap();
     assert_eq!(order(&owner), "/a");
@@ -334,8 +335,8 @@ fn links_that_are_expected_are_looked_up_in_one_round_trip() {
     assert_eq!((questions(false), questions(true)), (30, 1));
 }
 
-/// A bucket that one worker hands over while the other stops has no owner, and one of them has to
-/// list it.
+/// If one worker hands a bucket over while the other stops, the bucket has no owner. One of the two
+/// workers still has to list its deferred URLs.
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn each_bucket_is_listed_by_one_of_those_that_end() {
@@ -355,7 +356,7 @@ fn each_bucket_is_listed_by_one_of_those_that_end() {
     assert_eq!((firsts.len(), seconds.len()), (all, 0));
     first.note_listed(&firsts).unwrap();
     first.give_up().unwrap();
-    // A worker that returns has nothing to list.
+    // A worker that starts again has nothing to list.
     let second = open(&served, &options(&crawl, "w2"));
     assert!(second.buckets_to_list().unwrap().is_empty());
 }
@@ -388,7 +389,7 @@ fn the_reason_for_a_failed_open_is_named() {
         text.contains("connection string") && !text.contains("secret"),
         "{text}"
     );
-    // Nothing listens: the socket that reserved the port is closed.
+    // Nothing listens on the port, because the socket that reserved it is closed.
     let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let closed = held.local_addr().unwrap().port();
     drop(held);
@@ -401,7 +402,7 @@ fn the_reason_for_a_failed_open_is_named() {
     assert!(open(&read_only).contains("is read-only"));
 }
 
-/// The oldest supported engine is the one that the tests run, so this simulates an older one.
+/// The tests run the oldest supported engine, so this test simulates an older one.
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn an_engine_that_is_too_old_is_refused() {

@@ -12,7 +12,7 @@ use crate::{
 
 const HOST: &str = "gone.example";
 
-/// All URLs of one host, and one page of another.
+/// Leaves out all URLs of one host, and one page of another host.
 struct Gone;
 
 impl StoreRemoval for Gone {
@@ -91,7 +91,7 @@ fn fill(dir: &Path) {
     transaction.keep_meta("other", b"http://gone.example/");
     transaction.mark("pages.jsonl", 7);
     transaction.commit().unwrap();
-    // One commit, so that both due times are in one row.
+    // Both visits are stored in one commit, so that they share a row.
     let mut transaction = frontier.begin().unwrap();
     for seed in ["http://a.example/", "http://gone.example/"] {
         let lease = frontier.lease(&url(seed).origin()).unwrap().unwrap();
@@ -127,7 +127,7 @@ fn a_copy_contains_no_byte_of_the_urls_left_out() {
     fs::rename(&to, dir.path().join("store")).unwrap();
     fs::remove_dir_all(dir.path().join("old")).unwrap();
     drop(resting);
-    // One deferred URL has the host's name in its path, and stays.
+    // One deferred URL only has the removed host's name in its path, so it stays.
     let similar_url = url("http://b.example/gone.example");
     assert_eq!(
         bytes(dir.path())
@@ -178,7 +178,7 @@ fn a_copy_contains_no_byte_of_the_urls_left_out() {
         ("http://a.example/2", None)
     );
     frontier.release(lease);
-    // The remaining visit is due; the removed one never is.
+    // The remaining visit is due at some time; the removed visit never is.
     let mut transaction = frontier.begin().unwrap();
     assert_eq!(transaction.visit_due(9, 9).unwrap(), 1);
     let again = Admission::seed(url("http://gone.example/3"));

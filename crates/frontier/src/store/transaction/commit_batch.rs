@@ -18,7 +18,7 @@ use crate::store::url_changes::{Change, StoredState};
 /// A transaction's changes, ready to be committed.
 pub(super) struct CommitBatch {
     pub(super) batch: OwnedWriteBatch,
-    /// The records for the sieve, which the batch also contains.
+    /// The records for the sieve. The batch contains them too.
     pub(super) records: Vec<Record>,
     /// The notes that the batch adds.
     pub(super) notes: Vec<(Vec<u8>, u64)>,
@@ -26,7 +26,7 @@ pub(super) struct CommitBatch {
     pub(super) merge: LeaseChanges,
 }
 
-/// The changes in one origin's queue, as indexes into the list of changes.
+/// The edits of one origin's queue. Each has the index of its change in the list of changes.
 #[derive(Default)]
 struct QueueEdit {
     /// Entries that are removed, or rewritten at their rank.
@@ -242,7 +242,7 @@ fn rank_before(change: &Change) -> Option<Rank> {
     }
 }
 
-/// Returns the lease table's record of an entry that was added, removed or moved.
+/// Returns a queue entry's move for the lease table: the entry was added, removed or moved.
 fn moved(change: Change) -> EntryMove {
     EntryMove {
         fingerprint: change.key,
@@ -254,8 +254,8 @@ fn moved(change: Change) -> EntryMove {
     }
 }
 
-/// Groups the changes by queue. Also returns, for each change, the index of its queue, if the
-/// change affects one.
+/// Groups the changes by queue. Also returns, for each change, the index of its queue, or `None` if
+/// the change affects no queue.
 fn by_origin(changes: &[Change]) -> (Vec<(Origin, QueueEdit)>, Vec<Option<usize>>) {
     let mut edits: Vec<(Origin, QueueEdit)> = Vec::new();
     let mut indexes: HashMap<&Origin, usize> = HashMap::new();

@@ -1,4 +1,5 @@
-//! Tests of the moment between a commit's batch and its merge, which no lock covers.
+//! Tests of the moment between a commit's batch and its merge into the lease table. No lock covers
+//! that moment.
 
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use tempfile::TempDir;
@@ -15,7 +16,8 @@ fn link(path: &str, depth: u32) -> Admission {
     Admission::link(url(path), depth, url("/"))
 }
 
-/// Creates a frontier with `/a` and `/b` pending at depth 5, of which at most one is in the head.
+/// Creates a frontier with `/a` and `/b` pending at depth 5. At most one of the two is in the queue
+/// head in memory.
 fn frontier_with_two_urls() -> (TempDir, FjallFrontier) {
     let dir = TempDir::new().unwrap();
     let frontier = FjallFrontier::open(dir.path(), &Options::default()).unwrap();
@@ -34,7 +36,7 @@ fn path(lease: Option<&Lease>) -> Option<&str> {
     lease.map(|lease| lease.url.path())
 }
 
-/// Commits a transaction, but stops before the merge.
+/// Commits a transaction, but stops before the commit is merged into the lease table.
 fn commit_without_merge(
     frontier: &FjallFrontier,
     changes: impl FnOnce(&mut dyn Transaction),
@@ -57,7 +59,7 @@ fn commit_without_merge(
     merge
 }
 
-/// Settles all pending URLs, one by one.
+/// Settles all pending URLs one by one, and returns them in order.
 fn drain(frontier: &FjallFrontier) -> Vec<String> {
     let mut paths = Vec::new();
     while let Some(lease) = lease(frontier) {

@@ -17,13 +17,13 @@ pub(super) struct CommitRows {
     pub(super) merge: LeaseChanges,
 }
 
-/// The totals of all record changes.
+/// The sums of all changes, for the counts of buckets and queues.
 #[derive(Default)]
 struct Sums {
-    /// By changed bucket.
+    /// The changes of counts, for each changed bucket.
     buckets: BTreeMap<i32, StateChanges>,
     totals: StateChanges,
-    /// By origin, for each origin whose queue changes or that may not be stored yet.
+    /// The changes by origin, for each origin whose queue changes or that may not be stored yet.
     queues: BTreeMap<Origin, QueueChange>,
 }
 
@@ -32,7 +32,7 @@ impl SharedTransaction<'_> {
         let mut batch = CommitBatch::new(self.writer.commits + 1, self.spent);
         let mut sums = Sums::default();
         let settler = self.frontier.tables.owned.number;
-        // In row order, so that two transactions never wait for each other's rows.
+        // The changes are sorted in the order of the rows, so that two transactions never deadlock.
         let mut changes: Vec<(Fingerprint, Change)> = self.changed.drain().collect();
         changes.sort_unstable_by_key(|(_, change)| change.key);
         for (fingerprint, change) in changes {
@@ -108,7 +108,8 @@ impl SharedTransaction<'_> {
         });
     }
 
-    /// Adds visits, hosts, copies of robots.txt, file lengths and named values.
+    /// Adds the visits, hosts, copies of robots.txt, file lengths and named values of the
+    /// transaction.
     fn put_kept(&mut self, batch: &mut CommitBatch, sums: &mut Sums) {
         let keys = self.frontier.tables.keys;
         for (fingerprint, stored) in self.visits.drain() {
@@ -124,8 +125,8 @@ impl SharedTransaction<'_> {
         for (origin, bytes) in std::mem::take(&mut self.robots) {
             let b = keys.bucket(&origin.site());
             if self.frontier.tables.owned.epoch(b).is_none() {
-                // The copy was fetched before its host was handed over. The new owner fetches its
-                // own.
+                // This robots.txt copy was fetched before its host was handed over, so it is not
+                // stored. The new owner fetches the robots.txt again.
                 continue;
             }
             sums.buckets.entry(b).or_default();
@@ -139,8 +140,8 @@ impl SharedTransaction<'_> {
         }
     }
 
-    /// Adds links to hosts of other workers, the keys of their admitted links, and the progress of
-    /// reopening.
+    /// Adds the links to hosts of other workers, the keys of the admitted links from other workers,
+    /// and the progress of reopening.
     fn put_links(&mut self, batch: &mut CommitBatch, sums: &mut Sums) {
         let groups = &self.frontier.tables.groups;
         for (b, admission) in std::mem::take(&mut self.links) {

@@ -10,7 +10,7 @@ use crate::connection::params;
 use crate::rows::{BucketToReopen, Reader, UrlKey, url_at};
 use crate::sql::Sql;
 
-/// Maximum number of buckets checked in one transaction; each costs a round trip.
+/// Maximum number of buckets checked in one transaction, because each costs a round trip.
 const MAX_BUCKETS: usize = 64;
 
 impl SharedTransaction<'_> {
@@ -37,7 +37,7 @@ impl SharedTransaction<'_> {
         Ok(result)
     }
 
-    /// Reopens URLs of one bucket, and returns their number.
+    /// Reopens lost URLs of one bucket, and returns their number.
     fn look_into(
         &mut self,
         mut bucket: BucketToReopen,
@@ -69,17 +69,17 @@ impl SharedTransaction<'_> {
         Ok(rows.len())
     }
 
-    /// Makes a settled URL pending again, or returns it if it stays excluded.
+    /// Makes a settled URL pending again, or returns its admission if it stays excluded.
     fn reopen(&mut self, key: UrlKey, url: CanonicalUrl, record: UrlRecord) -> Option<Admission> {
         let fingerprint = self.fingerprint(&url);
         if self.changed.contains_key(&fingerprint) {
-            // Already made pending by this transaction, or settled by this worker.
+            // This transaction already made the URL pending, or this worker settled it.
             return None;
         }
         let before = Some(Before::of(&record));
         if let RecordState::Excluded(exclusion) = &record.state {
             let listed = excluded(&url, exclusion.clone(), &record);
-            // Assigns the URL to this worker.
+            // The record is written again, which assigns the URL to this worker.
             self.put(fingerprint, url, before, record);
             return Some(listed);
         }
@@ -92,7 +92,8 @@ impl SharedTransaction<'_> {
             via: record.via,
         };
         self.reopens = true;
-        // A kept visit would lead to a conditional request for a page whose body is lost.
+        // If the visit were kept, the next request for the page would be conditional, but the body
+        // of the page is lost.
         self.dropped_visits.push(key);
         self.put(fingerprint, url, before, record);
         None
@@ -108,7 +109,7 @@ fn settled(row: &tokio_postgres::Row) -> Option<(UrlKey, CanonicalUrl, UrlRecord
     Some((key, url, reader.record()?))
 }
 
-/// Returns an admission that excludes the URL as before.
+/// Returns an admission that excludes the URL for the same reason as before.
 fn excluded(url: &CanonicalUrl, exclusion: Exclusion, record: &UrlRecord) -> Admission {
     let place = record.place;
     let (depth, hops_off) = depth_and_hops(place.depth);
