@@ -121,8 +121,8 @@ impl Client {
         Ok(Watch { client: self })
     }
 
-    /// Sends a command and waits for it to finish. Returns notes on its effect, if that isn't
-    /// obvious.
+    /// Sends a command and waits for it to finish. Returns notes for the user, if the command's
+    /// effect isn't obvious.
     ///
     /// # Errors
     /// [`ClientError::Refused`] if the crawl refuses it. After any other error it is unknown

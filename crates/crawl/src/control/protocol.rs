@@ -64,7 +64,8 @@ impl Command {
     pub(crate) fn read(line: &[u8]) -> Result<Command, Refused> {
         let hint = "a command is a JSON object on a line, such as {\"do\":\"pause\"}";
         let refused = |why: &dyn Display| Refused::new(format!("no command: {why}"), hint);
-        // Serde would accept an array and read the fields by position.
+        // Only an object can be a command. Serde would also accept an array, and read the fields by
+        // position.
         if line.trim_ascii_start().first() != Some(&b'{') {
             return Err(refused(&"it is no JSON object"));
         }
@@ -80,7 +81,7 @@ pub(crate) struct Refused {
     /// How to fix it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
-    /// Further problems, if settings were reloaded.
+    /// Further problems, if a reload of the settings was refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) others: Vec<Refused>,
 }
@@ -95,7 +96,7 @@ impl Refused {
         }
     }
 
-    /// Converts an error with all its parts.
+    /// Converts an error, including its hint and the other errors found along with it.
     pub(crate) fn of(error: CommandError) -> Refused {
         Refused {
             error: error.message,

@@ -31,7 +31,7 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 /// Minimum time between two states sent to a watcher.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Pause in accepting connections after the system has run out of resources for one.
+/// How long to accept no connections after the system lacked resources for one.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Temporary folder in which the socket is created before it is moved to its final name.
@@ -77,7 +77,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.listening.abort();
-        // Another run may have created its own socket in the meantime.
+        // Another run may have replaced the socket file in the meantime.
         let is_ours =
             fs::metadata(&self.path).is_ok_and(|file| (file.dev(), file.ino()) == self.file);
         if is_ours {
@@ -94,7 +94,7 @@ fn bind(state: &Path) -> io::Result<UnixListener> {
         return Err(io::Error::new(io::ErrorKind::AddrInUse, reason));
     }
     let nest = state.join(NEW_SOCKET);
-    // A killed run may have left one.
+    // A killed run may have left its temporary folder.
     match fs::remove_dir_all(&nest) {
         Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
         _ => DirBuilder::new().mode(0o700).create(&nest)?,
@@ -109,7 +109,7 @@ fn bind(state: &Path) -> io::Result<UnixListener> {
 
 async fn listen(listener: UnixListener, handler: Arc<ControlHandler>) {
     let room = Arc::new(Semaphore::new(MAX_CLIENTS));
-    // Dropped, and so aborted, with this task.
+    // When this task ends, dropping the set aborts the tasks of all clients.
     let mut clients = JoinSet::new();
     loop {
         while clients.try_join_next().is_some() {}
@@ -131,7 +131,8 @@ async fn listen(listener: UnixListener, handler: Arc<ControlHandler>) {
     }
 }
 
-/// Refuses the connection and closes it. The line fits into the empty send buffer.
+/// Refuses a connection with one line and closes it. The line fits into the empty send buffer, so
+/// writing doesn't block.
 fn turn_away(stream: UnixStream) {
     let hint = "close one, or try again later";
     let refused = Refused::new(
@@ -319,7 +320,7 @@ mod tests {
         for _ in 0..100 {
             clients.push(connect(dir.path()).await);
         }
-        // Connections are accepted in order.
+        // Connections are accepted in order, so the last ones are over the limit.
         for late in &mut clients[MAX_CLIENTS..] {
             let mut text = String::new();
             late.read_to_string(&mut text).await.unwrap();

@@ -107,7 +107,8 @@ async fn metrics(
         let text = format!("too many requests: ask again in {seconds} s\n");
         return answer(StatusCode::TOO_MANY_REQUESTS, text);
     }
-    // A DNS rebinding page of another site sends that site's name.
+    // With DNS rebinding, a page of another site can send requests to this server, but they carry
+    // that site's name.
     if server.0.address.ip().is_loopback() && !authority::names_loopback(&uri, &headers) {
         let text = "this server answers by the names of this machine alone, such as 127.0.0.1\n";
         return answer(StatusCode::MISDIRECTED_REQUEST, text.to_owned());

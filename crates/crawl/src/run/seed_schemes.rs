@@ -18,8 +18,8 @@ const MAX_TRIED_AT_ONCE: usize = 32;
 #[derive(Clone, Debug)]
 pub(crate) struct ChosenSeeds {
     pub(crate) seeds: Vec<CanonicalUrl>,
-    /// Hosts seen at a public address during the test. Their private addresses are refused from
-    /// then on.
+    /// Hosts that had a public address when the schemes were tested. From then on, private
+    /// addresses of these hosts are refused.
     pub(crate) public_names: Vec<String>,
 }
 

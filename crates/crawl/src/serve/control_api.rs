@@ -88,7 +88,7 @@ fn unreadable(error: &str) -> Problem {
     Problem::bad_request(error).hint("`/api/openapi.json` says what each command takes")
 }
 
-/// Returns the problem of a body longer than any command.
+/// Returns the error for a body that is longer than any command.
 pub(crate) fn too_large() -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")
         .hint(format!("a body has at most {MAX_BODY_BYTES} bytes"))

@@ -36,7 +36,7 @@ pub(crate) fn reach(url: &CanonicalUrl, resolve: &[Resolve]) -> Reach {
     }
 }
 
-/// Orders classes: of several addresses, the one with the highest rank decides.
+/// Ranks address classes. If a host has several addresses, the one with the highest rank decides.
 fn rank(class: AddressClass) -> u8 {
     match class {
         AddressClass::Loopback => 0,
