@@ -193,7 +193,7 @@ fn a_parked_host_gets_no_requests_until_it_is_unparked() {
     );
     assert!(web.take_log().is_empty());
 
-    // No crawl runs while the host is unparked.
+    // The host is unparked while no crawl runs.
     let unpark = ["control", "c", "unpark", &host];
     assert_eq!(cmd.run(&unpark).ok(), "");
     let refused = cmd.run(&unpark);
@@ -292,7 +292,7 @@ fn the_command_line_controls_a_crawl_with_a_long_path() {
     );
     assert_eq!(cmd.run(&["control", deep, "resume"]).ok(), "");
     assert_eq!(crawl.end().0, 0);
-    // The audit knows about the delays.
+    // The audit judges each gap by the delay that applied at the time.
     let audit = cmd.run(&["audit", deep]);
     assert_eq!(audit.code, 0, "{}", audit.stdout);
 }

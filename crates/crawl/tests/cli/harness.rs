@@ -236,7 +236,7 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// Ends the crawl of a failed test.
+    /// Ends the program if the test failed.
     fn drop(&mut self) {
         // After `end`, the process is already gone.
         let _ = self.child.kill();

@@ -20,7 +20,8 @@ pub(crate) fn program(dir: &Path, args: &[&str]) -> Command {
         .args(args)
         .current_dir(dir)
         .env_clear()
-        // Not `dir`: the user's key is written to HOME, and a crawl starts in an empty folder.
+        // HOME is not `dir`: the user's key is written to HOME, and a crawl starts in an empty
+        // folder.
         .env("HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/home"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -20,8 +20,8 @@ pub(crate) const DELAY: Duration = Duration::from_millis(30);
 /// Maximum wait for anything. Most waits take only seconds.
 const MAX_WAIT: Duration = Duration::from_secs(240);
 
-/// Long enough for a heartbeat on a busy machine, and short enough that workers check on each other
-/// several times a second.
+/// The lease of a worker. It is long enough for a heartbeat on a busy machine, and short enough
+/// that workers check on each other several times a second.
 const LEASE: &str = "15s";
 
 /// The lease of a worker to be killed, short so that tests don't wait long for its hosts. If it
@@ -210,8 +210,9 @@ impl Crawl {
         command.output().unwrap()
     }
 
-    /// Starts a worker next to a running one, and waits until it has hosts. The running one is
-    /// paused meanwhile: it still hands over hosts, and leaves something to do however fast it is.
+    /// Starts a worker next to a running one, and waits until the new worker has hosts. The running
+    /// worker is paused for that time: it still hands over hosts, and leaves something to do
+    /// however fast it is.
     pub(crate) fn start_beside(&self, other: &str, worker: &str) -> Worker {
         self.wait_for_requests(50);
         self.control(other, "pause");
