@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-/// Flags that most crawls need, with their values.
+/// Flags that most crawls need, each with the placeholder of its value.
 const EVERYDAY_FLAGS: [(&str, &str); 12] = [
     ("contact", "MAIL|URL"),
     ("output", "DIR"),
@@ -108,7 +108,7 @@ pub(crate) fn overview(command: &clap::Command) -> String {
             .get_arguments()
             .find(|flag| flag.get_long() == Some(name));
         let help = flag.and_then(clap::Arg::get_help).map(ToString::to_string);
-        // The overview shows only the first clause of a flag's help; `--help` shows all of it.
+        // Only the first clause fits here. The long help has the default.
         let help = help.unwrap_or_default();
         let help = help.split([',', '(', '[', ';', ':']).next().unwrap_or_default();
         let usage = format!("--{name} {value}");

@@ -112,7 +112,7 @@ impl Client {
         self.state_of(answer)
     }
 
-    /// Subscribes to the state of the crawl: whenever it changes, at most once a second.
+    /// Subscribes to the crawl's state, which is sent whenever it changes, at most once a second.
     ///
     /// # Errors
     /// [`ClientError`] if the crawl is gone.

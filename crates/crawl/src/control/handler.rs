@@ -18,10 +18,10 @@ use super::settings_source::SettingsSource;
 use super::state_json::{of_live, of_progress, of_rest};
 use crate::error::CommandError;
 
-/// How long a state is cached, so that many clients cost the crawl no more than one.
+/// How long a state is cached, so that many clients cost the crawl no more than one client.
 const MAX_STATE_AGE: Duration = Duration::from_millis(250);
 
-/// Minimum time between two processed lines, over all connections.
+/// Minimum time between two processed lines, from all connections together.
 const LINE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Maximum URLs added between rounds and held for the next one. There are few, since an added URL
@@ -142,8 +142,8 @@ impl ControlHandler {
         Ok(notes)
     }
 
-    /// Switches to a run that begins: its engine gets the pending commands and all later ones. Must
-    /// be called within a tokio runtime.
+    /// Switches to a run that begins: its engine gets the pending commands and all later commands.
+    /// Must be called within a tokio runtime.
     pub(crate) fn open(&self, commander: Commander, progress: watch::Receiver<Progress>) {
         let mut state = self.lock();
         for (command, reply) in state.next.drain(..) {

@@ -78,7 +78,7 @@ impl Command {
 pub(crate) struct Refused {
     /// The cause, including the offending value.
     pub(crate) error: String,
-    /// How to fix it.
+    /// How to fix the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
     /// Further problems, if a reload of the settings was refused.

@@ -164,7 +164,7 @@ impl Client {
         }
     }
 
-    /// Answers line by line until the client disconnects.
+    /// Answers each line from the client, until the client disconnects.
     async fn serve(mut self) -> io::Result<()> {
         loop {
             let line = match next_line(&mut self.from, MAX_COMMAND_BYTES).await? {
@@ -262,7 +262,7 @@ mod tests {
         UnixStream::connect(path).await.unwrap()
     }
 
-    /// Sends these bytes and returns the whole answer.
+    /// Sends `bytes` and returns the whole answer.
     async fn answers(dir: &Path, bytes: &[u8]) -> String {
         let mut stream = connect(dir).await;
         // The server may close the connection before it has read everything.

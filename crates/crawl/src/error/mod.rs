@@ -45,7 +45,7 @@ pub(crate) type NamedTable = (&'static str, String);
 pub(crate) struct CommandError {
     /// The cause, including the offending value, in lower case without a full stop.
     pub(crate) message: String,
-    /// How to fix it.
+    /// How to fix the cause.
     pub(crate) hint: Option<String>,
     /// The exit code.
     pub(crate) code: u8,

@@ -88,7 +88,8 @@ impl MetricsServer {
     }
 
     fn progress(&self) -> std::sync::MutexGuard<'_, watch::Receiver<Progress>> {
-        // The value is replaced as a whole, so a panic elsewhere can't leave it half updated.
+        // A panic elsewhere is ignored: the value is only replaced as a whole, so it can't be half
+        // updated.
         let progress = self.0.progress.lock();
         progress.unwrap_or_else(PoisonError::into_inner)
     }

@@ -22,9 +22,9 @@ use crate::terminal::{Terminal, start_log};
 /// gaps and waits.
 const MAX_REQUESTS_BYTES: u64 = 16 << 20;
 
-/// Fetches the current rules of the hosts of a crawl, and writes their verdicts on the crawl's
-/// pages to `recheck.jsonl`. The crawl is in the output directory of `settings`. `None` if the user
-/// ended the run.
+/// Fetches the current rules of the hosts of a crawl, and writes to `recheck.jsonl` whether the
+/// rules allow the crawl's pages. The crawl is in the output directory of `settings`. `None` if the
+/// user ended the run.
 pub(crate) fn recheck(settings: &Settings) -> Result<Option<Recheck>, CommandError> {
     let checked = check(settings)?;
     let dir = checked.output.as_path();

@@ -292,7 +292,8 @@ async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<
                     tokio::time::timeout(remaining.min(CLOCK_CHECK_INTERVAL), wait_mode.changed())
                         .await;
             }
-            // Only the handler can end the pause. It owns the sender until the next round.
+            // Only the control handler can end the pause. The handler owns the sender until the
+            // next round.
             WaitMode::Paused => {
                 let _ = wait_mode.changed().await;
             }

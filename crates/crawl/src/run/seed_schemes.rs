@@ -122,7 +122,7 @@ mod tests {
         address
     }
 
-    /// DNS rebinding between the test for https and the crawl.
+    /// Simulates DNS rebinding between the test for https and the crawl.
     #[tokio::test]
     async fn a_name_public_at_the_scheme_test_may_not_become_private() {
         let seeds = [read("seed.example").unwrap()];

@@ -58,7 +58,7 @@ impl Rates {
         if self.accounts.len() < MAX_CLIENTS {
             return false;
         }
-        // A panic elsewhere can't leave the value half updated.
+        // A panic elsewhere is ignored, since it can't leave the value half updated.
         let mut swept = self
             .swept
             .lock()

@@ -232,8 +232,8 @@ fn a_check_reports_all_errors_with_their_places() {
     assert_eq!(checked.code, 2);
 }
 
-/// An invalid word, a bad pattern or a missing list hides no other errors, and consequential errors
-/// aren't reported.
+/// An invalid word, a bad pattern or a missing list hides no other errors. Errors that only follow
+/// from another one aren't reported.
 #[test]
 fn a_check_continues_after_invalid_words() {
     let (dir, cmd) = setup("check-further");

@@ -87,7 +87,7 @@ fn a_pause_stops_requests_until_it_is_resumed() {
     let mut talk = Talk::to(&dir);
     talk.pause();
     let request_count = web.log().len();
-    // Requests are now allowed immediately, but none may be sent.
+    // With this delay, requests are allowed immediately, but a paused crawl may not send any.
     talk.delay("0s");
     let goes_on = web.wait_for(Duration::from_millis(400), |log| log.len() > request_count);
     assert!(!goes_on);

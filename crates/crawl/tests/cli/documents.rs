@@ -61,7 +61,7 @@ fn line(size: u32, height: u32, text: &str) -> String {
     format!("BT /F1 {size} Tf 72 {height} Td ({text}) Tj ET\n")
 }
 
-/// Returns a PDF whose page draws a form that draws the next one ten times, and so on.
+/// Returns a PDF whose page draws a form, which draws the next form ten times, and so on.
 fn pdf_without_end() -> Vec<u8> {
     let levels = 16;
     let forms: Vec<String> = (0..levels)

@@ -397,7 +397,8 @@ fn pages_excluded_by_a_recheck_are_forgotten_and_a_crawl_without_seeds_resumes()
 /// files, the rows and the state tables reach these sizes.
 const KILLED_AT: [u32; 3] = [1, 8, 32];
 
-/// The kills occur both while files are created and after the commit to replacing the old ones.
+/// Some kills occur while new files are created, others after the commit to replacing the old
+/// files.
 #[test]
 fn a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {
     let (dir, cmd) = setup("killed");

@@ -1,4 +1,4 @@
-//! Seeds: URLs and hosts, as words or with `--seed`.
+//! Seeds: URLs and hosts, given as plain arguments or with `--seed`.
 
 use std::collections::BTreeSet;
 

@@ -7,7 +7,7 @@ use crawl_testweb::{Answer, TestWeb};
 
 use crate::harness::{Ran, setup};
 
-/// The name of a crawl of Common Crawl, which its example queries select.
+/// The Common Crawl crawl that the example queries of Common Crawl select.
 const CRAWL: &str = "CC-MAIN-2018-05";
 
 /// `CRAWL_PYTHON_BIN` is the folder of programs of a Python environment with DuckDB, pyarrow,

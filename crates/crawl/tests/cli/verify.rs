@@ -340,7 +340,7 @@ fn a_nulled_value_is_detected_from_other_records() {
         });
         findings.to_string()
     };
-    // Records of sitemaps don't refer to their row.
+    // The records of sitemaps don't refer to a row.
     let is_page = |row: &Value| !row["url"].as_str().unwrap().ends_with("/sitemap.xml");
     let has = |column: &'static str| move |row: &Value| !row[column].is_null() && is_page(row);
     for (column, defect) in [

@@ -24,8 +24,8 @@ const MAX_WAIT: Duration = Duration::from_secs(240);
 /// that workers check on each other several times a second.
 const LEASE: &str = "15s";
 
-/// The lease of a worker to be killed, short so that tests don't wait long for its hosts. If it
-/// expires early, the worker loses its hosts all the same.
+/// The lease of a worker that is to be killed, short so that tests don't wait long for the worker's
+/// hosts. If the lease expires early, the worker only loses its hosts earlier.
 const SHORT_LEASE: &str = "3s";
 
 pub(crate) struct Crawl {
@@ -173,7 +173,8 @@ impl Crawl {
         command
     }
 
-    /// Returns the program without any environment of this machine that it would read.
+    /// Returns a command for the program, without the environment of this machine that would affect
+    /// it.
     pub(crate) fn program(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_crawl"));
         command

@@ -116,7 +116,7 @@ impl Readable {
     }
 }
 
-/// Returns the settings that can't be read if the statement at `at` can't.
+/// Returns the settings that are lost if the statement at `at` can't be read.
 fn unread(text: &str, statements: &[Statement], at: usize) -> Unread {
     let statement = &text[statements[at].span.clone()];
     let key = statement.split_once('=').map(|(key, _)| key.trim());
