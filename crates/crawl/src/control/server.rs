@@ -48,7 +48,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Listens in the crawl's directory, which this process has locked. On failure the crawl
-    /// continues without a socket, and the log has the reason.
+    /// continues without a socket, and the reason is logged.
     pub(crate) fn start(dir: &Path, handler: Arc<ControlHandler>) -> Option<Server> {
         let state = dir.join("state");
         let path = state.join(SOCKET);

@@ -104,7 +104,7 @@ impl Job {
         self.settings.display.fail_on_error.is_on()
     }
 
-    /// Returns whether a partial, blocked or empty host makes the run fail.
+    /// Returns whether the run fails if a host is partial, blocked or empty.
     pub(crate) fn fails_on_partial(&self) -> bool {
         self.settings.display.fail_on_partial.is_on()
     }

@@ -10,7 +10,7 @@ use crate::values::Resolve;
 pub(crate) enum Reach {
     /// This machine.
     Loopback,
-    /// Private ranges.
+    /// Addresses in private ranges.
     Private,
     /// Public addresses, and every name except localhost.
     Public,

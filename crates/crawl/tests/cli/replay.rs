@@ -240,7 +240,7 @@ fn replayweb_page_shows_every_page_of_a_second_round() {
     run_program(&python, "replayweb.py", &[], &archive, &context.to_string());
 }
 
-/// Returns the web's response body for a URL, fetched without the crawler.
+/// Returns the body with which the test web responds to a URL, fetched without the crawler.
 fn body_of(web: &TestWeb, url: &str) -> Vec<u8> {
     let path = &url[web.url(0, "").len()..];
     let mut stream = TcpStream::connect(web.address(0)).unwrap();

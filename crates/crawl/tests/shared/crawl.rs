@@ -333,8 +333,8 @@ impl Crawl {
 }
 
 /// Returns the number of paths that were requested more than once. robots.txt doesn't count: a
-/// worker that takes over a host fetches it again if the response was on its way to the previous
-/// one.
+/// worker that takes over a host fetches robots.txt again if the response was on its way to the
+/// previous worker.
 pub(crate) fn repeated_paths(log: &[LogEntry]) -> usize {
     let mut times = BTreeMap::new();
     for entry in log.iter().filter(|entry| entry.path != "/robots.txt") {

@@ -63,7 +63,8 @@ fn answer_all(
             json!({ "error": why })
         });
         writeln!(answers, "{answer}")?;
-        // If no further line has arrived, the client may wait for this answer before it sends one.
+        // Flush the output if no further line has arrived: the client may wait for this answer
+        // before it sends one.
         if lines.buffer().is_empty() {
             answers.flush()?;
         }
