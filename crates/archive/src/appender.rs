@@ -283,7 +283,7 @@ mod tests {
         file.append(b"0123456789").unwrap();
         let error = file.append(b"abc").unwrap_err();
         assert!(matches!(error, ArchiveError::Full { .. }));
-        assert_eq!(error.to_string(), "no room left to write to full.warc.gz");
+        assert_eq!(error.to_string(), "no space left to write to full.warc.gz");
         assert_eq!(file.store.bytes, b"0123456789");
         assert_eq!(file.append(b"ab").unwrap(), 10);
     }

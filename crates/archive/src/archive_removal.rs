@@ -286,7 +286,7 @@ impl Rewriting<'_> {
             return Err(ReadError::Malformed {
                 file: self.from.clone(),
                 offset: record.offset,
-                what: "a revisit whose payload is that of another URL, which is taken out",
+                what: "a revisit of the payload of another URL, which is to be removed",
             });
         }
         let block = match record.kind() {

@@ -44,7 +44,7 @@ pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
 #[non_exhaustive]
 pub enum BadLine {
     /// The line is longer than [`MAX_LINE_BYTES`] and was skipped.
-    #[error("it has {bytes} bytes, and a line of more than {MAX_LINE_BYTES} is not read")]
+    #[error("it has {bytes} bytes, more than the maximum of {MAX_LINE_BYTES} for a line")]
     TooLong {
         /// Length including the line end.
         bytes: u64,
@@ -242,7 +242,7 @@ mod tests {
                 "1",
                 "expected value at line 1 column 1",
                 "2",
-                "it has 50331649 bytes, and a line of more than 16777216 is not read",
+                "it has 50331649 bytes, more than the maximum of 16777216 for a line",
                 "3"
             ]
         );

@@ -71,7 +71,7 @@ impl DigestList {
             number += 1;
             if last.is_some() {
                 list.faults
-                    .push((number, "nothing belongs behind the last row"));
+                    .push((number, "nothing may follow the last row"));
                 break;
             }
             let row = match line {
@@ -87,7 +87,7 @@ impl DigestList {
                 BoundedLine::TooLong { .. } | BoundedLine::Torn { .. } => None,
             };
             match row {
-                None => list.faults.push((number, "it is no row")),
+                None => list.faults.push((number, "not a row")),
                 Some(row) if row.is_whole.is_some() => last = Some(row),
                 Some(row) => {
                     if list
@@ -95,7 +95,7 @@ impl DigestList {
                         .last()
                         .is_some_and(|before| before.file >= row.file)
                     {
-                        let fault = "it belongs before the line above it";
+                        let fault = "out of order: it belongs before the previous line";
                         list.faults.push((number, fault));
                     }
                     list.rows.push(row);
@@ -108,7 +108,7 @@ impl DigestList {
                 list.is_whole = last.is_whole == Some(true);
             }
             Some(_) => {
-                let fault = "it is not the length and the digest of the lines above it";
+                let fault = "not the length and the digest of the previous lines";
                 list.faults.push((number, fault));
             }
             None => list.faults.push((number, "the last row is missing")),

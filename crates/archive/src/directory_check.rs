@@ -90,7 +90,7 @@ fn check_folder(
     }
     let depth = depth.checked_sub(1).ok_or_else(|| ArchiveError::Unsafe {
         path: path.to_owned(),
-        what: format!("lies more than {MAX_DEPTH} folders deep"),
+        what: format!("is more than {MAX_DEPTH} folders deep"),
     })?;
     for entry in fs::read_dir(path).map_err(failed(path))? {
         let entry = entry.map_err(failed(path))?;
@@ -130,7 +130,7 @@ fn check_file(path: &Path, metadata: &Metadata, files: Files) -> Result<(), Arch
         true => Err(ArchiveError::Unsafe {
             path: path.to_owned(),
             what: format!(
-                "has {} names (hard links): what is written to it would stand under each",
+                "has {} names (hard links): writing to it would change all of them",
                 metadata.nlink()
             ),
         }),

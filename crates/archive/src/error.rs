@@ -11,14 +11,14 @@ use crate::bounded_read::BadLine;
 pub enum ArchiveError {
     /// No space is left (`ENOSPC`, a quota, or a limit on file size). The partial record or row was
     /// cut off again, so the file stays readable.
-    #[error("no room left to write to {}", file.display())]
+    #[error("no space left to write to {}", file.display())]
     Full {
         /// The file that was being written.
         file: PathBuf,
     },
     /// The file lost committed bytes, so the state no longer describes it. Somebody truncated it,
     /// or the disk lost data.
-    #[error("{} is shorter than the state says: {committed} bytes were committed, {found} are there", file.display())]
+    #[error("{} is shorter than the state says: {committed} bytes committed, {found} found", file.display())]
     Short {
         /// The damaged file. `found` is 0 if it is missing.
         file: PathBuf,
@@ -110,7 +110,7 @@ pub enum ReadError {
         what: &'static str,
     },
     /// The record at `offset` is too long and was skipped.
-    #[error("a record of {bytes} bytes at offset {offset} of {}, {max} are read", file.display())]
+    #[error("the record at offset {offset} of {} has {bytes} bytes, more than the maximum of {max}", file.display())]
     TooLong {
         /// The file.
         file: PathBuf,
@@ -122,7 +122,7 @@ pub enum ReadError {
         max: u64,
     },
     /// A name that can't be that of a file in the archive's folder.
-    #[error("`{name}` is no name of a file in the archive")]
+    #[error("`{name}` is not the name of a file in the archive")]
     ForeignName {
         /// The name, or its beginning.
         name: String,

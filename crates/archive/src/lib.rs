@@ -51,7 +51,7 @@
 // Every program that uses a crawl's directory depends on this crate.
 #[cfg(not(target_os = "linux"))]
 compile_error!(
-    "crawl runs on Linux alone: its crawls lock hosts against each other by open file description \
+    "crawl runs on Linux only: its crawls lock hosts against each other by open file description \
      locks (F_OFD_SETLK), and it opens files without following links and listens on Unix domain \
      sockets; elsewhere, run it in a Linux container (docs/container.md)"
 );

@@ -611,7 +611,7 @@ mod tests {
         };
         rows.append(&1).unwrap();
         let error = rows.flush().unwrap_err();
-        assert_eq!(error.to_string(), "no room left to write to /dev/full");
+        assert_eq!(error.to_string(), "no space left to write to /dev/full");
         assert_eq!(rows.len(), 2);
     }
 

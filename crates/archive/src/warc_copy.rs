@@ -51,7 +51,7 @@ pub fn copy_renamed(from: &Path, to: &Path) -> Result<CopiedWarc, ReadError> {
         return Err(ReadError::Malformed {
             file: from.to_owned(),
             offset: 0,
-            what: "the first record of a WARC file is no warcinfo",
+            what: "the first record of a WARC file is not a warcinfo record",
         });
     };
     let fields = first.fields.iter().map(|(field, value)| match &**field {

@@ -344,7 +344,9 @@ fn read_member(
     let mut end = Vec::new();
     (&mut plain).take(5).read_to_end(&mut end)?;
     if bytes_read as u64 != length || end != b"\r\n\r\n" {
-        return Err(Fault::Malformed("its length is not that of its block"));
+        return Err(Fault::Malformed(
+            "its length differs from that of its block",
+        ));
     }
     Ok((fields, block))
 }
@@ -366,7 +368,7 @@ fn read_fields(plain: &mut impl BufRead) -> Result<Fields, Fault> {
         let field = String::from_utf8_lossy(field);
         let (name, value) = field
             .split_once(':')
-            .ok_or(Fault::Malformed("a field without colon"))?;
+            .ok_or(Fault::Malformed("a field without a colon"))?;
         fields.push((name.to_owned(), value.trim().to_owned()));
     }
 }

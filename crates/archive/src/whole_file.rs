@@ -18,7 +18,7 @@ pub enum AtomicFileError {
         source: io::Error,
     },
     /// Something else is at this path, and is not replaced.
-    #[error("{} is there already", path.display())]
+    #[error("{} already exists", path.display())]
     Occupied {
         /// The existing folder or file.
         path: PathBuf,
@@ -230,7 +230,7 @@ mod tests {
         make("into an empty folder").unwrap();
         fs::rename(path.join("mark"), path.join("letters")).unwrap();
         let refused = make("three").unwrap_err().to_string();
-        assert!(refused.ends_with("out is there already"), "{refused}");
+        assert!(refused.ends_with("out already exists"), "{refused}");
         assert!(path.join("letters").exists());
         fs::remove_dir_all(&path).unwrap();
         fs::write(&path, "a file").unwrap();

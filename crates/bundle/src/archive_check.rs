@@ -1,4 +1,5 @@
-//! Checks the WARC files and their lists: every member, record, digest and length.
+//! Checks the WARC files, the capture log and the index: every gzip member, record, digest and
+//! length.
 
 use std::fs;
 use std::io::{self, BufReader, ErrorKind, Read as _};
@@ -14,11 +15,11 @@ use crate::cross_check::{AboutCapture, CaptureFacts, CrossCheck, no_file};
 use crate::error::{VerifyError, is_damage};
 use crate::verification::Verification;
 
-/// The head of a gzip member as the crawler writes it: no name, no comment, no time. The next two
-/// bytes depend on the compressor.
+/// The first bytes of a gzip member as the crawler writes it: no name, no comment, no time. The two
+/// bytes after these depend on the compressor.
 const GZIP_HEAD: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
 
-/// Returns the names of a crawl's WARC files, sorted. Files of other programs in the folder are
+/// Returns the sorted names of a crawl's WARC files. Other programs' files in the folder are
 /// ignored.
 pub(crate) fn warc_names(dir: &Path) -> Result<Vec<String>, VerifyError> {
     let folder = dir.join(FOLDER);
@@ -38,7 +39,8 @@ pub(crate) fn warc_names(dir: &Path) -> Result<Vec<String>, VerifyError> {
     Ok(names)
 }
 
-/// Reads a WARC file to its end and passes its captures to `cross`.
+/// Reads a WARC file to its end, and passes each capture to `cross` for comparison with other
+/// files.
 pub(crate) fn check_warc(
     dir: &Path,
     name: &str,
@@ -50,7 +52,7 @@ pub(crate) fn check_warc(
     let shown = format!("{FOLDER}/{name}");
     let mut heads = match MemberHeads::open(&path) {
         Err(error) if is_damage(&error) => {
-            verification.file(&shown, format!("it can't be read: {error}"));
+            verification.file(&shown, format!("can't be read: {error}"));
             return Ok(());
         }
         heads => heads.map_err(VerifyError::read(&path))?,
@@ -71,11 +73,11 @@ pub(crate) fn check_warc(
         let head = heads.at(record.offset).map_err(VerifyError::read(&path))?;
         let mut wrong = |what: &str| verification.record(&shown, record.offset, what);
         if head != GZIP_HEAD {
-            wrong("its gzip member begins otherwise than the crawl writes them");
+            wrong("its gzip header differs from the one that the crawl writes");
         }
         if let Some(field) = record.wrong_digest() {
             wrong(&format!(
-                "{field} is not the digest of what the record holds"
+                "{field} is not the digest of the record's content"
             ));
         }
         let id = record.field("WARC-Record-ID").unwrap_or_default();
@@ -83,7 +85,7 @@ pub(crate) fn check_warc(
             "response" | "revisit" => {
                 let next = UnderWay::of(&record, name, id);
                 if next.is_none() {
-                    wrong("it names no URL or no date");
+                    wrong("the URL or the date is missing");
                 }
                 if let Some(capture) = std::mem::replace(&mut under_way, next) {
                     hand_over(name, &capture, cross)?;
@@ -92,7 +94,7 @@ pub(crate) fn check_warc(
             "request" | "metadata" => {
                 let of = record.field("WARC-Concurrent-To").unwrap_or_default();
                 match under_way.as_mut().filter(|capture| capture.id == of) {
-                    None => wrong("the record that it belongs to does not stand before it"),
+                    None => wrong("the record that it belongs to does not precede it"),
                     Some(capture) if record.kind() == "metadata" => {
                         capture.facts.about = Some(about(&record));
                     }
@@ -100,7 +102,7 @@ pub(crate) fn check_warc(
                 }
             }
             "warcinfo" if record.field("WARC-Filename") != Some(name) => {
-                wrong("its WARC-Filename is another name");
+                wrong("its WARC-Filename is a different name");
             }
             _ => {}
         }
@@ -116,20 +118,22 @@ fn hand_over(name: &str, capture: &UnderWay, cross: &mut CrossCheck) -> Result<(
     result.map_err(VerifyError::Scratch)
 }
 
-/// Reports a record that can't be read. The last file of a killed crawl may end in one.
+/// Reports a record that can't be read. At the end of a killed crawl's last file (`is_tail`) this
+/// is not a defect.
 fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut Verification) {
     let (offset, what) = match error {
         ReadError::Torn { offset, source, .. } => (
             *offset,
-            format!("its gzip member is damaged ({source}); nothing behind it is read"),
+            format!("its gzip member is damaged ({source}); nothing after it was read"),
         ),
         ReadError::Malformed { offset, what, .. } => (
             *offset,
-            format!("no WARC record: {what}; nothing behind it is read"),
+            format!("not a WARC record: {what}; nothing after it was read"),
         ),
-        ReadError::TooLong { offset, bytes, .. } => {
-            (*offset, format!("a record of {bytes} bytes is not read"))
-        }
+        ReadError::TooLong { offset, bytes, .. } => (
+            *offset,
+            format!("a record of {bytes} bytes is too long to be read"),
+        ),
         error => (0, error.to_string()),
     };
     match is_tail {
@@ -140,7 +144,7 @@ fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut Verific
     }
 }
 
-/// A capture whose metadata record has not been read yet.
+/// A capture whose metadata record follows and has not been read yet.
 struct UnderWay {
     id: String,
     facts: CaptureFacts,
@@ -151,7 +155,8 @@ impl UnderWay {
         let http = record.http();
         let redirect = http.as_ref().map(|http| redirect_target(record, http));
         let is_revisit = record.kind() == "revisit";
-        // WARC has no other value for a body withheld at the site's request.
+        // `unspecified` means that the body was withheld at the site's request: WARC has no
+        // specific value for this.
         let is_withheld = record.field("WARC-Truncated") == Some("unspecified");
         let digest = record.field("WARC-Payload-Digest");
         let body = http.as_ref().map(|http| http.body.len() as u64);
@@ -179,7 +184,7 @@ impl UnderWay {
     }
 }
 
-/// Returns the target URL of a redirect in the form that `pages.jsonl` has.
+/// Returns the target URL of a redirect, in the same form as in `pages.jsonl`.
 fn redirect_target(record: &WarcRecord, http: &HttpMessage<'_>) -> Option<String> {
     if !matches!(http.status(), Some(301 | 302 | 303 | 307 | 308)) {
         return None;
@@ -191,7 +196,7 @@ fn redirect_target(record: &WarcRecord, http: &HttpMessage<'_>) -> Option<String
     target.ok().map(|url| url.to_string())
 }
 
-/// Parses the fields of a metadata record.
+/// Returns what a metadata record states about its capture.
 fn about(record: &WarcRecord) -> AboutCapture {
     let text = String::from_utf8_lossy(&record.block);
     let field = |name: &str| {
@@ -209,7 +214,7 @@ fn about(record: &WarcRecord) -> AboutCapture {
     }
 }
 
-/// Reads the first bytes of gzip members, in step with the records.
+/// Reads the first bytes of each gzip member, while the records are read in parallel.
 struct MemberHeads {
     file: BufReader<fs::File>,
     at: u64,
@@ -231,7 +236,7 @@ impl MemberHeads {
     }
 }
 
-/// Checks the capture log and the index. The index must be sorted.
+/// Checks the lines of the capture log and of the index, and that the index is sorted.
 pub(crate) fn check_lists(
     dir: &Path,
     is_ended: bool,
@@ -261,7 +266,11 @@ pub(crate) fn check_lists(
             verification.checked.index_lines += 1;
             if text.as_bytes() < before.as_slice() {
                 let list = format!("{FOLDER}/{INDEX}");
-                verification.line(&list, line, "it belongs before the line above it");
+                verification.line(
+                    &list,
+                    line,
+                    "out of order: it belongs before the previous line",
+                );
             }
             before.clear();
             before.extend_from_slice(text.as_bytes());
@@ -287,12 +296,12 @@ fn each_line(
     let shown = format!("{FOLDER}/{list}");
     let file = match open_regular(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound && is_ended => {
-            verification.file(&shown, "it is missing");
+            verification.file(&shown, "missing");
             return Ok(());
         }
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) if is_damage(&error) => {
-            verification.file(&shown, format!("it can't be read: {error}"));
+            verification.file(&shown, format!("can't be read: {error}"));
             return Ok(());
         }
         file => file.map_err(VerifyError::read(&path))?,
@@ -310,7 +319,7 @@ fn each_line(
         match parsed {
             Some((text, line)) => each((&line.file, line.offset), number, text, verification)
                 .map_err(VerifyError::Scratch)?,
-            None => verification.line(&shown, number, "it is no line of an index"),
+            None => verification.line(&shown, number, "not a line of an index"),
         }
     }
     Ok(())

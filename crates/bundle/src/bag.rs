@@ -1,7 +1,8 @@
-//! The manifests of a bundle in BagIt format (RFC 8493), and the check of all files against them.
+//! Writes the manifests of a bundle in BagIt format (RFC 8493), and checks all files against them.
 //!
-//! BagIt readers accept a bundle as a bag. This module writes less than BagIt allows, so that every
-//! byte of the manifests is significant: there is only one form for a line and one order of lines.
+//! Programs for BagIt accept a bundle as a bag. BagIt allows several forms of a manifest, but this
+//! module writes and accepts only one: a fixed form of each line, and a fixed order of lines. So
+//! any changed byte in a manifest is detected.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,24 +16,24 @@ use crate::error::{BundleError, VerifyError, is_damage};
 use crate::payload::{BundledFile, Payload, digest};
 use crate::verification::Verification;
 
-/// The folder of the payload.
+/// The folder that contains the payload of the bundle.
 pub(crate) const DATA: &str = "data";
-/// The file that makes a folder a bag, and the only text allowed in it.
+/// The name and the only accepted content of the file that marks a folder as a bag.
 pub(crate) const BAG: &str = "bagit.txt";
 const BAG_TEXT: &str = "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n";
 const INFO: &str = "bag-info.txt";
 const MANIFEST: &str = "manifest-sha256.txt";
 pub(crate) const TAG_MANIFEST: &str = "tagmanifest-sha256.txt";
-/// The files that the tag manifest lists, in order.
+/// The files that the tag manifest must list, in this order.
 const TAG_FILES: [&str; 3] = [INFO, BAG, MANIFEST];
-/// Maximum length of a manifest line, which is a digest and a path.
+/// Maximum length of a manifest line in bytes. A line contains a digest and a path.
 const MAX_MANIFEST_LINE_BYTES: usize = 64 * 1024;
 const DIGITS: usize = 64;
 
-/// The fields of `bag-info.txt` other than the payload's size.
+/// The fields of `bag-info.txt`, except the payload's size.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BagInfo {
-    /// Labels and values in order. A value is one line.
+    /// Labels with values, in the order of the file. A value takes up one line.
     pub(crate) fields: Vec<(&'static str, String)>,
 }
 
@@ -69,7 +70,7 @@ fn lines(files: &[BundledFile], folder: &str) -> String {
     files.iter().map(line).collect()
 }
 
-/// Escapes a path as manifests require (RFC 8493 section 2.1.3).
+/// Escapes a path for a manifest (RFC 8493 section 2.1.3).
 fn escaped(path: &str) -> String {
     path.replace('%', "%25")
         .replace('\n', "%0A")
@@ -82,7 +83,7 @@ fn unescaped(path: &str) -> String {
         .replace("%25", "%")
 }
 
-/// The files that a manifest lists, each with its line number and digest.
+/// The files that a manifest lists: line number, digest and path of each.
 struct Manifest {
     files: Vec<(u64, String, String)>,
 }
@@ -102,24 +103,25 @@ pub(crate) fn check_bag(
         .map(|(_, _, path)| path.as_str())
         .eq(TAG_FILES)
     {
-        let message = format!("it does not list {}", TAG_FILES.join(", "));
+        let message = format!("does not list {}", TAG_FILES.join(", "));
         verification.file(TAG_MANIFEST, message);
     }
     let is_tag_file = |file: &(u64, String, String)| TAG_FILES.contains(&file.2.as_str());
     for (line, sha256, path) in tags.files.into_iter().filter(is_tag_file) {
-        // Which of the two changed is unknown, because nothing else records their digests.
+        // Nothing else records the digests of these files, so it is unknown whether the file or the
+        // digest changed.
         if !is_as_listed(root, &path, &sha256, verification)? {
-            let message = format!("the digest of {path}, or that file, is not as it was");
+            let message = format!("{path} or its digest was changed");
             verification.line(TAG_MANIFEST, line, message);
         }
         listed.insert(path);
     }
     if !read_text(&root.join(BAG), BAG_TEXT.len() as u64).is_ok_and(|text| text == BAG_TEXT) {
-        verification.file(BAG, "it is not the text of a bag");
+        verification.file(BAG, "not the text of a bag");
     }
     for (_, sha256, path) in read_manifest(root, MANIFEST, verification)?.files {
         if !path.starts_with(&format!("{DATA}/")) || path.split('/').any(|part| part == "..") {
-            let message = format!("it lists `{path}`, which is not of the payload");
+            let message = format!("lists `{path}`, which is not in the payload");
             verification.file(MANIFEST, message);
             continue;
         }
@@ -133,7 +135,7 @@ pub(crate) fn check_bag(
     Ok(changed)
 }
 
-/// Reads a manifest in the one form that this program writes.
+/// Reads a manifest. Reports a defect if it differs from the form that this program writes.
 fn read_manifest(
     root: &Path,
     name: &str,
@@ -143,7 +145,7 @@ fn read_manifest(
     let mut files: Vec<(u64, String, String)> = Vec::new();
     let file = match open_regular(&path) {
         Err(error) if is_damage(&error) => {
-            verification.file(name, "it is missing");
+            verification.file(name, "missing");
             return Ok(Manifest { files });
         }
         file => file.map_err(VerifyError::read(&path))?,
@@ -158,21 +160,25 @@ fn read_manifest(
         };
         match parsed {
             Some((_, path)) if !is_within(&path) => {
-                verification.line(name, number, "it names a file outside of the bundle");
+                verification.line(name, number, "lists a file outside the bundle");
             }
             Some((sha256, path)) => {
                 if files.last().is_some_and(|(_, _, before)| *before >= path) {
-                    verification.line(name, number, "it belongs before the line above it");
+                    verification.line(
+                        name,
+                        number,
+                        "out of order: it belongs before the previous line",
+                    );
                 }
                 files.push((number, sha256, path));
             }
-            None => verification.line(name, number, "it is no digest and path"),
+            None => verification.line(name, number, "not a digest and a path"),
         }
     }
     Ok(Manifest { files })
 }
 
-/// Returns whether a listed path stays inside the folder of its list.
+/// Returns true if a path in a manifest leads to a place inside the manifest's folder.
 pub(crate) fn is_within(path: &str) -> bool {
     let mut parts = Path::new(path).components();
     parts.all(|part| matches!(part, Component::Normal(_)))
@@ -199,10 +205,10 @@ fn is_as_listed(
             if actual_sha256 == sha256 {
                 return Ok(true);
             }
-            format!("its SHA-256 is {actual_sha256}, and the manifest says {sha256}")
+            format!("its SHA-256 is {actual_sha256}, but the manifest says {sha256}")
         }
         Err(error) if is_damage(&error) => {
-            format!("it is listed and can't be read: {error}")
+            format!("listed, but can't be read: {error}")
         }
         Err(error) => return Err(VerifyError::read(&root.join(path))(error)),
     };

@@ -1,4 +1,5 @@
-//! Checks a bundle: every byte against the manifests, then the files against each other.
+//! Checks a bundle: first every byte against the manifests, then whether the files agree with each
+//! other.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,14 +21,15 @@ use crate::ro_crate::RO_CRATE;
 use crate::robots_copies::each_robots_copy;
 use crate::verification::Verification;
 
-/// A row of `robots.jsonl` contains a text, each byte of which may take six in JSON.
+/// Maximum length of a line of `robots.jsonl` in bytes. A line contains the text of a robots.txt,
+/// and each byte of the text may take six bytes in JSON.
 const MAX_ROBOTS_LINE_BYTES: usize = 16 << 20;
 /// Maximum bytes of an RO-Crate description. A file takes about 400.
 /// Beyond the limit: reported as a defect unread.
 const MAX_RO_CRATE_BYTES: u64 = 64 << 20;
 
-/// Checks a bundle, or a crawl directory if `path` is not a bundle. Data to sort waits in the
-/// folder `scratch`.
+/// Checks a bundle, or if `path` is not a bundle, a crawl's directory. Temporary files for sorting
+/// are written to the folder `scratch`.
 ///
 /// # Errors
 /// [`VerifyError`] if something could not be checked. Defects are reported in the [`Verification`].
@@ -46,15 +48,15 @@ fn verify_bundle(root: &Path, scratch: &Path) -> Result<Verification, VerifyErro
     let changed = check_bag(root, &mut bag)?;
     let data = root.join(DATA);
     if !bag.is_whole() {
-        // The files are not the bundled ones, so comparing their content is pointless. Only name
-        // the damaged records.
+        // Some files have changed, so comparing their content with each other is pointless. Only
+        // report which records are damaged.
         name_records(&data, &changed, scratch, &mut bag)?;
         return Ok(bag);
     }
     let mut verification = verify_directory(&data, scratch)?;
     verification.checked.files = bag.checked.files;
     verification.checked.bytes = bag.checked.bytes;
-    // The manifests cover every byte.
+    // In a bundle no part is unchecked, because the manifests cover every byte.
     verification.unchecked.clear();
     let mut problems = Vec::new();
     if data.join(FOLDER).is_dir() {
@@ -87,7 +89,7 @@ fn verify_bundle(root: &Path, scratch: &Path) -> Result<Verification, VerifyErro
     Ok(verification)
 }
 
-/// Names the damaged records of the changed WARC files.
+/// Reports the damaged records in those WARC files that have changed.
 fn name_records(
     data: &Path,
     changed: &BTreeSet<String>,
@@ -105,7 +107,8 @@ fn name_records(
         let mut of_file = Verification::default();
         let mut unused = CrossCheck::new(data, scratch);
         check_warc(data, name, false, &mut unused, &mut of_file)?;
-        // A missing file has been reported already.
+        // Findings without an offset concern the whole file, which has been reported as changed
+        // already.
         let findings = of_file.findings.into_iter();
         for mut finding in findings.filter(|finding| finding.offset.is_some()) {
             finding.file.insert_str(0, &format!("{DATA}/"));
@@ -117,17 +120,17 @@ fn name_records(
 
 type Problem = (String, Option<u64>, String);
 
-/// Derives the rows of `robots.jsonl` again from the archive and compares them.
+/// Computes the rows of `robots.jsonl` again from the archive and compares them with the file.
 fn check_robots(data: &Path) -> Result<Vec<Problem>, VerifyError> {
     let path = data.join(ROBOTS);
     let mut problems: Vec<Problem> = Vec::new();
     let Ok(file) = open_regular(&path) else {
-        problems.push((ROBOTS.to_owned(), None, "it is missing".to_owned()));
+        problems.push((ROBOTS.to_owned(), None, "missing".to_owned()));
         return Ok(problems);
     };
     let mut lines = LineReader::new(BufReader::new(file), MAX_ROBOTS_LINE_BYTES);
     let mut number = 0;
-    let message = "it is not the answer that the archive has there";
+    let message = "differs from the response in the archive";
     each_robots_copy::<VerifyError>(data, |copy| {
         number += 1;
         let mut expected = serde_json::to_vec(copy).unwrap_or_default();
@@ -143,13 +146,13 @@ fn check_robots(data: &Path) -> Result<Vec<Problem>, VerifyError> {
         .map_err(VerifyError::read(&path))?
         .is_some()
     {
-        let message = "the archive has no more answers for robots.txt";
+        let message = "the archive has no further robots.txt response";
         problems.push((ROBOTS.to_owned(), Some(number + 1), message.to_owned()));
     }
     Ok(problems)
 }
 
-/// Checks that the RO-Crate description covers every file, correctly.
+/// Checks that the RO-Crate description lists every file, with the right size and digest.
 fn check_descriptions(data: &Path) -> Result<Vec<(String, String)>, VerifyError> {
     let path = data.join(RO_CRATE);
     let text = match read_text(&path, MAX_RO_CRATE_BYTES) {
@@ -157,7 +160,7 @@ fn check_descriptions(data: &Path) -> Result<Vec<(String, String)>, VerifyError>
         Err(error) => {
             return Ok(vec![(
                 RO_CRATE.to_owned(),
-                format!("it can't be read: {error}"),
+                format!("can't be read: {error}"),
             )]);
         }
     };
@@ -179,7 +182,7 @@ fn check_descriptions(data: &Path) -> Result<Vec<(String, String)>, VerifyError>
         if !is_right {
             problems.push((
                 RO_CRATE.to_owned(),
-                format!("it tells another `{name}` than there is"),
+                format!("its description of `{name}` does not match the file"),
             ));
         }
         described_files.insert(name.to_owned());
@@ -190,7 +193,7 @@ fn check_descriptions(data: &Path) -> Result<Vec<(String, String)>, VerifyError>
         .into_iter()
         .filter(|name| !described_files.contains(name))
     {
-        problems.push((RO_CRATE.to_owned(), format!("it does not tell of `{name}`")));
+        problems.push((RO_CRATE.to_owned(), format!("does not describe `{name}`")));
     }
     Ok(problems)
 }

@@ -1,4 +1,4 @@
-//! `CITATION.cff` (Citation File Format 1.2.0) and the same citation as one line.
+//! Writes `CITATION.cff` (Citation File Format 1.2.0), and the same citation as a single line.
 
 use std::fmt::Write as _;
 
@@ -6,13 +6,13 @@ use crate::facts::CrawlFacts;
 
 pub(crate) const CITATION: &str = "CITATION.cff";
 
-/// Returns the text of the file; `None` if the crawl names neither a person, an institution nor a
-/// contact, as the format requires an author.
+/// Returns the text of `CITATION.cff`. The format requires an author, so the result is `None` if
+/// the configuration names no person, institution or contact.
 pub(crate) fn citation_file(facts: &CrawlFacts) -> Option<String> {
     let author = facts.author()?;
     let operator = &facts.report.crawl.operator;
     let mut text = String::from("cff-version: 1.2.0\ntype: dataset\n");
-    let message = "To cite this crawl, use these fields, and the digest of its manifest.";
+    let message = "To cite this crawl, use these fields and the digest of its manifest.";
     let _ = writeln!(text, "message: {}", quoted(message));
     let _ = writeln!(text, "title: {}", quoted(&facts.title()));
     let _ = writeln!(text, "abstract: {}", quoted(&facts.summary()));
@@ -29,18 +29,19 @@ pub(crate) fn citation_file(facts: &CrawlFacts) -> Option<String> {
     Some(text)
 }
 
-/// Quotes a text: JSON strings are valid YAML.
+/// Quotes a text for YAML, as a JSON string: every JSON string is also valid YAML.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Returns the citation as one line. Its reader should add a DOI and the digest of the manifest.
+/// Returns the citation as one line. Whoever cites the bundle should add a DOI and the digest of
+/// the manifest.
 pub(crate) fn citation_line(facts: &CrawlFacts) -> String {
     let operator = &facts.report.crawl.operator;
     let (hosts, _) = facts.report.hosts_asked();
     let mut line = format!(
         "{} ({}): {}. Crawl of {}, ended {}.",
-        facts.author().unwrap_or("Whoever publishes it"),
+        facts.author().unwrap_or("The publisher"),
         facts.day().split('-').next().unwrap_or_default(),
         facts.title(),
         crawl_records::counted(hosts.len() as u64, "host", "hosts"),

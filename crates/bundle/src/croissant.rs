@@ -1,5 +1,5 @@
-//! `croissant.json`: Croissant 1.1 metadata that describes the tables and their columns to data set
-//! loaders.
+//! Writes `croissant.json`: Croissant 1.1 metadata that describes the tables and their columns to
+//! programs that load data sets.
 
 use crawl_tables::{ColumnKind, ColumnMeaning, table_columns};
 use serde_json::{Value, json};
@@ -9,7 +9,8 @@ use crate::payload::BundledFile;
 
 pub(crate) const CROISSANT: &str = "croissant.json";
 
-/// Returns the description of the data: all files written so far, and the columns of the tables.
+/// Returns the text of `croissant.json`. The descriptions cover all files written so far, and the
+/// columns of the tables.
 pub(crate) fn croissant(facts: &CrawlFacts, files: &[BundledFile], citation: &str) -> String {
     let distribution: Vec<Value> = files.iter().map(file_object).collect();
     let tables = table_columns().into_iter().filter_map(|table| {
@@ -35,7 +36,7 @@ pub(crate) fn croissant(facts: &CrawlFacts, files: &[BundledFile], citation: &st
         "description": facts.summary(),
         "datePublished": facts.day(),
         "version": "1.0.0",
-        "license": "No license is stated: the pages are the works of those who wrote them.",
+        "license": "No license is stated: the pages are the works of their authors.",
         "citeAs": citation,
         "url": operator.study_page.as_deref().unwrap_or("./"),
         "distribution": distribution,
@@ -61,7 +62,7 @@ fn file_object(file: &BundledFile) -> Value {
     })
 }
 
-/// Returns Croissant's name for a media type.
+/// Returns the name that Croissant uses for a media type.
 fn croissant_type(media_type: &'static str) -> &'static str {
     match media_type {
         "application/vnd.apache.parquet" => "application/x-parquet",

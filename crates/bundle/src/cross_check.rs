@@ -1,4 +1,4 @@
-//! Cross-references: compares what different files state about the same thing.
+//! Compares the statements of different files about the same thing, such as a capture.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -10,14 +10,15 @@ use crawl_archive::{CAPTURES, FOLDER, INDEX};
 use crate::statements::{FACTS, Statement, Statements, fact, key, number};
 use crate::verification::Verification;
 
-/// The subjects of statements: a place in the archive, an exchange (URL and time), an archived
-/// payload (URL and time), or a page (URL).
+/// The kinds of things that statements are about: a record at a place in the archive, an exchange
+/// (URL and time), an archived payload (URL and time), or a page (URL).
 const PLACE: u8 = 1;
 const EXCHANGE: u8 = 2;
 const PAYLOAD: u8 = 3;
 const PAGE: u8 = 4;
 
-/// The sources of statements. Statements that others are compared with have the lower numbers.
+/// The sources of statements. The numbers define the order of statements: those with lower numbers
+/// are the ones that others are compared with.
 const CAPTURE: u8 = 0;
 const LOG_LINE: u8 = 1;
 const INDEX_LINE: u8 = 2;
@@ -31,7 +32,8 @@ const REVISIT: u8 = 9;
 const PAGE_URL: u8 = 10;
 const LINK_SOURCE: u8 = 11;
 
-/// Indexes of the facts about a place. The lines of capture lists contain only the first two.
+/// Indexes into the facts about a record. Lines of the capture log and the index contain only the
+/// first two facts.
 const LINE: usize = 0;
 const URL: usize = 1;
 const TIME: usize = 2;
@@ -43,7 +45,7 @@ const VIA: usize = 7;
 const STATUS: usize = 8;
 const REDIRECT: usize = 9;
 const WITHHELD: usize = 10;
-/// Columns of `pages.jsonl` that the archive repeats.
+/// Columns of `pages.jsonl` whose values are also in the archive.
 const COLUMNS: [(usize, &str); 10] = [
     (URL, "url"),
     (TIME, "fetched_at"),
@@ -56,12 +58,13 @@ const COLUMNS: [(usize, &str); 10] = [
     (REDIRECT, "redirect"),
     (WITHHELD, "withheld"),
 ];
-/// The fact of a null column that can contradict a value.
+/// The fact that stands for null in columns where null and a value contradict each other.
 const NULL: &[u8] = b"null";
-/// The index of the single fact of an exchange (its status) or of a payload (its digest).
+/// The index of the only fact: the status if the statement is about an exchange, the digest if it
+/// is about a payload.
 const ONLY: usize = 0;
 
-/// A capture according to its WARC records.
+/// The facts that the WARC records of a capture state about it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CaptureFacts {
     pub(crate) offset: u64,
@@ -75,38 +78,38 @@ pub(crate) struct CaptureFacts {
     pub(crate) digest: Option<String>,
     /// The length of the body, if the archived body is complete.
     pub(crate) bytes: Option<u64>,
-    /// The URL and the time in microseconds of the capture that this one revisits.
+    /// If the capture is a revisit: the URL and the time in microseconds of the original capture.
     pub(crate) original: Option<(String, u64)>,
     pub(crate) is_revisit: bool,
-    /// True if the body was received but not archived, at the site's request.
+    /// True if the body was received but not archived, because the site requested it.
     pub(crate) is_withheld: bool,
-    /// The target of a redirect, or `Some(None)` for an answer that is not a redirect. `None` if
-    /// the record lacks the head of the answer.
+    /// The target of a redirect; `Some(None)` if the answer is not a redirect; `None` if the record
+    /// lacks the head of the answer.
     pub(crate) redirect: Option<Option<String>>,
     pub(crate) about: Option<AboutCapture>,
 }
 
-/// A capture according to its metadata record.
+/// The facts that the metadata record of a capture states about it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AboutCapture {
     pub(crate) took_ms: Option<u64>,
-    /// `None` if it isn't a page.
+    /// The depth of the page; `None` if the capture isn't a page.
     pub(crate) depth: Option<u64>,
     pub(crate) via: Option<String>,
-    /// True if a row of `pages.jsonl` must name the capture. A sitemap that nothing referred to may
-    /// lack a row.
+    /// True if a row of `pages.jsonl` must refer to the capture. A sitemap without references to it
+    /// is an exception.
     pub(crate) has_row: bool,
 }
 
-/// Collects statements with the `file`, `capture`, `log_line`, `index_line`, `page`, `request` and
-/// `source` methods, and compares them in [`CrossCheck::finish`].
+/// Collects statements about records, exchanges, payloads and pages through its methods.
+/// [`CrossCheck::finish`] compares them.
 pub(crate) struct CrossCheck {
     statements: Statements,
     files: Vec<String>,
     archive: PathBuf,
-    /// Names of WARC files seen so far to exist.
+    /// The names of WARC files that are known to exist.
     existing_files: BTreeSet<String>,
-    /// True if the crawl has forgotten pages or hosts.
+    /// True if pages or hosts of the crawl were erased with `crawl forget`.
     has_tombstones: bool,
 }
 
@@ -121,7 +124,7 @@ impl CrossCheck {
         }
     }
 
-    /// Returns whether the archive contains a file of this name.
+    /// Returns true if the archive contains a WARC file of this name.
     pub(crate) fn has_file(&mut self, name: &str) -> bool {
         if self.existing_files.contains(name) {
             return true;
@@ -133,12 +136,13 @@ impl CrossCheck {
         exists
     }
 
-    /// Returns whether a row or list named a record of this file.
+    /// Returns true if a row or a capture list refers to a record of this file.
     pub(crate) fn is_named(&self, name: &str) -> bool {
         self.existing_files.contains(name)
     }
 
-    /// Returns the number of a file, given its path relative to the directory.
+    /// Returns the number of a file for use in statements. `name` is its path relative to the
+    /// directory.
     pub(crate) fn file(&mut self, name: &str) -> u32 {
         let position = self.files.iter().rposition(|file| file == name);
         let number = position.unwrap_or_else(|| {
@@ -258,13 +262,13 @@ impl CrossCheck {
             facts[STATUS] = row
                 .status
                 .map_or(fact(NULL), |status| number(status.into()));
-            // Withholding an empty body leaves no trace in the archive.
+            // If the withheld body was empty, the archive doesn't show that it was withheld.
             facts[WITHHELD] = match is_withheld && row.bytes == 0 {
                 true => 0,
                 false => number(is_withheld.into()),
             };
-            // An error explains a redirect beyond the limit. A redirect to something forgotten is
-            // cleared.
+            // A row lacks the redirect if the redirect was refused as one too many, which leaves an
+            // error, or if `crawl forget` erased its target.
             facts[REDIRECT] = match &row.redirect {
                 None if row.error.is_some() || self.has_tombstones => 0,
                 target => or_null(target.as_deref()),
@@ -288,15 +292,15 @@ impl CrossCheck {
         self.add(exchange_key(&row.url, row.start), REQUEST_ROW, at, status)
     }
 
-    /// Adds a row for a link of the page `from`. For consecutive rows of one page, only the first
-    /// one is needed.
+    /// Adds a row about a link on the page `from`. If consecutive rows have the same page, it is
+    /// enough to add the first one.
     pub(crate) fn source(&mut self, file: &str, line: u64, from: &str) -> io::Result<()> {
         let at = (self.file(file), line);
         self.add(key(PAGE, &[from.as_bytes()]), LINK_SOURCE, at, [0; FACTS])
     }
 
-    /// Compares all statements. If the last run has not ended, a statement without a counterpart
-    /// may just not be committed yet, and is not a defect.
+    /// Compares all statements. If the last run has not ended, a missing counterpart is not a
+    /// defect, because it may not be committed yet.
     pub(crate) fn finish(self, is_ended: bool, verification: &mut Verification) -> io::Result<()> {
         let mut groups = Groups {
             files: &self.files,
@@ -308,17 +312,18 @@ impl CrossCheck {
         let uncommitted = groups.uncommitted;
         if uncommitted > 0 {
             verification.notes.push(format!(
-                "{uncommitted} entries without their counterpart: the last run has not ended, and \
-                 its next start cuts off what was not committed"
+                "{uncommitted} entries have no counterpart: the last run has not ended, and the \
+                 next start removes what was not committed"
             ));
         }
         Ok(())
     }
 }
 
-/// Returns the message for a defect: commits name a place only after its file exists.
+/// Returns the message for a row that names a missing file. This is always a defect, because the
+/// file is created before rows that name it are committed.
 pub(crate) fn no_file(name: &str) -> String {
-    format!("it names a record of {FOLDER}/{name}, which is missing")
+    format!("names a record of {FOLDER}/{name}, which is missing")
 }
 
 fn place_key(name: &str, offset: u64) -> u128 {
@@ -339,7 +344,8 @@ fn only(fact: u32) -> [u32; FACTS] {
     facts
 }
 
-/// Returns the fact of a value, or of null, which contradicts any value.
+/// Returns the fact of a value. For `None`, returns the fact that stands for null, which differs
+/// from that of any value.
 fn or_null(value: Option<&str>) -> u32 {
     fact(value.map_or(NULL, str::as_bytes))
 }
@@ -348,7 +354,8 @@ fn optional(value: Option<&str>) -> u32 {
     value.map_or(0, |value| fact(value.as_bytes()))
 }
 
-/// Returns whether both statements have the fact and disagree on it.
+/// Returns true if the statements contradict each other in a fact. A missing fact is not a
+/// contradiction.
 fn differ(one: &Statement, other: &Statement, at: usize) -> bool {
     let (one, other) = (one.facts[at], other.facts[at]);
     one != 0 && other != 0 && one != other
@@ -356,14 +363,14 @@ fn differ(one: &Statement, other: &Statement, at: usize) -> bool {
 
 struct Groups<'a> {
     files: &'a [String],
-    /// True if the last run has ended, so nothing follows the last commit.
+    /// True if the last run has ended, so everything in the files is committed.
     is_ended: bool,
     verification: &'a mut Verification,
     uncommitted: u64,
 }
 
 impl Groups<'_> {
-    /// Compares all statements about one thing.
+    /// Compares all statements about the same thing.
     fn judge(&mut self, group: &[Statement]) {
         match group.first().map(|first| first.kind) {
             Some(CAPTURE..=NEEDS_ROW) => self.place(group),
@@ -377,10 +384,7 @@ impl Groups<'_> {
         let [first, others @ ..] = group else { return };
         if first.kind != CAPTURE {
             for other in group {
-                self.missing(
-                    other,
-                    "no response or revisit record begins where this says",
-                );
+                self.missing(other, "no response or revisit record begins at this offset");
             }
             return;
         }
@@ -394,15 +398,12 @@ impl Groups<'_> {
                     let wrong = COLUMNS.iter().find(|(at, _)| differ(first, other, *at));
                     if let Some((_, column)) = wrong {
                         let record = self.name(first);
-                        self.wrong(
-                            other,
-                            format!("column `{column}` is not what {record} says"),
-                        );
+                        self.wrong(other, format!("column `{column}` differs from {record}"));
                     }
                 }
                 LOG_LINE | INDEX_LINE if differ(first, other, LINE) => {
                     let record = self.name(first);
-                    self.wrong(other, format!("it is not the line of {record}"));
+                    self.wrong(other, format!("not the line of {record}"));
                 }
                 _ => {}
             }
@@ -438,7 +439,7 @@ impl Groups<'_> {
                 |request: &&Statement| request.kind == REQUEST_ROW && !differ(request, other, ONLY);
             if other.kind != REQUEST_ROW && group.iter().find(has_same).is_none() {
                 let row = self.name(first);
-                self.wrong(other, format!("its status is not that of {row}"));
+                self.wrong(other, format!("its status differs from {row}"));
             }
         }
     }
@@ -449,7 +450,7 @@ impl Groups<'_> {
             for other in group {
                 self.missing(
                     other,
-                    "the archive has no record of what this is a revisit of",
+                    "the archive has no record with the payload that this one revisits",
                 );
             }
             return;
@@ -459,7 +460,7 @@ impl Groups<'_> {
                 let record = self.name(first);
                 self.wrong(
                     other,
-                    format!("its digest is not that of {record}, which it revisits"),
+                    format!("its digest differs from {record}, which it revisits"),
                 );
             }
         }
@@ -467,14 +468,11 @@ impl Groups<'_> {
 
     fn page(&mut self, group: &[Statement]) {
         if let Some(first) = group.first().filter(|first| first.kind == LINK_SOURCE) {
-            self.missing(
-                first,
-                "pages.jsonl has no row of the page that the link stands on",
-            );
+            self.missing(first, "pages.jsonl has no row for the page with this link");
         }
     }
 
-    /// Records that the counterpart of a statement is missing.
+    /// Reports that a statement has no counterpart in another file.
     fn missing(&mut self, statement: &Statement, what: &str) {
         match statement.kind {
             _ if !self.is_ended => self.uncommitted += 1,
@@ -493,7 +491,7 @@ impl Groups<'_> {
         }
     }
 
-    /// Describes the file and place of a statement.
+    /// Returns the file of a statement and the line or offset in it, for messages.
     fn name(&self, statement: &Statement) -> String {
         let file = self.files.get(statement.file as usize);
         let file = file.map_or("", String::as_str);

@@ -11,15 +11,15 @@ use crate::bag::is_within;
 use crate::error::{VerifyError, is_damage};
 use crate::verification::Verification;
 
-/// Checks each listed file. Returns whether the list covers all files, which means that no run is
-/// active and none was killed.
+/// Checks each listed file against its digest. Returns true if the list covers all files. Otherwise
+/// a run is active or was killed.
 pub(crate) fn check_digests(
     dir: &Path,
     verification: &mut Verification,
 ) -> Result<bool, VerifyError> {
     let list = match DigestList::read(dir) {
         Err(error) if is_damage(&error) => {
-            verification.file(DIGESTS, format!("it can't be read: {error}"));
+            verification.file(DIGESTS, format!("can't be read: {error}"));
             return Ok(false);
         }
         list => list.map_err(VerifyError::read(&dir.join(DIGESTS)))?,
@@ -33,7 +33,7 @@ pub(crate) fn check_digests(
     let mut unreadable = BTreeSet::new();
     for row in &list.rows {
         if !is_within(&row.file) {
-            let message = format!("it lists `{}`, which is no file of the crawl", row.file);
+            let message = format!("lists `{}`, which is not a file of the crawl", row.file);
             verification.file(DIGESTS, message);
             continue;
         }
@@ -44,7 +44,7 @@ pub(crate) fn check_digests(
                 unreadable.insert(row.file.as_str());
             }
             Err(error) if is_damage(&error) => {
-                let message = format!("{DIGESTS} lists it, and it can't be read: {error}");
+                let message = format!("{DIGESTS} lists it, but it can't be read: {error}");
                 verification.file(&row.file, message);
             }
             Err(error) => return Err(VerifyError::read(&dir.join(&row.file))(error)),
@@ -67,8 +67,8 @@ pub(crate) fn check_digests(
     Ok(list.is_whole)
 }
 
-/// Describes how a file differs from its row; `None` if it matches. While a run is active, only the
-/// listed beginning of the file is compared.
+/// Describes how a file differs from its row in the list; `None` if it matches. While a run is
+/// active, only the beginning of the file up to the listed length is compared.
 fn file_difference(
     dir: &Path,
     row: &FileChecksum,
@@ -82,11 +82,11 @@ fn file_difference(
     Ok(match (sha256 == row.sha256, bytes == row.bytes) {
         (true, true) => None,
         (_, false) => Some(format!(
-            "it has {bytes} bytes, and {DIGESTS} says {}",
+            "it has {bytes} bytes, but {DIGESTS} says {}",
             row.bytes
         )),
         (false, true) => Some(format!(
-            "its SHA-256 is {sha256}, and {DIGESTS} says {}",
+            "its SHA-256 is {sha256}, but {DIGESTS} says {}",
             row.sha256
         )),
     })

@@ -1,4 +1,4 @@
-//! The check of a crawl's directory.
+//! Checks a crawl's directory.
 
 use std::path::Path;
 
@@ -18,18 +18,18 @@ use crate::report_check::check_report;
 use crate::row_check::{SampleCheck, check_rows, missing_column};
 use crate::verification::Verification;
 
-/// Parts of a directory that are recorded only once, so that no check can detect a change.
+/// Parts of a directory that are recorded only in one place, so a change to them can't be detected.
 const UNCHECKED: [&str; 4] = [
-    "columns of rows that nothing repeats: titles, the words of links, rules, statements on use ..",
-    "most of crawl.toml, all of report.html, of state/ and of index/",
-    "the two bytes of a gzip member's head that tell of the compressor, and unused bits at its end",
-    "whether whole rows or records were taken away together with all that speaks of them",
+    "row columns that are recorded only once: titles, link texts, rules, usage statements ..",
+    "most of crawl.toml, and all of report.html, state/ and index/",
+    "the two bytes of a gzip header that describe the compressor, and unused bits at the end",
+    "whether whole rows or records were removed together with everything that refers to them",
 ];
 
-/// Checks everything that a crawl directory records twice: WARC records against their digests and
-/// lengths, the archive's lists, rows and records against each other, and the report against the
-/// rows. Data to sort waits in unlinked files in the folder `scratch`. Memory is bounded by the
-/// longest record and the number of hosts. Nothing is written to `dir`.
+/// Checks everything that a crawl's directory records in two places: WARC records against their
+/// digests and lengths, the capture lists, rows and records against each other, and the report
+/// against the rows. Temporary files for sorting are unlinked files in the folder `scratch`. Memory
+/// is bounded by the longest record and the number of hosts. Nothing is written to `dir`.
 ///
 /// # Errors
 /// [`VerifyError`] if something could not be checked. Defects are reported in the [`Verification`].
@@ -53,13 +53,13 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
     match config.map(|text| text.parse::<toml::Table>()) {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => verification.file("crawl.toml", error.message().to_owned()),
-        Err(error) => verification.file("crawl.toml", format!("it can't be read: {error}")),
+        Err(error) => verification.file("crawl.toml", format!("can't be read: {error}")),
     }
     let mut cross = CrossCheck::new(dir, scratch);
     let results = &mut verification;
     let mut is_ended = check_digests(dir, results)?;
     if is_ended {
-        // The digests cover every byte.
+        // No part is unchecked, because the digests cover every byte.
         results.unchecked.clear();
     }
     check_rows(
@@ -74,8 +74,8 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
     )?;
     results.is_ended = is_ended;
     if !is_ended {
-        let note = "the last run has not ended, or was killed: what is not committed yet is no \
-                    defect, and report.json is not held against the rows";
+        let note = "the last run has not ended, or was killed: uncommitted data is not a defect, \
+                    and report.json is not checked against the rows";
         results.notes.push(note.to_owned());
     }
     check_all_rows(dir, is_ended, &mut cross, results)?;
@@ -87,7 +87,7 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
         .iter()
         .filter(|name| is_ended && !cross.is_named(name))
     {
-        // A file whose records were all forgotten is not named anywhere.
+        // No row names a file if `crawl forget` erased all of its records.
         if !dir.join("tombstones.jsonl").exists() {
             let message = "neither captures.cdxj nor pages.jsonl names a record of it";
             results.file(&format!("{FOLDER}/{name}"), message);
@@ -100,7 +100,7 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
     cross
         .finish(is_ended, results)
         .map_err(VerifyError::Scratch)?;
-    // The report is computed only if all rows are readable.
+    // The report can be compared only if all rows are readable.
     if is_ended && are_files {
         check_report(dir, results)?;
     }

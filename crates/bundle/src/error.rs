@@ -1,4 +1,4 @@
-//! Errors of checking and bundling.
+//! Errors of checking and bundling a crawl.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use crawl_archive::ReadError;
 use crawl_records::RecordsError;
 use crawl_tables::TablesError;
 
-/// Why something could not be checked. Defects are not errors.
+/// The reason why a check could not be made. Defects are not errors.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
@@ -23,12 +23,12 @@ pub enum VerifyError {
         source: io::Error,
     },
     /// Data to sort could not be written to the scratch folder.
-    #[error("can't write what is sorted: {0}")]
+    #[error("can't write temporary files for sorting: {0}")]
     Scratch(io::Error),
 }
 
 impl VerifyError {
-    /// Returns a closure for `map_err`: reading `path` failed.
+    /// Returns a closure for `map_err` that reports a failure to read `path`.
     pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> VerifyError {
         let path = path.to_owned();
         move |source| VerifyError::Read { path, source }
@@ -43,8 +43,8 @@ impl VerifyError {
     }
 }
 
-/// Returns whether an error indicates a defect (something is missing, or is not a file). Any other
-/// error means that it could not be checked.
+/// Returns true if an I/O error indicates a defect: a file is missing or is not a regular file.
+/// Other errors mean that the check could not be made.
 pub(crate) fn is_damage(why: &io::Error) -> bool {
     use ErrorKind::{InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound};
     matches!(
@@ -53,7 +53,7 @@ pub(crate) fn is_damage(why: &io::Error) -> bool {
     )
 }
 
-/// Why a crawl could not be bundled.
+/// The reason why a crawl could not be bundled.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BundleError {
@@ -66,27 +66,27 @@ pub enum BundleError {
     /// The configuration could not be read.
     #[error("crawl.toml can't be read: {what}")]
     Config {
-        /// The description of the defect.
+        /// A description of what is wrong with the configuration.
         what: String,
     },
-    /// The last run has not ended, or was killed.
+    /// The crawl is still running, or its last run was killed.
     #[error("the last run of the crawl in `{}` has not ended, or was killed", dir.display())]
     NotEnded {
         /// The crawl's directory.
         dir: PathBuf,
     },
     /// The crawl sent no requests.
-    #[error("the crawl in `{}` asked nobody for anything", dir.display())]
+    #[error("the crawl in `{}` sent no requests", dir.display())]
     NoRequests {
         /// The crawl's directory.
         dir: PathBuf,
     },
     /// The crawl is damaged, or changed while it was bundled.
-    #[error("what `{}` holds is damaged: {first}", dir.display())]
+    #[error("`{}` is damaged: {first}", dir.display())]
     Damaged {
         /// The crawl's directory.
         dir: PathBuf,
-        /// The first defect.
+        /// A description of the first defect.
         first: String,
     },
     /// A file of the bundle could not be written.
@@ -97,19 +97,20 @@ pub enum BundleError {
         /// The system's error.
         source: io::Error,
     },
-    /// A file of the bundle could not be written; the caller adds its path.
+    /// A file of the bundle could not be written. The caller turns this into an error with the
+    /// path.
     #[error("{0}")]
     Stream(io::Error),
 }
 
 impl BundleError {
-    /// Returns a closure for `map_err`: writing to `path` failed.
+    /// Returns a closure for `map_err` that reports a failure to write `path`.
     pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> BundleError {
         let path = path.to_owned();
         move |source| BundleError::Write { path, source }
     }
 
-    /// Returns a closure for `map_err`: reading `path` failed.
+    /// Returns a closure for `map_err` that reports a failure to read `path`.
     pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> BundleError {
         let failed = VerifyError::read(path);
         move |source| BundleError::Read(failed(source))

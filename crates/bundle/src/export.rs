@@ -24,40 +24,43 @@ use crate::readme::{README, readme};
 use crate::ro_crate::{RO_CRATE, ro_crate};
 use crate::robots_copies::each_robots_copy;
 
-/// The rows of the archived robots.txt files.
+/// The file with the texts of all archived robots.txt files.
 pub(crate) const ROBOTS: &str = "robots.jsonl";
-/// The folder of the tables.
+/// The folder with the tables of the crawl.
 pub(crate) const TABLES: &str = "tables";
 const CONFIG: &str = "crawl.toml";
-/// Folders of the crawl directory that a bundle includes or omits as a rule.
+/// Folders of the crawl's directory that are not reported as left out: the bundle includes the
+/// archive, and never includes the others.
 const FOLDERS: [&str; 3] = [FOLDER, "index", "state"];
 
-/// A bundle that was written.
+/// The result of writing a bundle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WrittenBundle {
     /// The number of files in the payload.
     pub files: u64,
-    /// The total size of these files.
+    /// The total size of the payload's files in bytes.
     pub bytes: u64,
     /// The SHA-256 of `tagmanifest-sha256.txt`, which covers the whole bundle.
     pub sha256: String,
-    /// The entries of the directory that were not bundled, except `state`, `index` and
-    /// `digests.jsonl`.
+    /// The names of files in the crawl's directory that were not bundled. `state`, `index` and
+    /// `digests.jsonl` are never bundled and not listed here.
     pub left_out: Vec<String>,
 }
 
-/// Writes the crawl in `dir` as a bundle into the empty folder `out`: archive, rows, tables and
-/// report as they are, the configuration without secrets, the texts of all robots.txt files,
-/// descriptions for people and programs, and digests of everything.
+/// Writes the crawl in `dir` as a bundle into the empty folder `out`. The bundle contains the
+/// archive, rows, tables and report unchanged, the configuration without secrets, the texts of all
+/// robots.txt files, descriptions for people and programs, and the digest of every file.
 ///
-/// The same crawl yields the same bytes, because all times are those of the crawl. `bundler` is the
-/// program and its version: `crawl 0.1.0`. Memory is bounded as for [`verify_directory`].
+/// The same crawl always yields the same bytes, because all times in the bundle are taken from the
+/// crawl. `bundler` is the name and version of the program, such as `crawl 0.1.0`. Memory is
+/// bounded as in [`verify_directory`].
 ///
 /// # Errors
-/// [`BundleError::NotEnded`] if the last run has not ended, [`BundleError::NoRequests`],
-/// [`BundleError::Damaged`] if the copied files are damaged, and I/O errors.
+/// [`BundleError::NotEnded`] if the last run has not ended, [`BundleError::NoRequests`] if the
+/// crawl sent no requests, [`BundleError::Damaged`] if the copied files are damaged, and I/O
+/// errors.
 pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBundle, BundleError> {
-    // Returns an error if `dir` does not contain a crawl.
+    // Fails if `dir` does not contain a crawl.
     CrawlSettings::read(dir).map_err(VerifyError::from)?;
     check_ended(dir)?;
     let facts = CrawlFacts::read(dir, bundler)?;
@@ -106,8 +109,8 @@ pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBund
     })
 }
 
-/// Refuses a crawl that is running or was killed: its rows, records and report are not consistent
-/// yet.
+/// Returns an error if the crawl is running or was killed, because its rows, records and report
+/// don't match yet.
 fn check_ended(dir: &Path) -> Result<(), BundleError> {
     let rows = waiting(dir).map_err(VerifyError::from)?;
     match rows.flatten().any(|row| row.origin.is_none()) {
@@ -118,26 +121,26 @@ fn check_ended(dir: &Path) -> Result<(), BundleError> {
     }
 }
 
-/// Checks the copies against the digests that the last run recorded.
+/// Checks the copied files against the digests that the last run recorded.
 fn check_listed(dir: &Path, payload: &Payload) -> Result<(), BundleError> {
     let list = DigestList::read(dir).map_err(BundleError::read(&dir.join(DIGESTS)))?;
     let listed = list.filter(|list| list.is_whole).unwrap_or_default().rows;
     let files = payload.files();
     let differs = |row: &&FileChecksum| {
         let copied = files.iter().find(|file| file.path == row.file);
-        // The bundle's configuration differs, because secrets are removed.
+        // The configuration is skipped: its copy differs, because secrets are removed.
         row.file != CONFIG && copied.is_some_and(|file| file.sha256 != row.sha256)
     };
     match listed.iter().find(differs) {
         None => Ok(()),
         Some(row) => {
-            let message = format!("{}: its SHA-256 is not that of {DIGESTS}", row.file);
+            let message = format!("{}: its SHA-256 differs from {DIGESTS}", row.file);
             Err(damaged(dir, message))
         }
     }
 }
 
-/// Verifies the copies, and that no run has started since.
+/// Verifies the copied files, and checks that no new run has started.
 fn check_copied(dir: &Path, out: &Path, payload: &Payload) -> Result<(), BundleError> {
     let copied = verify_directory(payload.folder(), out)?;
     if let Some(first) = copied.findings.first() {
@@ -151,7 +154,7 @@ fn damaged(dir: &Path, first: String) -> BundleError {
     BundleError::Damaged { dir, first }
 }
 
-/// Returns the names in the directory that the payload does not include, sorted.
+/// Returns the sorted names of the directory's entries that the payload does not include.
 fn left_out(dir: &Path, payload: &Payload) -> Result<Vec<String>, BundleError> {
     let files = payload.files();
     let mut names: Vec<String> = Vec::new();
@@ -188,7 +191,8 @@ fn archive_files(dir: &Path) -> Result<Vec<String>, BundleError> {
     Ok(names)
 }
 
-/// Writes the descriptions of the files. Each one also covers the descriptions written before it.
+/// Writes the descriptions of the files, one after the other. Each description also covers those
+/// written before.
 fn describe(facts: &CrawlFacts, payload: &mut Payload) -> Result<(), BundleError> {
     let cite_as = citation_line(facts);
     payload.write(CROISSANT, &croissant(facts, &payload.files(), &cite_as))?;

@@ -1,4 +1,4 @@
-//! The facts about a crawl that the descriptions in a bundle use.
+//! Collects the facts about a crawl that are used in the descriptions of a bundle.
 
 use std::path::Path;
 
@@ -8,15 +8,15 @@ use crawl_weburl::safe_line;
 
 use crate::error::{BundleError, VerifyError};
 
-/// A crawl in the numbers and words that describe it.
+/// The facts about a crawl that the descriptions mention.
 #[derive(Clone, Debug)]
 pub(crate) struct CrawlFacts {
     pub(crate) report: Report,
-    /// The program and version of the last run: `crawl 0.1.0`.
+    /// The name and version of the program in the last run, such as `crawl 0.1.0`.
     pub(crate) program: String,
-    /// The program and version that made the bundle.
+    /// The name and version of the program that made the bundle.
     pub(crate) bundler: String,
-    /// The start of the first request and the end of the last one.
+    /// When the first request started, and when the last one ended.
     pub(crate) begun: Timestamp,
     pub(crate) ended: Timestamp,
 }
@@ -57,19 +57,20 @@ impl CrawlFacts {
         self.ended().chars().take(10).collect()
     }
 
-    /// Returns a title from the subject of the study, or else from the first seed.
+    /// Returns a title for the crawl: the subject of the study, or if none is configured, the first
+    /// seed.
     pub(crate) fn title(&self) -> String {
         let crawl = &self.report.crawl;
         let seed = crawl.seeds.first();
         match (&crawl.operator.study, seed) {
             (Some(study), _) => study.clone(),
             (None, Some(seed)) => format!("Crawl of {seed}"),
-            (None, None) => "A crawl of the web".to_owned(),
+            (None, None) => "A web crawl".to_owned(),
         }
     }
 
-    /// Returns whoever is responsible for the crawl: the person, else the institution, else the
-    /// contact; `None` if the configuration names none.
+    /// Returns who is responsible for the crawl: the configured person, or else the institution, or
+    /// else the contact. `None` if none is configured.
     pub(crate) fn author(&self) -> Option<&str> {
         let operator = &self.report.crawl.operator;
         let candidates = [&operator.name, &operator.institution, &operator.contact];
@@ -81,7 +82,7 @@ impl CrawlFacts {
         let report = &self.report;
         let (hosts, _) = report.hosts_asked();
         format!(
-            "{} of {}, asked for from {} to {} by {}; {}.",
+            "{} of {}, fetched from {} to {} by {}; {}.",
             counted(report.pages.total, "page", "pages"),
             counted(hosts.len() as u64, "host", "hosts"),
             self.begun(),
@@ -111,14 +112,14 @@ pub(crate) struct FileMeaning {
     pub(crate) what: &'static str,
 }
 
-/// Returns the names of row files and reports that a crawl may write. Other files in the directory
-/// could belong to anyone.
+/// Returns the names of all row files and reports that a crawl may write. Any other file in the
+/// directory may be the user's own.
 pub(crate) fn row_files_and_reports() -> impl Iterator<Item = &'static str> {
     let names = NAMED.iter().map(|(name, ..)| *name);
     names.filter(|name| name.ends_with(".jsonl") || name.starts_with("report."))
 }
 
-/// Returns the meaning of a file, given its path in the payload.
+/// Returns the media type and description of a file. `path` is relative to the payload's folder.
 pub(crate) fn meaning(path: &str) -> FileMeaning {
     let named = NAMED.iter().find(|(name, ..)| *name == path);
     let ended = ENDED
@@ -134,18 +135,18 @@ pub(crate) fn meaning(path: &str) -> FileMeaning {
 }
 
 const JSON_LINES: &str = "application/jsonl";
-/// Files by name, with media type and description.
+/// The media type and description of files with a fixed name.
 const NAMED: [(&str, &str, &str); 22] = [
     ("CITATION.cff", "application/yaml", "how to cite this crawl"),
     (
         "README.md",
         "text/markdown",
-        "what this is, and how to check it",
+        "what this is and how to check it",
     ),
     (
         "archive/captures.cdxj",
         "text/plain",
-        "the index of the archive, in the order of capture",
+        "the index of the archive, in capture order",
     ),
     (
         "archive/index.cdxj",
@@ -155,27 +156,27 @@ const NAMED: [(&str, &str, &str); 22] = [
     (
         "crawl.toml",
         "application/toml",
-        "the configuration in force, without secrets; the version",
+        "the configuration in force, without secrets, and the version",
     ),
     (
         "croissant.json",
         "application/ld+json",
-        "the tables and their columns, for loaders of data sets",
+        "the tables and their columns, for dataset loaders",
     ),
     (
         "delays.jsonl",
         JSON_LINES,
-        "the delays that operators set in the workers from which this was gathered",
+        "the delays that operators set in the gathered workers",
     ),
     (
         "excluded.jsonl",
         JSON_LINES,
-        "a row for each URL that was not asked for, with the rule",
+        "a row for each URL that was not fetched, with the rule",
     ),
     (
         "hosts.jsonl",
         JSON_LINES,
-        "a row for each host: whether it is whole, and what is missing",
+        "a row for each host: whether it is complete and what is missing",
     ),
     ("links.jsonl", JSON_LINES, "a row for each link of a page"),
     (
@@ -186,43 +187,43 @@ const NAMED: [(&str, &str, &str); 22] = [
     (
         "report.html",
         "text/html",
-        "the crawl in numbers, to be read",
+        "the crawl in numbers, for readers",
     ),
     ("report.json", "application/json", "the crawl in numbers"),
     (
         "requests.jsonl",
         JSON_LINES,
-        "a row for each request, with the gap that was kept before it",
+        "a row for each request, with the gap before it",
     ),
     (
         "ro-crate-metadata.json",
         "application/ld+json",
-        "what each file is, and how it came to be",
+        "what each file is and how it was made",
     ),
     (
         "robots.jsonl",
         JSON_LINES,
-        "each answer for a robots.txt with its text, as it was in force",
+        "each robots.txt response with the text in force",
     ),
     (
         "state/delays.jsonl",
         JSON_LINES,
-        "delays that the operator set while the crawl ran, and settings that were read again",
+        "delays that the operator set while the crawl ran, and reloaded settings",
     ),
     (
         "state/order.jsonl",
         JSON_LINES,
-        "whose turn it was and what was committed when: by it a replay comes to the same order",
+        "the order of turns and commits, which a replay follows",
     ),
     (
         "tombstones.jsonl",
         JSON_LINES,
-        "a row for each page or host that was taken out, without its name: when, and why",
+        "a row for each page or host that was removed, without its name: when and why",
     ),
     (
         "waiting.jsonl",
         JSON_LINES,
-        "how the last run ended, and what was waiting",
+        "how the last run ended and what was waiting",
     ),
     (
         "walk.jsonl",
@@ -232,10 +233,10 @@ const NAMED: [(&str, &str, &str); 22] = [
     (
         "workers.jsonl",
         JSON_LINES,
-        "a row for each worker from whose directory this was gathered, with what was counted",
+        "a row for each gathered worker, with its counts",
     ),
 ];
-/// Files by folder and extension, with media type and description.
+/// The media type and description of files with a certain folder and extension.
 const ENDED: [(&str, &str, &str, &str); 2] = [
     (
         "archive/",

@@ -1,12 +1,12 @@
 //! Bundles a crawl so that it can be cited and checked, and verifies bundles and crawl directories.
 //!
-//! [`write_bundle`] writes the archive, rows, tables and configuration of a crawl into a folder,
-//! with descriptions for people and programs and a digest of every file.
+//! [`write_bundle`] writes the archive, rows, tables and configuration of a crawl into a folder.
+//! Descriptions for people and programs are added, and the digest of every file.
 //!
-//! [`verify`] checks such a bundle byte by byte. Then, as for a plain crawl directory
-//! ([`verify_directory`]), it compares everything that is recorded twice: records with their
-//! digests and lengths, the lists of the archive with the records, rows with records and requests,
-//! and the report with the rows.
+//! [`verify`] checks such a bundle byte by byte. After that, `verify` compares everything that is
+//! recorded in two places, as [`verify_directory`] does for a crawl's directory: records with their
+//! digests and lengths, the capture lists with the records, rows with records and requests, and the
+//! report with the rows.
 //!
 //! The crate never fetches, reads no clock, and changes nothing in the crawl's directory.
 //!

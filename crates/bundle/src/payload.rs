@@ -1,5 +1,5 @@
-//! The files of a bundle while it is made: each is written or copied once, and its digest and
-//! length are recorded.
+//! Fills the folder of a bundle. Each file is written or copied once, and its digest and length are
+//! recorded.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -14,14 +14,14 @@ use crate::error::BundleError;
 /// A file in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BundledFile {
-    /// The path relative to the folder it is listed for, with slashes.
+    /// The path with slashes, relative to the folder that the list of files describes.
     pub(crate) path: String,
     /// SHA-256 in lower-case hexadecimal digits.
     pub(crate) sha256: String,
     pub(crate) bytes: u64,
 }
 
-/// A folder that is being filled.
+/// A folder of a bundle that is being filled.
 #[derive(Debug)]
 pub(crate) struct Payload {
     folder: PathBuf,
@@ -41,7 +41,7 @@ impl Payload {
         &self.folder
     }
 
-    /// Returns all files so far, sorted by path.
+    /// Returns all files written so far, sorted by path.
     pub(crate) fn files(&self) -> Vec<BundledFile> {
         let mut files = self.files.clone();
         files.sort_by(|one, other| one.path.cmp(&other.path));
@@ -54,7 +54,7 @@ impl Payload {
         })
     }
 
-    /// Copies a file of the crawl unchanged.
+    /// Copies a file from the crawl's directory, unchanged.
     pub(crate) fn copy(&mut self, from: &Path, path: &str) -> Result<(), BundleError> {
         let unreadable = BundleError::read(from);
         let mut file = open_regular(from).map_err(unreadable)?;
@@ -64,7 +64,7 @@ impl Payload {
         })
     }
 
-    /// Writes a file through `fill`.
+    /// Creates a file and passes it to `fill`, which writes the content.
     pub(crate) fn write_with(
         &mut self,
         path: &str,
@@ -96,7 +96,7 @@ impl Payload {
         Ok(())
     }
 
-    /// Lists a file that other code wrote into the folder.
+    /// Adds a file to the list that other code has written into the folder.
     pub(crate) fn list(&mut self, path: &str) -> Result<(), BundleError> {
         let written = self.folder.join(path);
         let (sha256, bytes) = digest(&written).map_err(BundleError::read(&written))?;

@@ -1,24 +1,25 @@
-//! The configuration of a crawl without anything private.
+//! Removes secrets and other private values from a crawl's configuration.
 
 use toml::{Table, Value};
 
 use crate::error::BundleError;
 
-/// Keys of `[site."HOST"]` whose values are secrets or the places of secrets.
+/// Keys of `[site."HOST"]` whose values are secrets, or refer to where secrets are stored.
 const SECRET: [&str; 3] = ["basic-auth", "headers", "cookies"];
-/// Replaces a secret, as in the archive.
+/// The text that replaces a secret. The archive uses the same text.
 const REDACTED: &str = "[redacted]";
-/// The table of the program's notes, and the key of the user's mark in it.
+/// The table of the program's notes, and the key in that table which marks a configuration as the
+/// user's own.
 const NOTES: &str = "crawl";
 const MARK: &str = "mark";
 
 const HEAD: &str = "\
-# The configuration that was in force, without secrets and without the mark of its user. So this
-# file has another digest than `config-digest` in the archive says.
+# The configuration in force, without secrets and without the mark of its user. So the digest of
+# this file differs from `config-digest` in the archive.
 ";
 
-/// Returns the text of a `crawl.toml` without secrets, proxy credentials and the mark by which the
-/// program recognises its user's own configuration.
+/// Returns the text of a `crawl.toml` without secrets, proxy credentials, and the key that marks
+/// the configuration as the user's own.
 pub(crate) fn public_config(text: &str) -> Result<String, BundleError> {
     let mut config: Table = text.parse().map_err(|error: toml::de::Error| {
         let message = error.message().to_owned();
@@ -46,7 +47,7 @@ pub(crate) fn public_config(text: &str) -> Result<String, BundleError> {
     Ok(format!("{HEAD}{config}"))
 }
 
-/// Redacts all values and keeps the names.
+/// Replaces all values in a table by a fixed text, and keeps the keys.
 fn redact(value: &mut Value) {
     match value {
         Value::Table(table) => table.iter_mut().for_each(|(_, value)| redact(value)),

@@ -1,4 +1,4 @@
-//! `README.md` of a bundle, generated from its data.
+//! Generates the `README.md` of a bundle from the facts about the crawl.
 
 use std::fmt::Write as _;
 
@@ -9,14 +9,14 @@ use crate::facts::{CrawlFacts, meaning};
 use crate::payload::BundledFile;
 
 pub(crate) const README: &str = "README.md";
-/// Maximum hosts listed individually.
+/// Maximum number of hosts that are listed one by one.
 const MAX_HOSTS: usize = 50;
 
 const CHECK: &str = "\
 ## Check it
 
-Every file has its SHA-256 in `manifest-sha256.txt`, beside the folder `data`, and that file has its own in
-`tagmanifest-sha256.txt`. So the digest of that last one stands for every byte:
+`manifest-sha256.txt`, next to the folder `data`, lists the SHA-256 of every file in that folder, and
+`tagmanifest-sha256.txt` lists the SHA-256 of the manifest. So the digest of `tagmanifest-sha256.txt` covers every byte:
 
 ```sh
 sha256sum --check --quiet tagmanifest-sha256.txt manifest-sha256.txt
@@ -31,8 +31,8 @@ const USE: &str = "\
 
 - The tables: `SELECT * FROM 'data/tables/pages.parquet'` in DuckDB; `croissant.json` describes their columns.
 - The archive: each `archive/*.warc.gz` opens in ReplayWeb.page and in pywb.
-- `data` is laid out as the directory of a crawl: `crawl report data`, `crawl audit data` and
-  `crawl export data --to wacz --out crawl.wacz` take it.
+- `data` is a crawl directory, so `crawl report data`, `crawl audit data` and
+  `crawl export data --to wacz --out crawl.wacz` work on it.
 
 ";
 
@@ -49,7 +49,7 @@ pub(crate) fn readme(facts: &CrawlFacts, files: &[BundledFile]) -> String {
         ("operator", &operator.name),
         ("institution", &operator.institution),
         ("contact", &operator.contact),
-        ("page of the study", &operator.study_page),
+        ("study page", &operator.study_page),
     ];
     for (name, value) in fields {
         if let Some(value) = value {
@@ -99,7 +99,7 @@ fn numbers(facts: &CrawlFacts, text: &mut String) {
     }
     let _ = writeln!(
         text,
-        "| gaps that were too short | {} |\n",
+        "| gaps cut short | {} |\n",
         grouped(report.requests.short_gaps)
     );
 }
@@ -123,14 +123,14 @@ fn hosts(facts: &CrawlFacts, text: &mut String) {
     if more > 0 {
         let _ = writeln!(
             text,
-            "\n{} more: `hosts.jsonl`",
+            "\n{} more in `hosts.jsonl`",
             counted(more, "host", "hosts")
         );
     }
     text.push('\n');
 }
 
-/// Returns a text as one line of Markdown, with all markup escaped.
+/// Converts a text to one line of Markdown. All markup characters are escaped.
 fn line(text: &str) -> String {
     let text = crawl_weburl::safe_line(text);
     let mut line = String::with_capacity(text.len());

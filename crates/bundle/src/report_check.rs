@@ -22,9 +22,9 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
     let report = report(dir)?;
     let summed = as_read(&report);
     match read_text(&dir.join(REPORT), MAX_REPORT_BYTES) {
-        Err(error) => verification.file(REPORT, format!("it can't be read: {error}")),
+        Err(error) => verification.file(REPORT, format!("can't be read: {error}")),
         Ok(text) => match serde_json::from_str::<Value>(&text) {
-            Err(error) => verification.file(REPORT, format!("it is no JSON: {error}")),
+            Err(error) => verification.file(REPORT, format!("not JSON: {error}")),
             Ok(stored) => {
                 let mut differences = Vec::new();
                 let values = compare(&stored, Some(&summed), "", &mut differences);
@@ -40,7 +40,7 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
     let mut hosts = hosts.map(as_read);
     let file = match open_regular(&path) {
         Err(error) => {
-            verification.file(HOSTS, format!("it can't be read: {error}"));
+            verification.file(HOSTS, format!("can't be read: {error}"));
             return Ok(());
         }
         Ok(file) => file,
@@ -56,8 +56,8 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
         };
         let mut differences = Vec::new();
         match (stored, hosts.next()) {
-            (None, _) => verification.line(HOSTS, number, "it is no row"),
-            (Some(_), None) => verification.line(HOSTS, number, "the rows know no such host"),
+            (None, _) => verification.line(HOSTS, number, "not a row"),
+            (Some(_), None) => verification.line(HOSTS, number, "no row mentions this host"),
             (Some(stored), Some(host)) => {
                 compare(&stored, Some(&host), "", &mut differences);
             }
@@ -68,20 +68,24 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
     }
     match hosts.count() {
         0 => {}
-        more => verification.file(HOSTS, format!("{more} hosts of the rows are missing")),
+        more => verification.file(
+            HOSTS,
+            format!("{more} hosts that the rows mention are missing"),
+        ),
     }
     Ok(())
 }
 
-/// Returns a value as parsed from its text: the last bit of a fraction may differ.
+/// Returns a value as it is after writing and reading it, because the last bit of a fraction may
+/// change.
 fn as_read<T: Serialize>(value: &T) -> Value {
     let text = serde_json::to_vec(value).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-/// Counts the values in `stored` and collects those that differ from the computed ones. A value
-/// that only the computed report has is not a difference, because older versions wrote fewer
-/// fields.
+/// Counts the values in `stored`, and adds those that differ from the computed ones to `out`. If
+/// only the computed report has a value, this is not a difference, because older versions wrote
+/// fewer fields.
 fn compare(stored: &Value, summed: Option<&Value>, path: &str, out: &mut Vec<String>) -> u64 {
     match (stored, summed) {
         (Value::Object(stored), Some(Value::Object(summed))) => stored
@@ -99,9 +103,9 @@ fn compare(stored: &Value, summed: Option<&Value>, path: &str, out: &mut Vec<Str
         (stored, Some(summed)) if stored == summed => 1,
         (stored, summed) => {
             let name = path.trim_start_matches('.');
-            let summed = summed.map_or("nothing of it".to_owned(), shown);
+            let summed = summed.map_or("nothing".to_owned(), shown);
             out.push(format!(
-                "`{name}` is {}, and the rows say {summed}",
+                "`{name}` is {}, but the rows say {summed}",
                 shown(stored)
             ));
             1
@@ -109,7 +113,7 @@ fn compare(stored: &Value, summed: Option<&Value>, path: &str, out: &mut Vec<Str
     }
 }
 
-/// Returns the beginning of a value for display.
+/// Returns the beginning of a value for use in a message.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(60) {
@@ -140,8 +144,8 @@ mod tests {
         check(
             json!({"a": {"b": [1, 3]}, "d": null}),
             &[
-                "`a.b[1]` is 2, and the rows say 3",
-                "`c` is \"x\", and the rows say nothing of it",
+                "`a.b[1]` is 2, but the rows say 3",
+                "`c` is \"x\", but the rows say nothing",
             ],
         );
     }

@@ -1,6 +1,6 @@
-//! `ro-crate-metadata.json`: RO-Crate 1.2 with the profile Process Run Crate 0.5. Describes each
-//! file, who is responsible for the crawl, and the run in which the program made the files from the
-//! configuration.
+//! Writes `ro-crate-metadata.json` (RO-Crate 1.2, profile Process Run Crate 0.5). The file
+//! describes each other file, who is responsible for the crawl, and the run that turned the
+//! configuration into the files.
 
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ const CONTACT: &str = "#contact";
 const PROGRAM: &str = "#program";
 const RUN: &str = "#crawl";
 
-/// Returns the description of all files except itself.
+/// Returns the text of `ro-crate-metadata.json`, which describes all other files.
 pub(crate) fn ro_crate(facts: &CrawlFacts, files: &[BundledFile]) -> String {
     let operator = &facts.report.crawl.operator;
     let parts: Vec<Value> = files.iter().map(|file| reference(&file.path)).collect();
@@ -54,14 +54,14 @@ pub(crate) fn ro_crate(facts: &CrawlFacts, files: &[BundledFile]) -> String {
         }),
         json!({
             "@id": LICENSE, "@type": "CreativeWork", "name": "No license is stated",
-            "description": "The pages in the archive are the works of those who wrote them. Whoever \
-                publishes this crawl says what may be done with its records.",
+            "description": "The pages in the archive are the works of their authors. Whoever \
+                publishes this crawl decides how its records may be used.",
         }),
         json!({
             "@id": PROGRAM, "@type": "SoftwareApplication", "name": "crawl",
             "description": "A polite web crawler with exclusion built in.",
             "version": facts.report.crawl.version.as_deref().unwrap_or("unknown"),
-            // The property is required, and the program has no URL of its own.
+            // The property is required. The program has no URL, so refer to the README.
             "url": reference(README),
         }),
     ];
@@ -86,7 +86,8 @@ fn entity(id: &str, kind: &str, name: &str) -> Map<String, Value> {
     fields.into_iter().collect()
 }
 
-/// Writes the UTC offset of a time in digits: Process Run Crate does not accept `Z`.
+/// Replaces the `Z` of a UTC time by a numeric offset, because Process Run Crate does not accept
+/// `Z`.
 fn offset_time(moment: &str) -> String {
     format!("{}+00:00", moment.trim_end_matches('Z'))
 }
@@ -95,7 +96,8 @@ fn reference(id: &str) -> Value {
     json!({ "@id": id })
 }
 
-/// Returns whoever is responsible for the crawl, with their known details.
+/// Returns the person or institution that is responsible for the crawl, with the configured
+/// details.
 fn agent(facts: &CrawlFacts) -> Option<(&'static str, Vec<Value>)> {
     let operator = &facts.report.crawl.operator;
     let (id, kind) = match (&operator.name, &operator.institution, &operator.contact) {
@@ -108,8 +110,8 @@ fn agent(facts: &CrawlFacts) -> Option<(&'static str, Vec<Value>)> {
     let mut agent = entity(id, kind, facts.author().unwrap_or_default());
     if let Some(contact) = &operator.contact {
         agent.insert("contactPoint".into(), reference(CONTACT));
-        let mut point = entity(CONTACT, "ContactPoint", "Contact of the crawl");
-        point.insert("contactType".into(), json!("operator of the crawl"));
+        let mut point = entity(CONTACT, "ContactPoint", "Crawl contact");
+        point.insert("contactType".into(), json!("crawl operator"));
         let key = if contact.contains("://") {
             "url"
         } else {

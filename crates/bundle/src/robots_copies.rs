@@ -1,4 +1,5 @@
-//! Lists every archived robots.txt answer with its text: the rules as they were in force.
+//! Lists the archived answers to requests for robots.txt with their texts, so that the rules in
+//! force during the crawl are documented.
 
 use std::path::Path;
 
@@ -19,18 +20,18 @@ const MAX_TEXT_BYTES: usize = 2 << 20;
 pub(crate) struct RobotsCopy {
     /// The requested URL.
     pub(crate) url: String,
-    /// The origin whose rules were requested, if it isn't the origin of `url`.
+    /// The origin whose rules the answer contains, if that isn't the origin of `url`.
     pub(crate) of: Option<String>,
     pub(crate) fetched_at: Timestamp,
     pub(crate) status: Option<u16>,
-    /// `robots`, `hop` (a redirect on the way to a robots.txt) or `tdmrep`.
+    /// `robots` (a robots.txt), `hop` (a redirect on the way to a robots.txt) or `tdmrep`.
     pub(crate) purpose: String,
-    /// The text without its content coding; null if the answer has no readable text.
+    /// The text of the answer after decoding; null if the answer has no readable text.
     pub(crate) text: Option<String>,
     pub(crate) warc: WarcPlace,
 }
 
-/// Calls `each` for every answer, in the order of the archive.
+/// Calls `each` for every archived answer to a request for rules, in the order of the archive.
 pub(crate) fn each_robots_copy<E: From<VerifyError>>(
     dir: &Path,
     mut each: impl FnMut(&RobotsCopy) -> Result<(), E>,
@@ -45,7 +46,7 @@ pub(crate) fn each_robots_copy<E: From<VerifyError>>(
                 Err(ReadError::Io { file, source }) => {
                     return Err(VerifyError::Read { path: file, source }.into());
                 }
-                // The archive check reports damaged records.
+                // Skip a damaged record here: the archive check reports it.
                 Err(_) => continue,
             };
             match (record.kind(), &response) {
@@ -62,7 +63,8 @@ pub(crate) fn each_robots_copy<E: From<VerifyError>>(
     Ok(())
 }
 
-/// Returns the row of an answer if its metadata record identifies it as rules.
+/// Returns the row of an answer, or `None` if its metadata record does not mark it as an answer to
+/// a request for rules.
 fn copy_of(name: &str, answer: &WarcRecord, metadata: &WarcRecord) -> Option<RobotsCopy> {
     if metadata.field("WARC-Concurrent-To") != answer.field("WARC-Record-ID") {
         return None;

@@ -1,4 +1,4 @@
-//! Row files: every line must be a row that the program could have written.
+//! Checks row files: every line must be a row that the crawler could have written.
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, ErrorKind};
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::error::{VerifyError, is_damage};
 use crate::verification::Verification;
 
-/// Visits the rows of a file, which may be missing. `each` gets the line number and the row.
+/// Calls `each` with the line number and the row, for every row of a file. The file may be missing.
 pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
     dir: &Path,
     name: &str,
@@ -26,7 +26,7 @@ pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
     let file = match open_regular(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) if is_damage(&error) => {
-            verification.file(name, format!("it can't be read: {error}"));
+            verification.file(name, format!("can't be read: {error}"));
             return Ok(());
         }
         file => file.map_err(VerifyError::read(&path))?,
@@ -43,17 +43,17 @@ pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
                 row
             }
             (_, Some(Err(error))) => {
-                verification.line(name, number, format!("it is no row: {error}"));
+                verification.line(name, number, format!("not a row: {error}"));
                 continue;
             }
             (_, None) if !is_ended => {
                 verification
                     .notes
-                    .push(format!("{name}: the last line has no end"));
+                    .push(format!("{name}: the last line is incomplete"));
                 continue;
             }
             (_, _) => {
-                verification.line(name, number, "the line has no end");
+                verification.line(name, number, "the line is incomplete");
                 continue;
             }
         };
@@ -63,7 +63,7 @@ pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
     Ok(())
 }
 
-/// Describes a column that is null although the row's other columns rule that out.
+/// Returns a message if a column is null although other columns of the row require a value.
 pub(crate) fn missing_column(row: &PageRow, is_archived: bool) -> Option<&'static str> {
     match row {
         PageRow {
@@ -72,20 +72,20 @@ pub(crate) fn missing_column(row: &PageRow, is_archived: bool) -> Option<&'stati
             ..
         } => Some("columns `status` and `error` are both null"),
         PageRow { status: None, .. } => None,
-        // An unwanted body that was not read has no digest.
+        // The digest may be null if the body was unwanted, because such a body was not read.
         PageRow {
             digest: None,
             unwanted: None,
             ..
-        } => Some("column `digest` is null, and the page was answered"),
+        } => Some("column `digest` is null, but the page was answered"),
         PageRow { warc: None, .. } if is_archived => {
-            Some("column `warc` is null, and the page was answered")
+            Some("column `warc` is null, but the page was answered")
         }
         _ => None,
     }
 }
 
-/// The numbers of a stratum, which must be equal in all its rows.
+/// The numbers of a stratum. All rows about the stratum must have the same numbers.
 #[derive(Clone, Copy, PartialEq)]
 struct Stratum {
     drawn: Option<u64>,
@@ -93,9 +93,9 @@ struct Stratum {
     probability: Option<f64>,
 }
 
-/// Checks column `sample` across all rows.
+/// Checks the column `sample` in all rows.
 pub(crate) struct SampleCheck {
-    /// True if the configuration enables sampling.
+    /// True if the configuration enables a sample.
     is_sampled: bool,
     strata: BTreeMap<String, Stratum>,
 }
@@ -117,7 +117,7 @@ impl SampleCheck {
         let Some(sample) = &row.sample else { return };
         let mut wrong = |what: &str| verification.line("pages.jsonl", line, what);
         if !self.is_sampled {
-            wrong("column `sample` tells of a sample, and crawl.toml of none");
+            wrong("column `sample` describes a sample, but crawl.toml has none");
         }
         let stratum_of_row = Stratum {
             drawn: sample.drawn,
@@ -139,17 +139,17 @@ impl SampleCheck {
             ("redirect", None) => stratum_of_row.probability.is_none(),
             ("frame", None) => stratum_of_row.probability == Some(1.0),
             ("drawn" | "redirect" | "frame", _) => false,
-            // Other kinds of sample have no such numbers.
+            // Samples of other kinds have no stratum numbers.
             _ => true,
         };
         if !is_right {
-            wrong("column `sample` is not what the other rows of its stratum say");
+            wrong("column `sample` contradicts the other rows of its stratum");
         }
     }
 }
 
-/// Returns a column that the program doesn't write, or a value that it would write differently.
-/// Columns may be missing, because older versions had fewer.
+/// Returns a message about a column that the program would not write, or would write with another
+/// value. A missing column is accepted, because older versions wrote fewer columns.
 fn foreign_value<T: Serialize>(line: &[u8], row: &T) -> Option<String> {
     let mut again = serde_json::to_vec(row).ok()?;
     again.push(b'\n');
@@ -163,9 +163,9 @@ fn foreign_value<T: Serialize>(line: &[u8], row: &T) -> Option<String> {
     columns
         .iter()
         .find_map(|(column, value)| match expected.get(column) {
-            None => Some(format!("no row has a column `{column}`")),
+            None => Some(format!("unknown column `{column}`")),
             Some(expected) if expected != value => {
-                Some(format!("column `{column}` holds no value of its kind"))
+                Some(format!("column `{column}` has an invalid value"))
             }
             Some(_) => None,
         })

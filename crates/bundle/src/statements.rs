@@ -1,9 +1,10 @@
-//! Groups the statements of different files about the same thing, using external sorting.
+//! Sorts statements of different files on disk, so that all statements about the same thing are
+//! next to each other.
 //!
-//! A row names a record by file and offset, a line of the index names the same record, and the
-//! record itself contains URL, time and digest. Each of these becomes a [`Statement`] under one
-//! key. Sorting by key puts the statements about one thing next to each other, however many there
-//! are.
+//! For example, a row names a record by file and offset, a line of the index names the same record,
+//! and the record itself contains URL, time and digest. Each of these becomes a [`Statement`] with
+//! the same key. After sorting by key, they can be compared with bounded memory, however many
+//! statements there are.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,14 +14,15 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// The number of facts in a statement.
+/// The number of facts in each statement.
 pub(crate) const FACTS: usize = 11;
 
-/// Maximum statements sorted in memory at a time: about 40 MB.
+/// Maximum number of statements sorted in memory at a time: about 40 MB.
 const MAX_HELD: usize = 1 << 19;
-/// Maximum sorted files, each read through its own buffer. More files are first merged into one.
+/// Maximum number of sorted files. Each needs its own read buffer, so if there are more, they are
+/// first merged into one.
 const MAX_RUNS: usize = 64;
-/// The name of a sorted file until it is unlinked, right after it is created.
+/// The name of a temporary file. The file is unlinked as soon as it is created.
 const UNNAMED: &str = "statements";
 
 /// The length of an encoded statement.
@@ -28,21 +30,21 @@ const BYTES: usize = 16 + 1 + 4 + 8 + 4 * FACTS;
 
 type Encoded = [u8; BYTES];
 
-/// A statement by one place of one file about the thing with this key.
+/// A statement: what one line or record of a file states about the thing with a certain key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Statement {
     pub(crate) key: u128,
-    /// The source of the statement. Statements with equal keys are ordered by source.
+    /// The source of the statement. Statements with the same key are ordered by source.
     pub(crate) kind: u8,
-    /// The number of the file.
+    /// The number of the file that contains the statement.
     pub(crate) file: u32,
-    /// The line or byte offset in the file.
+    /// The line number or byte offset of the statement in its file.
     pub(crate) place: u64,
-    /// Hashes of values; 0 if the statement lacks the fact.
+    /// The facts, each a hash of a value; 0 for a fact that the statement does not contain.
     pub(crate) facts: [u32; FACTS],
 }
 
-/// Returns the key of a thing of kind `sort` that is identified by `parts`.
+/// Returns the key of a thing. `sort` is the kind of thing, and `parts` identify it.
 pub(crate) fn key(sort: u8, parts: &[&[u8]]) -> u128 {
     let mut hash = Xxh3::new();
     hash.update(&[sort]);
@@ -53,14 +55,14 @@ pub(crate) fn key(sort: u8, parts: &[&[u8]]) -> u128 {
     hash.digest128()
 }
 
-/// Returns a value as a fact: 32 bits of its hash, never 0. Two different values collide once in
-/// four billion times.
+/// Converts a value to a fact: 32 bits of its hash, but never 0. Two different values have the same
+/// fact with a probability of one in four billion.
 pub(crate) fn fact(value: &[u8]) -> u32 {
     let [a, b, c, d, ..] = xxh3_64(value).to_le_bytes();
     u32::from_le_bytes([a, b, c, d]).max(1)
 }
 
-/// Returns a number as a fact.
+/// Converts a number to a fact.
 pub(crate) fn number(value: u64) -> u32 {
     fact(&value.to_le_bytes())
 }
@@ -110,8 +112,8 @@ pub(crate) struct Statements {
 }
 
 impl Statements {
-    /// Creates an empty set. Statements that don't fit in memory go to files in the folder
-    /// `scratch`.
+    /// Creates an empty set of statements. If they don't fit in memory, they are sorted in files in
+    /// the folder `scratch`.
     pub(crate) fn new(scratch: &Path) -> Statements {
         Statements {
             scratch: scratch.to_owned(),
@@ -130,7 +132,7 @@ impl Statements {
         }
     }
 
-    /// Calls `each` for all statements of one key, key by key.
+    /// Calls `each` once per key, in the order of keys, with all statements that have the key.
     pub(crate) fn each_group(mut self, mut each: impl FnMut(&[Statement])) -> io::Result<()> {
         self.held.sort_unstable();
         let mut group: Vec<Statement> = Vec::new();
@@ -166,7 +168,7 @@ impl Statements {
         let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.rewind()?;
         self.runs.push(file);
-        // Reuses the memory.
+        // Keeps the empty buffer, so that its memory is used again.
         self.held = held;
         Ok(())
     }
@@ -205,7 +207,8 @@ fn next(run: &mut BufReader<File>) -> io::Result<Option<Encoded>> {
     }
 }
 
-/// Creates a file and unlinks it at once, so that it is deleted when its handle is closed.
+/// Creates a temporary file and unlinks it at once, so that it is deleted when its handle is
+/// closed.
 fn unnamed_file(folder: &Path) -> io::Result<File> {
     let path = folder.join(UNNAMED);
     let mut options = OpenOptions::new();
@@ -225,8 +228,8 @@ mod tests {
 
     use super::{FACTS, Statement, Statements, key, number};
 
-    /// Checks that spilling to files of `max_held` statements yields the same groups as an
-    /// in-memory model.
+    /// Checks that statements sorted in files of `max_held` statements form the same groups as
+    /// statements sorted in memory.
     fn check(max_held: usize, max_runs: usize) {
         let scratch = tempfile::tempdir().unwrap();
         let mut statements = Statements::new(scratch.path());

@@ -1,4 +1,4 @@
-//! The findings of a verification.
+//! The results of a verification.
 
 use std::fmt;
 
@@ -13,25 +13,25 @@ const MAX_FINDINGS: usize = 1000;
 /// The result of checking a crawl directory or a bundle.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verification {
-    /// True if the last run has ended. If it is still running or was killed, data after the last
-    /// commit is not a defect, and the report's counts are not compared with the rows.
+    /// True if the last run has ended. Otherwise, data after the last commit is not a defect, and
+    /// the counts of the report are not compared with the rows.
     pub is_ended: bool,
-    /// How many items were checked, by kind.
+    /// The number of checked items of each kind.
     pub checked: Checked,
     /// The number of defects.
     pub defects: u64,
     /// The first 1,000 defects.
     pub findings: Vec<Finding>,
-    /// Remarks that are not defects.
+    /// Remarks about things that are not defects.
     pub notes: Vec<String>,
-    /// The parts whose changes no check could detect.
+    /// The parts of the directory that no check covers, so changes to them can't be detected.
     pub unchecked: Vec<&'static str>,
 }
 
-/// How many items were checked, by kind.
+/// The number of checked items of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Checked {
-    /// Files of a bundle, each checked against its digest.
+    /// Files of a bundle whose digests were checked.
     pub files: u64,
     /// Total size of the `files`, in bytes.
     pub bytes: u64,
@@ -41,16 +41,16 @@ pub struct Checked {
     pub records: u64,
     /// Lines of `archive/index.cdxj`.
     pub index_lines: u64,
-    /// Rows of all row files.
+    /// Rows in all row files.
     pub rows: u64,
-    /// Values of `report.json`.
+    /// Values in `report.json`.
     pub report_values: u64,
 }
 
-/// A defect.
+/// A defect in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The file, relative to the directory.
+    /// The path of the file, relative to the checked directory.
     pub file: String,
     /// The line in the file, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ pub struct Finding {
     /// The byte offset of the record in the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// The description of the defect.
+    /// A description of the defect.
     pub what: String,
 }
 
@@ -97,7 +97,7 @@ impl Verification {
         });
     }
 
-    /// Returns whether no defect was found.
+    /// Returns true if no defects were found.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.defects == 0
@@ -113,7 +113,7 @@ impl fmt::Display for Finding {
         if let Some(offset) = self.offset {
             write!(f, " offset {offset}")?;
         }
-        // File names and texts may come from outside the crawl.
+        // File names and texts may come from others, so they are escaped for display.
         write!(f, ": {}", safe_line(&self.what))
     }
 }
@@ -125,7 +125,8 @@ impl fmt::Display for Verification {
             let files = counted(checked.files, "file", "files");
             writeln!(f, "digests    {files} of {}", size(checked.bytes))?;
         }
-        // If the digests of a bundle don't match, nothing else was checked.
+        // If some digests of a bundle don't match, the rows were not checked. In that case these
+        // lines are left out.
         if checked.files == 0 || checked.rows > 0 {
             let files = counted(checked.warc_files, "WARC file", "WARC files");
             let records = counted(checked.records, "record", "records");

@@ -1,5 +1,5 @@
-//! Damage to a hand-written crawl or bundle: each kind is reported as a defect and does not abort
-//! the check.
+//! Damages a hand-written crawl or bundle. Every kind of damage must be reported as a defect,
+//! without ending the check early.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -16,10 +16,10 @@ const PAGE: &str = r#"{"url":"http://e.example/","status":200,"fetched_at":"2026
 "#;
 const ENDED: &str = r#"{"origin":null,"urls":0,"reason":"finished","detail":null}
 "#;
-/// Longer than any of these checks takes.
+/// A time limit that none of these checks should reach.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Verifies what `make` writes into an empty folder, and returns the result.
+/// Calls `make` to fill an empty folder, verifies the folder and returns the result.
 fn verify_made(make: impl FnOnce(&Path)) -> Verification {
     let (dir, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     make(dir.path());
@@ -56,7 +56,7 @@ fn names(verification: &Verification, finding: &str) {
 
 #[test]
 fn a_row_whose_archive_is_gone_is_a_defect_whether_or_not_the_run_ended() {
-    let finding = "pages.jsonl line 1: it names a record of \
+    let finding = "pages.jsonl line 1: names a record of \
                    archive/crawl-e-20261120235959-00000.warc.gz, which is missing";
     names(&verify_made(crawl), finding);
     let unended = verify_made(|dir| {
@@ -70,7 +70,7 @@ fn a_row_whose_archive_is_gone_is_a_defect_whether_or_not_the_run_ended() {
     names(&unended, finding);
     names(
         &unended,
-        "archive/captures.cdxj line 1: it names a record of archive/gone.warc.gz, which is missing",
+        "archive/captures.cdxj line 1: names a record of archive/gone.warc.gz, which is missing",
     );
 }
 
@@ -80,7 +80,7 @@ fn a_fifo_in_place_of_the_file_that_makes_a_bag_is_a_defect() {
         fs::create_dir(dir.join("data")).unwrap();
         fifo(&dir.join("bagit.txt"));
     });
-    names(&verification, "bagit.txt: it is not the text of a bag");
+    names(&verification, "bagit.txt: not the text of a bag");
 }
 
 #[test]
@@ -90,8 +90,8 @@ fn non_files_are_reported_and_do_not_abort_the_check() {
         fifo(&dir.join("links.jsonl"));
         fs::write(dir.join("archive"), "").unwrap();
     });
-    names(&odd, "links.jsonl: it can't be read: not a regular file");
-    names(&odd, "pages.jsonl line 1: it names a record of archive/");
+    names(&odd, "links.jsonl: can't be read: not a regular file");
+    names(&odd, "pages.jsonl line 1: names a record of archive/");
     let is_named = |finding: &crawl_bundle::Finding| {
         finding.what.starts_with("it is a") && !finding.file.contains('`')
     };
@@ -109,7 +109,7 @@ fn non_files_are_reported_and_do_not_abort_the_check() {
     });
     names(
         &bag,
-        "data/archive/captures.cdxj: it is listed and can't be read",
+        "data/archive/captures.cdxj: listed, but can't be read",
     );
     names(&bag, "data/xxx");
     names(&bag, "data/archive: no manifest lists it");
@@ -124,6 +124,6 @@ fn a_report_that_is_too_long_is_not_read() {
     });
     names(
         &verification,
-        "report.json: it can't be read: longer than 268435456 bytes",
+        "report.json: can't be read: longer than 268435456 bytes",
     );
 }

@@ -31,7 +31,7 @@ fn check_time(time: SystemTime) -> Result<(), CommandError> {
         Ok(_) => return Ok(()),
     };
     let error = CommandError::disk(format!("the system clock is set to a date {problem}"));
-    Err(error.hint("set the clock of this machine, then run the command again"))
+    Err(error.hint("set this machine's clock, then run the command again"))
 }
 
 fn clamp(time: SystemTime) -> Timestamp {

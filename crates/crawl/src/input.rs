@@ -26,11 +26,12 @@ pub(crate) fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, CommandE
 fn unreadable(path: &Path, why: &Error) -> CommandError {
     let problem = CommandError::usage(format!("can't read {}: {why}", path.display()));
     match why.kind() {
-        ErrorKind::NotFound if path.is_relative() => problem
-            .hint("name a file that exists; a relative path begins where the command is given"),
-        ErrorKind::NotFound => problem.hint("name a file that exists"),
-        ErrorKind::IsADirectory => problem.hint("it is a folder: name a file in it"),
-        ErrorKind::PermissionDenied => problem.hint("this user may not read it: name another"),
+        ErrorKind::NotFound if path.is_relative() => {
+            problem.hint("give an existing file; relative paths start at the current folder")
+        }
+        ErrorKind::NotFound => problem.hint("give an existing file"),
+        ErrorKind::IsADirectory => problem.hint("that is a folder: give a file in it"),
+        ErrorKind::PermissionDenied => problem.hint("give a file that you may read"),
         _ => problem,
     }
 }

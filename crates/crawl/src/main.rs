@@ -156,7 +156,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         Some(Command::ReadDocument(args)) => commands::read_document::run(&args),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut args::command(), "crawl", &mut script);
+            clap_complete::generate(shell, &mut args::visible_command(), "crawl", &mut script);
             print(&script)
         }
         Some(Command::Man(args)) => man(args.all.as_deref()),
@@ -213,7 +213,7 @@ fn check_config(job: JobArgs) -> Result<u8, CommandError> {
     let flags = job.layer.clone();
     let settings = gather_settings(job)?;
     check_without_seeds(&settings).map_err(|problem| located(problem, &file, &flags))?;
-    print(format!("{}: nothing is wrong\n", file.display()).as_bytes())
+    print(format!("{}: no problems found\n", file.display()).as_bytes())
 }
 
 /// Prints the main page of the manual, or writes a page for each command into a directory.

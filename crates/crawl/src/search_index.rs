@@ -36,12 +36,14 @@ fn read_rules(path: &Path) -> Result<SearchRules, CommandError> {
         Ok(text)
     });
     let text = read.map_err(|error| {
-        CommandError::usage(format!("--search-rules {name} can't be read: {error}"))
-            .hint("name a TOML file with `synonyms` and `[[pins]]`: docs/search.md has one")
+        CommandError::usage(format!("can't read --search-rules {name}: {error}")).hint(
+            "give a TOML file with `synonyms` and `[[pins]]`, such as the example in \
+                   docs/search.md",
+        )
     })?;
     SearchRules::parse(&text).map_err(|why| {
         CommandError::usage(format!("--search-rules {name}: {why}"))
-            .hint("docs/search.md has a file to begin with")
+            .hint("docs/search.md has an example")
     })
 }
 

@@ -20,12 +20,13 @@ pub(crate) fn check_url(url: &str) -> Result<(), CommandError> {
     let read = ConnectionString::parse(url).map_err(|why| of_shared(&why))?;
     match read.has_password() {
         false => Ok(()),
-        true => Err(
-            CommandError::usage("--frontier has a password in it, which others may read").hint(
-                "leave it out of the URL, and give it by PGPASSWORD or as a line of ~/.pgpass: \
+        true => Err(CommandError::usage(
+            "--frontier contains a password, which other users may read",
+        )
+        .hint(
+            "remove it from the URL, and set PGPASSWORD, or add a line to ~/.pgpass: \
                  HOST:PORT:DATABASE:USER:PASSWORD",
-            ),
-        ),
+        )),
     }
 }
 

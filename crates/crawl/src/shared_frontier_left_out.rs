@@ -20,5 +20,5 @@ pub(crate) fn opener(
     _lease: Duration,
     _settings: String,
 ) -> OpenFrontier {
-    std::sync::Arc::new(|_| Err("--frontier is not in this build".into()))
+    std::sync::Arc::new(|_| Err("this build doesn't include --frontier".into()))
 }

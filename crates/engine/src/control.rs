@@ -116,7 +116,7 @@ pub enum Refused {
         why: String,
     },
     /// The URL or its host was removed from the crawl.
-    #[error("{url} was taken out of this crawl by `crawl forget`")]
+    #[error("{url} was removed from this crawl by `crawl forget`")]
     Forgotten {
         /// The URL.
         url: CanonicalUrl,
@@ -128,10 +128,10 @@ pub enum Refused {
     #[error("{0} is not parked")]
     NotParked(HostKey),
     /// The maximum number of hosts is parked.
-    #[error("{0} hosts are parked, and no more can be")]
+    #[error("{0} hosts are parked, which is the maximum")]
     TooManyParked(usize),
     /// The maximum number of hosts has a delay of its own.
-    #[error("{0} hosts have a delay of their own, and no more can have")]
+    #[error("{0} hosts have their own delay, which is the maximum")]
     TooManyDelays(usize),
     /// The delay is too short for other people's hosts.
     #[error("delay {}ms is under {}ms, and {host} is not on loopback or in a private range", delay.as_millis(), least.as_millis())]
@@ -156,27 +156,27 @@ impl Refused {
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
-            Refused::Unusable { .. } => "give a whole URL such as `https://example.org/page`",
-            Refused::OutOfScope { .. } => "it would need another --exclude or --include",
+            Refused::Unusable { .. } => "give a complete URL such as `https://example.org/page`",
+            Refused::OutOfScope { .. } => "change --exclude or --include to allow it",
             Refused::Private { .. } => "name it as a seed, or start with --allow-private",
-            Refused::Visited { .. } => "the next round visits it again where it is due by then",
-            Refused::Barred { .. } => "`crawl explain` says more; what is excluded once stays so",
+            Refused::Visited { .. } => "the next round visits it again if it is due by then",
+            Refused::Barred { .. } => "see `crawl explain`; an excluded URL stays excluded",
             Refused::Forgotten { .. } => {
-                "leave it out; a crawl into another --output may ask for it, if its owner agrees"
+                "leave it out; a crawl into another --output may fetch it, if its owner agrees"
             }
             Refused::UnknownHost(_) => {
-                "hosts are named as in requests.jsonl, on loopback with their port"
+                "name hosts as in requests.jsonl; on loopback, include the port"
             }
-            Refused::NotParked(_) => "the state lists the hosts that are parked",
-            Refused::TooManyParked(_) => "take some back, or bar them with --exclude",
+            Refused::NotParked(_) => "the state lists the parked hosts",
+            Refused::TooManyParked(_) => "unpark some, or exclude them with --exclude",
             Refused::TooManyDelays(_) => "set one delay for every host",
             Refused::TooShort { .. } => {
-                "start with --own-site if you answer for the hosts of this crawl"
+                "start with --own-site if you are responsible for the hosts of this crawl"
             }
             Refused::BadPattern(_) => {
                 "in a regular expression `.` is any character: write `\\.` for a dot"
             }
-            Refused::Ending => "what it does not do any more waits for the next start",
+            Refused::Ending => "unfinished work waits for the next start",
         }
     }
 }

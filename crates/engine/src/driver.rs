@@ -195,7 +195,7 @@ impl Workers {
         if ended.is_ok()
             && let Err(error) = self.frontier.give_up()
         {
-            tracing::warn!(%error, "the hosts of this worker wait until its lease ends");
+            tracing::warn!(%error, "the hosts of this worker wait until its leases expire");
         }
         ended
     }

@@ -22,7 +22,7 @@ pub enum EngineError {
         found: String,
     },
     /// The output directory holds a crawl and something else.
-    #[error("`{found}` in `{}` is not the program's", dir.display())]
+    #[error("`{found}` in `{}` was not written by this program", dir.display())]
     BesideCrawl {
         /// The output directory.
         dir: PathBuf,
@@ -30,7 +30,7 @@ pub enum EngineError {
         found: String,
     },
     /// The output directory holds records of a crawl, but no state to resume from.
-    #[error("`{}` holds `{found}` of a crawl, but its `state` is gone", dir.display())]
+    #[error("`{}` holds `{found}` of a crawl, but its `state` is missing", dir.display())]
     StateMissing {
         /// The output directory.
         dir: PathBuf,
@@ -47,7 +47,7 @@ pub enum EngineError {
     #[error("stopped before the shared frontier answered")]
     StoppedEarly,
     /// There is nothing to do: no seed was given, and there is no crawl to resume.
-    #[error("`{}` holds no crawl to go on with, and no seed was given", dir.display())]
+    #[error("`{}` holds no crawl to continue, and no seed was given", dir.display())]
     NothingToDo {
         /// The output directory.
         dir: PathBuf,
@@ -59,7 +59,7 @@ pub enum EngineError {
         dir: PathBuf,
     },
     /// The directory has a list of files to replace that this user did not write.
-    #[error("`{}` lists files to replace, and the list was not written by you: {why}", dir.join("forget.json").display())]
+    #[error("`{}` lists files to replace, but the list was not written by you: {why}", dir.join("forget.json").display())]
     ForeignForget {
         /// The output directory.
         dir: PathBuf,
@@ -67,7 +67,7 @@ pub enum EngineError {
         why: String,
     },
     /// The directory holds a replay, which no crawl can resume.
-    #[error("`{}` holds the replay of another crawl, with which no crawl can go on", dir.display())]
+    #[error("`{}` holds the replay of another crawl, which can't be continued", dir.display())]
     IsReplay {
         /// The directory.
         dir: PathBuf,
@@ -79,13 +79,13 @@ pub enum EngineError {
         dir: PathBuf,
     },
     /// A replay needs a new directory.
-    #[error("`{}` holds a crawl or a replay, and a replay begins a directory of its own", dir.display())]
+    #[error("`{}` already holds a crawl or a replay; a replay needs a directory of its own", dir.display())]
     ReplayOutput {
         /// The output directory.
         dir: PathBuf,
     },
     /// There are no answers to replay.
-    #[error("`{}` has no archive whose answers could be replayed", dir.display())]
+    #[error("`{}` has no archive to replay", dir.display())]
     NothingToReplay {
         /// The directory to replay.
         dir: PathBuf,
@@ -120,7 +120,7 @@ pub enum EngineError {
         why: serde_json::Error,
     },
     /// The sample of this crawl was drawn with another design.
-    #[error("the sample of this crawl was drawn with other settings")]
+    #[error("the sample of this crawl was drawn with different settings")]
     SampleDrawn,
     /// The stored state could not be opened.
     #[error("`{}`: {source}", dir.display())]
@@ -134,7 +134,7 @@ pub enum EngineError {
     #[error(transparent)]
     Shared(BoxError),
     /// The directory holds a crawl with its own frontier.
-    #[error("`{}` holds a crawl with a frontier of its own, which no other worker shares", dir.display())]
+    #[error("`{}` holds a crawl with its own frontier, which is not shared with other workers", dir.display())]
     OwnFrontier {
         /// The output directory.
         dir: PathBuf,
@@ -150,7 +150,7 @@ pub enum EngineError {
         worker: String,
     },
     /// The records of the worker are in another directory.
-    #[error("worker `{worker}` of crawl `{crawl}` has records in another directory than `{}`", dir.display())]
+    #[error("worker `{worker}` of crawl `{crawl}` has records in a directory other than `{}`", dir.display())]
     WorkerElsewhere {
         /// The output directory.
         dir: PathBuf,
@@ -160,7 +160,7 @@ pub enum EngineError {
         worker: String,
     },
     /// An import of the directory was interrupted.
-    #[error("the import of `{}` into a frontier that workers share is not over", dir.display())]
+    #[error("the import of `{}` into a shared frontier is not finished", dir.display())]
     HalfImported {
         /// The directory.
         dir: PathBuf,
@@ -174,15 +174,13 @@ pub enum EngineError {
         what: &'static str,
     },
     /// A listed directory is of a worker that the crawl does not have.
-    #[error("the crawl has no worker `{worker}`, whose directory is named")]
+    #[error("the crawl has no worker `{worker}`, but its directory was given")]
     NotItsWorker {
         /// The name of the worker.
         worker: String,
     },
     /// The directory of a worker is not listed.
-    #[error(
-        "the directory of worker `{worker}`, with {pages} pages, is not among those that are named"
-    )]
+    #[error("the directory of worker `{worker}`, with {pages} pages, is not among those given")]
     WorkerMissing {
         /// The name of the worker.
         worker: String,
@@ -191,7 +189,7 @@ pub enum EngineError {
     },
     /// The directory of a worker lacks records that it committed.
     #[error(
-        "the directory of worker `{worker}` does not have what it committed; {file}: {found} where {committed} are committed"
+        "the directory of worker `{worker}` does not match what it committed; {file}: {found} found, {committed} committed"
     )]
     RecordsDiffer {
         /// The name of the worker.
@@ -204,7 +202,7 @@ pub enum EngineError {
         committed: u64,
     },
     /// The URLs in the directory differ from those in the frontier that was moved.
-    #[error("{found} came to be in the directory, and {expected} were to be moved")]
+    #[error("the directory has {found}, but {expected} were to be moved")]
     ExportDiffers {
         /// URLs in each state in the frontier.
         expected: crawl_frontier::parts::Totals,
@@ -212,7 +210,7 @@ pub enum EngineError {
         found: crawl_frontier::parts::Totals,
     },
     /// The command needs a frontier in the directory, but the frontier of this directory is shared.
-    #[error("`{}` is the directory of worker `{worker}` of crawl `{crawl}`, whose frontier lies elsewhere", dir.display())]
+    #[error("`{}` is the directory of worker `{worker}` of crawl `{crawl}`, whose frontier is elsewhere", dir.display())]
     SharedState {
         /// The directory.
         dir: PathBuf,
@@ -232,16 +230,16 @@ pub enum EngineError {
     #[error(transparent)]
     Index(crawl_index::IndexError),
     /// A search index was requested, but this build can't create one.
-    #[error("a search index is not in this build")]
+    #[error("this build has no search index")]
     NoSearch,
     /// A search index can't be rebuilt because there is no archive.
-    #[error("the search index of `{}` has to be built anew from its archive, and it has none", dir.display())]
+    #[error("the search index of `{}` must be rebuilt from its archive, but there is none", dir.display())]
     NoArchive {
         /// The crawl directory.
         dir: PathBuf,
     },
     /// A thread of the engine failed.
-    #[error("a thread of the engine ended: {what}")]
+    #[error("an engine thread ended: {what}")]
     Thread {
         /// Which thread, and its message.
         what: String,

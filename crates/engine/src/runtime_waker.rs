@@ -18,7 +18,7 @@ const WAKE_INTERVAL: Duration = Duration::from_millis(100);
 /// The thread, which ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct RuntimeWaker {
-    #[expect(dead_code, reason = "held for its drop alone")]
+    #[expect(dead_code, reason = "held only to be dropped")]
     is_wanted: mpsc::Sender<()>,
 }
 

@@ -42,7 +42,7 @@ impl TombstoneKey {
                 let mut bytes = vec![0; KEY_BYTES];
                 let drawn = SystemRandom::new().fill(&mut bytes);
                 drawn.map_err(|_| {
-                    let error = io::Error::other("the system has no random numbers");
+                    let error = io::Error::other("the system provides no random numbers");
                     EngineError::disk(TOMBSTONES)(error)
                 })?;
                 bytes

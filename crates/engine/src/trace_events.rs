@@ -116,7 +116,7 @@ impl TraceEvents {
                 lease,
                 url,
                 exclusion,
-            } => (lease, exclusion, Some(url), "asked for under another URL"),
+            } => (lease, exclusion, Some(url), "fetched under another URL"),
             _ => return,
         };
         trace!(
@@ -203,7 +203,7 @@ impl TraceEvents {
             %host,
             for_ms = millis(wait.next_at.since(now)),
             pause_ms = wait.paused.map(|until| millis(until.since(now))),
-            "host rests"
+            "host waits"
         );
     }
 
@@ -214,7 +214,7 @@ impl TraceEvents {
             attempt = lease.attempt,
             status = result.as_ref().ok().map(|exchange| exchange.status),
             failure = result.as_ref().err().map(Failure::name),
-            "is asked for again"
+            "will be retried"
         );
     }
 
@@ -232,7 +232,7 @@ impl TraceEvents {
     /// Logs a file served as robots.txt that is obviously something else.
     pub(crate) fn strange_robots(&self, url: &CanonicalUrl, oddity: &RobotsOddity) {
         let (url, line, what) = (self.url(url), oddity.line, oddity.what);
-        warn!(url, line, "{what}: rules are looked for in it all the same");
+        warn!(url, line, "{what}: reading its rules anyway");
     }
 
     /// Logs a page that was read, with its number of admitted links. The row must be redacted.

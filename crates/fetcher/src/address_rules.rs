@@ -164,10 +164,10 @@ pub(crate) fn typed_ports(url: &CanonicalUrl) -> impl Iterator<Item = (String, u
 
 fn words(class: AddressClass) -> &'static str {
     match class {
-        AddressClass::Loopback => "this machine's own address",
+        AddressClass::Loopback => "an address of this machine",
         AddressClass::Private => "an address of a private network",
-        AddressClass::Public => "someone else's server, and no contact is given",
-        _ => "an address of no single server",
+        AddressClass::Public => "a public address, and there is no contact",
+        _ => "not the address of a single server",
     }
 }
 
@@ -195,8 +195,7 @@ mod tests {
     fn no_public_server_without_a_contact() {
         let typed = [canonicalize(None, "http://93.184.215.14/").unwrap()];
         let rules = AddressRules::new(false, false, &typed, None);
-        let reason =
-            "93.184.215.14 is at 93.184.215.14, someone else's server, and no contact is given";
+        let reason = "93.184.215.14 is at 93.184.215.14, a public address, and there is no contact";
         check(&rules, "http://93.184.215.14/", Err(reason));
         let public = "93.184.215.14".parse().unwrap();
         assert!(rules.judge_lookup("a.example", public, Asked::Met).is_err());
@@ -207,7 +206,7 @@ mod tests {
         let rules = AddressRules::default();
         check(&rules, "http://93.184.215.14/", Ok(()));
         check(&rules, "http://example.org/", Ok(()));
-        let loopback = Err("127.0.0.1 is at 127.0.0.1, this machine's own address");
+        let loopback = Err("127.0.0.1 is at 127.0.0.1, an address of this machine");
         check(&rules, "http://127.0.0.1/", loopback);
         check(&rules, "http://0x7f000001/", loopback);
         check(
@@ -223,7 +222,7 @@ mod tests {
         check(
             &rules,
             "http://x.localhost./",
-            Err("x.localhost. is at localhost, this machine's own address"),
+            Err("x.localhost. is at localhost, an address of this machine"),
         );
     }
 
@@ -251,12 +250,12 @@ mod tests {
             (
                 "http://127.0.0.1:6379/",
                 "127.0.0.1",
-                "this machine's own address",
+                "an address of this machine",
             ),
             (
                 "http://localhost:82/",
                 "localhost",
-                "this machine's own address",
+                "an address of this machine",
             ),
             (
                 "http://10.1.2.3/",
@@ -282,7 +281,7 @@ mod tests {
         check(
             &rules,
             "http://0.0.0.0/",
-            Err("0.0.0.0 is at 0.0.0.0, an address of no single server"),
+            Err("0.0.0.0 is at 0.0.0.0, not the address of a single server"),
         );
     }
 

@@ -101,21 +101,21 @@ impl Bounds<'_> {
             (FailureKind::Timeout, not_within(self.total))
         } else {
             let seconds = self.idle.as_secs_f64();
-            let detail = format!("no byte of the body for {seconds} s");
+            let detail = format!("no data for {seconds} s");
             (FailureKind::IdleTimeout, detail)
         };
         Finding::new(kind, FailurePhase::Body, detail)
     }
 
     fn no_room(&self) -> Finding {
-        let detail = "other bodies took all of the memory for bodies".to_owned();
+        let detail = "other bodies use all memory for bodies".to_owned();
         Finding::new(FailureKind::NoRoom, FailurePhase::Body, detail)
     }
 }
 
 /// Returns the detail of a failure when the whole time is over.
 pub(crate) fn not_within(total: Duration) -> String {
-    format!("not done within {} s", total.as_secs_f64())
+    format!("not finished within {} s", total.as_secs_f64())
 }
 
 /// The bytes so far: one piece as it arrived, or several joined.

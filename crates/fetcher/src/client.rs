@@ -78,7 +78,7 @@ fn build(builder: impl Fn() -> Result<ClientBuilder, SetupError>) -> Result<Clie
                 .build()
                 .map_err(SetupError::Client)?;
             let reason = crate::client_error::story(&error);
-            tracing::warn!("no https host can be verified: {reason}");
+            tracing::warn!("can't verify any https host: {reason}");
             Ok(client)
         }
     }

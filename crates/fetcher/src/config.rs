@@ -155,13 +155,13 @@ impl ResolveOverride {
 #[non_exhaustive]
 pub enum BadRoots {
     /// Broken PEM.
-    #[error("it is no PEM: {0}")]
+    #[error("not a PEM file: {0}")]
     Pem(String),
     /// No `BEGIN CERTIFICATE`.
-    #[error("it holds no certificate")]
+    #[error("it has no certificate")]
     None,
     /// An invalid certificate, or one that can't be a root.
-    #[error("certificate {number} in it can't be used: {why}")]
+    #[error("can't use certificate {number}: {why}")]
     Certificate {
         /// Counted from 1.
         number: usize,
@@ -196,7 +196,7 @@ pub fn check_roots(pem: &[u8]) -> Result<(), BadRoots> {
 #[non_exhaustive]
 pub enum SetupError {
     /// Bytes that are not allowed in a header field.
-    #[error("`{value}` can't stand in the {field} header field")]
+    #[error("`{value}` isn't allowed in the {field} header field")]
     Header {
         /// The field's name.
         field: &'static str,
@@ -204,7 +204,7 @@ pub enum SetupError {
         value: String,
     },
     /// An invalid proxy URL.
-    #[error("`{value}` is no proxy")]
+    #[error("`{value}` isn't a proxy")]
     Proxy {
         /// The value that was given.
         value: String,
@@ -212,9 +212,9 @@ pub enum SetupError {
         source: reqwest::Error,
     },
     /// Not PEM certificates.
-    #[error("the extra root certificates can't be read")]
+    #[error("can't read the extra root certificates")]
     Roots(#[source] reqwest::Error),
     /// The client itself.
-    #[error("the HTTP client can't be set up")]
+    #[error("can't set up the HTTP client")]
     Client(#[source] reqwest::Error),
 }

@@ -27,10 +27,10 @@ pub struct Contact(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadContact {
     /// Neither a mail address nor an http or https URL.
-    #[error("`{0}`: it is neither a mail address nor an http or https URL")]
+    #[error("`{0}`: not an email address, nor an http or https URL")]
     Form(String),
     /// Longer than [`MAX_CONTACT_BYTES`].
-    #[error("`{0}`: it has {bytes} bytes, more than {MAX_CONTACT_BYTES}", bytes = .0.len())]
+    #[error("`{0}`: {bytes} bytes long, the maximum is {MAX_CONTACT_BYTES}", bytes = .0.len())]
     TooLong(String),
 }
 
@@ -94,11 +94,11 @@ mod tests {
             assert!(bad.parse::<Contact>().is_err(), "{bad}");
         }
         let message = "me".parse::<Contact>().unwrap_err().to_string();
-        let expect = "`me`: it is neither a mail address nor an http or https URL";
+        let expect = "`me`: not an email address, nor an http or https URL";
         assert_eq!(message, expect);
         let message = long.parse::<Contact>().unwrap_err().to_string();
         assert!(
-            message.ends_with(": it has 260 bytes, more than 256"),
+            message.ends_with(": 260 bytes long, the maximum is 256"),
             "{message}"
         );
     }

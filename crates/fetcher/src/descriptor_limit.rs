@@ -74,8 +74,8 @@ impl DescriptorLimit {
     pub(crate) async fn have_fewer(&self, slot: ExchangeSlot<'_>) {
         if self.allow_fewer(&slot) {
             tracing::warn!(
-                "no file descriptors are left: fewer connections at once for now\n\
-                 hint: raise the limit (`ulimit -n`), or lower --concurrency"
+                "out of file descriptors: using fewer connections for now\nhint: raise the limit \
+                 (`ulimit -n`), or lower --concurrency"
             );
         }
         // This exchange's own end frees nothing.

@@ -221,12 +221,12 @@ impl Fetcher {
                 biased;
                 () = self.given_up() => {
                     let (kind, phase) = (FailureKind::GivenUp, FailurePhase::Request);
-                    let why = "the time of the run is over".to_owned();
+                    let why = "the time limit of the run was reached".to_owned();
                     Err(self.failed(started, None, Finding::new(kind, phase, why)))
                 }
                 ended = until_over(self.guard.as_deref()) => {
                     let (kind, phase) = (FailureKind::GivenUp, FailurePhase::Request);
-                    let why = "another may ask this host from now on".to_owned();
+                    let why = "another worker now owns this host".to_owned();
                     let failure = self.failed(started, None, Finding::new(kind, phase, why));
                     // A process that was frozen notices late.
                     let late = u64::try_from(ended.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -550,11 +550,11 @@ fn too_large(headers: &HeaderMap) -> Option<Finding> {
         .sum();
     let detail = if headers.len() > MAX_HEADER_FIELDS {
         format!(
-            "{} header fields, more than {MAX_HEADER_FIELDS}",
+            "{} header fields, the maximum is {MAX_HEADER_FIELDS}",
             headers.len()
         )
     } else if bytes > MAX_HEADER_BYTES as usize {
-        format!("{bytes} bytes of header fields, more than {MAX_HEADER_BYTES}")
+        format!("{bytes} bytes of header fields, the maximum is {MAX_HEADER_BYTES}")
     } else {
         return None;
     };

@@ -51,16 +51,16 @@ pub struct HostAccess {
 #[non_exhaustive]
 pub enum AccessError {
     /// An invalid header field name, or a cookie name that contains separators.
-    #[error("`{0}` is no name for it")]
+    #[error("`{0}` isn't a valid name")]
     Name(String),
     /// A field that the crawler sets itself.
-    #[error("`{0}` is the crawler's own to send")]
+    #[error("the crawler sets `{0}` itself")]
     Own(String),
     /// Bytes that are not allowed in a value.
-    #[error("the value of `{0}` holds characters that can't stand there")]
+    #[error("the value of `{0}` contains characters that aren't allowed there")]
     Value(String),
     /// Not `USER:PASSWORD`.
-    #[error("basic-auth is not USER:PASSWORD")]
+    #[error("basic-auth isn't USER:PASSWORD")]
     NoPassword,
 }
 
@@ -286,19 +286,25 @@ mod tests {
     fn errors_name_the_field_without_its_value() {
         let new = || HostAccess::new("a.example");
         let message = |result: Result<HostAccess, AccessError>| result.unwrap_err().to_string();
-        assert_eq!(message(new().header("a b", "s")), "`a b` is no name for it");
+        assert_eq!(
+            message(new().header("a b", "s")),
+            "`a b` isn't a valid name"
+        );
         assert_eq!(
             message(new().header("User-Agent", "s")),
-            "`User-Agent` is the crawler's own to send"
+            "the crawler sets `User-Agent` itself"
         );
-        let expect = "the value of `x-a` holds characters that can't stand there";
+        let expect = "the value of `x-a` contains characters that aren't allowed there";
         assert_eq!(message(new().header("X-A", "s\r\nHost: b")), expect);
         assert_eq!(
             message(new().basic_auth("s")),
-            "basic-auth is not USER:PASSWORD"
+            "basic-auth isn't USER:PASSWORD"
         );
-        assert_eq!(message(new().cookie("a;b", "s")), "`a;b` is no name for it");
-        let expect = "the value of `a` holds characters that can't stand there";
+        assert_eq!(
+            message(new().cookie("a;b", "s")),
+            "`a;b` isn't a valid name"
+        );
+        let expect = "the value of `a` contains characters that aren't allowed there";
         assert_eq!(message(new().cookie("a", "s; b=c")), expect);
     }
 }

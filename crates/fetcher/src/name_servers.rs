@@ -111,11 +111,11 @@ pub(crate) fn unusable(name: &str) -> Option<String> {
     let label = name.split('.').find(|label| label.len() > MAX_LABEL);
     match label {
         Some(label) => Some(format!(
-            "a part of the name has {} bytes, more than {MAX_LABEL}",
+            "a label of the name has {} bytes, the maximum is {MAX_LABEL}",
             label.len()
         )),
         None if name.len() > MAX_NAME => Some(format!(
-            "the name has {} bytes, more than {MAX_NAME}",
+            "the name has {} bytes, the maximum is {MAX_NAME}",
             name.len()
         )),
         None => None,
@@ -176,7 +176,7 @@ impl NameServers {
                 rate: rate.map(|rate| Mutex::new(MaxRate::new(Some(rate)))),
             }),
             Err(why) => {
-                tracing::warn!(%why, "name servers can't be asked; the system is");
+                tracing::warn!(%why, "can't use name servers; using the system's resolver");
                 None
             }
         }
@@ -342,13 +342,14 @@ fn meaning(name: &str, error: &NetError) -> (NoAddresses, Option<Duration>) {
             let ttl = none_found.negative_ttl;
             let ttl = ttl.map(|seconds| Duration::from_secs(seconds.into()));
             let response = match none_found.response_code {
-                ResponseCode::NXDomain => {
-                    none(FailureKind::NoSuchName, format!("there is no name {name}"))
-                }
+                ResponseCode::NXDomain => none(
+                    FailureKind::NoSuchName,
+                    format!("can't find host {name} (DNS)"),
+                ),
                 ResponseCode::NoError => no_address(name),
                 code => none(
                     FailureKind::DnsFailed,
-                    format!("name servers answered for {name}: {code}"),
+                    format!("name servers refused {name}: {code}"),
                 ),
             };
             (response, ttl)
@@ -359,14 +360,14 @@ fn meaning(name: &str, error: &NetError) -> (NoAddresses, Option<Duration>) {
         NetError::Timeout => (
             none(
                 FailureKind::DnsTimeout,
-                format!("no name server answered for {name} in time"),
+                format!("no answer from name servers for {name} in time"),
             ),
             None,
         ),
         other => (
             none(
                 FailureKind::DnsFailed,
-                format!("name servers could not tell of {name}: {other}"),
+                format!("can't look up {name}: {other}"),
             ),
             None,
         ),
@@ -421,14 +422,14 @@ mod tests {
         let reason = unusable(&format!("{long}.example"));
         assert_eq!(
             reason.as_deref(),
-            Some("a part of the name has 64 bytes, more than 63")
+            Some("a label of the name has 64 bytes, the maximum is 63")
         );
         assert_eq!(unusable(&format!("{}.example.", &long[1..])), None);
         let many = "ab.".repeat(84);
         assert_eq!(unusable(&format!("{many}a")), None, "253 bytes");
         assert_eq!(
             unusable(&format!("{many}abc")).as_deref(),
-            Some("the name has 255 bytes, more than 253")
+            Some("the name has 255 bytes, the maximum is 253")
         );
     }
 

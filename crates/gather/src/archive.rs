@@ -14,15 +14,16 @@ use crawl_archive::{
 use crate::error::GatherError;
 use crate::worker::Worker;
 
-/// Maps the places of a worker's records to their places in the gathered archive.
+/// Converts the place of a worker's record (file and offset) to its place in the gathered archive.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    /// Renamed files, by their original name: the new name, and how many bytes their records moved.
+    /// Maps the original name of each renamed file to its new name and to the number of bytes by
+    /// which the offsets of its records changed.
     renamed: HashMap<String, (String, i64)>,
 }
 
 impl Places {
-    /// Returns where a record is in the gathered archive.
+    /// Returns the file and offset that a record has in the gathered archive.
     pub(crate) fn of(&self, place: WarcPlace) -> WarcPlace {
         match self.renamed.get(&place.file) {
             None => place,
@@ -34,11 +35,11 @@ impl Places {
     }
 }
 
-/// Brings the WARC files of all workers into the folder `archive` in `to` and writes the lists of
-/// captures. A file is hard-linked if the file system allows it and its name is free, otherwise
-/// copied.
+/// Adds the WARC files of all workers to the folder `archive` in `to`, and writes the capture log
+/// and index. A file is hard-linked if the file system allows it and no other worker's file has the
+/// same name. Otherwise it is copied.
 ///
-/// Returns the places of each worker's records, and the known digests of files that kept their
+/// Returns the new places of each worker's records, and the known digests of files that kept their
 /// names.
 pub(crate) fn gather_archives(
     workers: &mut [Worker],
@@ -102,7 +103,8 @@ fn warc_names(dir: &Path) -> Result<BTreeSet<String>, GatherError> {
     Ok(names)
 }
 
-/// Returns a name that is not taken: the file's own, or that name marked with the worker's.
+/// Returns a free name for a worker's file: its own name, or if that is taken, its name with the
+/// worker's name added.
 fn free_name(name: &str, worker: &str, taken: &BTreeSet<String>) -> String {
     let marks = (1_u32..).map(|number| match number {
         1 => worker.to_owned(),
@@ -115,7 +117,7 @@ fn free_name(name: &str, worker: &str, taken: &BTreeSet<String>) -> String {
         .unwrap_or_else(|| name.to_owned())
 }
 
-/// Returns the digests of WARC files that the worker's last run recorded as it ended.
+/// Returns the digests of WARC files that the worker's last run recorded when it ended.
 fn known_digests(dir: &Path) -> Result<BTreeMap<String, FileChecksum>, GatherError> {
     let list = DigestList::read(dir).map_err(GatherError::io(dir))?;
     let list = list
@@ -128,7 +130,7 @@ fn known_digests(dir: &Path) -> Result<BTreeMap<String, FileChecksum>, GatherErr
     Ok(of_archive.collect())
 }
 
-/// Returns the length of the file. A copy is synced to disk before this returns.
+/// Hard-links or copies a file and returns its length. A copy is synced to disk first.
 fn link_or_copy(from: &Path, to: &Path) -> io::Result<u64> {
     let input = open_regular(from)?;
     let length = input.metadata()?.len();
@@ -144,7 +146,8 @@ fn link_or_copy(from: &Path, to: &Path) -> io::Result<u64> {
     }
 }
 
-/// Writes the capture log of all workers, one worker after the other. Returns its length in bytes.
+/// Writes the capture logs of all workers to one file, one worker after the other. Returns the
+/// file's length in bytes.
 fn write_captures(workers: &[Worker], places: &[Places], path: &Path) -> Result<u64, GatherError> {
     let mut length = 0;
     let mut write = || -> io::Result<()> {

@@ -10,15 +10,15 @@ use toml::{Table, Value};
 use crate::error::GatherError;
 use crate::worker::{NOTES, WORKER, Worker, text_of};
 
-/// Which keys of a table must be equal in all workers.
+/// Which keys of a table in `crawl.toml` must be equal in all workers.
 enum Alike {
-    /// All keys except these, which concern one machine.
+    /// All keys except the listed ones, which may differ between machines.
     AllBut(&'static [&'static str]),
-    /// Only these keys.
+    /// Only the listed keys.
     Only(&'static [&'static str]),
 }
 
-/// The tables with keys that must be equal.
+/// The tables of `crawl.toml` that contain keys which must be equal in all workers.
 const ALIKE: [(&str, Alike); 10] = [
     ("operator", Alike::AllBut(&[])),
     ("scope", Alike::AllBut(&["max-time"])),
@@ -57,7 +57,7 @@ pub(crate) fn check_alike(one: &Worker, other: &Worker) -> Result<(), GatherErro
     }
 }
 
-/// Returns the first key that must be equal but differs.
+/// Returns the first key that must be equal in all workers but differs between two.
 fn differing_key(one: &Table, other: &Table) -> Option<String> {
     let seeds = |of| seeds_of(of).collect::<BTreeSet<_>>();
     if seeds(one) != seeds(other) {
@@ -81,8 +81,9 @@ fn differing_key(one: &Table, other: &Table) -> Option<String> {
     })
 }
 
-/// Returns the text of the gathered `crawl.toml`: the first worker's configuration, with the times
-/// of all workers. If a crawl will resume there, the result names no worker.
+/// Returns the text of the gathered `crawl.toml`: the first worker's configuration, with times
+/// combined from all workers. If `goes_on` (a crawl will resume in the gathered directory), the
+/// text contains no worker's name.
 pub(crate) fn gathered_config(workers: &[Worker], goes_on: bool) -> String {
     let mut config = workers
         .first()
@@ -126,7 +127,7 @@ pub(crate) fn gathered_config(workers: &[Worker], goes_on: bool) -> String {
     )
 }
 
-/// The times that an audit uses.
+/// The times in `crawl.toml` that an audit uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Times {
     started: Option<Timestamp>,
@@ -136,7 +137,7 @@ struct Times {
 
 impl Times {
     /// Combines the times of several workers. If a worker's rules have not changed since its first
-    /// start, they held for all its requests, even if that start was late.
+    /// start, they applied to all of its requests, even if it started later than other workers.
     fn of(configs: &[&Table]) -> Times {
         let moment = |config: &Table, key| Timestamp::parse(text_of(config, NOTES, key)?);
         let started = configs

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crawl_archive::{ArchiveError, ReadError};
 use crawl_records::RecordsError;
 
-/// Why directories could not be gathered.
+/// The reason why directories could not be gathered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GatherError {
@@ -20,25 +20,27 @@ pub enum GatherError {
         /// The directory.
         dir: PathBuf,
     },
-    /// The last run in a directory was killed, so only its frontier knows which rows are committed.
+    /// The last run in a directory was killed. Only the frontier knows which of its rows are
+    /// committed.
     #[error("the last run of the crawl in `{}` has not ended, or was killed", dir.display())]
     NotEnded {
         /// The directory.
         dir: PathBuf,
     },
-    /// A `crawl forget` was killed in a directory.
+    /// A `crawl forget` in a directory was killed before it finished.
     #[error("`crawl forget` was killed in `{}` before it was done", dir.display())]
     HalfForgotten {
         /// The directory.
         dir: PathBuf,
     },
-    /// A directory is a replay, whose times are virtual.
+    /// A directory contains a replay, whose times are simulated.
     #[error("`{}` is the replay of a crawl, and no request was sent for it", dir.display())]
     Replay {
         /// The directory.
         dir: PathBuf,
     },
-    /// A crawl drew a sample or took a walk: each worker's probabilities refer to its own frame.
+    /// A directory contains a sample or a random walk. Its probabilities refer to the frame of one
+    /// worker, so they can't be combined with those of other workers.
     #[error("the crawl in `{}` drew a sample or took a walk, each worker its own", dir.display())]
     Sampled {
         /// The directory.
@@ -63,18 +65,18 @@ pub enum GatherError {
         one: PathBuf,
         /// The other directory.
         other: PathBuf,
-        /// The key that differs, with its table.
+        /// The key that differs, with the name of its table.
         key: String,
     },
-    /// URLs were settled twice in one round.
+    /// A URL was settled more than once in one round.
     #[error(
         "{count} rows of pages.jsonl settle a URL that another row settled already: {}",
         ListOf(first)
     )]
     SettledTwice {
-        /// The number of rows beyond the first of each URL.
+        /// The number of rows that repeat a URL.
         count: u64,
-        /// The first few of these rows.
+        /// The first few repeated URLs, with their rows.
         first: Vec<SettledTwice>,
     },
     /// A record of the archive can't be read.
@@ -93,16 +95,16 @@ pub enum GatherError {
     },
 }
 
-/// A URL that two rows of `pages.jsonl` settle in one round.
+/// A URL that was settled by two rows of `pages.jsonl` in one round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettledTwice {
     /// The URL.
     pub url: String,
-    /// The round.
+    /// The round of the rows.
     pub round: u32,
-    /// The worker and the line of the first row, from 1.
+    /// The worker and line number (from 1) of the first row.
     pub one: (String, u64),
-    /// The worker and the line of the other row, from 1.
+    /// The worker and line number (from 1) of the second row.
     pub other: (String, u64),
 }
 

@@ -1,14 +1,14 @@
-//! The directories of several workers of one crawl, read as one.
+//! Combines the directories of several workers of one crawl into one directory.
 //!
 //! Each worker of a crawl with a shared frontier has its own rows, archive and settings.
-//! [`gather()`] combines them into one directory that every reader of records accepts. It merges
-//! rows as streams, hard-links or copies WARC files, and derives the archive's index, the report
-//! and the digests again from all of it. The source directories are not changed, and are locked
-//! while they are gathered.
+//! [`gather()`] combines them into one directory that any program for crawl directories can read.
+//! Rows are merged as streams, and WARC files are hard-linked or copied. The archive's index, the
+//! report and the digests are computed again from the result. The source directories are locked
+//! while they are gathered, and are not changed.
 //!
-//! A directory gathered for reading contains `workers.jsonl` and no frontier, so a crawl can't
-//! resume there. A directory that will receive the frontier of the crawl ([`Purpose::GoingOn`]) has
-//! no `workers.jsonl`.
+//! A directory that is gathered only for reading contains `workers.jsonl` and no frontier, so a
+//! crawl can't resume there. A directory for resuming the crawl ([`Purpose::GoingOn`]) has no
+//! `workers.jsonl`; the crawl's frontier is added to it later.
 //!
 //! ```no_run
 //! use std::path::{Path, PathBuf};
@@ -46,38 +46,40 @@ pub use error::{GatherError, SettledTwice};
 /// The result of gathering a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Gathered {
-    /// A row for each worker, ordered like the given directories. [`Purpose::Reading`] also writes
-    /// the rows to `workers.jsonl`.
+    /// A row for each worker, in the order of the given directories. With [`Purpose::Reading`],
+    /// `workers.jsonl` contains the same rows.
     pub workers: Vec<WorkerRow>,
 }
 
-/// The use of the gathered directory.
+/// What the gathered directory will be used for.
 #[derive(Clone, Debug)]
 pub enum Purpose<'a> {
-    /// Reading its records.
+    /// Reading the records.
     Reading,
     /// Resuming the crawl, with the frontier that the workers shared. The directory gets the
-    /// settings and logs of a crawl without other workers. Only committed rows of each worker's
-    /// `excluded.jsonl` are taken: the later rows were written as a run ended, and the resumed
-    /// crawl lists such URLs again.
+    /// settings and logs of a crawl with a single process. Of each worker's `excluded.jsonl`, only
+    /// the committed rows are taken. The rows after the last commit were written at the end of a
+    /// run, and the resumed crawl will write rows for the same URLs again.
     GoingOn {
-        /// The committed length of each worker's `excluded.jsonl` in bytes, by the worker's name.
+        /// The number of committed bytes of each worker's `excluded.jsonl`, by the worker's name.
         excluded: &'a BTreeMap<String, u64>,
     },
 }
 
-/// The folder of the program's own state, which is closed to other users.
+/// The folder for the program's own state. Other users have no access to it.
 const STATE: &str = "state";
 const STATE_MODE: u32 = 0o700;
 
 /// Gathers the directories of the workers of one crawl into the folder `to`, which must exist and
-/// be empty. Its content is synced to disk when this returns. After an error, discard `to`.
+/// be empty. On success, the content of `to` is synced to disk. After an error, discard `to`.
 ///
-/// Memory: one row for each worker, 32 MiB of lines being sorted, and what [`write_report`] needs,
-/// which depends on the number of hosts. Sorted data waits in files in `to`.
+/// Memory: one row per worker, 32 MiB of lines while sorting, and the memory of [`write_report`],
+/// which depends on the number of hosts. Larger data is sorted in files in `to`.
 ///
 /// # Errors
-/// [`GatherError`]: a directory without a crawl, or whose crawl is running or was killed; directories of different crawls; a URL that was settled twice; I/O errors.
+/// [`GatherError`] if a directory contains no crawl, or one that is running or was killed; if the
+/// directories belong to different crawls; if a URL was settled twice in one round; or if a file
+/// can't be read or written.
 pub fn gather(dirs: &[PathBuf], to: &Path, purpose: &Purpose<'_>) -> Result<Gathered, GatherError> {
     let mut workers = worker::open_all(dirs)?;
     let goes_on = match purpose {

@@ -1,5 +1,5 @@
-//! Merges the row files of all workers. Rows with a time are merged by time, others are written one
-//! worker after the other.
+//! Merges the row files of all workers. Rows that have a time are ordered by time. Other rows are
+//! written one worker after the other.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -16,10 +16,10 @@ use crate::error::GatherError;
 use crate::settled::{DuplicateRows, sound};
 use crate::worker::Worker;
 
-/// The file of the delays that operators set, in a crawl's directory.
+/// The file in a crawl's directory that lists the request delays set by operators.
 const DELAYS: &str = "state/delays.jsonl";
 
-/// The worker that last sent a request to each host, by host key.
+/// Maps each host key to the index of the worker that sent the last request to the host.
 pub(crate) type LastWorkers = HashMap<String, usize>;
 
 /// Writes `pages.jsonl`, ordered by round and request time.
@@ -45,7 +45,8 @@ pub(crate) fn pages(
     sync(out)
 }
 
-/// Writes `requests.jsonl`, ordered by end time, like that of any crawl.
+/// Writes `requests.jsonl`, ordered by the end time of requests, as in a crawl without other
+/// workers.
 pub(crate) fn requests(workers: &mut [Worker], to: &Path) -> Result<LastWorkers, GatherError> {
     let mut out = None;
     let mut last = LastWorkers::new();
@@ -59,7 +60,8 @@ pub(crate) fn requests(workers: &mut [Worker], to: &Path) -> Result<LastWorkers,
                 Some(worker_number) => *worker_number = number,
                 None => drop(last.insert(row.host.clone(), number)),
             }
-            // `after` counts the commits of one worker only.
+            // `after` refers to the commits of a single worker, so it has no meaning in the merged
+            // file.
             row.after = None;
             row.worker.get_or_insert_with(|| worker.worker.clone());
             append(&mut out, to, "requests.jsonl", &row)
@@ -69,7 +71,7 @@ pub(crate) fn requests(workers: &mut [Worker], to: &Path) -> Result<LastWorkers,
     Ok(last)
 }
 
-/// Writes `excluded.jsonl` without the rows that duplicate those of other workers.
+/// Writes `excluded.jsonl`, without rows that repeat another worker's row.
 pub(crate) fn excluded(
     workers: &mut [Worker],
     duplicates: &mut DuplicateRows,
@@ -116,8 +118,8 @@ pub(crate) fn links(workers: &mut [Worker], to: &Path) -> Result<(), GatherError
     sync(out)
 }
 
-/// Writes `tombstones.jsonl` and the delays that operators set, ordered by time. If the crawl will
-/// resume (`goes_on`), the delays go where a crawl keeps its own.
+/// Writes `tombstones.jsonl` and the delays set by operators, ordered by time. If the crawl will
+/// resume in `to` (`goes_on`), the delays are written to the file from which a crawl loads them.
 pub(crate) fn operators_rows(
     workers: &mut [Worker],
     goes_on: bool,
@@ -151,7 +153,7 @@ pub(crate) fn operators_rows(
     sync(out)
 }
 
-/// Writes `workers.jsonl` with the final counts.
+/// Writes `workers.jsonl`, after all counts are known.
 pub(crate) fn list_workers(workers: &[Worker], to: &Path) -> Result<(), GatherError> {
     let mut out = None;
     for worker in workers {
@@ -160,9 +162,9 @@ pub(crate) fn list_workers(workers: &[Worker], to: &Path) -> Result<(), GatherEr
     sync(out)
 }
 
-/// Visits the rows of one file of all workers, ordered by `key`. The rows of one worker keep their
-/// order: a row with a smaller key than its predecessor is treated as having the predecessor's key.
-/// A missing file has no rows. Unreadable lines are counted.
+/// Merges one row file of all workers and visits its rows, ordered by `key`. The rows of one worker
+/// keep their order: if the key of a row is smaller than that of the preceding row, the larger key
+/// is used. A missing file has no rows. Unreadable lines are counted.
 fn merge<T: DeserializeOwned, K: Ord + Copy>(
     workers: &mut [Worker],
     name: impl Fn(&Path) -> &'static str,
@@ -194,16 +196,16 @@ fn merge<T: DeserializeOwned, K: Ord + Copy>(
     Ok(())
 }
 
-/// A row file of one worker, with its next row.
+/// A row file of one worker that is being merged, with the next row to visit.
 struct Source<T, K> {
     rows: RowReader<T>,
     head: Option<T>,
-    /// The greatest key so far.
+    /// The greatest key of the rows read so far.
     latest: Option<K>,
 }
 
 impl<T: DeserializeOwned, K: Ord + Copy> Source<T, K> {
-    /// Reads the next row and returns the key to order it by, or `None` at the end of the file.
+    /// Reads the next row and returns the key for ordering it, or `None` at the end of the file.
     fn step(
         &mut self,
         key: impl Fn(&T) -> K,
@@ -225,7 +227,7 @@ impl<T: DeserializeOwned, K: Ord + Copy> Source<T, K> {
     }
 }
 
-/// Appends a row to a file, which is created with its first row.
+/// Appends a row to a file. The file is created when the first row is written.
 fn append(
     out: &mut Option<RowFile>,
     to: &Path,

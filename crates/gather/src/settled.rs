@@ -1,8 +1,9 @@
-//! Finds the rows of different workers that concern the same URL: two pages that settle it in one
-//! round, and exclusions of a URL that another worker settled or excluded as well.
+//! Finds rows of different workers about the same URL: two pages that settle the URL in one round,
+//! or an exclusion of a URL that another worker settled or excluded.
 //!
-//! A host may have been handed from one worker to another. The first worker listed the host's
-//! set-aside URLs as its run ended; the next worker lists them again, or has fetched them since.
+//! Such exclusions occur if a host was handed over from one worker to another. The first worker
+//! wrote exclusions for the host's set-aside URLs when its run ended. The second worker then
+//! excluded the same URLs again, or fetched them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -15,12 +16,12 @@ use crawl_archive::{LineSort, ReadError, RowReader};
 use crate::error::{GatherError, SettledTwice};
 use crate::worker::Worker;
 
-/// Maximum lines sorted in memory at a time, in bytes.
+/// Maximum size of the lines that are sorted in memory at a time, in bytes.
 const MAX_SORTED_BYTES: usize = 32 * 1024 * 1024;
-/// Maximum URLs settled twice that an error names.
+/// Maximum number of URLs that an error about URLs settled twice lists.
 const MAX_NAMED: usize = 20;
-/// Reasons of rows that are written again at the end of every run, because such a URL may still be
-/// reached another way.
+/// Reasons of `excluded.jsonl` rows that every run writes again when it ends, because the URL may
+/// still become fetchable in another way.
 const PUT_ASIDE: [&str; 8] = [
     "action",
     "budget",
@@ -31,12 +32,12 @@ const PUT_ASIDE: [&str; 8] = [
     "sample",
     "trap",
 ];
-/// The letters of the two kinds of row in sorted lines.
+/// The letter in a sorted line that marks a page. Exclusions have another one.
 const PAGE: &str = "a";
 const EXCLUDED: &str = "b";
 
-/// Rows of `excluded.jsonl` to leave out, because other workers' rows cover their URLs: worker
-/// number and line, in that order.
+/// The rows of `excluded.jsonl` to omit because another worker's row covers the same URL. Each is
+/// given as worker number and line, in ascending order.
 pub(crate) struct DuplicateRows {
     lines: BufReader<File>,
     next: Option<(usize, u64)>,
@@ -67,7 +68,8 @@ impl DuplicateRows {
         Ok(())
     }
 
-    /// Returns whether to leave out a row. Call it for rows in their order.
+    /// Returns true if a row of `excluded.jsonl` must be omitted. Must be called for the rows in
+    /// ascending order.
     pub(crate) fn holds(&mut self, worker: usize, line: u64) -> io::Result<bool> {
         let is_listed = self.next == Some((worker, line));
         if is_listed {
@@ -77,10 +79,10 @@ impl DuplicateRows {
     }
 }
 
-/// A row in the sorted file.
+/// A parsed line of the sorted file.
 struct Entry {
     is_page: bool,
-    /// The round of a page, or the reason of an exclusion.
+    /// The round, if the line is a page; the reason, if it is an exclusion.
     detail: String,
     worker: usize,
     line: u64,
@@ -108,11 +110,11 @@ impl Entry {
     }
 }
 
-/// Reads the pages and exclusions of all workers, sorted by URL in files in `scratch`, and returns
-/// the exclusions to leave out.
+/// Sorts the pages and exclusions of all workers by URL, using files in `scratch`. Returns the
+/// exclusions to omit because another worker's row covers the same URL.
 ///
 /// # Errors
-/// [`GatherError::SettledTwice`], or an I/O error.
+/// [`GatherError::SettledTwice`] if two pages settle a URL in one round, or an I/O error.
 pub(crate) fn find_duplicates(
     workers: &[Worker],
     scratch: &Path,
@@ -154,13 +156,13 @@ pub(crate) fn find_duplicates(
     DuplicateRows::open(&duplicates).map_err(failed)
 }
 
-/// Returns the rows of one URL to leave out.
+/// Returns the exclusions to omit, given all rows about one URL.
 fn duplicates_in(group: &[Entry]) -> impl Iterator<Item = (usize, u64)> {
     group.iter().enumerate().filter_map(|(at, entry)| {
         let rows_of_others = || group.iter().filter(|other| other.worker != entry.worker);
         let is_settled =
             entry.is_put_aside() && rows_of_others().any(|other| !other.is_put_aside());
-        // If several workers have the same exclusion, the first one stays.
+        // If several workers wrote the same exclusion, only the first one is kept.
         let is_again = !entry.is_page
             && group[..at].iter().any(|other| {
                 !other.is_page && other.worker != entry.worker && other.detail == entry.detail
@@ -173,7 +175,8 @@ fn sort_rows(workers: &[Worker], scratch: &Path) -> Result<PathBuf, GatherError>
     let failed = |error| GatherError::io(scratch)(error);
     let mut sort = LineSort::new(scratch, "urls.tmp", MAX_SORTED_BYTES);
     let mut push = |url: &str, kind: &str, detail: &str, worker: usize, line: u64| {
-        // A URL has no tabs or newlines, but no other content of a row may break a line either.
+        // Tabs and newlines separate the fields and lines of the sorted file. A URL never contains
+        // them, but a malformed row might.
         let url = url.replace(['\t', '\n'], " ");
         let detail = detail.replace(['\t', '\n'], " ");
         let text = format!("{url}\t{kind}\t{detail}\t{worker:010}\t{line:020}\n");
@@ -197,7 +200,7 @@ fn sort_rows(workers: &[Worker], scratch: &Path) -> Result<PathBuf, GatherError>
     sort.finish().map_err(failed)
 }
 
-/// Returns `None` for a line that is not a valid row.
+/// Returns `None` if the line is not a valid row.
 pub(crate) fn sound<T>(row: Result<T, ReadError>) -> Result<Option<T>, GatherError> {
     match row {
         Err(ReadError::Row { .. }) => Ok(None),
@@ -205,7 +208,7 @@ pub(crate) fn sound<T>(row: Result<T, ReadError>) -> Result<Option<T>, GatherErr
     }
 }
 
-/// URLs that were settled twice in one round.
+/// Collects URLs that were settled twice in one round.
 #[derive(Default)]
 struct Twice {
     count: u64,
@@ -278,10 +281,10 @@ mod tests {
         check(&[("depth", 0), ("depth", 1)], &[1]);
         check(&[("depth", 0), ("robots", 1)], &[0]);
         check(&[("depth", 0), ("trap", 1)], &[]);
-        // In a later round, robots.txt may disallow a page that was fetched before.
+        // A page fetched in one round may be disallowed by robots.txt in a later round.
         check(&[("page", 0), ("robots", 1)], &[]);
         check(&[("robots", 0), ("robots", 1)], &[1]);
-        // Repetitions within one worker are left alone.
+        // Repeated rows of a single worker are kept.
         check(&[("page", 0), ("depth", 0)], &[]);
         check(&[("robots", 0), ("robots", 0)], &[]);
     }

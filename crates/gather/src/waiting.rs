@@ -1,4 +1,5 @@
-//! How the crawl ended and which URLs wait, from what each worker's last run recorded.
+//! Combines the `waiting.jsonl` files of all workers: how each worker's last run ended, and how
+//! many URLs of each host are still waiting.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,8 +12,8 @@ use crate::error::GatherError;
 use crate::rows::LastWorkers;
 use crate::worker::Worker;
 
-/// The reasons for the end of a run, most unfinished first. A reason that is not listed precedes
-/// them all.
+/// The reasons why a run may end, from the most to the least unfinished. Any reason missing from
+/// this list counts as more unfinished than all listed ones.
 const REASONS: [&str; 6] = [
     "interrupted",
     "parked",
@@ -22,8 +23,9 @@ const REASONS: [&str; 6] = [
     "finished",
 ];
 
-/// Writes `waiting.jsonl`. A host may have been handed on after a worker's run ended, so its
-/// waiting URLs are those of the worker that sent the last request to it.
+/// Writes `waiting.jsonl`. After one worker's run ended, a host may have been handed over to
+/// another worker. So the number of waiting URLs of a host is taken from the worker that sent the
+/// last request to it.
 pub(crate) fn write_waiting(
     workers: &[Worker],
     last: &LastWorkers,
@@ -59,7 +61,8 @@ pub(crate) fn write_waiting(
     Ok(())
 }
 
-/// Returns the row of the crawl. Workers without waiting URLs are ignored unless no worker has any.
+/// Returns the row about the whole crawl. Workers without waiting URLs are ignored, unless all
+/// workers have none.
 fn of_crawl(workers: &[Worker], has_rows: &[bool], urls: u64) -> WaitingRow {
     let rank = |row: &&WaitingRow| {
         let rank = REASONS.iter().position(|reason| *reason == row.reason);

@@ -1,4 +1,4 @@
-//! The directory of one worker, and its checks before gathering.
+//! Opens the directory of a worker, and checks that it can be gathered.
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
@@ -14,39 +14,41 @@ use toml::Table;
 
 use crate::error::GatherError;
 
-/// The table of the program's own notes.
+/// The table in `crawl.toml` that contains the program's own notes.
 pub(crate) const NOTES: &str = "crawl";
-/// The table and the key of a worker's name.
+/// The table and the key in `crawl.toml` that contain the worker's name.
 pub(crate) const WORKER: (&str, &str) = ("frontier", "worker");
-/// The files that a process locks while it uses a directory: with a frontier of its own, or as a
-/// worker.
+/// The files that a process locks while it uses a directory. The first is used with the directory's
+/// own frontier, the second by a worker of a shared frontier.
 const LOCKS: [&str; 2] = ["state/lock", "state/worker.lock"];
-/// Names the worker and the crawl that a directory belongs to, if the frontier was shared. The
-/// settings of an imported crawl don't contain them until it resumes.
+/// The file that names the worker and the crawl if the frontier was shared. After a crawl is
+/// imported into a shared frontier, `crawl.toml` lacks these names until the crawl resumes.
 const WORKER_FILE: &str = "state/worker.json";
 const MAX_WORKER_BYTES: u64 = 64 * 1024;
-/// The list that an interrupted `crawl forget` leaves.
+/// A list that remains in the directory if `crawl forget` is interrupted.
 const HALF_FORGOTTEN: &str = "forget.json";
 
-/// A worker's directory, which stays locked as long as this value lives.
+/// The directory of a worker. The directory is locked until this value is dropped.
 pub(crate) struct Worker {
     pub(crate) dir: PathBuf,
-    /// The content of its `crawl.toml`.
+    /// The content of the worker's `crawl.toml`.
     pub(crate) config: Table,
-    /// The name of the crawl that it shared with other workers, if any.
+    /// The name of the crawl that the worker shared with other workers; `None` if the frontier was
+    /// not shared.
     pub(crate) crawl: Option<String>,
-    /// How its last run ended.
+    /// The row of `waiting.jsonl` that describes how the worker's last run ended.
     pub(crate) ended: WaitingRow,
     pub(crate) waiting: Vec<WaitingRow>,
-    /// The counts so far.
+    /// The worker's row in `workers.jsonl`, with the counts so far.
     pub(crate) row: WorkerRow,
-    /// The number of bytes to read of its `excluded.jsonl`; `None` for the whole file.
+    /// The number of bytes to read from the worker's `excluded.jsonl`; `None` to read the whole
+    /// file.
     pub(crate) excluded_bytes: Option<u64>,
     _locks: Vec<File>,
 }
 
 impl Worker {
-    /// Locks and checks the directory of a worker.
+    /// Locks the directory of a worker and checks it.
     fn open(dir: &Path) -> Result<Worker, GatherError> {
         let settings = CrawlSettings::read(dir)?;
         let locks = hold(dir)?;
@@ -147,7 +149,8 @@ pub(crate) fn open_all(dirs: &[PathBuf]) -> Result<Vec<Worker>, GatherError> {
     Ok(workers)
 }
 
-/// Takes the locks that a run takes. A copy of the records without state has none to take.
+/// Locks a directory as a run does. A directory without the folder `state`, such as a copy of the
+/// records, needs no lock.
 fn hold(dir: &Path) -> Result<Vec<File>, GatherError> {
     let mut held = Vec::new();
     for lock in LOCKS {
@@ -182,15 +185,15 @@ fn config(dir: &Path) -> Result<Table, GatherError> {
     })
 }
 
-/// The crawl and the worker that a directory belongs to.
+/// The names of the crawl and the worker that a directory belongs to.
 #[derive(Deserialize)]
 struct SharedAs {
     crawl: String,
     worker: String,
 }
 
-/// Reads the crawl and worker of a directory from its state; `None` if the state does not name
-/// them.
+/// Reads the names of the crawl and the worker from a directory's state. Returns `None` if the
+/// state doesn't contain them.
 fn shared_as(dir: &Path) -> Result<Option<SharedAs>, GatherError> {
     let path = dir.join(WORKER_FILE);
     if !path.exists() {

@@ -1,4 +1,4 @@
-//! Tests on hand-made directories, including ones that no well-behaved crawl leaves behind.
+//! Gathers hand-made directories, including some that a correct crawler would never produce.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ const CONFIG: &str = "seed = [\"http://a.example/\"]\n[politeness]\ndelay = \"1s
     rules-since = \"2026-11-25T00:00:00.000Z\"\n";
 const NOON: u64 = 1_795_608_000_000;
 
-/// Directories of workers inside one temporary folder.
+/// A temporary folder that contains directories of workers.
 struct Made(TempDir);
 
 impl Made {
@@ -34,7 +34,8 @@ impl Made {
         dir
     }
 
-    /// Writes a worker whose run has ended, with the given rows by file.
+    /// Writes the directory of a worker whose run has ended. `files` lists file names with their
+    /// rows.
     fn worker(&self, name: &str, files: &[(&str, &[Value])]) {
         let dir = self.dir(name);
         fs::write(dir.join("crawl.toml"), CONFIG).unwrap();
@@ -86,7 +87,7 @@ fn rules(audit: &Audit) -> Vec<(&str, Vec<u64>)> {
 #[test]
 fn a_gap_that_two_workers_break_between_them_is_a_breach() {
     let made = Made::new();
-    // Each worker keeps the gap on its own.
+    // Each worker alone keeps the required delay between requests to the host.
     let first = [
         request("a.example", 0, 100),
         request("a.example", 2_000, 2_100),
@@ -104,8 +105,9 @@ fn a_gap_that_two_workers_break_between_them_is_a_breach() {
     }
     let (to, gathered) = made.gather(&["w1", "w2"]).unwrap();
     let report = audit(&to).unwrap();
-    // The request at 2,000 starts 750 ms after the other worker's end at 1,250; the one at 9,500
-    // starts while a request of the first worker is in flight.
+    // The delay is too short twice. The request at 2,000 starts 750 ms after the other worker's
+    // request ended at 1,250. The request at 9,500 starts while the first worker's request is still
+    // running.
     assert_eq!(
         rules(&report),
         [("gap", vec![2, 3]), ("in-flight", vec![6, 5])]
@@ -238,7 +240,8 @@ fn urls_of_a_handed_on_host_are_listed_once() {
         });
         std::iter::once(crawl).chain(rows).collect()
     };
-    // The first worker handed `a.example` to the second one; `b.example` still waits.
+    // The first worker handed over `a.example` to the second worker. URLs of `b.example` are still
+    // waiting at the first worker.
     made.worker(
         "w1",
         &[
@@ -298,8 +301,8 @@ fn urls_of_a_handed_on_host_are_listed_once() {
     assert_eq!(rows, expected);
 }
 
-/// Writes an archive with one page, and returns the row of that page. All archives get the same
-/// file name.
+/// Writes an archive with one page and returns the page's row. The file name is the same for every
+/// directory.
 fn archived(dir: &Path, path: &str, number: u64) -> Value {
     let mut archive = Archive::open(dir, ArchiveOptions::default(), &BTreeMap::new()).unwrap();
     let url = format!("http://a.example/{path}");

@@ -1,13 +1,14 @@
-//! Scores a page by adding up, for each word of the query, its occurrences in all fields.
+//! Scores pages with BM25F: for each word of the query, the word's occurrences in all fields of the
+//! page are added up.
 //!
-//! This is BM25F (Robertson, Zaragoza and Taylor 2004): the occurrences of a word in each field,
-//! adjusted for the field's weight and length, are summed first, and the sum then saturates. So a
-//! word in a title outweighs many in the text, and no single field outweighs the rest of the query,
-//! as it can if each field has its own score.
+//! In BM25F (Robertson, Zaragoza and Taylor 2004), the occurrences of a word in each field are
+//! adjusted for the field's weight and length. Their sum over all fields then saturates. So a word
+//! in a title outweighs many occurrences in the text, but no single field outweighs the rest of the
+//! query, as it could if each field had a score of its own.
 //!
-//! Plain BM25 of title and text is added to that, because it counts the few occurrences of a rare
-//! word in a short page, which a title's weight would otherwise drown. A page also gains if it has
-//! the words of the query near each other, in one passage or one heading.
+//! Plain BM25 of title and text is added to the score, because BM25 counts a few occurrences of a
+//! rare word in a short page, which the weight of titles would otherwise outweigh. The score also
+//! rises if the query's words are near each other in the page, in one passage or one heading.
 
 use std::sync::Arc;
 
@@ -21,22 +22,24 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Ter
 /// Beyond the limit: ranked without proximity.
 const MAX_PAGES_COMPARED: usize = 200;
 
-/// The share of a field's weight left to a word that most pages have in that field: just enough to
-/// find a page.
+/// The factor that reduces a field's weight for words that most pages have in this field: just
+/// large enough that pages are still found.
 pub(crate) const SHARED: f32 = 0.001;
-/// A word in more than one of this many titles is part of the site's name.
+/// A word is part of the site's name if it is in more than one of this many titles.
 const SHARED_TITLES: u64 = 2;
 /// With fewer pages than this, no word counts as shared or common.
 pub(crate) const MIN_SITE: u64 = 20;
-/// The minimum weight of a form that counts as the name itself when nearness is computed.
+/// The minimum weight of a form of a name when nearness is computed. Forms with less weight don't
+/// count as the name.
 const LEAST_NAME_WEIGHT: f32 = 0.75;
 
-/// Returns whether most of `pages` pages have a word in a field, which makes it meaningless there.
+/// Returns true if most of `pages` pages have a word in a field, so that the word doesn't
+/// distinguish pages there.
 pub(crate) fn is_shared(with_word: u64, pages: u64) -> bool {
     pages >= MIN_SITE && with_word > pages / SHARED_TITLES
 }
 
-/// Looks up all words of a query together.
+/// A query that looks up all words together and scores pages with BM25F.
 #[derive(Clone, Debug)]
 pub(crate) struct Bm25fQuery(pub(crate) Arc<ScoredTerms>);
 
@@ -45,35 +48,37 @@ pub(crate) struct Bm25fQuery(pub(crate) Arc<ScoredTerms>);
 pub(crate) struct ScoredTerms {
     pub(crate) words: Vec<ScoredWord>,
     pub(crate) places: Vec<FieldWeight>,
-    /// The minimum number of distinctive words that a page must have.
+    /// The minimum number of the query's distinctive words that a page must have.
     pub(crate) least: usize,
-    /// Penalty for missing words: the score is multiplied by the share of words present, raised to
-    /// this power.
+    /// The penalty for missing words: the score is multiplied by the share of the query's words
+    /// that the page has, raised to this power.
     pub(crate) whole: f32,
-    /// The number of distinctive words in the query. A page with fewer has its score multiplied by
-    /// `partial`.
+    /// The number of distinctive words in the query. If a page has fewer of these words, its score
+    /// is multiplied by `partial`.
     pub(crate) distinctive: usize,
     pub(crate) partial: f32,
-    /// The occurrences of a word that yield half the maximum score.
+    /// The number of occurrences of a word that yields half of the maximum score.
     pub(crate) saturation: f32,
-    /// The share added by plain BM25 of title and text.
+    /// How much plain BM25 of title and text adds to the score.
     pub(crate) text_alone: TextAlone,
-    /// The gain of a page with all words of the query in one passage of the text.
+    /// How much the score rises if all words of the query are in one passage of the text.
     pub(crate) passage: Nearness,
-    /// The gain of a page with all words in its title, a heading or its description.
+    /// How much the score rises if all words are in the title, in one heading or in the
+    /// description.
     pub(crate) heading: Nearness,
-    /// A page with at least this share of the words' rarity matches even without `least` words.
+    /// A page with fewer than `least` words still matches if it has at least this share of the
+    /// total rarity of the query's words.
     pub(crate) least_part: f32,
     pub(crate) title: Field,
     pub(crate) body: Field,
-    /// The title, the headings and the description.
+    /// The fields of the title, the headings and the description.
     pub(crate) headings: Vec<Field>,
 }
 
-/// Plain BM25 of title and text.
+/// The parameters of plain BM25 of title and text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextAlone {
-    /// The maximum that it adds, relative to the maximum of all fields together.
+    /// The maximum that plain BM25 adds, relative to the maximum score of BM25F.
     pub(crate) weight: f32,
     /// The `k1` of BM25.
     pub(crate) saturation: f32,
@@ -81,34 +86,34 @@ pub(crate) struct TextAlone {
     pub(crate) length: f32,
 }
 
-/// The gain of a page whose words are near each other.
+/// How much the score rises if the query's words are near each other in a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nearness {
-    /// The gain if all words of the query are near each other.
+    /// The rise of the score if all words of the query are near each other.
     pub(crate) gain: f32,
-    /// The exponent applied to the share of words that are near each other.
+    /// The exponent that is applied to the share of words that are near each other.
     pub(crate) power: f32,
-    /// Maximum distance in words between the first and the last of them.
+    /// The maximum distance between the first and the last word, in words.
     pub(crate) words: u32,
 }
 
 /// A word of the query.
 #[derive(Clone, Debug)]
 pub(crate) struct ScoredWord {
-    /// The forms of the word with their weights. For each page, only the form with the greatest
-    /// weighted count is used.
+    /// The forms of the word with their weights. In each page, only the form whose weighted count
+    /// is greatest is used.
     pub(crate) forms: Vec<(String, f32)>,
     /// The inverse document frequency, as in BM25.
     pub(crate) idf: f32,
-    /// The weight of the word by its rarity: a power of `idf`.
+    /// The weight of the word according to its rarity: a power of `idf`.
     pub(crate) rarity: f32,
-    /// True if the word counts towards those that a page must have.
+    /// True if the word counts towards the number of words that a page must have.
     pub(crate) is_distinctive: bool,
-    /// True for a name of several parts (`user_agent`). A heading with the name gains like one with
-    /// the parts typed separately.
+    /// True for a name of several parts, such as `user_agent`. If a heading contains the name, the
+    /// score rises as if the parts had been typed as separate words.
     pub(crate) is_name: bool,
-    /// The fields in which most pages have the word, such as titles that end in the site's name.
-    /// Occurrences there hardly count.
+    /// The fields where most pages have the word, such as titles that end in the site's name.
+    /// Occurrences in these fields hardly count.
     pub(crate) shared_in: Vec<Field>,
 }
 
@@ -141,10 +146,10 @@ impl Weight for Bm25fQuery {
     }
 }
 
-/// The occurrences of the query, or of one of its words, in the pages of a segment.
+/// Collects data about the occurrences of the query, or of one word, in the pages of a segment.
 struct Sheet<T> {
     of: Vec<T>,
-    /// Pages with at least one occurrence.
+    /// The pages with at least one occurrence.
     pages: Vec<DocId>,
 }
 
@@ -157,7 +162,7 @@ struct Tally {
 }
 
 impl Bm25fQuery {
-    /// Returns the matching pages of a segment in order, with their scores.
+    /// Returns the matching pages of a segment in the order of their numbers, with their scores.
     fn ranked(&self, segment: &SegmentReader) -> tantivy::Result<Vec<(DocId, Score)>> {
         let terms = &self.0;
         let pages = segment.max_doc();
@@ -222,8 +227,8 @@ impl Bm25fQuery {
         Ok(ranked)
     }
 
-    /// Raises the scores of pages that have words of the query near each other in one of these
-    /// fields. `pages` must be in order.
+    /// Raises the scores of pages that have words of the query near each other in one of the given
+    /// fields. `pages` must be in ascending order.
     fn add_nearness(
         &self,
         segment: &SegmentReader,
@@ -247,7 +252,8 @@ impl Bm25fQuery {
         Ok(())
     }
 
-    /// Returns, for each page, the positions of the query's words and the words' numbers.
+    /// Returns the positions of the query's words in each page, each with the word's number in the
+    /// query.
     fn positions_in(
         &self,
         segment: &SegmentReader,
@@ -263,7 +269,7 @@ impl Bm25fQuery {
                 continue;
             }
             for (form, weight) in &word.forms {
-                // In a heading, a longer word or a guess doesn't count as the name.
+                // In a heading, only the name itself counts, not longer words or corrections.
                 if word.is_name && *weight < LEAST_NAME_WEIGHT {
                     continue;
                 }
@@ -277,7 +283,7 @@ impl Bm25fQuery {
                     }
                     if postings.doc() == *page {
                         postings.positions(&mut positions);
-                        // The description is short and indexed without positions.
+                        // The field may lack positions. The description does, because it is short.
                         if positions.is_empty() {
                             positions.push(0);
                         }
@@ -290,7 +296,7 @@ impl Bm25fQuery {
     }
 }
 
-/// Returns the value of the best passage of a page: the sum of its words' rarities.
+/// Returns the value of a page's best passage: the sum of the rarities of the words in it.
 fn best_passage(positions: &mut [(u32, usize)], words: &[ScoredWord], passage: u32) -> f32 {
     positions.sort_unstable();
     let mut counts = vec![0_u32; words.len()];
@@ -314,7 +320,8 @@ fn best_passage(positions: &mut [(u32, usize)], words: &[ScoredWord], passage: u
     best
 }
 
-/// Counts a word in one field of each page, using the form with the greatest weighted count.
+/// Counts a word in one field of each page. If the word has several forms, the one with the
+/// greatest weighted count is used.
 fn count_in(
     word: &ScoredWord,
     place: Field,
@@ -339,7 +346,7 @@ fn count_in(
     Ok(())
 }
 
-/// The lengths of a field, in words.
+/// The lengths of a field in all pages, in words.
 struct Lengths {
     of: FieldNormReader,
     usual: f32,
@@ -356,7 +363,8 @@ impl Lengths {
         })
     }
 
-    /// Returns the divisor of a count in a page. `part` is how much of the length counts.
+    /// Returns the divisor for the count of a word in a page. `part` is how much the length of the
+    /// field counts.
     fn norm(&self, page: DocId, part: f32) -> f32 {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let length = self.of.fieldnorm(page) as f32 / self.usual;
@@ -381,7 +389,7 @@ impl<T: Clone + Default + PartialEq> Sheet<T> {
         has
     }
 
-    /// Passes each page's entry to `take` and clears the sheet.
+    /// Passes each page's entry to `take`, and empties the sheet.
     fn drain(&mut self, mut take: impl FnMut(DocId, T)) {
         for page in self.pages.drain(..) {
             let has = std::mem::take(&mut self.of[page as usize]);
@@ -392,7 +400,7 @@ impl<T: Clone + Default + PartialEq> Sheet<T> {
     }
 }
 
-/// Pages with their scores, in order.
+/// Pages with their scores, ordered by page number.
 struct Ranked {
     ranked: Vec<(DocId, Score)>,
     at: usize,

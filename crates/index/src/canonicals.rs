@@ -1,11 +1,11 @@
-//! Resolves canonical URLs (RFC 6596): which page is indexed in place of a page that names another
-//! one.
+//! Resolves canonical URLs (RFC 6596): finds the page that is indexed in place of a page that names
+//! another URL as canonical.
 //!
 //! A page yields to the indexed page that its canonical URL leads to, through redirects and further
-//! canonical URLs. If that chain leads to no indexed page (a 404, a disallowed or unknown URL), the
-//! last page in the chain is indexed under its own URL. Exactly one of the pages that name each
-//! other in a circle is indexed: the one with the shortest URL, or the first of several in byte
-//! order.
+//! canonical URLs. If the chain ends without an indexed page (at a 404, or at a disallowed or
+//! unknown URL), the last page in the chain is indexed under its own URL. If pages name each other
+//! in a circle, exactly one of these pages is indexed: the one with the shortest URL, or among
+//! equally short URLs, the first in byte order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,21 +14,22 @@ use crate::error::IndexError;
 /// Maximum redirects to follow from a canonical URL. Browsers follow twenty.
 const MAX_REDIRECTS: usize = 20;
 
-/// Looks up where URLs redirect to. URLs that don't redirect are absent from the result.
+/// Looks up redirects. The argument is a set of URLs; the result maps each URL that redirects to
+/// its target.
 pub type RedirectLookUp<'a> =
     dyn Fn(&BTreeSet<String>) -> Result<HashMap<String, String>, IndexError> + 'a;
 
-/// The pages that name another URL as canonical, and the redirects between these URLs and indexed
+/// The pages that name another URL as canonical, and the redirects on the way from there to indexed
 /// pages.
 #[derive(Debug, Default)]
 pub(crate) struct Canonicals {
-    /// Canonical URLs, by the URLs of the pages that name them.
+    /// Maps the URL of each page that names another URL as canonical to that canonical URL.
     pub(crate) named: BTreeMap<String, String>,
     redirects: HashMap<String, String>,
 }
 
 impl Canonicals {
-    /// Looks up the redirects of all canonical URLs that are neither indexed nor name another URL.
+    /// Looks up the redirects of canonical URLs that are not indexed and don't name another URL.
     pub(crate) fn look_up_redirects(
         &mut self,
         is_indexed: &mut dyn FnMut(&str) -> Result<bool, IndexError>,
@@ -54,12 +55,14 @@ impl Canonicals {
         Ok(())
     }
 
-    /// Returns, for each page that yields, the page indexed in its place, by URL.
+    /// Returns the pages that yield, each with the page that is indexed in its place. Both are
+    /// given by URL.
     pub(crate) fn resolve(
         &self,
         is_indexed: &mut dyn FnMut(&str) -> Result<bool, IndexError>,
     ) -> Result<HashMap<String, String>, IndexError> {
-        // Resolved pages, each with the page that is indexed for it, which may be the page itself.
+        // The pages resolved so far, each with the page that is indexed for it. Both may be the
+        // same page.
         let mut settled: HashMap<&str, &str> = HashMap::new();
         for start in self.named.keys() {
             let mut chain: Vec<&str> = Vec::new();
@@ -94,7 +97,8 @@ impl Canonicals {
             .collect())
     }
 
-    /// Returns the page of a circle to index; `None` if the circle has only redirects.
+    /// Returns the page of a circle that is indexed; `None` if the circle consists of redirects
+    /// only.
     fn chosen<'w>(&self, circle: &[&'w str]) -> Option<&'w str> {
         let pages = circle.iter().filter(|url| self.named.contains_key(**url));
         pages.copied().min_by_key(|url| (url.len(), *url))
@@ -112,8 +116,8 @@ mod tests {
 
     use super::Canonicals;
 
-    /// Takes pages as `page=canonical`, redirects as `from>to`, and pages without a canonical URL
-    /// as `page`.
+    /// In `facts`, `page=canonical` is a page with a canonical URL, `from>to` is a redirect, and
+    /// `page` alone is a page without a canonical URL.
     fn check(facts: &str, expected: &str) {
         let mut canonicals = Canonicals::default();
         let (mut indexed, mut redirects) = (Vec::new(), HashMap::new());

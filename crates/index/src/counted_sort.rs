@@ -1,4 +1,5 @@
-//! Sorts byte strings with counts, spilling to disk when they exceed a memory limit.
+//! Sorts byte strings and adds up a count for each. Uses files if the strings exceed a memory
+//! limit.
 
 use std::collections::{BinaryHeap, HashMap};
 use std::fs::{self, File, OpenOptions};
@@ -11,21 +12,22 @@ use foldhash::fast::RandomState;
 /// Approximate memory of each sort at the end of a run, in bytes.
 /// Beyond the limit: sorted on disk.
 pub(crate) const MAX_SORT_BYTES: usize = 8 << 20;
-/// Approximate memory of a key in addition to its text.
+/// Approximate memory that a key takes in addition to its text, in bytes.
 const KEY_BYTES: usize = 64;
-/// Maximum sorted files to read at a time. When there are more, they are merged into one first.
+/// Maximum number of sorted files that are read at the same time. If there are more, they are
+/// merged into one first.
 const MAX_RUNS: usize = 64;
-/// The name of a file until it is unlinked, right after it is created.
+/// The name of a temporary file, which is unlinked as soon as it is created.
 const UNNAMED: &str = "sorted.new";
 
-/// Sorts byte strings. Each appears once in the output, with the sum of its counts.
+/// Sorts byte strings. Each distinct string appears once in the output, with the sum of its counts.
 #[derive(Debug)]
 pub(crate) struct CountedSort {
     dir: PathBuf,
     max_bytes: usize,
     counts: HashMap<Box<[u8]>, u32, RandomState>,
     bytes: usize,
-    /// Sorted files, each without duplicate keys.
+    /// The sorted files. No file contains a key twice.
     runs: Vec<File>,
 }
 
@@ -55,7 +57,7 @@ impl CountedSort {
         Ok(())
     }
 
-    /// Returns all keys in order.
+    /// Returns all keys in order, with the sums of their counts.
     pub(crate) fn finish(mut self) -> io::Result<SortedCounts> {
         let last = self.take_sorted();
         SortedCounts::of(self.runs, last)
@@ -68,7 +70,7 @@ impl CountedSort {
         sorted
     }
 
-    /// Moves the keys in memory to disk.
+    /// Writes the keys in memory to a sorted file.
     fn spill(&mut self) -> io::Result<()> {
         let sorted = self.take_sorted();
         let run = self.write(SortedCounts::of(Vec::new(), sorted)?)?;
@@ -93,15 +95,15 @@ impl CountedSort {
     }
 }
 
-/// Creates an unlinked file in `dir`, which is deleted when its handle is closed, however the
-/// process ends.
+/// Creates a temporary file in `dir` and unlinks it at once, so that it is deleted when its handle
+/// is closed, even if the process is killed.
 pub(crate) fn unnamed_file(dir: &Path) -> io::Result<File> {
     let path = dir.join(UNNAMED);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
     let file = match options.open(&path) {
-        // A killed process left the file before unlinking it. Only one writer at a time uses this
-        // folder.
+        // A process was killed before it unlinked the file. Deleting it is safe, because only one
+        // writer at a time uses this folder.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             fs::remove_file(&path)?;
             options.open(&path)?
@@ -112,12 +114,12 @@ pub(crate) fn unnamed_file(dir: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Keys in order, merged from several sorted sources.
+/// The sorted keys, merged from several sorted sources.
 #[derive(Debug)]
 pub(crate) struct SortedCounts {
     memory: vec::IntoIter<(Box<[u8]>, u32)>,
     runs: Vec<BufReader<File>>,
-    /// The next key of each source. The source number of the keys in memory is the number of runs.
+    /// The next key of each source. The sources are the files, followed by the keys in memory.
     heads: BinaryHeap<cmp::Reverse<Head>>,
 }
 
@@ -202,7 +204,7 @@ mod tests {
     fn keys_are_sorted_and_summed_with_any_memory_limit() {
         for max_bytes in [0, 1000, usize::MAX] {
             let dir = tempfile::tempdir().unwrap();
-            // A file left by a killed process.
+            // A file that a killed process has left behind.
             fs::write(dir.path().join(super::UNNAMED), "left").unwrap();
             let mut sort = CountedSort::new(dir.path(), max_bytes);
             let mut expected: BTreeMap<Box<[u8]>, u32> = BTreeMap::new();

@@ -13,13 +13,13 @@ use crate::tokens::of_language;
 use crate::words::{Stemmer, Words};
 use crawl_index_entry::IndexedPage;
 
-/// Maximum folders of a path that are indexed for `site:`.
+/// Maximum number of folders in a path that `site:` can find.
 const MAX_FOLDERS: usize = 16;
-/// Number of words that count as the start of the main text.
+/// Number of words that count as the start of the main text, which has a field of its own.
 const LEAD_WORDS: usize = 60;
 
-/// A document on its way into the index. tantivy drops it after reading its words, which also
-/// returns the bytes of its pass.
+/// A document that waits to be indexed. tantivy drops it after splitting it into words; this also
+/// releases the document's share of the bytes that may wait.
 pub(crate) struct QueuedDocument {
     pub(crate) document: TantivyDocument,
     pub(crate) _pass: BytePass,
@@ -34,8 +34,8 @@ impl Document for QueuedDocument {
     }
 }
 
-/// Returns the approximate size of a page's document in bytes: its words, and the whole page as
-/// stored.
+/// Returns the approximate size of a page's document in bytes: the words to index, plus the stored
+/// page.
 pub(crate) fn document_bytes(page: &IndexedPage) -> usize {
     2 * page.bytes()
 }
@@ -44,7 +44,7 @@ pub(crate) fn document_bytes(page: &IndexedPage) -> usize {
 pub(crate) fn document(fields: &Fields, page: &IndexedPage) -> TantivyDocument {
     let mut document = TantivyDocument::new();
     document.add_text(fields.url, &page.url);
-    // Stored as text, because tantivy writes bytes one at a time.
+    // The page is stored as text, because tantivy would write bytes one at a time.
     let stored = serde_json::to_string(page).unwrap_or_default();
     document.add_text(fields.page, &stored);
     document.add_u64(fields.text_hash, page.text_hash());
@@ -83,13 +83,13 @@ pub(crate) fn document(fields: &Fields, page: &IndexedPage) -> TantivyDocument {
     document
 }
 
-/// Returns the number of bits of `count`: 0 for 0, 1 for 1, 2 for 2 and 3, and so on.
+/// Returns the number of bits that `count` has: 0 for 0, 1 for 1, 2 for 2 and 3, and so on.
 pub(crate) fn power_of_two(count: u32) -> u64 {
     u64::from(u32::BITS - count.leading_zeros())
 }
 
-/// Returns the values that `site:` accepts for a page: the host, each domain above it, and each
-/// folder.
+/// Returns the values that `site:` accepts for a page: its host, each domain that contains the
+/// host, and each folder.
 pub(crate) fn sites(page: &IndexedPage) -> Vec<String> {
     let host = page.host().to_lowercase();
     let mut sites = vec![host.clone()];
@@ -110,7 +110,8 @@ pub(crate) fn sites(page: &IndexedPage) -> Vec<String> {
     sites
 }
 
-/// Returns the folders that a filter may name without a host, including the page's own path.
+/// Returns the folders of a page that a filter may name without a host. The page's own path is
+/// included.
 fn folders(page: &IndexedPage) -> impl Iterator<Item = &str> {
     let path = page.path();
     let path = path.split('?').next().unwrap_or_default();
@@ -125,7 +126,8 @@ fn texts(fields: &Fields, page: &IndexedPage, document: &mut TantivyDocument) {
     let stemmer = Stemmer::of(language);
     let texts = &fields.texts;
     let mut add = |field: Field, text: &str| {
-        // Skip a text without words, because it would shift the positions of the next one.
+        // Skip a text without words. Otherwise the words of the next text would have other
+        // positions.
         if Words::new(text, stemmer).make_ready() {
             document.add_text(field, of_language(language, text));
         }
@@ -148,7 +150,7 @@ fn texts(fields: &Fields, page: &IndexedPage, document: &mut TantivyDocument) {
     add(texts.beside, &page.beside);
 }
 
-/// Returns the text up to its [`LEAD_WORDS`]th word.
+/// Returns the beginning of a text, which ends with its [`LEAD_WORDS`]th word.
 fn lead(text: &str, stemmer: Stemmer) -> &str {
     let (mut words, mut end) = (Words::new(text, stemmer), 0);
     while let Some(word) = words.next_borrowed()
@@ -159,7 +161,7 @@ fn lead(text: &str, stemmer: Stemmer) -> &str {
     &text[..end]
 }
 
-/// Splits a path into words and drops the file extension.
+/// Splits a path into words, without the file extension.
 pub(crate) fn path_words(path: &str) -> String {
     let path = path.split('?').next().unwrap_or_default();
     let path = match path.rsplit_once('.') {

@@ -1,4 +1,4 @@
-//! Applies entries to the index.
+//! Applies index entries, which add or remove pages.
 
 use crawl_index_entry::{IndexEntry, IndexedPage, url_key};
 
@@ -6,7 +6,7 @@ use crate::error::IndexError;
 use crate::writer::IndexWriter;
 
 impl IndexWriter {
-    /// Applies an entry.
+    /// Applies an entry: adds or removes its page.
     ///
     /// # Errors
     /// If the disk fails.
@@ -14,7 +14,7 @@ impl IndexWriter {
         match entry {
             IndexEntry::Put(page) => match self.stays_for_now(entry)? {
                 None => self.put(page),
-                // Searches still find the old page until the run ends.
+                // Until the run ends, searches still find the page under its own URL.
                 Some((_, why)) => self.put(&IndexedPage {
                     same_as: None,
                     leaving: Some(why),
@@ -34,8 +34,8 @@ impl IndexWriter {
         }
     }
 
-    /// Returns the page that searches find under the entry's URL if it would be lost for a doubtful
-    /// reason, with that reason.
+    /// Returns the page that searches find under the entry's URL, with the reason of the entry.
+    /// `None` unless the entry would remove this page for a doubtful reason.
     fn stays_for_now(
         &mut self,
         entry: &IndexEntry,

@@ -8,17 +8,17 @@ use std::sync::Arc;
 use tantivy::TantivyError;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError};
 
-/// Maximum bytes of a damage description.
+/// Maximum length of the description of a damage, in bytes.
 const MAX_DAMAGE_BYTES: usize = 300;
 
-/// Why an index could not be opened, written or searched.
+/// The reason why an index could not be opened, written or searched.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// There is no index.
+    /// The folder contains no index.
     #[error("{} holds no search index", dir.display())]
     Missing {
-        /// The folder that was searched.
+        /// The folder that should contain the index.
         dir: PathBuf,
     },
     /// The index was written in another format.
@@ -26,9 +26,9 @@ pub enum IndexError {
     OtherFormat {
         /// The folder of the index.
         dir: PathBuf,
-        /// The format of the index.
+        /// The format number that the index has.
         found: u32,
-        /// The format of this program.
+        /// The format number that this program reads and writes.
         wanted: u32,
     },
     /// Another process is writing to the index.
@@ -37,28 +37,28 @@ pub enum IndexError {
         /// The folder of the index.
         dir: PathBuf,
     },
-    /// The files are not as they were written.
+    /// Files of the index have changed since they were written.
     #[error("the search index in {} is damaged: {what}", dir.display())]
     Damaged {
         /// The folder of the index.
         dir: PathBuf,
-        /// The description of the damage.
+        /// A description of the damage.
         what: String,
     },
-    /// The disk failed.
+    /// The disk could not be read or written.
     #[error("can't read or write {}: {source}", path.display())]
     Disk {
-        /// The file or directory.
+        /// The path of the file or folder.
         path: PathBuf,
         /// The system's error.
         source: Arc<io::Error>,
     },
-    /// The query can't be read.
+    /// The query is not valid.
     #[error("{0}")]
     Query(#[from] QueryError),
 }
 
-/// Why a query can't be read.
+/// The reason why a query is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
@@ -70,10 +70,10 @@ pub enum QueryError {
         /// [`MAX_QUERY_BYTES`](crate::MAX_QUERY_BYTES).
         most: usize,
     },
-    /// The request is for results beyond those that are ranked.
+    /// The search requests results beyond the maximum number of results that are ranked.
     #[error("results are ranked up to the {most}th, and {asked} were asked for")]
     TooFar {
-        /// The requested number of results, including skipped ones.
+        /// The requested number of results, including those to skip.
         asked: usize,
         /// [`MAX_RESULTS`](crate::MAX_RESULTS).
         most: usize,
@@ -91,7 +91,7 @@ impl IndexError {
 
     pub(crate) fn damaged(dir: &Path, message: impl Into<String>) -> IndexError {
         let mut message = message.into();
-        // The message may quote the file.
+        // Shorten the message, because it may quote the content of the file.
         message.truncate(message.floor_char_boundary(MAX_DAMAGE_BYTES));
         IndexError::Damaged {
             dir: dir.to_path_buf(),
@@ -99,14 +99,15 @@ impl IndexError {
         }
     }
 
-    /// Converts an error of tantivy.
+    /// Returns a closure for `map_err` that converts an error of tantivy.
     pub(crate) fn of(dir: &Path) -> impl Fn(TantivyError) -> IndexError {
         let dir = dir.to_path_buf();
         move |error| match error {
             TantivyError::LockFailure(LockError::LockBusy, _) => {
                 IndexError::InUse { dir: dir.clone() }
             }
-            // A file of the wrong kind would otherwise be reported as a disk failure.
+            // The file has the wrong content. Without this case it would be reported as a disk
+            // failure.
             TantivyError::IoError(source) if is_damage(&source) => {
                 IndexError::damaged(&dir, source.to_string())
             }
@@ -141,7 +142,7 @@ impl IndexError {
     }
 }
 
-/// Returns whether a file could be read but has invalid content.
+/// Returns true if a file could be read, but its content is invalid.
 fn is_damage(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -149,7 +150,7 @@ fn is_damage(error: &io::Error) -> bool {
     )
 }
 
-/// Runs `work` and reports a panic as a damaged index: invalid bytes may make tantivy panic.
+/// Calls `work`, and reports a panic as a damaged index. tantivy may panic on invalid bytes.
 pub(crate) fn guarded<T>(
     dir: &Path,
     work: impl FnOnce() -> Result<T, IndexError>,

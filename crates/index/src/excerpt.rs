@@ -1,4 +1,4 @@
-//! Selects the part of a page that matches a query best, and marks the query's words in it.
+//! Selects the part of a page that matches a query best, and marks the query's words in this part.
 
 use std::ops::Range;
 
@@ -13,18 +13,19 @@ use crawl_index_entry::IndexedPage;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Excerpt {
     pub(crate) parts: Vec<TextPart>,
-    /// The byte offset in the text at which the excerpt's subject starts.
+    /// The byte offset in the page's text where the part that matches best starts.
     pub(crate) at: usize,
-    /// The byte range of the page's text that is shown; empty if the excerpt is from the text
-    /// outside the main text.
+    /// The byte range of the page's main text that the excerpt shows. Empty if the excerpt is taken
+    /// from the text outside the main text.
     pub(crate) shown: Range<usize>,
-    /// The byte ranges in the text of the query's words, with the term that each matches.
+    /// The query's words in the main text: the byte range of each, and the number of the query term
+    /// that it matches.
     pub(crate) hits: Vec<(Range<usize>, usize)>,
 }
 
-/// Returns the stretch of at most `max_chars` characters of the main text with the most query
-/// terms. If only the text outside it (`beside`) has any, the excerpt comes from there. If neither
-/// has any, it is the start of the text.
+/// Returns an excerpt of at most `max_chars` characters: the part of the main text with the most
+/// query terms. If the main text has none, the excerpt is taken from the text outside it
+/// (`beside`). If that text has none either, the excerpt is the start of the main text.
 pub(crate) fn excerpt(page: &IndexedPage, wanted: &MarkedWords, max_chars: usize) -> Excerpt {
     let max_chars = page
         .max_snippet
@@ -53,7 +54,8 @@ pub(crate) fn excerpt(page: &IndexedPage, wanted: &MarkedWords, max_chars: usize
     }
 }
 
-/// Returns an excerpt of a text, the offset of its subject, and the range of the excerpt.
+/// Returns an excerpt of a text, the offset where the best match starts, and the range of the
+/// excerpt in the text.
 fn excerpt_of(
     text: &str,
     hits: &[(Range<usize>, usize)],
@@ -66,7 +68,8 @@ fn excerpt_of(
     (parts, around.map_or(0, |around| around.0), range)
 }
 
-/// Returns a whole text with the query's words marked, and the terms that it has.
+/// Returns a whole text with the query's words marked, and the numbers of the query terms that it
+/// contains.
 pub(crate) fn marked(
     text: &str,
     language: Option<&str>,
@@ -79,12 +82,13 @@ pub(crate) fn marked(
     (parts, hits.into_iter().map(|(_, term)| term).collect())
 }
 
-/// Joins the text of parts.
+/// Joins the texts of all parts.
 pub(crate) fn joined(parts: &[TextPart]) -> String {
     parts.iter().map(|part| part.text.as_str()).collect()
 }
 
-/// Returns the query's words in a long text. Pieces that can't contain any are skipped cheaply.
+/// Returns the query's words in a long text. To save time, parts of the text that can't contain any
+/// are not split into words.
 fn hits_in(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<(Range<usize>, usize)> {
     let stemmer = Stemmer::of(language);
     let mut all = Vec::new();
@@ -98,12 +102,13 @@ fn hits_in(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<(Ran
     without_isolated_words(text, all)
 }
 
-/// Drops words that are marked only next to another term, if they are not next to one.
+/// Removes words that are marked only next to another term, unless they are next to one.
 fn without_isolated_words(
     text: &str,
     hits: Vec<(Range<usize>, MarkedTerm)>,
 ) -> Vec<(Range<usize>, usize)> {
-    // Adjacent words of this kind justify each other only if one of them needs no other.
+    // Two adjacent words make each other markable only if at least one of them is marked regardless
+    // of its neighbours.
     let is_adjacent = |a: &(Range<usize>, MarkedTerm), b: &(Range<usize>, MarkedTerm)| {
         a.1.term != b.1.term && are_adjacent(text, &a.0, &b.0)
     };
@@ -123,14 +128,14 @@ fn without_isolated_words(
         .collect()
 }
 
-/// Returns whether no other word is between two places, the second after the first.
+/// Returns true if no other word is between two ranges. `second` must come after `first`.
 fn are_adjacent(text: &str, first: &Range<usize>, second: &Range<usize>) -> bool {
     let between = text.get(first.end..second.start);
     between.is_some_and(|between| !between.contains(|c: char| c.is_alphanumeric() || c == '\n'))
 }
 
-/// Returns the query's words in a text: where each one is, and which term it matches. A part of a
-/// longer word counts only if the whole word is not wanted.
+/// Returns the query's words in a text: the range of each, and the term that it matches. A part of
+/// a longer word counts only if the whole word matches no term.
 fn hits(text_words: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, MarkedTerm)> {
     let mut hits: Vec<(Range<usize>, MarkedTerm)> = Vec::new();
     for word in text_words {
@@ -149,11 +154,12 @@ fn hits(text_words: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, MarkedT
     hits
 }
 
-/// The number of distinct terms in a stretch, of adjacent terms, and of words.
+/// The value of a part of a text: how many distinct terms, adjacent terms and words of the query it
+/// contains.
 type Worth = (usize, usize, usize);
 
-/// Returns the start and end of the stretch with the most distinct terms. Ties are broken by the
-/// most adjacent terms, then the most words, then the earliest start.
+/// Returns the start and end of the part with the most distinct terms. Ties are broken by the most
+/// adjacent terms, then by the most words, then by the earliest start.
 fn best(text: &str, hits: &[(Range<usize>, usize)], max_chars: usize) -> Option<(usize, usize)> {
     let mut best: Option<(Worth, (usize, usize))> = None;
     let mut last = 0;
@@ -184,7 +190,7 @@ fn best(text: &str, hits: &[(Range<usize>, usize)], max_chars: usize) -> Option<
     best.map(|(_, range)| range)
 }
 
-/// Returns the text around a place, starting at a sentence or block if one starts nearby.
+/// Returns the text around a range, starting at a sentence or block if one starts nearby.
 fn stretch(text: &str, around: Option<(usize, usize)>, max_chars: usize) -> Range<usize> {
     let (first, last) = around.unwrap_or((0, 0));
     let room = max_chars.saturating_sub(text[first..last].chars().count());
@@ -245,7 +251,7 @@ fn cut(text: &str, range: &Range<usize>, hits: &[(Range<usize>, usize)]) -> Vec<
 }
 
 /// Puts the text on one line: collapses white space, removes characters that move the cursor or
-/// change the text direction, and adds dots where something is cut off.
+/// change the text direction, and adds dots where the text is cut off.
 fn tidy(parts: &mut Vec<TextPart>, cut_before: bool, cut_after: bool) {
     let mut after_space = true;
     for part in parts.iter_mut() {

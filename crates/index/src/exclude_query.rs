@@ -5,10 +5,10 @@ use std::fmt;
 use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SegmentReader, Term};
 
-/// A query whose matches are excluded from other results.
+/// A query for pages that must be excluded from the results.
 ///
-/// Exclusion may seek to documents before the first match, which a phrase's own `seek_danger` does
-/// not support (tantivy 0.27). This wrapper only seeks forward.
+/// To exclude pages, tantivy (0.27) may seek to documents before a query's first match. The
+/// `seek_danger` of a phrase query does not support that. This wrapper only seeks forward.
 pub(crate) struct Excluded(pub(crate) Box<dyn Query>);
 
 impl Clone for Excluded {

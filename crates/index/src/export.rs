@@ -1,10 +1,10 @@
 //! Exports the pages of an index in formats that other search engines read.
 //!
-//! Each format is a sink: pass it the pages one at a time, as
-//! [`SearchIndex::each_page`](crate::SearchIndex::each_page) yields them, then finish it.
+//! Each format is a sink. Pass it the pages one by one, for example from
+//! [`SearchIndex::each_page`](crate::SearchIndex::each_page), and finish it at the end.
 //! [`opensearch`] and [`meilisearch`] write JSON lines. A [`Bundle`] is a folder with a complete
-//! search for any static file server. A [`MarkdownFolder`] has a file for each page. [`LlmsTxt`]
-//! and [`SitemapFolder`] list the pages.
+//! search that any static file server can serve. A [`MarkdownFolder`] contains a file for each
+//! page. [`LlmsTxt`] and [`SitemapFolder`] list the pages.
 
 mod bundle;
 mod date;
@@ -37,23 +37,24 @@ use crawl_index_entry::IndexedPage;
 /// The size of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
-    /// Pages that were written.
+    /// The number of pages that were written.
     pub pages: u64,
-    /// Records written for these pages.
+    /// The number of records that were written for these pages.
     pub records: u64,
-    /// Pages that were left out because others have the same text, or because they have expired.
+    /// The number of pages that were left out, because another page has the same text or because
+    /// they have expired.
     pub left_out: u64,
 }
 
-/// Returns whether an export made at `now` (seconds since 1970 UTC) includes a page.
+/// Returns true if an export at the time `now` (seconds since 1970 UTC) includes a page.
 fn is_shown(page: &IndexedPage, now: i64) -> bool {
     page.same_as.is_none() && page.until.is_none_or(|until| until > now)
 }
 
-/// Writes the lines of a page and returns the number of records.
+/// A function that writes the lines of a page and returns the number of records.
 type WritePage<W> = fn(&mut W, &IndexedPage) -> Result<u64, ExportError>;
 
-/// Writes pages as JSON lines in one of the formats.
+/// Writes pages as JSON lines, in a format of another search engine.
 pub struct JsonLines<W> {
     out: W,
     now: i64,
@@ -71,7 +72,8 @@ impl<W: Write> JsonLines<W> {
         }
     }
 
-    /// Writes a page unless it has expired or another page has the same text.
+    /// Writes a page. A page that has expired, or that has the same text as another page, is left
+    /// out.
     ///
     /// # Errors
     /// If the output fails.
@@ -85,7 +87,7 @@ impl<W: Write> JsonLines<W> {
         Ok(())
     }
 
-    /// Flushes and returns the output.
+    /// Flushes the output and returns it.
     ///
     /// # Errors
     /// If the output fails.
@@ -95,7 +97,7 @@ impl<W: Write> JsonLines<W> {
     }
 }
 
-/// Writes a value on its own line: `serde_json` escapes line breaks.
+/// Writes a value as one line of JSON. Line breaks in the value are escaped by `serde_json`.
 fn line(out: &mut impl Write, value: &impl Serialize) -> Result<(), ExportError> {
     serde_json::to_writer(&mut *out, value).map_err(|error| ExportError::Stream(error.into()))?;
     out.write_all(b"\n").map_err(ExportError::Stream)

@@ -1,5 +1,5 @@
-//! Facets: the folders, languages, versions and types of the pages that match a query, with page
-//! counts, and filters by these values.
+//! Facets count the pages that match a query by folder, language, version and document type.
+//! Filters select pages by these values.
 
 use std::collections::HashMap;
 
@@ -13,9 +13,9 @@ use crate::schema::Fields;
 use crate::versions::{is_versioned_folder, newer_label_first};
 use crawl_index_entry::{IndexedPage, url_key};
 
-/// Maximum values of a facet.
+/// Maximum number of values that a facet returns.
 const MAX_VALUES: usize = 20;
-/// Maximum folders of a page to count, below its host.
+/// Maximum number of nested folders that are counted for a page, without the host.
 const MAX_FOLDERS: usize = 5;
 
 const FOLDER: &str = "folder:";
@@ -23,17 +23,19 @@ const LANGUAGE: &str = "language:";
 const VERSION: &str = "version:";
 const TYPE: &str = "type:";
 
-/// The matching pages, counted by facet.
+/// The number of matching pages for each value of each facet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facets {
-    /// By host or folder (`example.org/docs`): the subfolders of the requested folder, or of the
-    /// deepest folder that contains all pages.
+    /// Counts by host or folder (such as `example.org/docs`). The values are the subfolders of the
+    /// folder in the filter, or without such a filter, of the deepest folder that contains all
+    /// matching pages.
     pub folder: Vec<FacetCount>,
-    /// By language (ISO 639).
+    /// Counts by language (ISO 639 code).
     pub language: Vec<FacetCount>,
-    /// By version, newest first. Includes older versions that are hidden from the results.
+    /// Counts by version, newest first. Older versions are counted, even if the results don't show
+    /// them.
     pub version: Vec<FacetCount>,
-    /// By type: `html`, `pdf`, `docx`, `markdown` or `text`.
+    /// Counts by document type: `html`, `pdf`, `docx`, `markdown` or `text`.
     #[serde(rename = "type")]
     pub document_type: Vec<FacetCount>,
 }
@@ -41,19 +43,19 @@ pub struct Facets {
 /// A value of a facet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FacetCount {
-    /// The value, in the form that a filter accepts.
+    /// The value as a filter accepts it.
     pub value: String,
-    /// The value for display.
+    /// The value as shown to users.
     pub name: String,
     /// The number of pages with the value.
     pub count: u64,
 }
 
-/// The values that pages must have; `None` for any.
+/// The values that a page must have to match. `None` accepts any value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FacetFilters {
-    /// A host or folder including its subfolders, as `site:` accepts it, or a folder of any host
-    /// (`products`, `/products/`).
+    /// A host, a folder with its subfolders in the form that `site:` accepts, or a folder of any
+    /// host (`products` or `/products/`).
     pub folder: Option<String>,
     /// A language (ISO 639).
     pub language: Option<String>,
@@ -64,13 +66,13 @@ pub struct FacetFilters {
 }
 
 impl FacetFilters {
-    /// Returns whether no filter is set.
+    /// Returns true if no filter is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == FacetFilters::default()
     }
 
-    /// Returns one query per filter. A page must match all the queries.
+    /// Returns a query for each filter. A page must match all queries.
     pub(crate) fn look_ups(&self, fields: &Fields) -> Vec<Box<dyn Lookup>> {
         let exact = |field, value: &str| {
             let term = Term::from_field_text(field, value);
@@ -93,14 +95,14 @@ impl FacetFilters {
         of_folder.into_iter().chain(values).collect()
     }
 
-    /// Returns whether the filters select one version of versioned pages.
+    /// Returns true if the filters select one version of the pages.
     pub(crate) fn is_of_version(&self) -> bool {
         let path = self.folder.as_deref().map(folder_of_any_host);
         self.version.is_some() || path.is_some_and(|path| is_versioned_folder(&format!("-{path}")))
     }
 }
 
-/// Returns the facet values of a page in the form stored in the index.
+/// Returns the facet values of a page, as stored in the index.
 pub(crate) fn facet_values(page: &IndexedPage) -> Vec<String> {
     let host = page.host().to_lowercase();
     let path = page.path().split('?').next().unwrap_or_default();
@@ -121,8 +123,8 @@ pub(crate) fn facet_values(page: &IndexedPage) -> Vec<String> {
     values
 }
 
-/// Marks a page that has several versions: a number that all versions share, with the number of
-/// newer versions in the lowest byte.
+/// The mark of a page that has several versions. All versions have the same number, except in the
+/// lowest byte, which is the number of newer versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VersionMark(pub(crate) u64);
 
@@ -133,7 +135,7 @@ impl VersionMark {
         Some(VersionMark(url_key(newest) & !0xFF | newer))
     }
 
-    /// Returns the part that all versions of the page share.
+    /// Returns the part of the mark that is the same for all versions of a page.
     pub(crate) fn shared(self) -> u64 {
         self.0 & !0xFF
     }
@@ -143,7 +145,7 @@ impl VersionMark {
     }
 }
 
-/// The number of pages with each value.
+/// Counts how many pages have each facet value.
 #[derive(Debug, Default)]
 pub(crate) struct ValueCounts(HashMap<String, u64>);
 
@@ -184,7 +186,7 @@ impl ValueCounts {
         self.0.get(value).copied().unwrap_or(0)
     }
 
-    /// Returns the values of a facet with their counts, most frequent first.
+    /// Returns the values of one facet with their counts, the most frequent ones first.
     fn values(&self, facet: &str) -> Vec<(String, u64)> {
         let values = self.0.iter().filter_map(|(value, count)| {
             let value = value.strip_prefix(facet)?;
@@ -197,8 +199,8 @@ impl ValueCounts {
 }
 
 impl Facets {
-    /// Returns the facets of `all` matching pages. The results contain only the `shown` ones; the
-    /// others are older versions, which appear if a filter selects their version.
+    /// Returns the facets of all matching pages (`all`). The results contain only the pages in
+    /// `shown`. The other pages are older versions, which a filter for their version would show.
     pub(crate) fn of(all: &ValueCounts, shown: &ValueCounts, filters: &FacetFilters) -> Facets {
         let listed = |values: Vec<(String, u64)>, name: fn(&str) -> String| {
             let values = values.into_iter().filter(|(_, count)| *count > 0);
@@ -220,8 +222,8 @@ impl Facets {
     }
 }
 
-/// Returns the subfolders of the requested folder. If a single subfolder contains all pages, its
-/// subfolders are returned instead.
+/// Returns the subfolders of the folder in the filter, with page counts. If all pages are in a
+/// single subfolder, the subfolders of that folder are returned instead.
 fn folders(all: &ValueCounts, shown: &ValueCounts, filters: &FacetFilters) -> Vec<(String, u64)> {
     let values = all.values(FOLDER);
     let pages = values.iter().filter(|(value, _)| !value.contains('/'));
@@ -276,13 +278,14 @@ fn type_name(value: &str) -> String {
     name.to_owned()
 }
 
-/// Returns the English name of a language (ISO 639), or the code if it isn't in the list.
+/// Returns the English name of a language. If the language is not in the list, returns its ISO 639
+/// code.
 fn language_name(code: &str) -> String {
     let language = LANGUAGES.iter().find(|(language, _)| *language == code);
     language.map_or(code, |(_, name)| name).to_owned()
 }
 
-/// Common languages of web pages, by ISO 639 code.
+/// Languages that are common on web pages: the ISO 639 code and English name of each.
 const LANGUAGES: [(&str, &str); 52] = [
     ("ar", "Arabic"),
     ("bg", "Bulgarian"),

@@ -1,9 +1,9 @@
-//! Checks that the files of an index are as they were written.
+//! Checks that the files of an index have not changed since they were written.
 //!
-//! tantivy ends each file of a segment with a checksum, but trusts the lengths inside: in a damaged
-//! file they can cause a panic or allocate gigabytes. So the checksums are verified first, a small
-//! part of a file at a time. `meta.json` has no checksum: its counts for each segment are compared
-//! with the segment's files.
+//! Each file of a segment ends with a checksum that tantivy writes, but tantivy trusts the lengths
+//! stored in the file. In a damaged file, such a length can make it panic or allocate gigabytes. So
+//! the checksums are verified before tantivy reads the files, one small part of a file at a time.
+//! `meta.json` has no checksum, so its counts are compared with the files of each segment.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,31 +18,31 @@ use crate::error::{IndexError, guarded};
 use crate::schema::{FORMAT_FILE, check_format};
 use crate::tantivy_directory::{IndexDirectory, META_FILE};
 
-/// The file that lists all files which tantivy may delete.
+/// The file in which tantivy lists the files that it may delete.
 const MANAGED_FILE: &str = ".managed.json";
-/// Maximum bytes of the small metadata files, which are read completely.
+/// Maximum size of a metadata file in bytes. Such files are read completely.
 const MAX_META_BYTES: u64 = 16 << 20;
-/// Maximum bytes of the JSON footer of a file, as in tantivy.
+/// Maximum size in bytes of the JSON footer at the end of a file, as in tantivy.
 const MAX_FOOTER_BYTES: u32 = 50_000;
-/// The last four bytes of a file, as in tantivy.
+/// The number in the last four bytes of a file, as in tantivy.
 const FOOTER_MAGIC: u32 = 1337;
-/// Bytes of a file in memory at a time.
+/// Number of bytes of a file that are in memory at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Which files to read completely.
+/// Which files are compared with their checksums.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Checked {
     /// All files.
     Whole,
-    /// Files up to this many bytes.
+    /// Files of at most this many bytes.
     UpTo(u64),
 }
 
-/// Checks all files of an index before it is written to. Returns false if `is_stopped`, which is
-/// called every few bytes.
+/// Checks all files of an index before it is opened for writing. Returns false if `is_stopped`,
+/// which is called between small parts of the files, returned true.
 ///
 /// # Errors
-/// [`IndexError::Damaged`] with the name of the file, or an I/O error.
+/// [`IndexError::Damaged`] with the name of the damaged file, or an I/O error.
 pub(crate) fn check(dir: &Path, is_stopped: &dyn Fn() -> bool) -> Result<bool, IndexError> {
     check_format(dir)?;
     check_names(dir)?;
@@ -50,10 +50,11 @@ pub(crate) fn check(dir: &Path, is_stopped: &dyn Fn() -> bool) -> Result<bool, I
     check_segments(dir, &metas(dir)?, open, Checked::Whole, is_stopped)
 }
 
-/// Checks the files of one commit, opened by `open`. Returns false if `is_stopped`.
+/// Checks the files of one commit. `open` opens a file by its name. Returns false if `is_stopped`
+/// returned true.
 ///
 /// # Errors
-/// [`IndexError::Damaged`] with the name of the file, or an I/O error.
+/// [`IndexError::Damaged`] with the name of the damaged file, or an I/O error.
 pub(crate) fn check_segments<F: Read + Seek>(
     dir: &Path,
     metas: &IndexMeta,
@@ -83,10 +84,10 @@ pub(crate) fn check_segments<F: Read + Seek>(
     Ok(true)
 }
 
-/// Returns the content of `meta.json`.
+/// Reads and parses `meta.json`.
 ///
 /// # Errors
-/// [`IndexError::Damaged`], or an I/O error.
+/// [`IndexError::Damaged`] if the content is invalid, or an I/O error.
 pub(crate) fn metas(dir: &Path) -> Result<IndexMeta, IndexError> {
     read_small(dir, META_FILE)?;
     guarded(dir, || {
@@ -96,8 +97,8 @@ pub(crate) fn metas(dir: &Path) -> Result<IndexMeta, IndexError> {
     })
 }
 
-/// Checks the list of managed files. tantivy deletes files in the list that no commit uses, so it
-/// must contain only names of the index's own files.
+/// Checks the list of managed files. tantivy deletes each listed file that no commit uses, so the
+/// list must not contain the names of foreign files.
 fn check_names(dir: &Path) -> Result<(), IndexError> {
     #[derive(Deserialize)]
     struct Names(Vec<PathBuf>);
@@ -121,7 +122,7 @@ fn check_names(dir: &Path) -> Result<(), IndexError> {
     }
 }
 
-/// Reads a metadata file.
+/// Reads a metadata file completely, up to a maximum size.
 pub(crate) fn read_small(dir: &Path, name: &str) -> Result<Vec<u8>, IndexError> {
     let path = dir.join(name);
     let mut text = Vec::new();
@@ -137,7 +138,7 @@ pub(crate) fn read_small(dir: &Path, name: &str) -> Result<Vec<u8>, IndexError> 
     }
 }
 
-/// Returns the files of a segment.
+/// Returns the names of a segment's files.
 pub(crate) fn files(segment: &SegmentMeta) -> impl Iterator<Item = PathBuf> {
     let deletions = segment.has_deletes().then_some(SegmentComponent::Delete);
     let all = [
@@ -152,7 +153,7 @@ pub(crate) fn files(segment: &SegmentMeta) -> impl Iterator<Item = PathBuf> {
     all.map(|component| segment.relative_path(component))
 }
 
-/// Why a file is not as it was written.
+/// The reason why a file can't be used.
 enum Fault {
     Disk(io::Error),
     Contents(&'static str),
@@ -177,7 +178,7 @@ fn damaged(dir: &Path, file: &Path, fault: Fault) -> IndexError {
     IndexError::damaged(dir, format!("{} {message}", file.display()))
 }
 
-/// Compares a file with the checksum at its end.
+/// Computes the checksum of a file and compares it with the one at its end.
 fn check_file(
     mut file: impl Read + Seek,
     checked: Checked,
@@ -231,13 +232,14 @@ fn check_file(
     }
 }
 
-/// Compares the counts in `meta.json` with the segment's files, whose checksums have been verified.
+/// Compares a segment's counts in `meta.json` with the segment's files, which have been verified
+/// before.
 fn check_counts<F: Read + Seek>(
     dir: &Path,
     segment: &SegmentMeta,
     open: impl Fn(&Path) -> io::Result<F>,
 ) -> Result<(), IndexError> {
-    // The file has a byte for each document and field.
+    // In this file, each field has one byte per document.
     let path = segment.relative_path(SegmentComponent::FieldNorms);
     let norms = open(&path).and_then(|mut norms| norms.seek(SeekFrom::End(0)));
     let norms = norms.map_err(IndexError::disk(&dir.join(path)))?;
@@ -260,8 +262,8 @@ fn check_counts<F: Read + Seek>(
     }
 }
 
-/// Returns the number of live documents according to a deletion file; `None` if the file is for a
-/// different number of documents.
+/// Returns the number of documents that are not deleted, according to a segment's deletion file.
+/// `None` if the file was written for another number of documents.
 fn alive(mut file: impl Read, documents: u32) -> io::Result<Option<u32>> {
     let mut count = [0; 4];
     file.read_exact(&mut count)?;

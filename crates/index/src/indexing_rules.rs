@@ -1,4 +1,4 @@
-//! Decides which pages may be indexed, and what is indexed of them.
+//! Decides which pages may be indexed, and which parts of a page are indexed.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -18,8 +18,8 @@ use crawl_index_entry::{Anchor, Heading, IndexedPage};
 const MAX_LINKS: usize = 400;
 /// Maximum characters of a link text or heading.
 const MAX_NAME_CHARS: usize = 200;
-/// The heading of the line that describes a manual page's subject, in the languages with the most
-/// manual pages.
+/// Headings of the section in a manual page that contains its name and a short description, in the
+/// languages with the most manual pages.
 const NAME_HEADINGS: [&str; 12] = [
     "name",
     "bezeichnung",
@@ -34,11 +34,11 @@ const NAME_HEADINGS: [&str; 12] = [
     "\u{540d}\u{79f0}",
     "\u{540d}\u{7a31}",
 ];
-/// The description line is within this many blocks of the page, or lines of a block, and within
-/// this many headings, counting the title.
+/// The line that describes a manual page is searched only within this many blocks of the page,
+/// lines of a block, and headings (including the title).
 const MAX_BEFORE_NAME: usize = 12;
 const MAX_HEADINGS_BEFORE_NAME: usize = 3;
-/// The dashes between the name and the description in that line.
+/// The dashes between the name and the description in the line that describes a manual page.
 const NAME_DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
 /// Maximum bytes of main text to index; the beginning is kept.
 /// Beyond the limit: the beginning is indexed.
@@ -47,21 +47,21 @@ const MAX_TEXT_BYTES: usize = 2 << 20;
 /// Beyond the limit: the beginning is indexed.
 const MAX_BESIDE_BYTES: usize = 256 << 10;
 
-/// A fetched page, as parsed.
+/// A fetched page after parsing, with everything that decides whether it is indexed.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "it holds a closure")]
 pub struct FetchedDocument<'a> {
     /// The URL of the page.
     pub url: &'a CanonicalUrl,
-    /// When it was fetched, in seconds since 1970 UTC.
+    /// When the page was fetched, in seconds since 1970 UTC.
     pub at: i64,
-    /// The links and METAs of the page.
+    /// The links and meta elements of the page.
     pub page: &'a ExtractedPage,
     /// The content of the page.
     pub content: &'a Content,
     /// The robots directives of the page and its headers.
     pub directives: &'a PageDirectives,
-    /// The usage statement by which the site refuses inclusion in a search index.
+    /// The site's usage statement if it refuses inclusion in a search index; otherwise `None`.
     pub search_refused: Option<&'a str>,
     /// The value of the `Content-Type` header.
     pub content_type: Option<&'a str>,
@@ -71,24 +71,24 @@ pub struct FetchedDocument<'a> {
     pub is_in_crawl: &'a dyn Fn(&CanonicalUrl) -> bool,
 }
 
-/// Why a page is not in the index.
+/// The reason why a page is not in the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotIndexed {
-    /// The page, its headers or its META ROBOTS contain `noindex`.
+    /// The page or its headers contain the robots directive `noindex`.
     Noindex(String),
     /// The page has expired (`unavailable_after`).
     Unavailable(String),
     /// The site refuses use in a search index.
     Usage(String),
-    /// The page is an error page for a missing page.
+    /// The page is an error page for a missing page, sent with a success status.
     SoftMissing,
     /// The page has no title, and no text except links to other pages.
     Empty,
 }
 
 impl NotIndexed {
-    /// Returns a short fixed name.
+    /// Returns a short name of the reason, which never changes.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -115,11 +115,11 @@ impl fmt::Display for NotIndexed {
 /// Resolves a URL reference against a base. `None` if the result is not a usable URL.
 pub type ResolveLink<'a> = dyn FnMut(&CanonicalUrl, &str) -> Option<CanonicalUrl> + 'a;
 
-/// Returns the page in the form in which it is indexed, or why it is not indexed. `resolve`
-/// resolves URL references; a caller that reads many pages can cache the results.
+/// Returns the page as it should be indexed, or the reason why it must not be indexed. `resolve`
+/// resolves URL references; if the caller judges many pages, it can cache the results.
 ///
 /// # Errors
-/// [`NotIndexed`], which is a decision rather than a failure.
+/// [`NotIndexed`] if the page must not be indexed. This is a decision, not a failure.
 pub fn judge(
     fetched: &FetchedDocument<'_>,
     resolve: &mut ResolveLink<'_>,
@@ -142,7 +142,8 @@ pub fn judge(
         .as_ref()
         .is_some_and(|url| (fetched.is_in_crawl)(url));
     let canonical = canonical.map(|url| url.to_string());
-    // A copy of a site, such as on a test server, is indexed under its own URLs.
+    // If the canonical URL is outside the crawl, the page may be in a copy of a site, such as on a
+    // test server. Such a page is indexed under its own URL.
     let (gives_way_to, canonical) = match is_in_crawl {
         true => (canonical, None),
         false => (None, canonical),
@@ -183,7 +184,8 @@ pub fn judge(
         max_snippet: snippet,
         document_type: document_type(fetched.content_type, fetched.url.path()).to_owned(),
         canonical,
-        // Until the run ends, treat the page as a duplicate of its canonical page.
+        // Treat the page as a duplicate of its canonical page until the end of the run, when both
+        // are known.
         same_as: gives_way_to.clone(),
         gives_way_to,
         links: links(fetched, &fetched.page.base_url(fetched.url), resolve),
@@ -191,9 +193,9 @@ pub fn judge(
     })
 }
 
-/// Returns the page's description, or else the line near its start that describes it: a name, a
-/// dash, and a purpose. The name must be part of the title or a preceding heading, or the line must
-/// follow the heading `NAME` (man-pages(7)).
+/// Returns the description that the page declares. Without one, returns the line near the start of
+/// the page that describes it: a name, a dash, and a purpose. The line counts if the name is part
+/// of the title or of a heading before it, or if it follows the heading `NAME` (man-pages(7)).
 fn description(content: &Content, title: &str) -> String {
     if let Some(description) = content.description.as_ref() {
         return description.clone();
@@ -206,7 +208,7 @@ fn description(content: &Content, title: &str) -> String {
         if headings > MAX_HEADINGS_BEFORE_NAME {
             break;
         }
-        // Manual pages formatted for a terminal are one block of many lines.
+        // If a manual page is formatted for a terminal, a single block contains many lines.
         let text = content.text_of(block);
         let has_lines = text.contains('\n');
         let lines = text.lines().map(str::trim);
@@ -221,7 +223,8 @@ fn description(content: &Content, title: &str) -> String {
             if !is_heading && parts.is_some_and(says) {
                 return beginning(line, MAX_NAME_CHARS).to_owned();
             }
-            // A table may have a column of that name.
+            // Only headings and lines of blocks with several lines count here, because a table may
+            // have a column of that name.
             is_beneath_name =
                 (is_heading || has_lines) && NAME_HEADINGS.contains(&line.to_lowercase().as_str());
             if is_heading {
@@ -238,7 +241,8 @@ fn words_of(text: &str) -> HashSet<String> {
         .collect()
 }
 
-/// Returns the type of a parsed document from its header, or else from its file extension.
+/// Returns the type of a document according to its `Content-Type` header, or if that is missing,
+/// its file extension.
 fn document_type(content_type: Option<&str>, path: &str) -> &'static str {
     let essence = content_type.and_then(|value| value.split(';').next());
     let essence = essence.unwrap_or_default().trim().to_ascii_lowercase();
@@ -262,8 +266,8 @@ fn document_type(content_type: Option<&str>, path: &str) -> &'static str {
     }
 }
 
-/// Returns the main text and the text outside it, with a line for each block, and all headings.
-/// Headings in the main text have their position.
+/// Returns the main text and the text outside it, each with one line per block, and all headings. A
+/// heading in the main text has its offset.
 fn texts_and_headings(content: &Content) -> (String, String, Vec<Heading>) {
     let (mut text, mut beside) = (String::new(), String::new());
     let mut headings = Vec::new();
@@ -279,7 +283,7 @@ fn texts_and_headings(content: &Content) -> (String, String, Vec<Heading>) {
         }
         match block.place {
             BlockPlace::Main => add_line(&mut text, words, MAX_TEXT_BYTES),
-            // Headings are already indexed as headings.
+            // Leave out headings here, because they are indexed as headings.
             BlockPlace::Beside if block.kind.level().is_none() => {
                 add_line(&mut beside, words, MAX_BESIDE_BYTES);
             }
@@ -299,14 +303,14 @@ fn add_line(text: &mut String, line: &str, max_bytes: usize) {
     }
 }
 
-/// Returns each linked page, once for each link text.
+/// Returns the pages that this page links to. A page appears once for each different link text.
 fn links(
     fetched: &FetchedDocument<'_>,
     base: &CanonicalUrl,
     resolve: &mut ResolveLink<'_>,
 ) -> Vec<Anchor> {
     let mut links: Vec<Anchor> = Vec::new();
-    // The index of each link by its hash, which avoids copies of links.
+    // Maps the hash of each link to its index. Storing hashes avoids copies of the links.
     let mut link_places: HashMap<u64, usize, RandomState> = HashMap::default();
     for link in &fetched.page.links {
         if link.kind != LinkKind::Page || links.len() >= MAX_LINKS {
@@ -331,7 +335,7 @@ fn links(
     links
 }
 
-/// Returns whether a character is an ornament around a link text, such as an arrow or a pilcrow.
+/// Returns true if a character only decorates a link text, like an arrow or a pilcrow.
 fn is_ornament(c: char) -> bool {
     !c.is_alphanumeric() && !matches!(c, '+' | '#' | '(' | ')')
 }

@@ -1,4 +1,4 @@
-//! Looks up the words of an index, and similar words for one that it lacks.
+//! Looks up words in an index, and finds similar words for a word that the index lacks.
 
 use tantivy::Searcher;
 use tantivy::Term;
@@ -13,17 +13,17 @@ use crate::tokens::STEM;
 /// Maximum words for a prefix: those with the most pages.
 /// Beyond the limit: the most frequent are used.
 const MAX_BEGINNINGS: usize = 48;
-/// Maximum words to scan for a prefix.
+/// Maximum number of words that are read to find words with a prefix.
 const MAX_LOOKED_THROUGH: usize = 20_000;
 /// Maximum corrections of an unknown word.
 const MAX_CORRECTIONS: usize = 3;
-/// Maximum words of a segment to scan for compounds.
+/// Maximum number of words per segment that are read to find compounds.
 const MAX_LOOKED_THROUGH_FOR_COMPOUNDS: usize = 200_000;
-/// Minimum letters of a word for which compounds that end in it are looked up.
+/// Minimum number of letters of a word for which compounds are looked up.
 pub(crate) const MIN_COMPOUND_END: usize = 5;
 /// Languages that write compounds as one word.
 const COMPOUNDING: [&str; 8] = ["da", "de", "fi", "is", "nb", "nl", "nn", "sv"];
-/// Letters that join the first part of a compound to the second.
+/// Letters that may join the two parts of a compound.
 const LINKS: [&str; 6] = ["", "s", "es", "n", "en", "er"];
 
 /// Returns whether a language writes compounds as one word.
@@ -31,19 +31,20 @@ pub(crate) fn writes_compounds(language: &str) -> bool {
     COMPOUNDING.contains(&language)
 }
 
-/// The words of the pages that a searcher sees.
+/// The words of all pages that a searcher can find.
 pub(crate) struct Lexicon<'s> {
     searcher: &'s Searcher,
-    /// The fields to search for words, the main text first.
+    /// The fields in which words are searched, the main text first.
     fields: [Field; 7],
-    /// The field of text outside the main text, used only for words that the other fields lack.
+    /// The field of the text outside the main text. Only words that no other field has are searched
+    /// in it.
     beside: Field,
     /// True if a language of the pages writes compounds as one word.
     has_compounds: bool,
 }
 
 impl<'s> Lexicon<'s> {
-    /// Creates a lexicon of an index whose pages are in these languages.
+    /// Creates the lexicon of an index. `languages` are the languages of its pages.
     pub(crate) fn new<'l>(
         searcher: &'s Searcher,
         texts: &Texts,
@@ -65,8 +66,8 @@ impl<'s> Lexicon<'s> {
         }
     }
 
-    /// Returns the number of pages with the word in a single field, for the field with the most
-    /// pages.
+    /// Returns how many pages have the word in one field. If several fields have the word, the one
+    /// with the most pages counts.
     pub(crate) fn pages_with(&self, word: &str) -> tantivy::Result<u64> {
         let mut pages = 0;
         for field in self.fields {
@@ -81,8 +82,8 @@ impl<'s> Lexicon<'s> {
         Ok(pages)
     }
 
-    /// Returns those of the title and first-heading fields in which most of all `pages` pages have
-    /// a word.
+    /// Returns the title and first-heading fields where most pages have the word. `pages` is the
+    /// number of all pages.
     pub(crate) fn shared_in(&self, word: &str, pages: u64) -> tantivy::Result<Vec<Field>> {
         let [_, title, first_heading, ..] = self.fields;
         let mut shared = Vec::new();
@@ -95,13 +96,12 @@ impl<'s> Lexicon<'s> {
         Ok(shared)
     }
 
-    /// Returns whether any page matches a query.
+    /// Returns true if at least one page matches a query.
     pub(crate) fn has(&self, lookup: &dyn Query) -> tantivy::Result<bool> {
         Ok(self.searcher.search(lookup, &Count)? > 0)
     }
 
-    /// Returns the words with the prefix `beginning`, except that word itself, those with the most
-    /// pages first.
+    /// Returns other words that start with `beginning`. Words on the most pages come first.
     pub(crate) fn beginning_with(&self, beginning: &str) -> tantivy::Result<Vec<String>> {
         let mut candidates: Vec<(u64, String)> = Vec::new();
         for field in self.fields.iter().chain([&self.beside]) {
@@ -129,9 +129,9 @@ impl<'s> Lexicon<'s> {
         Ok(heaviest(candidates, MAX_BEGINNINGS))
     }
 
-    /// Returns the stems of longer words that end in one of these stems, those with the most pages
-    /// first: in German `Krankenversicherung` for `Versicherung`. Empty for languages that write
-    /// compounds as separate words.
+    /// Returns the stems of compounds that end in any of the given stems, such as
+    /// `Krankenversicherung` for `Versicherung` in German. Stems on the most pages come first.
+    /// Empty if no language of the pages writes compounds as one word.
     pub(crate) fn compounds_of(&self, stems: &[&str]) -> tantivy::Result<Vec<String>> {
         let mut stems: Vec<&str> = stems.to_vec();
         stems.retain(|stem| stem.chars().count() >= MIN_COMPOUND_END);
@@ -165,8 +165,9 @@ impl<'s> Lexicon<'s> {
         Ok(heaviest(candidates, MAX_BEGINNINGS))
     }
 
-    /// Returns corrections of a word that no page has, likeliest first: those with the fewest
-    /// changes (a letter added, removed, replaced, or two swapped), then those with the most pages.
+    /// Returns corrections of a word that no page has, the likeliest first: those with the fewest
+    /// changes (a letter added, removed or replaced, or two letters swapped), and among equals,
+    /// those on the most pages.
     pub(crate) fn corrections_of(&self, word: &str) -> tantivy::Result<Vec<String>> {
         let letters = word.chars().count();
         let max_changes = match letters {
@@ -188,7 +189,8 @@ impl<'s> Lexicon<'s> {
                         };
                         if !near.starts_with(STEM) {
                             let likely = u64::from(words.value().doc_freq);
-                            // People rarely mistype the first letter.
+                            // Prefer words with the same first letter, because people rarely
+                            // mistype it.
                             let same = near.chars().next() == word.chars().next();
                             candidates
                                 .push((if same { likely << 8 } else { likely }, near.to_owned()));
@@ -203,7 +205,8 @@ impl<'s> Lexicon<'s> {
         Ok(Vec::new())
     }
 
-    /// Splits a word that no page has into two known words: it may lack a space, or be a compound.
+    /// Splits a word that no page has into two known words. The word may be a compound, or a space
+    /// may be missing.
     pub(crate) fn halves_of(&self, word: &str) -> tantivy::Result<Option<(String, String)>> {
         let links = if self.has_compounds {
             &LINKS[..]
@@ -237,7 +240,8 @@ impl<'s> Lexicon<'s> {
     }
 }
 
-/// Returns the words with the greatest total weight in all segments and fields, heaviest first.
+/// Sums up the weights of each word over all segments and fields. Returns the words with the
+/// greatest sums, the greatest first.
 fn heaviest(mut candidates: Vec<(u64, String)>, limit: usize) -> Vec<String> {
     candidates.sort_unstable_by(|a, b| a.1.cmp(&b.1));
     candidates.dedup_by(|later, first| {

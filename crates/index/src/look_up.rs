@@ -1,4 +1,5 @@
-//! Finds the pages that match a query, best first, without those that another page represents.
+//! Finds the pages that match a query, best first. Leaves out pages that are represented by another
+//! page: duplicates and older versions.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
@@ -13,7 +14,8 @@ use crate::page_prior::hundredths;
 use crate::query_plan::WEIGHTS;
 use crate::schema::Fields;
 
-/// An older version of a page is shown next to a newer one if its score is this many times as high.
+/// The minimum factor between the scores of an older and a newer version of a page. Only then is
+/// the older version shown too.
 const MIN_OLDER_LEAD: f32 = 2.0;
 
 /// A query and how to run it.
@@ -25,18 +27,18 @@ pub(crate) struct LookUp<'a> {
     /// The current time in seconds since 1970 UTC. Expired pages are not shown.
     pub(crate) now: i64,
     pub(crate) filters: &'a FacetFilters,
-    /// Whether the query is about changes. If so, change lists rank like other pages.
+    /// True if the query is about changes. In this case, change lists rank like other pages.
     pub(crate) is_about_changes: bool,
-    /// True if the newest version of a page represents the older ones.
+    /// True if older versions of a page are left out in favour of its newest version.
     pub(crate) prefers_newest: bool,
     pub(crate) counts_facets: bool,
 }
 
-/// The matching pages.
+/// The pages that match a query.
 #[derive(Debug, Default)]
 pub(crate) struct FoundPages {
     pub(crate) total: usize,
-    /// The requested range of the matching pages.
+    /// The matching pages in the requested range, with their scores.
     pub(crate) best: Vec<(Score, DocAddress)>,
     pub(crate) facets: Option<Facets>,
 }
@@ -47,8 +49,8 @@ impl LookUp<'_> {
         if self.counts_facets || (self.prefers_newest && self.has_versions()) {
             return self.all(&*lookup);
         }
-        // Pages with the same text are marked as duplicates when a run ends. Until then they are
-        // dropped here.
+        // Duplicates are marked only at the end of a run. Until then they are left out here, so
+        // request more pages than needed.
         let max_candidates = (self.limit + self.offset).max(1) * 2;
         let is_about_changes = self.is_about_changes;
         let ranked =
@@ -66,7 +68,8 @@ impl LookUp<'_> {
         })
     }
 
-    /// Runs the query over all matching pages, so that versions and facets can be determined.
+    /// Finds all matching pages, not only the best ones, because versions and facets depend on all
+    /// of them.
     fn all(&self, lookup: &dyn Lookup) -> tantivy::Result<FoundPages> {
         let mut all = self
             .searcher
@@ -97,7 +100,7 @@ impl LookUp<'_> {
         pages.take(self.limit).collect()
     }
 
-    /// Keeps the first page with each text.
+    /// Removes pages that have the same text as an earlier page in the list.
     fn without_duplicates(
         &self,
         mut pages: Vec<(Score, DocAddress)>,
@@ -108,7 +111,8 @@ impl LookUp<'_> {
         Ok(pages)
     }
 
-    /// Keeps the newest matching version of each page, and versions that match far better.
+    /// Returns the newest matching version of each page, and older versions whose score is much
+    /// higher.
     fn newest(&self, pages: &[(Score, DocAddress)]) -> tantivy::Result<Vec<(Score, DocAddress)>> {
         let marks = self.columns("version_mark")?;
         let mark = |at: &DocAddress| {
@@ -142,7 +146,7 @@ impl LookUp<'_> {
             .collect()
     }
 
-    /// Returns whether any page has several versions.
+    /// Returns true if the index contains several versions of any page.
     fn has_versions(&self) -> bool {
         self.searcher.segment_readers().iter().any(|segment| {
             let marks = segment.fast_fields().u64("version_mark");
@@ -164,7 +168,7 @@ impl LookUp<'_> {
         Box::new(BooleanQuery::new(clauses.collect()))
     }
 
-    /// Excludes expired pages.
+    /// Returns a query that matches the same pages, except those that have expired.
     fn in_time(&self, lookup: Box<dyn Lookup>) -> Box<dyn Lookup> {
         let has_times = self.searcher.segment_readers().iter().any(|segment| {
             let times = segment.fast_fields().i64("until");
@@ -182,7 +186,7 @@ impl LookUp<'_> {
     }
 }
 
-/// How likely the pages of a segment are answers, regardless of the query.
+/// For each page of a segment, how likely it answers any query.
 struct Prior {
     linked: Option<Column<u64>>,
     worth: Option<Column<u64>>,
@@ -198,7 +202,7 @@ impl Prior {
         }
     }
 
-    /// Combines the score of a page with its prior.
+    /// Multiplies the score of a page by its prior.
     fn weighed(&self, document: DocId, score: Score) -> Score {
         let first = |column: &Option<Column<u64>>| column.as_ref()?.first(document);
         let (linked, worth) = (first(&self.linked), first(&self.worth));
@@ -209,7 +213,8 @@ impl Prior {
     }
 }
 
-/// Collects all matching pages, unordered. The field is [`LookUp::is_about_changes`].
+/// Collects all matching pages in any order. The field has the value of
+/// [`LookUp::is_about_changes`].
 struct AllMatches(bool);
 
 struct SegmentMatches {

@@ -1,20 +1,21 @@
-//! Detects soft 404s: error pages with status 200.
+//! Detects soft 404s, which are error pages with a success status.
 //!
-//! A title or heading counts only if one of its parts is nothing but an error message. "404 - Tea
-//! House" has such a part; "Room 404" and "Not found in the library?" do not.
+//! A title or heading is split at punctuation. It counts as an error message only if one of the
+//! parts contains nothing else. So "404 - Tea House" counts, but "Room 404" and "Not found in the
+//! library?" do not.
 
 use crate::words::{Stemmer, Words};
 
-/// Maximum words of main text on an error page.
+/// Maximum words of main text that an error page may have.
 const MAX_WORDS: usize = 120;
-/// Maximum words if the message is a bare number, which may be anything.
+/// Maximum words of main text if the title is only a number. Such a number may have other meanings.
 const MAX_WORDS_BESIDE_NUMBER: usize = 40;
-/// Maximum bytes read of a title or heading.
+/// Maximum bytes of a title or heading that are read.
 const MAX_NAME_BYTES: usize = 512;
 
 const NUMBER: &str = "404";
 
-/// Phrases that make an error message, in scripts with spaces between words.
+/// Phrases that mark a text as an error message, in scripts that separate words with spaces.
 const PHRASES: [&str; 52] = [
     "not found",
     "not be found",
@@ -70,7 +71,7 @@ const PHRASES: [&str; 52] = [
     "nie istnieje",
 ];
 
-/// Phrases in scripts that don't separate words with spaces.
+/// Phrases that mark a text as an error message, in scripts that don't separate words with spaces.
 const UNSPACED_PHRASES: [&str; 13] = [
     "見つかりません",
     "存在しません",
@@ -87,7 +88,7 @@ const UNSPACED_PHRASES: [&str; 13] = [
     "존재하지 않습니다",
 ];
 
-/// Words that may occur in an error message.
+/// Other words that an error message may contain.
 const WORDS: [&str; 13] = [
     // English.
     "404 http status code error err message page file document url address link resource content \
@@ -131,7 +132,7 @@ const WORDS: [&str; 13] = [
     // Polish.
     "strona strony plik błąd przepraszamy niestety ta tej podana żądana szukana której szukasz \
      została nie znaleziono znaleziona istnieje",
-    // Japanese and Chinese; a run of characters is split into these.
+    // Japanese and Chinese. Text without spaces is split into these.
     "ページ ファイル お探しの ご指定の 指定された 要求された アクセスした 該当する エラー 申し訳 \
      が は を も で ございません でした url 页面 頁面 网页 網頁 文件 您 你 要 访问 訪問 请求 \
      的 该 該 此 了 抱歉 对不起 對不起 错误 錯誤",
@@ -139,12 +140,13 @@ const WORDS: [&str; 13] = [
     "페이지를 페이지가 페이지 요청하신 찾으시는 찾을 수 없습니다 존재하지 않습니다 오류 죄송합니다",
 ];
 
-/// Returns whether the title or first heading is an error message, and the page has little text.
+/// Returns true if the title or the first heading is an error message, and the page has little
+/// text.
 pub(crate) fn says_missing(title: &str, heading: &str, text: &str) -> bool {
     let has_at_most = |words| Words::new(text, Stemmer::none()).nth(words).is_none();
     match (Message::of(title), Message::of(heading)) {
         (Message::Full, _) | (_, Message::Full) => has_at_most(MAX_WORDS),
-        // "Peugeot 404" above the heading "404".
+        // For example, the title "Peugeot 404" above the heading "404".
         (Message::NumberInName, _) => false,
         (Message::Number, _) | (_, Message::Number) => {
             has_at_most(MAX_WORDS_BESIDE_NUMBER)
@@ -154,14 +156,14 @@ pub(crate) fn says_missing(title: &str, heading: &str, text: &str) -> bool {
     }
 }
 
-/// The error message in a title or heading.
+/// How a title or heading refers to an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Message {
-    /// A whole message, such as "404 Not Found".
+    /// The text contains a whole message, such as "404 Not Found".
     Full,
-    /// The status code alone.
+    /// The text, or a part of it between punctuation, is only the status code.
     Number,
-    /// The status code within other words, such as "Room 404".
+    /// The text contains the status code between other words, such as "Room 404".
     NumberInName,
     None,
 }
@@ -191,7 +193,8 @@ fn normalized(name: &str) -> String {
     name.to_lowercase().replace('\u{2019}', "'")
 }
 
-/// Splits a title at punctuation: sites add their own name, and messages have several sentences.
+/// Splits a title at punctuation, because a site adds its own name to titles, and a message may
+/// have several sentences.
 fn parts(name: &str) -> impl Iterator<Item = &str> {
     const ENDS: &str = "|•·»«›‹–—:.,;!?/。、！？：｜\n";
     let is_end = |c: char| ENDS.contains(c);
@@ -203,7 +206,7 @@ fn words_of(part: &str) -> impl Iterator<Item = &str> {
     part.split(is_apart).filter(|word| !word.is_empty())
 }
 
-/// Returns whether a part contains the status code outside of longer words and numbers.
+/// Returns true if a part contains the status code, not as a piece of a longer word or number.
 fn has_number(part: &str) -> bool {
     part.match_indices(NUMBER).any(|(at, _)| {
         let (before, behind) = (&part[..at], &part[at + NUMBER.len()..]);
@@ -212,7 +215,7 @@ fn has_number(part: &str) -> bool {
     })
 }
 
-/// Returns whether all words may be part of an error message.
+/// Returns true if an error message may contain all words of this part.
 fn is_of_message(part: &str) -> bool {
     words_of(part).all(|word| is_known(word) || is_made_of_known(word))
 }
@@ -222,8 +225,8 @@ fn is_known(word: &str) -> bool {
     words.any(|known| known == word)
 }
 
-/// Returns whether a run of characters without spaces consists of [`WORDS`] and phrases in such a
-/// script. The longest match wins.
+/// Returns true if a run of characters consists only of [`WORDS`] and phrases without spaces. At
+/// each position, the longest match is used.
 fn is_made_of_known(run: &str) -> bool {
     let is_unspaced = |word: &&str| word.starts_with(|c: char| c >= '\u{2e80}');
     let words = || {
@@ -242,7 +245,7 @@ fn is_made_of_known(run: &str) -> bool {
     true
 }
 
-/// Returns whether a text has one of the phrases.
+/// Returns true if a text contains one of the error phrases.
 fn has_phrase(text: &str) -> bool {
     let is_apart = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
     let has = |phrase: &&str| {
@@ -258,7 +261,7 @@ fn has_phrase(text: &str) -> bool {
 mod tests {
     use super::says_missing;
 
-    /// Titles of error pages; a heading follows after `#`.
+    /// Titles of error pages. If a line contains `#`, the text after it is the page's heading.
     const MISSING: &str = "\
         404\n\
         404 Not Found\n\
@@ -310,7 +313,8 @@ mod tests {
         Tea House#Page not found\n\
         #We couldn't find that page";
 
-    /// Titles of short pages; a heading follows after `#`.
+    /// Titles of short pages that are not error pages. If a line contains `#`, the text after it is
+    /// the page's heading.
     const THERE: &str = "\
         Peugeot 404\n\
         Peugeot 404 - Old cars\n\

@@ -1,6 +1,6 @@
-//! Computes the facts about a page that depend on all pages: which pages link to it and with which
-//! texts, whether another page has the same text, and which of its versions is the newest. The
-//! facts are collected and sorted on disk, in bounded memory.
+//! Computes the facts about each page that depend on all other pages: which pages link to it and
+//! with which link texts, whether another page has the same text, and which of its versions is the
+//! newest. The facts are collected and sorted on disk, in bounded memory.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -13,15 +13,16 @@ use crate::counted_sort::{CountedSort, MAX_SORT_BYTES, SortedCounts, unnamed_fil
 use crate::versions::{Version, VersionedPage, family, unversioned};
 use crawl_index_entry::{IndexedPage, url_key};
 
-/// Maximum link texts to keep for a page; the most frequent ones are kept.
+/// Maximum link texts that are kept for a page. The most frequent texts are kept.
 const MAX_ANCHORS: usize = 16;
-/// A link text that leads to more pages than this describes none of them: `next`, `here`, `back`.
+/// Maximum pages that a link text may lead to. A text such as `next`, `here` or `back` leads to
+/// more pages and doesn't describe any.
 const MAX_NAMES: usize = 8;
-/// Maximum pages to consider as versions of each other. Further pages are not compared.
+/// Maximum pages of one family that are compared to find versions. Any others are not compared.
 const MAX_VERSIONS: usize = 200;
-/// Maximum pages with the same text and different URLs to compare.
+/// Maximum pages with the same text that are compared to find versions.
 const MAX_VERSIONS_OF_TEXT: usize = 200;
-/// Pages whose facts are read from disk together.
+/// Number of pages in a block of facts. A block is read from disk as a whole.
 const PAGES_A_BLOCK: usize = 16;
 
 /// Kinds of facts about a page, in sort order.
@@ -31,7 +32,7 @@ const NAMED: u8 = 2;
 const SAME_AS: u8 = 3;
 const NEWEST: u8 = 4;
 const VERSION_FOLDER: u8 = 5;
-/// The separator between a text and a page: not a UTF-8 byte.
+/// Separates a text from a page in a key. UTF-8 never contains this byte.
 const TEXT_END: u8 = 0xFF;
 
 /// The facts about one page.
@@ -39,27 +40,28 @@ const TEXT_END: u8 = 0xFF;
 #[serde(default)]
 pub(crate) struct PageFacts {
     pub(crate) linked_from: u32,
-    /// In alphabetical order.
+    /// The texts of links to the page, in alphabetical order.
     pub(crate) anchors: Vec<String>,
     pub(crate) same_as: Option<String>,
-    /// The newest of the page's versions, possibly itself; `None` if there is only one version.
+    /// The URL of the newest version of the page, possibly the page itself; `None` if the page has
+    /// only one version.
     pub(crate) newest: Option<String>,
     /// The number of newer versions.
     pub(crate) newer_versions: u32,
-    /// True if the URL is not a page, but a folder that contains a version of pages.
+    /// True if the URL is that of a folder which contains one version of several pages.
     pub(crate) is_version_folder: bool,
 }
 
-/// Collects facts page by page.
+/// Collects the facts, page by page.
 #[derive(Debug)]
 pub(crate) struct Survey {
     dir: PathBuf,
     max_bytes: usize,
-    /// By page: its presence, links to it, and texts of links to it.
+    /// By page: whether it is in the index, the number of links to it, and their texts.
     links: CountedSort,
-    /// Hashes of texts, each with the URLs that have this text: see [`text_key`].
+    /// Hashes of texts, with the URLs of the pages that have each text: see [`text_key`].
     texts: CountedSort,
-    /// Pages that may be versions of each other, by family number.
+    /// Pages that may be versions of each other, grouped by family number.
     versions: CountedSort,
 }
 
@@ -84,7 +86,8 @@ impl Survey {
         let versioned = VersionedPage::of(page).to_bytes();
         let of_family = [&family(page).to_be_bytes(), &versioned[..]].concat();
         self.versions.add(&of_family, 1)?;
-        // Repeated links on a page count once for each target, and once for each target and text.
+        // If a page repeats a link, it counts once for each target, and once for each combination
+        // of target and text.
         let links = page.links.iter().filter(|link| link.url != page.url);
         let mut votes: Vec<_> = links
             .map(|link| (url_key(&link.url), link.text.as_str()))
@@ -120,21 +123,23 @@ fn fact(page: u64, kind: u8, rest: &[u8]) -> Vec<u8> {
     [&page.to_be_bytes(), &[kind][..], rest].concat()
 }
 
-/// Returns a key that sorts pages with the same text in order of preference: the shortest URL
-/// first, because it usually has the fewest folders and parameters, then alphabetically.
+/// Returns a key for sorting pages by text. Pages with the same text are sorted by preference: the
+/// shortest URL first, because it usually has the fewest folders and parameters, then in
+/// alphabetical order.
 fn text_key(page: &IndexedPage) -> Vec<u8> {
     let length = u32::try_from(page.url.len()).unwrap_or(u32::MAX);
     let hash = page.text_hash().to_be_bytes();
     [&hash, &length.to_be_bytes()[..], page.url.as_bytes()].concat()
 }
 
-/// Splits a key into its page and the rest.
+/// Splits a key into the hash of its page and the rest.
 fn of_page(key: &[u8]) -> (u64, &[u8]) {
     let (page, rest) = key.split_first_chunk().unwrap_or((&[0; 8], &[]));
     (u64::from_be_bytes(*page), rest)
 }
 
-/// Counts links to pages in the index, and lists their texts, each followed by the page.
+/// Adds the number of links to each page in the index. Returns the link texts, each followed by the
+/// page that it leads to.
 fn keep_links_within_index(
     mut links: SortedCounts,
     facts: &mut CountedSort,
@@ -156,10 +161,10 @@ fn keep_links_within_index(
     Ok(())
 }
 
-/// Keeps texts that lead to few pages as names of these pages.
+/// Stores each link text that leads to only a few pages as a name of these pages.
 fn keep_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     let mut text: Box<[u8]> = Box::default();
-    // The first pages that the text leads to, one more than allowed.
+    // The pages that the text leads to. Collecting stops at one page more than allowed.
     let mut pages: Vec<(u64, u32)> = Vec::new();
     loop {
         let next = names.next_key()?;
@@ -190,8 +195,8 @@ fn keep_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()
     }
 }
 
-/// Marks pages with the same text as duplicates of the first one. Pages whose URLs differ only by a
-/// version are exceptions: each stays available to searches for its version.
+/// Marks all but the first of the pages with the same text as duplicates. Exception: if the URLs
+/// differ only by a version, each page can be found by searches for its version.
 fn mark_duplicates(mut texts: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
     let mut hash = None;
     let mut firsts: Vec<String> = Vec::new();
@@ -203,7 +208,7 @@ fn mark_duplicates(mut texts: SortedCounts, facts: &mut CountedSort) -> io::Resu
             firsts.clear();
         }
         let first = firsts.iter().filter(|first| !is_other_version(first, &url));
-        // Prefer a page of the same version.
+        // Among the pages with the same text, prefer one of the same version.
         let label = |url| Version::of(url).map(|version| version.label.to_owned());
         let own = label(&url);
         match first.min_by_key(|first| label(first) != own) {
@@ -217,7 +222,7 @@ fn mark_duplicates(mut texts: SortedCounts, facts: &mut CountedSort) -> io::Resu
     Ok(())
 }
 
-/// Returns whether two URLs differ only by the version.
+/// Returns true if two URLs are equal apart from the version.
 fn is_other_version(a: &str, b: &str) -> bool {
     let has_version = |url| Version::of(url).is_some();
     (has_version(a) || has_version(b)) && unversioned(a) == unversioned(b)
@@ -254,7 +259,7 @@ fn add_version_facts(members: &mut [VersionedPage], facts: &mut CountedSort) -> 
         return Ok(());
     }
     for (count, page) in (1..).zip([newest].into_iter().chain(similar)) {
-        // Each version gets one count more than the next newer one, so that its count is its place.
+        // The count is the place of the version, starting with 1 for the newest.
         facts.add(
             &fact(url_key(&page.url), NEWEST, newest.url.as_bytes()),
             count,
@@ -266,7 +271,7 @@ fn add_version_facts(members: &mut [VersionedPage], facts: &mut CountedSort) -> 
     Ok(())
 }
 
-/// The facts about all pages, on disk.
+/// The facts about all pages, stored on disk.
 #[derive(Debug)]
 pub(crate) struct AllFacts {
     /// A line for each page with facts: its key, then [`PageFacts`] as JSON. Sorted by key.
@@ -303,7 +308,8 @@ impl AllFacts {
                 }
                 next = facts.next_key()?;
             }
-            // Sorted, so that a page doesn't change if only the numbers of votes do.
+            // Sort the texts by name, not by frequency, so that the page doesn't change whenever a
+            // frequency does.
             of_it.anchors.sort_unstable();
             if pages.is_multiple_of(PAGES_A_BLOCK) {
                 blocks.push((page, bytes));
@@ -320,7 +326,8 @@ impl AllFacts {
         })
     }
 
-    /// Returns the version in a page's URL, if its folder contains a version.
+    /// Returns the version in a page's URL. `None` if the folder with this version contains no
+    /// versions of pages.
     pub(crate) fn version_of(&self, url: &str) -> io::Result<Option<String>> {
         let Some(version) = Version::of(url) else {
             return Ok(None);
@@ -364,9 +371,9 @@ mod tests {
     use super::Survey;
     use crawl_index_entry::{Anchor, IndexedPage};
 
-    /// Returns pages that link to each other: each to the next with the text `Next` and another
-    /// text, and all to the first one with twenty texts. Every third page has the text of the
-    /// first.
+    /// Returns pages that link to each other. Each page links to the next with the text `Next` and
+    /// a text of its own, and all pages link to the first one with twenty texts. Every third page
+    /// has the same text as the first.
     fn pages() -> Vec<IndexedPage> {
         let url = |n: u32| format!("http://a.example/{n}");
         let link = |n: u32, text: String| Anchor { url: url(n), text };
@@ -406,7 +413,8 @@ mod tests {
         assert_eq!(facts[1], facts[2]);
         let of = &facts[2];
         assert_eq!(of[0].linked_from, 299);
-        // The sixteen most used of twenty names and the neighbour's.
+        // Of the twenty texts of all pages and the text of one neighbour, the sixteen most frequent
+        // are kept.
         assert_eq!(of[0].anchors.len(), 16);
         assert_eq!(of[0].anchors[0], "name 1");
         assert_eq!(of[0].same_as, None);

@@ -1,6 +1,6 @@
-//! The prior of a page: how likely it is to answer any question.
+//! Computes the prior of a page: how likely it answers a query, before the query is known.
 //!
-//! Change lists and word indexes contain every word of a site, but seldom the answer.
+//! For example, change lists and word indexes contain every word of a site, but rarely the answer.
 
 use crawl_index_entry::IndexedPage;
 
@@ -9,11 +9,12 @@ use crawl_index_entry::IndexedPage;
 const CHANGES: u64 = 55;
 const LINKS: u64 = 50;
 const SOURCE: u64 = 40;
-/// Flag added to the value of a change list. Whether it lowers the score depends on the query.
+/// A flag in the stored value of a change list. It allows ranking the list like other pages if the
+/// query is about changes.
 const IS_CHANGES: u64 = 1 << 8;
-/// A page with less text than this per link, in characters, is a list of links.
+/// Maximum characters of text per link. A page with less text counts as a list of links.
 const TEXT_PER_LINK: usize = 60;
-/// Minimum links of a list of links.
+/// Minimum number of links of a page that counts as a list of links.
 const MIN_LINKS: usize = 40;
 
 /// Names of change lists in titles or paths.
@@ -34,7 +35,7 @@ const CHANGE_LISTS: [&str; 14] = [
     "journal des modifications",
 ];
 
-/// Words in a query about changes.
+/// Words that mark a query as being about changes.
 const CHANGE_WORDS: [&str; 9] = [
     "changes",
     "release",
@@ -72,7 +73,8 @@ pub(crate) fn worth(page: &IndexedPage) -> u64 {
     worth
 }
 
-/// Returns the value of a page for a query, in hundredths of an ordinary page.
+/// Converts the stored value of a page to the page's value for a query, in hundredths of an
+/// ordinary page's value.
 pub(crate) fn hundredths(worth: u64, is_about_changes: bool) -> u64 {
     match worth & IS_CHANGES != 0 && !is_about_changes {
         true => worth % IS_CHANGES * CHANGES / 100,
@@ -80,7 +82,7 @@ pub(crate) fn hundredths(worth: u64, is_about_changes: bool) -> u64 {
     }
 }
 
-/// Returns whether a query, in lower case, is about changes.
+/// Returns true if a query is about changes. The query must be in lower case.
 pub(crate) fn is_about_changes(query: &str) -> bool {
     let query = query.replace('\u{2019}', "'");
     CHANGE_LISTS

@@ -1,4 +1,5 @@
-//! Links to the passage in a page's excerpt, so that a browser highlights it.
+//! Makes links to the passage that an excerpt shows, so that the browser scrolls to it and
+//! highlights it.
 
 use std::ops::Range;
 
@@ -6,14 +7,14 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::excerpt::Excerpt;
 
-/// Maximum bytes of a passage, from its first query word to its last.
+/// Maximum length of a passage in bytes, from the first query word to the last.
 const MAX_BYTES: usize = 160;
-/// Maximum bytes of a context word before or after the passage.
+/// Maximum length of a word before or after the passage that is added to identify it, in bytes.
 const MAX_WORD_BYTES: usize = 60;
 
-/// Returns the URL with a text fragment (WICG URL Fragment Text Directives, section 3.3) for the
-/// query words in the excerpt; `None` if it has none, or if the URL has a text fragment already. A
-/// browser that doesn't find the passage follows the URL without it.
+/// Returns the page's URL with a text fragment (WICG URL Fragment Text Directives, section 3.3) for
+/// the query words in the excerpt. `None` if the excerpt has no query words, or if the URL has a
+/// text fragment already. A browser that can't find the passage opens the page at its start.
 pub(crate) fn passage_url(address: &str, text: &str, excerpt: &Excerpt) -> Option<String> {
     if address.contains(":~:") {
         return None;
@@ -32,7 +33,7 @@ fn directive(
     let is_shown = |hit: &&Range<usize>| hit.start >= at && hit.end <= shown.end;
     let mut hits = hits.iter().map(|(hit, _)| hit).filter(is_shown);
     let first = hits.next()?;
-    // A browser searches for the start of a passage within one block.
+    // Stay within one line, because a browser requires the start of a passage to be in one block.
     let begin = text[..first.start].rfind('\n').map_or(0, |at| at + 1);
     let block = &text[first.end..shown.end];
     let end = block.find('\n').map_or(shown.end, |at| first.end + at);
@@ -40,7 +41,8 @@ fn directive(
     let last = hits.take_while(|hit| hit.end <= limit).last();
     let passage = whole_words(text, first.start..last.unwrap_or(first).end, begin..end);
     let mut directive = encoded(&text[passage.clone()]);
-    // A single word may occur many times, so add context words to identify the occurrence.
+    // If the passage is a single word, it may occur often in the page. Add the words around it to
+    // identify it.
     if !text[passage.clone()].contains(char::is_whitespace) {
         let before = text[begin.max(shown.start)..passage.start].split_whitespace();
         if let Some(word) = before.last().filter(|word| word.len() <= MAX_WORD_BYTES) {
@@ -75,7 +77,7 @@ mod tests {
     use super::passage_url;
     use crate::excerpt::Excerpt;
 
-    /// Returns the URL for a text whose query words are in brackets.
+    /// Returns the passage URL for a text. In `marked`, the query words are in brackets.
     fn check(marked: &str, shown: usize) -> Option<String> {
         let mut text = String::new();
         let mut hits = Vec::new();

@@ -1,5 +1,5 @@
-//! Keeps entries in a file until all of them are known. The pass over all pages then writes each
-//! page once, including its names.
+//! Stores entries in a file until a run has collected all of them. After that, a single pass writes
+//! each page only once, with all facts about it.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
@@ -51,7 +51,7 @@ impl PendingFile {
         self.bytes
     }
 
-    /// Flushes the entries, which can't all be read before.
+    /// Writes buffered entries to the file. Must be called before the entries are read.
     ///
     /// # Errors
     /// If the disk fails.

@@ -1,7 +1,8 @@
 //! Parses the terms of a query.
 //!
-//! `word other` may occur anywhere; `"two words"` must be adjacent; `-word` must be absent; `word*`
-//! is a prefix; `title:word` must be in the title; `site:example.org/docs` is a host or a folder.
+//! Syntax: `word other` matches both words anywhere, `"two words"` adjacent words, `-word` pages
+//! without the word, `word*` words with a prefix, `title:word` pages with the word in their title,
+//! and `site:example.org/docs` pages of a host or folder.
 
 use crate::error::QueryError;
 
@@ -16,9 +17,9 @@ const MAX_TERMS: usize = 32;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query {
     pub(crate) terms: Vec<QueryTerm>,
-    /// Hosts and folders. At least one must contain the page.
+    /// Hosts and folders to search. A page must be in at least one of them.
     pub(crate) sites: Vec<String>,
-    /// Hosts and folders that must not contain the page.
+    /// Hosts and folders to exclude.
     pub(crate) not_sites: Vec<String>,
 }
 
@@ -32,7 +33,7 @@ pub(crate) struct QueryTerm {
     pub(crate) in_title: bool,
 }
 
-/// How a term matches.
+/// How the text of a term is matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TermMatch {
     Words,
@@ -64,14 +65,14 @@ impl Query {
         Ok(query)
     }
 
-    /// Returns the terms that pages must have, in lower case.
+    /// Returns the texts of all terms that are not excluded, in lower case.
     pub(crate) fn text(&self) -> String {
         let terms = self.terms.iter().filter(|term| !term.is_not);
         let terms: Vec<_> = terms.map(|term| term.text.to_lowercase()).collect();
         terms.join(" ")
     }
 
-    /// Parses one term at the start of `text` and returns the rest.
+    /// Parses the term at the start of `text`, and returns the text after it.
     fn take<'q>(&mut self, text: &'q str) -> &'q str {
         let (is_not, text) = match text.strip_prefix('-') {
             Some(rest) if rest.starts_with(|c: char| c.is_alphanumeric() || is_quote(c)) => {
@@ -107,8 +108,8 @@ impl Query {
     }
 }
 
-/// Returns a host or folder as named in the index: `example.org/docs` for
-/// `https://Example.org/docs/`.
+/// Converts a host or folder to the form in the index: `https://Example.org/docs/` becomes
+/// `example.org/docs`.
 pub(crate) fn site_name(typed: &str) -> String {
     let site = typed.split_once("://").map_or(typed, |(_, site)| site);
     let site = site.trim_end_matches('/');
@@ -116,21 +117,22 @@ pub(crate) fn site_name(typed: &str) -> String {
     format!("{}{path}", host.to_lowercase())
 }
 
-/// Returns a folder without a host as named in the index: `/products` for `products/`.
+/// Converts a folder without a host to the form in the index: `products/` becomes `/products`.
 pub(crate) fn folder_of_any_host(typed: &str) -> String {
     format!("/{}", typed.trim_matches('/'))
 }
 
 fn term(text: &str) -> (TermMatch, &str, &str) {
     if let Some(quoted) = text.strip_prefix(is_quote) {
-        // An unclosed quotation ends with the text.
+        // If the closing quotation mark is missing, the phrase extends to the end of the query.
         let end = quoted.find(is_quote).unwrap_or(quoted.len());
         let rest = quoted[end..].strip_prefix(is_quote).unwrap_or("");
         return (TermMatch::Phrase, &quoted[..end], rest);
     }
     let (word, rest) = word(text);
     match word.strip_suffix('*') {
-        // Asterisks among symbols are an operator (`**`).
+        // A word with an asterisk at its end is a prefix. Without letters and digits, the text is
+        // an operator, such as `**`.
         Some(stem) if stem.contains(char::is_alphanumeric) => {
             (TermMatch::Prefix, stem.trim_end_matches('*'), rest)
         }
@@ -146,7 +148,7 @@ fn word(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// Returns `text` without `label`, if something follows it.
+/// Returns the text after `label`, if `text` starts with it and does not end there.
 fn strip_label<'q>(text: &'q str, label: &str) -> Option<&'q str> {
     let begins = text.get(..label.len())?.eq_ignore_ascii_case(label);
     let rest = &text[label.len()..];

@@ -1,4 +1,4 @@
-//! Plans a query: which index queries its terms require.
+//! Plans a search: converts the terms of a query to queries of the index.
 
 mod lookups;
 mod marked_words;
@@ -24,13 +24,14 @@ use crate::search_rules::SearchRules;
 use crate::tokens::STEM;
 use crate::words::{Stemmer, Word, WordRelation, words};
 
-/// A word on more than this share of the pages is common: a page doesn't need to have it.
+/// A word is common if more than this share of all pages have it. A page matches even if it lacks
+/// common words.
 const COMMON: f64 = 0.12;
-/// A word on more than this share of the pages is marked in results only next to other marked
-/// words.
+/// If more than this share of all pages have a word, it is marked in results only next to another
+/// marked word.
 const EVERYWHERE: f64 = 0.4;
-/// On a small site a common word must be on more pages than this, limited to half of the pages: a
-/// word on three of 22 pages is still required.
+/// On a small site, a word is common only if it is on more pages than this, but at most half of all
+/// pages. For example, a word on three of 22 pages is not common.
 const MIN_COMMON_PAGES: f64 = 25.0;
 const MAX_COMMON_PART: f64 = 0.5;
 
@@ -40,17 +41,18 @@ const MAX_GUESSES: u32 = 4;
 const MAX_BEGINNINGS: u32 = 4;
 /// Maximum letters of a word to correct.
 const MAX_GUESSED_LETTERS: usize = 24;
-/// Minimum letters of a known last word for which longer words are looked up too.
+/// Minimum number of letters that the last word of a query must have. Only then are longer words
+/// with this prefix looked up too.
 const MIN_OPEN_LETTERS: usize = 3;
 
-/// The index queries for a query.
+/// The queries of the index that find the pages for a user's query.
 pub(crate) struct Plan {
     pub(crate) lookup: Box<dyn Lookup>,
     pub(crate) wanted: MarkedWords,
     pub(crate) did_you_mean: Option<String>,
-    /// The words and phrases that no page has, which were left out of the index queries.
+    /// The words and phrases that no page has. They are not part of the index queries.
     pub(crate) unknown: Vec<String>,
-    /// Whether the query has exactly two distinctive words.
+    /// True if the query has exactly two distinctive words.
     pub(crate) is_pair: bool,
 }
 
@@ -59,16 +61,16 @@ pub(crate) struct Plan {
 pub(crate) enum Strictness {
     /// The page has most words of the query.
     Most,
-    /// The page has at least one of two words. Pages with both come first.
+    /// The page has at least one of two words. Pages with both words come first.
     Relaxed,
-    /// The page has one of the words.
+    /// The page has at least one of the words.
     Any,
-    /// The page has one of the words, a word of a phrase, or two adjacent characters of a longer
-    /// run.
+    /// The page has at least one of the words, also if the word is part of a phrase, or at least
+    /// one pair of characters of a longer run.
     Apart,
 }
 
-/// Looks up words in an index.
+/// Converts the terms of a query to queries of one index.
 pub(crate) struct Planner<'s> {
     pub(crate) fields: &'s Fields,
     pub(crate) lexicon: Lexicon<'s>,
@@ -79,11 +81,12 @@ pub(crate) struct Planner<'s> {
     pub(crate) budget: Budget,
 }
 
-/// The maximum cost of a query. Terms beyond it are not looked up.
+/// How many words a query may still look up, correct and complete. Terms that exceed this are not
+/// looked up.
 #[derive(Debug)]
 pub(crate) struct Budget {
     words: Cell<u32>,
-    /// Remaining corrections of words that no page has.
+    /// How many words may still be corrected.
     guesses: Cell<u32>,
     beginnings: Cell<u32>,
 }
@@ -99,7 +102,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes one from the budget, if any is left.
+    /// Takes one unit from a budget. Returns false if none is left.
     fn take(of: &Cell<u32>) -> bool {
         let remaining = of.get();
         of.set(remaining.saturating_sub(1));
@@ -107,11 +110,11 @@ impl Budget {
     }
 }
 
-/// A word to look up, with the weights of its forms.
+/// A word to look up. Its forms have different weights.
 #[derive(Clone, Debug, Default)]
 struct Unit {
     forms: Vec<(String, f32)>,
-    /// In a script without spaces: consecutive pairs of characters.
+    /// If the script has no spaces between words: all pairs of consecutive characters.
     run: Vec<String>,
     written: String,
     is_common: bool,
@@ -119,11 +122,11 @@ struct Unit {
     is_everywhere: bool,
     /// The inverse document frequency, as in BM25.
     idf: f32,
-    /// True if the word is a correction of what was typed.
+    /// True if the word is a correction of the typed word.
     is_correction: bool,
     /// True if no page has the word or a similar one.
     is_unknown: bool,
-    /// True for a word of a phrase that each page must have anyway.
+    /// True if the word is part of a phrase that a page must have anyway.
     is_in_phrase: bool,
     /// True for a name of several parts, such as `user_agent`.
     is_name: bool,
@@ -131,12 +134,12 @@ struct Unit {
     shared_in: Vec<Field>,
 }
 
-/// Whether a word may be incomplete.
+/// Whether the user may still be typing a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     /// The word is complete.
     Typed,
-    /// The last word, which may be incomplete.
+    /// The word is the last of the query, so it may be incomplete.
     Maybe,
     /// A prefix (`word*`).
     Open,
@@ -150,7 +153,7 @@ impl Planner<'_> {
         for (n, term) in query.terms.iter().enumerate() {
             let is_apart = fit == Strictness::Apart && !term.is_not && !term.in_title;
             if term.how == TermMatch::Phrase {
-                // With `is_apart`, the words of the phrase are looked up as separate terms.
+                // If `is_apart` is set, the words of a phrase are looked up as separate terms.
                 let mut apart = MarkedWords::default();
                 let marks = if is_apart { &mut apart } else { &mut wanted };
                 let phrase = self.look_up_phrase(term, marks);
@@ -170,7 +173,7 @@ impl Planner<'_> {
             }
             let is_last = n + 1 == query.terms.len();
             if term.is_not && is_name(&term.text) {
-                // Exclude a page only if it has the whole name.
+                // A page is excluded only if it contains the whole name.
                 clauses.push(clause(term, self.look_up_phrase(term, &mut wanted)));
                 suggested.push(SuggestedTerm::as_typed(term));
                 continue;
@@ -201,14 +204,15 @@ impl Planner<'_> {
         } else {
             unknown.extend(units.iter().map(|unit| unit.written.clone()));
             if units.is_empty() && clauses.is_empty() {
-                // Symbols that aren't words.
+                // The query consists of symbols that are not words.
                 unknown.extend(query.terms.iter().map(|term| term.text.clone()));
             }
         }
         if fit == Strictness::Apart {
             units = self.apart(units)?;
         }
-        // In an excerpt, words that most pages have are marked only next to other words.
+        // In an excerpt, a word that nearly all pages have is marked only next to other words, if
+        // the query has others.
         let has_others = units.iter().any(|unit| !unit.is_everywhere);
         for unit in &units {
             wanted.mark(unit, has_others && unit.is_everywhere);
@@ -230,7 +234,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Returns the words, with each run of characters split into its pairs.
+    /// Returns the words. Each run of characters is replaced by its pairs.
     fn apart(&self, units: Vec<Unit>) -> tantivy::Result<Vec<Unit>> {
         let mut apart = Vec::with_capacity(units.len());
         for mut unit in units {
@@ -264,7 +268,7 @@ impl Planner<'_> {
             .collect();
         for word in &all_words {
             if matches!(word.kind, WordRelation::Character | WordRelation::Pair) {
-                // Characters that don't touch belong to separate runs.
+                // Characters with something between them belong to different runs.
                 if run
                     .last()
                     .is_some_and(|last| word.range.start > last.range.end)
@@ -288,7 +292,8 @@ impl Planner<'_> {
         Ok(units)
     }
 
-    /// Returns a word of a script with spaces, or two words if it lacks a space.
+    /// Returns a typed word in a script with spaces as one word to look up, or as two if a space is
+    /// missing.
     fn plain(
         &self,
         word: &Word,
@@ -401,7 +406,8 @@ impl Planner<'_> {
                 .iter()
                 .filter_map(|stemmer| stemmer.stem_of(&near));
             let stems = stems.map(|stem| (format!("{STEM}{stem}"), weight * WEIGHTS.stem));
-            // Use stems only for the likeliest correction: the others are guesses already.
+            // Only the likeliest correction is looked up with its stems, because stems would make
+            // the other guesses even vaguer.
             unit.forms.extend(stems.filter(|_| n == 0));
             unit.forms.push((near, weight));
         }
@@ -422,7 +428,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Returns the number of pages with the most frequent form.
+    /// Returns the number of pages with the form that is on the most pages.
     fn most_pages(&self, forms: &[(String, f32)]) -> tantivy::Result<u64> {
         let mut max_pages = 0;
         for (form, _) in forms {
@@ -431,13 +437,14 @@ impl Planner<'_> {
         Ok(max_pages)
     }
 
-    /// Returns whether `pages` is more than this share of all pages.
+    /// Returns true if `pages` exceeds the given share of all pages.
     #[expect(clippy::cast_precision_loss, reason = "a part is asked for, roughly")]
     fn is_common(&self, pages: u64, part: f64) -> bool {
         self.pages >= MIN_SITE && pages as f64 > part * self.pages as f64
     }
 
-    /// Returns the share of pages above which a word is common, which is larger on a small site.
+    /// Returns the share of pages above which a word is common. On a small site, this share is
+    /// larger.
     #[expect(clippy::cast_precision_loss, reason = "a part is asked for, roughly")]
     fn common_part(&self) -> f64 {
         COMMON.max((MIN_COMMON_PAGES / self.pages.max(1) as f64).min(MAX_COMMON_PART))
@@ -449,7 +456,8 @@ impl Planner<'_> {
         (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
     }
 
-    /// Makes two adjacent words match the joined word, if any page has it.
+    /// If any page has two adjacent query words written as one word, each of them also matches that
+    /// word.
     fn join_neighbours(&self, units: &mut [Unit], wanted: &mut MarkedWords) -> tantivy::Result<()> {
         for n in 1..units.len() {
             if !units[n].run.is_empty() || !units[n - 1].run.is_empty() {
@@ -469,7 +477,8 @@ impl Planner<'_> {
 }
 
 impl Unit {
-    /// Returns consecutive characters as a unit: all their pairs, or the single character.
+    /// Returns consecutive characters as one unit, which consists of their pairs. If there is only
+    /// one character, the unit consists of this character.
     fn of_run(run: &[&Word]) -> Option<Unit> {
         let pairs: Vec<_> = run
             .iter()
@@ -486,14 +495,15 @@ impl Unit {
         })
     }
 
-    /// Returns the form with the greatest weight, for phrases.
+    /// Returns the form with the greatest weight, which is used in phrases.
     fn best(&self) -> Option<&str> {
         self.forms.first().map(|(form, _)| form.as_str())
     }
 }
 
 impl MarkedWords {
-    /// Marks a word. If `needs_another`, it is marked only next to another marked word.
+    /// Marks a word in results. If `needs_another` is set, the word is marked only next to another
+    /// marked word.
     fn mark(&mut self, unit: &Unit, needs_another: bool) {
         let term = MarkedTerm {
             term: self.next_term(),
@@ -508,7 +518,7 @@ impl MarkedWords {
     }
 }
 
-/// Returns whether a term consists of several words without spaces.
+/// Returns true if a term without spaces consists of several words.
 fn is_name(text: &str) -> bool {
     let words = words(text, &Stemmer::none());
     words
@@ -519,8 +529,8 @@ fn is_name(text: &str) -> bool {
         || words.iter().any(|word| word.kind == WordRelation::Part)
 }
 
-/// Removes the words that no page has, and adds them to `named` unless a phrase there contains
-/// them.
+/// Removes the words that no page has. Each is added to `named`, unless a phrase in `named`
+/// contains it.
 fn remove_unknown(units: &mut Vec<Unit>, named: &mut Vec<String>) {
     for unit in units.extract_if(.., |unit| unit.is_unknown) {
         let is_named = |name: &String| name.to_lowercase().contains(&unit.written);
@@ -530,7 +540,7 @@ fn remove_unknown(units: &mut Vec<Unit>, named: &mut Vec<String>) {
     }
 }
 
-/// Merges equal forms in order, keeping the greatest weight.
+/// Keeps each form only once, with its greatest weight. The order stays the same.
 fn dedup(forms: Vec<(String, f32)>) -> Vec<(String, f32)> {
     let mut merged: Vec<(String, f32)> = Vec::with_capacity(forms.len());
     for (form, weight) in forms {

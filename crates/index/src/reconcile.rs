@@ -29,19 +29,19 @@ const MAX_LEAVING_PERCENT: u64 = 10;
 pub struct Reconciled {
     /// Pages that a search can find.
     pub pages: u64,
-    /// Pages that are left out because others have the same text.
+    /// The number of pages that are left out because another page has the same text.
     pub duplicates: u64,
     /// Pages that were removed because they have expired.
     pub expired: u64,
     /// Pages that were removed for a reason that may be a fault of the site.
     pub left: u64,
-    /// Pages, by reason, that were to be removed for such a reason but stay, because they are more
-    /// than a tenth of all.
+    /// The number of pages by reason that stay although they should be removed. They stay because
+    /// they are more than a tenth of all pages, so the reason may be a fault of the site.
     pub kept: BTreeMap<String, u64>,
-    /// Pages in `kept` that an entry would have removed since the writer was opened, or that a
-    /// pending entry would remove.
+    /// The part of `kept` that is new: pages that an entry would have removed since the writer was
+    /// opened, or that a pending entry would remove.
     pub kept_anew: BTreeMap<String, u64>,
-    /// Pages that yield to the page that their canonical URL leads to.
+    /// The number of pages that are replaced by the page that their canonical URL leads to.
     pub gave_way: u64,
     /// Pages that name a canonical URL outside of the crawl.
     pub canonical_elsewhere: u64,
@@ -70,8 +70,8 @@ impl IndexWriter {
     }
 
     /// Like [`IndexWriter::reconcile`], but returns `None` if `is_stopped`, which is called before
-    /// each page. Then drop the writer without committing, because only some of the pages have been
-    /// updated.
+    /// each page. In this case, drop the writer without committing, because only some of the pages
+    /// have been updated.
     ///
     /// # Errors
     /// If the disk fails or the index is damaged.
@@ -135,7 +135,8 @@ impl PendingEntries for () {
     }
 }
 
-/// The last pending entry of each URL, by the key of the URL. Earlier entries are ignored.
+/// The last pending entry of each URL, by the key of the URL. Any earlier entries of the URL are
+/// ignored.
 type LatestEntries = HashMap<u64, Latest, RandomState>;
 
 #[derive(Clone, Copy, Debug)]
@@ -150,9 +151,10 @@ struct Latest {
 struct Pending {
     survey: Survey,
     latest: LatestEntries,
-    /// URL and reason of entries that would remove a page because of a possible fault of the site.
+    /// The URLs and reasons of entries that would remove a page, if the reason may be a fault of
+    /// the site.
     doubtful: Vec<(String, String)>,
-    /// Pages that name another URL as canonical, with that URL.
+    /// Maps each page that names another URL as canonical to that URL.
     named: BTreeMap<String, String>,
 }
 
@@ -161,7 +163,7 @@ struct Surveyed {
     facts: AllFacts,
     latest: LatestEntries,
     leaving: Leaving,
-    /// The pages that yield to their canonical URL, with the page indexed in place of each.
+    /// Maps each page that yields to its canonical URL to the page that is indexed in its place.
     behind: HashMap<String, String>,
 }
 
@@ -181,7 +183,7 @@ impl AllPages<'_> {
         page.until.is_some_and(|until| until <= self.now)
     }
 
-    /// Collects the facts that depend on all pages. `None` if `is_stopped`.
+    /// Collects the facts that depend on all pages. Returns `None` if `is_stopped`.
     fn survey(&self) -> Result<Option<Surveyed>, IndexError> {
         let Some(pending) = self.survey_pending()? else {
             return Ok(None);
@@ -262,7 +264,7 @@ impl AllPages<'_> {
         };
         let keys: HashSet<u64> = pages.iter().map(|(url, _)| url_key(url)).collect();
         for (url, why) in pages {
-            // Nothing is lost if the page can be found under another URL from now on.
+            // If the page can be found under another URL from now on, nothing is lost.
             let moved = match why.split_once(": ") {
                 Some((_, to)) if !keys.contains(&url_key(to)) => match latest.get(&url_key(to)) {
                     Some(latest) => latest.is_put,
@@ -296,15 +298,15 @@ impl AllPages<'_> {
         if !has_repeats {
             return Ok(Some(Pending { latest, ..pending }));
         }
-        // Survey again, because a superseded entry has no vote.
+        // An entry that was superseded by a later one must not count, so survey again.
         let last_entries = latest.clone();
         let again = self.survey_latest(&mut latest, Some(&last_entries))?;
         Ok(again.map(|(pending, _)| Pending { latest, ..pending }))
     }
 
-    /// Surveys the entries that are the `known` latest ones of their URLs, or all entries, and
-    /// stores the latest entry of each URL in `latest`. Also returns whether a URL has several
-    /// entries.
+    /// Surveys the entries that are the latest ones of their URLs according to `known`, or all
+    /// entries without it. Stores the latest entry of each URL in `latest`. Also returns whether
+    /// any URL has several entries.
     fn survey_latest(
         &self,
         latest: &mut LatestEntries,
@@ -584,7 +586,7 @@ fn is_latest(latest: &LatestEntries, key: u64, number: u32) -> bool {
 /// The pages to be removed for a reason that may be a fault of the site.
 struct Leaving {
     pages: HashMap<u64, Leaves, RandomState>,
-    /// True if they are too many, so they stay.
+    /// True if the pages stay in the index, because there are too many of them.
     stay: bool,
 }
 

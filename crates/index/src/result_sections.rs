@@ -46,12 +46,14 @@ const FRAGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'}')
     .remove(b'~');
 
-/// The value of a section: the number of terms, of terms in its heading, and of words.
+/// The value of a section: how many distinct terms it contains, how many terms its heading
+/// contains, and how many words of the query it contains.
 type Worth = (usize, usize, usize);
 
-/// Returns the best sections of a page for a query, best first, and whether results should link to
-/// the first one, because its heading matches terms that the title lacks. `hits` are the places of
-/// query words in the page's text with their terms; `in_title` are the terms in the title.
+/// Returns the sections of a page that match a query best, best first. Also returns whether results
+/// should link to the first section, because its heading matches terms that the title lacks. `hits`
+/// are the query words in the page's text, with the terms that they match. `in_title` are the terms
+/// in the title.
 pub(crate) fn sections(
     page: &IndexedPage,
     hits: &[(Range<usize>, usize)],
@@ -95,8 +97,8 @@ pub(crate) fn sections(
     (sections.collect(), enters)
 }
 
-/// Returns the section at a place in the text; `None` for the text before the second heading, which
-/// belongs to the page itself.
+/// Returns the section that contains an offset in the text. `None` before the second heading,
+/// because that text belongs to the page itself.
 pub(crate) fn section_at(page: &IndexedPage, at: usize) -> Option<ResultSection> {
     let under = page.headings.iter().skip(1);
     let under = under.take_while(|heading| heading.at <= at).count();
@@ -117,8 +119,8 @@ fn section(page: &IndexedPage, n: usize) -> ResultSection {
     }
 }
 
-/// Returns the headings above a heading, nearest first, without the page's first heading, which is
-/// its title.
+/// Returns the headings above a heading, nearest first. The page's first heading is left out,
+/// because it is the title.
 fn parents(headings: &[Heading], n: usize) -> Vec<String> {
     let mut level = headings[n].level;
     let mut parents = Vec::new();
@@ -135,7 +137,7 @@ fn parents(headings: &[Heading], n: usize) -> Vec<String> {
 fn text_fragment(text: &str) -> String {
     let end = text.char_indices().nth(MAX_FRAGMENT_CHARS);
     let words = match end {
-        // Browsers don't find partial words.
+        // Cut at a space, because browsers don't find partial words.
         Some((end, _)) => text[..end].rsplit_once(' ').map_or("", |(words, _)| words),
         None => text,
     };

@@ -14,16 +14,16 @@ pub struct SearchResults {
     pub total: usize,
     /// The best pages, best first, after the skipped ones.
     pub results: Vec<Hit>,
-    /// The corrected query, if it has words that the index lacks. The results are those of this
-    /// query.
+    /// The corrected query, if the query has words that the index lacks. In this case, the results
+    /// are those of the corrected query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub did_you_mean: Option<String>,
     /// The words and phrases that no page has, as typed or in lower case. The results match the
     /// rest of the query. If no page has any word, all words are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// True if the results include pages with one of the query's two words, because few or no pages
-    /// have both.
+    /// True if the results include pages with only one of the query's two words, because few or no
+    /// pages have both.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lacks_words: bool,
     /// Pages by folder, language, version and type, if requested.
@@ -59,11 +59,11 @@ pub struct Hit {
     pub excerpt: String,
     /// The score, which is comparable only within one result list.
     pub score: f32,
-    /// The title, split at the boundaries of query words.
+    /// The title as a list of parts: words of the query, and the text between them.
     pub title_parts: Vec<TextPart>,
-    /// The excerpt, split at the boundaries of query words.
+    /// The excerpt as a list of parts: words of the query, and the text between them.
     pub excerpt_parts: Vec<TextPart>,
-    /// The section of the excerpt; `None` before the second heading.
+    /// The section that contains the excerpt. `None` if the excerpt is before the second heading.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<ResultSection>,
     /// Up to three sections with the most query words, best first.
@@ -92,7 +92,7 @@ pub struct Hit {
 pub struct TextPart {
     /// The text of the part.
     pub text: String,
-    /// True if it is a word of the query.
+    /// True if the part is a word of the query.
     #[serde(rename = "match")]
     pub is_match: bool,
 }
@@ -125,7 +125,7 @@ impl ResultSection {
 pub struct IndexStats {
     /// Pages that a search can find.
     pub pages: u64,
-    /// Pages that are left out because others have the same text.
+    /// The number of pages that are left out because another page has the same text.
     pub duplicates: u64,
     /// Pages by language, most frequent first. The name is empty if the language is unknown.
     pub languages: Vec<(String, u64)>,

@@ -24,7 +24,7 @@ pub(crate) const KIND_PAGE: &str = "page";
 /// The value of [`Fields::kind`] for a page with the same text as another.
 pub(crate) const KIND_DUPLICATE: &str = "duplicate";
 
-/// The value of [`Fields::leaving`] for a page that a visit would remove.
+/// The value of [`Fields::leaving`] for a page that stays for now although a visit would remove it.
 pub(crate) const LEAVING: &str = "yes";
 /// The value of [`Fields::leaving`] for a page that yields to its canonical URL.
 pub(crate) const GIVES_WAY: &str = "canonical";
@@ -59,10 +59,10 @@ pub(crate) struct Fields {
     pub(crate) leaving: Field,
     /// When the page expires.
     pub(crate) until: Field,
-    /// The number of pages that link to it, as a power of two, so that small changes have no
-    /// effect.
+    /// The number of pages that link to the page, stored as a power of two, so that small changes
+    /// have no effect.
     pub(crate) linked: Field,
-    /// The page prior: how likely it answers a question, in hundredths.
+    /// The page's prior in hundredths: how likely it answers any query.
     pub(crate) worth: Field,
     pub(crate) fetched_at: Field,
 }
@@ -73,10 +73,10 @@ pub(crate) struct Texts {
     pub(crate) title: Field,
     /// Headings of the first level, of the second, and of all others.
     pub(crate) headings: [Field; 3],
-    /// The start of the main text.
+    /// The field for the start of the main text.
     pub(crate) lead: Field,
     pub(crate) body: Field,
-    /// The text outside the main text.
+    /// The field for the text outside the main text.
     pub(crate) beside: Field,
     pub(crate) description: Field,
     pub(crate) keywords: Field,

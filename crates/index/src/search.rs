@@ -92,7 +92,8 @@ struct Seen {
     languages: Vec<(String, u64)>,
 }
 
-/// Identifies a commit by the properties of `meta.json`, which each commit replaces.
+/// Identifies a commit by the file properties of `meta.json`, because each commit replaces this
+/// file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     modified: SystemTime,
@@ -308,7 +309,8 @@ impl Seen {
     }
 }
 
-/// Returns a suggestion with its words spelled as in the results, because the index lacks accents.
+/// Returns a suggested query with its words spelled as in the results. The words in the index have
+/// no accents.
 fn as_written(query: &str, results: &[Hit]) -> String {
     let none = Stemmer::none();
     let texts = results.iter().flat_map(|hit| [&hit.title, &hit.excerpt]);
@@ -322,7 +324,7 @@ fn as_written(query: &str, results: &[Hit]) -> String {
     let mut suggestion = String::new();
     let mut end = 0;
     for word in words(query, &none) {
-        // Parts come after the whole word.
+        // A word is followed by its parts. Skip the parts, because they are inside the word.
         if word.range.start >= end && query[word.range.clone()] == word.text {
             suggestion.push_str(&query[end..word.range.start]);
             end = word.range.end;
@@ -387,7 +389,8 @@ impl Search<'_> {
         })
     }
 
-    /// Moves the page pinned to the query to the first place. Returns the number of matching pages.
+    /// Moves the page that is pinned to the query to the first place. Returns the new number of
+    /// matching pages.
     fn pin(
         &self,
         typed: &str,
@@ -418,8 +421,8 @@ impl Search<'_> {
             );
             results.truncate(self.options.limit);
         }
-        // Only if all matching pages were in the results is it known that the pinned page isn't
-        // one.
+        // If all matching pages were in the results, and the pinned page was not, then the pinned
+        // page is an additional one. Otherwise this is unknown.
         let is_new = !was_found && self.options.offset == 0 && total <= before;
         Ok(total + usize::from(is_new))
     }
@@ -470,7 +473,8 @@ impl Search<'_> {
     fn hit(&self, page: &IndexedPage, score: f32, wanted: &MarkedWords) -> Hit {
         let (title, in_title) = marked(page.name(), page.language.as_deref(), wanted);
         let excerpt = excerpt(page, wanted, self.options.excerpt);
-        // Headings are part of the page's text.
+        // The page's headings may be shown only if excerpts are not restricted, because headings
+        // are part of the text.
         let may_show = page.max_snippet.is_none();
         let (sections, enters) = match may_show {
             true => sections(page, &excerpt.hits, &in_title),
@@ -544,8 +548,8 @@ impl Stamp {
         })
     }
 
-    /// Returns the stamp of the last commit. Take it before opening the index, so that a later
-    /// commit is noticed.
+    /// Returns the stamp of the last commit. Must be called before the index is opened, so that a
+    /// later commit is noticed.
     fn needed(dir: &Path) -> Result<Stamp, IndexError> {
         Stamp::of(dir).ok_or_else(|| IndexError::Missing {
             dir: dir.to_path_buf(),
@@ -557,7 +561,7 @@ impl Stamp {
 fn bytes(dir: &Path) -> Result<u64, IndexError> {
     let mut bytes = 0;
     for entry in fs::read_dir(dir).map_err(IndexError::disk(dir))? {
-        // A merge may delete a file at any time.
+        // A merge may delete the file in the meantime.
         let length = entry
             .and_then(|entry| entry.metadata())
             .map(|meta| meta.len());

@@ -1,7 +1,7 @@
 //! The search box for web pages, shared by the server's snippet and the static search.
 //!
-//! Its parts are texts to concatenate; each script is a block or function of its own. `box.js`
-//! sends queries to whatever backend it is given: a server, or the files of a static search.
+//! A page concatenates the parts, each of which is a complete block or function. `box.js` sends
+//! queries to the given backend: a server, or the files of a static search.
 
 /// Renders results and requests them as the user types.
 pub const RESULTS: &str = include_str!("search_box/results.js");

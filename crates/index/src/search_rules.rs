@@ -12,9 +12,9 @@ const MAX_WORDS: usize = 10_000;
 /// Synonyms and pinned pages.
 #[derive(Clone, Debug, Default)]
 pub struct SearchRules {
-    /// The synonyms of a word, by that word.
+    /// Maps a word to its synonyms.
     synonyms: HashMap<String, Vec<String>>,
-    /// The URL of the pinned page, by the words of the query.
+    /// Maps the words of a query to the URL of the pinned page.
     pins: HashMap<String, String>,
 }
 
@@ -92,14 +92,14 @@ impl SearchRules {
         self.synonyms.get(word).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns all synonyms, by the word that they replace.
+    /// Returns a map from words to their synonyms.
     pub(crate) fn all_synonyms(&self) -> BTreeMap<String, Vec<String>> {
         let each = self.synonyms.iter();
         each.map(|(word, others)| (word.clone(), others.clone()))
             .collect()
     }
 
-    /// Returns all pinned URLs, by the words of the query.
+    /// Returns a map from the words of queries to pinned URLs.
     pub(crate) fn all_pins(&self) -> &HashMap<String, String> {
         &self.pins
     }

@@ -1,10 +1,10 @@
-//! Holds one commit of an index open while others follow it.
+//! Keeps the files of one commit of an index readable while later commits replace them.
 //!
-//! The writer of an index replaces `meta.json` as a whole and deletes the files of segments that no
-//! commit uses any more, unless the meta lock is held. A reader that opened one file after the
-//! other would miss some as soon as it took longer than the time between two commits. So all files
-//! of a commit are mapped under the lock, and the maps stay valid when the files are deleted.
-//! Opening never has to be retried, however large the index is.
+//! When the writer of an index commits, it replaces `meta.json` and deletes the files of segments
+//! that no commit uses any more, unless someone holds the meta lock. If a reader opened the files
+//! one by one without this lock, files could disappear before they are opened. So a snapshot maps
+//! all files of a commit into memory under the lock. The maps stay valid when the files are
+//! deleted.
 
 use std::collections::HashMap;
 use std::fs::File;

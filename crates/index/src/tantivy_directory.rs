@@ -1,9 +1,9 @@
 //! The directory of an index for tantivy, with file modes that follow the umask.
 //!
-//! tantivy writes the files that it replaces as a whole (`meta.json`) with owner-only permissions,
-//! and locks through a file that it opens for writing. So other users could not search an index,
-//! nor could anyone on a read-only disk. In this directory files have the modes that the umask
-//! gives, and a process without write permission locks through a file opened for reading.
+//! By default, tantivy makes files that it replaces (`meta.json`) accessible only to their owner,
+//! and opens the lock file for writing. So other users could not search an index, and an index on a
+//! read-only disk could not be searched at all. In this directory, file modes follow the umask, and
+//! a process without write permission locks through a file opened for reading.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
@@ -31,15 +31,15 @@ pub(crate) struct IndexDirectory {
     ahead: ReadsAhead,
 }
 
-/// The extensions of files that are read ahead piecewise, because they are read from start to end
-/// and the pages of a map would stay in memory. Other files are mapped.
+/// The extensions of files that are read piece by piece instead of mapped. Such files are read from
+/// start to end, and the pages of a map would stay in memory.
 type ReadsAhead = &'static [&'static str];
 
-/// No files, for searches, which have random access.
+/// No files: searches use random access, so all files are mapped.
 const NONE: ReadsAhead = &[];
-/// Postings and positions, for merges.
+/// Files of postings and positions, which merges read from start to end.
 const POSTINGS: ReadsAhead = &["idx", "pos"];
-/// The page store, for readers of all pages.
+/// The file of stored pages, which is read from start to end to visit all pages.
 const PAGES: ReadsAhead = &["store"];
 
 impl IndexDirectory {
@@ -83,7 +83,7 @@ pub(crate) fn check_files(dir: &Path) -> Result<(), IndexError> {
             found if found.as_ref().is_ok_and(fs::Metadata::is_file) => {}
             Err(why) => return Err(IndexError::disk(&path)(why)),
             Ok(_) => {
-                let message = format!("{} is no regular file", path.display());
+                let message = format!("{} isn't a regular file", path.display());
                 return Err(IndexError::damaged(dir, message));
             }
         }
@@ -129,8 +129,8 @@ impl Directory for IndexDirectory {
         let place = self.path.join(path);
         let mut temporary = place.clone().into_os_string();
         temporary.push(BESIDE);
-        // Remove the file of a killed process, or a link. Only one writer at a time uses this
-        // folder.
+        // Delete the file if a killed process left one, or if it is a link. Only one writer at a
+        // time uses this folder.
         match fs::remove_file(&temporary) {
             Err(why) if why.kind() != ErrorKind::NotFound => return Err(why),
             _ => {}
@@ -141,8 +141,8 @@ impl Directory for IndexDirectory {
         file.sync_data()?;
         fs::rename(&temporary, &place)?;
         match path == Path::new(META_FILE) {
-            // tantivy syncs the folder only before this write. After a commit the crawl drops its
-            // log, so a lost commit could not be repeated.
+            // tantivy syncs the folder only before this write. Sync it again, because the crawl
+            // deletes its log after a commit and could not repeat a lost commit.
             true => self.files.sync_directory(),
             false => Ok(()),
         }
@@ -153,7 +153,7 @@ impl Directory for IndexDirectory {
     }
 
     fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
-        // The writer lock, the only lock that tantivy does not wait for.
+        // The writer lock is the only lock that tantivy takes without waiting.
         if !lock.is_blocking {
             return try_lock(&self.path.join(&lock.filepath));
         }
@@ -180,14 +180,14 @@ fn is_read_only(why: &io::Error) -> bool {
 
 /// A file lock that is released when dropped.
 ///
-/// Closing the file isn't enough: a process that is being started has a copy of each open file, and
-/// with it the lock, until it executes its program.
+/// The lock must be released explicitly. Closing the file isn't enough: a child process has a copy
+/// of each open file until it executes its program, and this copy keeps the lock.
 #[derive(Debug)]
 struct HeldLock(File);
 
 impl Drop for HeldLock {
     fn drop(&mut self) {
-        // On failure the lock ends with the last copy of the file.
+        // If unlocking fails, the lock ends when the last copy of the file is closed.
         let _ = self.0.unlock();
     }
 }
@@ -205,8 +205,8 @@ fn try_lock(path: &Path) -> Result<DirectoryLock, LockError> {
     }
 }
 
-/// Waits for the lock through a file opened for reading. If there is no lock file, nobody has
-/// written to the index since it was put there, so nobody holds the lock.
+/// Waits for the lock, using a file opened for reading. If the lock file does not exist, no process
+/// has opened this copy of the index for writing, so there is nothing to wait for.
 fn lock_by_reading(path: &Path) -> io::Result<DirectoryLock> {
     let file = match File::open(path) {
         Err(why) if why.kind() == ErrorKind::NotFound => None,
@@ -275,7 +275,7 @@ mod tests {
         std::os::unix::fs::symlink("/nowhere", dir.path().join(".tantivy-meta.lock")).unwrap();
         let error = check_files(dir.path()).unwrap_err().to_string();
         assert!(
-            error.contains(".tantivy-meta.lock is no regular file"),
+            error.contains(".tantivy-meta.lock isn't a regular file"),
             "{error}"
         );
     }

@@ -1,8 +1,8 @@
 //! Tokenizes the text of a page for tantivy, one word at a time from the borrowed text.
 //!
-//! All text fields use the tokenizer name `raw`, which this module replaces: a text that starts
-//! with a [`MARK`] and its language is split into words, any other is a single term. So no list of
-//! a page's words is ever in memory.
+//! All text fields use the tokenizer name `raw`, whose tokenizer this module replaces. A text that
+//! starts with a [`MARK`] and a language is split into words; any other text is a single term.
+//! Words are returned one at a time, so a list of all words of a page is never in memory.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +16,8 @@ use crate::words::{Stemmer, Words};
 /// The tokenizer name in the schema, which is tantivy's name for the tokenizer that this one
 /// replaces.
 pub(crate) const TOKENIZER: &str = "raw";
-/// Encloses the language of a text to be split into words. No term starts with it.
+/// The character before and after the language of a text to split. No term starts with this
+/// character.
 const MARK: char = '\u{2}';
 /// The prefix of a stem, which distinguishes it from any word that a user can type. A word and its
 /// stem have the same position.
@@ -27,14 +28,16 @@ pub(crate) fn of_language(language: Option<&str>, text: &str) -> String {
     format!("{MARK}{}{MARK}{text}", language.unwrap_or(""))
 }
 
-/// Words between two checks whether to stop: some hundreds of microseconds.
+/// Number of words between two checks whether to stop. Reading them takes some hundreds of
+/// microseconds.
 const WORDS_BETWEEN_CHECKS: u32 = 4_096;
 
-/// Ends tokenization when a run has no time left: a page of some megabytes takes seconds.
+/// Ends tokenization early if a run has no time left, because a page of several megabytes takes
+/// seconds.
 #[derive(Clone)]
 pub(crate) struct Stop {
     is_due: Arc<dyn Fn() -> bool + Send + Sync>,
-    /// True if a page's words are incomplete, so that it must not be committed.
+    /// True if the words of a page are incomplete. In this case the page must not be committed.
     has_cut: Arc<AtomicBool>,
 }
 
@@ -120,7 +123,7 @@ impl Tokens<'_> {
             return false;
         }
         self.words = self.words.wrapping_add(1);
-        // A language's stemmer may panic on a text, which then loses the rest of its words.
+        // A stemmer may panic on some texts. In this case the rest of the text is not indexed.
         let is_ready = words.has_ready()
             || catch_unwind(AssertUnwindSafe(|| words.make_ready())).unwrap_or(false);
         let Some(word) = words.pop().filter(|_| is_ready) else {

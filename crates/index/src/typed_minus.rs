@@ -11,8 +11,9 @@ use crawl_index_entry::IndexedPage;
 /// Maximum pages to read for a word with its minus.
 const MAX_PAGES_READ: usize = 20;
 
-/// Resolves each minus in a query. A minus is part of the word if pages write the word with it, or if
-/// the query has only excluded terms.
+/// Decides for each minus in a query whether it excludes a word or is part of it. The minus is part
+/// of the word if pages contain the word with the minus, or if the query consists only of excluded
+/// terms.
 pub(crate) fn with_resolved_minus(
     mut query: Query,
     planner: &Planner<'_>,
@@ -29,7 +30,8 @@ pub(crate) fn with_resolved_minus(
     Ok(query)
 }
 
-/// Returns whether any of the first pages with the words of `text` spells them `written`.
+/// Returns true if one of the first pages that contain the words of `text` spells them as
+/// `written`.
 fn is_on_a_page(
     written: &str,
     text: &str,
@@ -51,7 +53,7 @@ fn is_on_a_page(
     Ok(false)
 }
 
-/// Returns whether a word in the page's text, title or headings starts with `word`.
+/// Returns true if the page's text, title or headings contain a word that starts with `word`.
 fn writes(page: &IndexedPage, word: &str) -> bool {
     let headings = page.headings.iter().map(|heading| heading.text.as_str());
     let mut texts = [page.text.as_str(), page.name()]

@@ -1,8 +1,8 @@
 //! Detects versions of a page: pages with the same title and similar text, whose URLs differ only
 //! by a version (`/14/create.html` and `/15/create.html`).
 //!
-//! A number in a URL may also be that of a chapter or a teapot. So title and text decide whether
-//! two pages are versions of one page; [`Version`] only finds candidates.
+//! A number in a URL can mean other things, such as a chapter. So titles and texts decide whether
+//! two pages are versions of one page, and [`Version`] only finds candidates.
 
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
@@ -29,18 +29,18 @@ const UNRELEASED: [&str; 10] = [
 ];
 /// Suffixes of the number of a pre-release.
 const PRERELEASES: [&str; 7] = ["alpha", "beta", "rc", "pre", "dev", "a", "b"];
-/// Maximum numbers of a version, and maximum digits of each.
+/// Maximum number of numbers in a version, and of digits in a number.
 const MAX_NUMBERS: usize = 4;
 const MAX_DIGITS: usize = 4;
-/// Maximum digits of a version that is a single number. Longer ones are years and IDs.
+/// Maximum digits of a version that is a single number. Longer numbers are usually years or IDs.
 const MAX_LONE_DIGITS: usize = 3;
 
-/// Words in a row to compare.
+/// Number of consecutive words that are compared as a unit (a row).
 const ROW: usize = 3;
-/// Rows of a page to compare: those with the smallest hashes.
+/// Number of rows of a page that are compared: those with the smallest hashes.
 const SKETCH: usize = 48;
-/// Minimum share of rows that versions of a page have in common. Texts that are half the same share
-/// a third.
+/// Minimum share of rows that two versions of a page have in common. If half of the words are the
+/// same, about a third of the rows are.
 const MIN_SHARED: f64 = 0.2;
 
 /// The version in a URL.
@@ -53,14 +53,14 @@ pub(crate) struct Version<'u> {
     rank: Rank,
 }
 
-/// The order of versions; the preferred one is the greatest.
+/// The order of versions. The preferred version is the greatest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Unreleased(Reverse<usize>),
     /// The version's numbers, and whether it is released.
     Numbered([u32; MAX_NUMBERS], bool),
     Released(Reverse<usize>),
-    /// The URL has no version: it is what the site shows first.
+    /// The URL contains no version, so it is the one that the site shows by default.
     Unnamed,
 }
 
@@ -90,8 +90,8 @@ impl Version<'_> {
 }
 
 impl Rank {
-    /// Returns the rank of a folder. A single number is a version only if the path continues after
-    /// it.
+    /// Returns the rank of a folder name as a version; `None` if it isn't one. A single number
+    /// counts only if the path continues after it (`has_more`).
     fn of(label: &str, has_more: bool) -> Option<Rank> {
         let lower = label.to_ascii_lowercase();
         let place = |names: &[&str]| names.iter().position(|name| *name == lower).map(Reverse);
@@ -192,7 +192,7 @@ impl VersionedPage {
     /// Returns whether the page's text is similar to another's.
     #[expect(clippy::cast_precision_loss, reason = "a sketch has few hashes")]
     pub(crate) fn is_like(&self, other: &VersionedPage) -> bool {
-        // The smallest hashes of both pages are a fair sample of all their rows.
+        // The smallest hashes of both pages together are a fair sample of all rows.
         let mut both = [&self.sketch[..], &other.sketch].concat();
         both.sort_unstable();
         both.dedup();
@@ -201,12 +201,13 @@ impl VersionedPage {
         let shared = both
             .iter()
             .filter(|hash| has(&self.sketch, hash) && has(&other.sketch, hash));
-        // Texts of a word or two are inconclusive.
+        // If a text has only a few words, there are no rows to compare.
         !both.is_empty() && shared.count() as f64 >= MIN_SHARED * both.len() as f64
     }
 }
 
-/// Returns whether a folder (`example.org/docs/14`) is that of a version or inside one.
+/// Returns true if a folder (`example.org/docs/14`) is the folder of a version, or inside such a
+/// folder.
 pub(crate) fn is_versioned_folder(folder: &str) -> bool {
     Version::of(&format!("http://{folder}/-")).is_some()
 }
@@ -227,8 +228,8 @@ pub(crate) fn unversioned(url: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{before}{behind}"))
 }
 
-/// Returns a number that pages share if they may be versions of each other. It covers their URLs
-/// without the version, and their titles without numbers and version names.
+/// Returns a number that is the same for pages that may be versions of each other. It is a hash of
+/// the URL without the version, and of the title without numbers and version names.
 pub(crate) fn family(page: &IndexedPage) -> u64 {
     let mut key = unversioned(&page.url).into_owned() + "\n";
     let title = page.title.to_lowercase();
@@ -247,7 +248,7 @@ fn sketch(text: &str) -> Vec<u32> {
     let mut smallest: BTreeSet<u32> = BTreeSet::new();
     let (mut row, mut words) = (0_u64, 0);
     for word in text.split_whitespace() {
-        // Shifting in a word pushes out the first word of the row.
+        // Adding a word shifts out the first word of the previous row.
         row = (row << (64 / ROW)) ^ (xxh3_64(word.as_bytes()) >> (64 - 64 / ROW));
         words += 1;
         if words < ROW {

@@ -30,7 +30,7 @@ const MAX_PIECE_BYTES: usize = 8 << 10;
 /// and a longer row is decoration.
 const MIN_OPERATOR_BYTES: usize = 2;
 const MAX_OPERATOR_BYTES: usize = 4;
-/// Positions to skip at the end of a block, so that no phrase crosses it.
+/// Number of positions to skip after a block, so that no phrase matches across blocks.
 const BLOCK_GAP: usize = 4;
 
 /// A word of a text.
@@ -79,13 +79,14 @@ pub struct Words<'t> {
     /// Words of the last piece that have not been returned yet.
     ready: VecDeque<FoundWord>,
     position: usize,
-    /// The end of the last word. Symbols are searched between it and the next word.
+    /// The end of the last word. Operators are searched between this offset and the next word.
     symbols_from: usize,
-    /// The forms of previous words.
+    /// The cached forms of words.
     known: Box<KnownWords>,
-    /// The last character of a script without spaces. Its neighbour may start the next piece.
+    /// The last character seen, if its script is written without spaces. The next piece may start
+    /// with a character that pairs with it.
     last_character: Option<Range<usize>>,
-    /// Buffer for the characters of the last returned word.
+    /// A buffer for the text of the last returned character or pair.
     characters: String,
 }
 
@@ -101,7 +102,8 @@ struct FoundWord {
 #[derive(Clone, Copy, Debug)]
 enum FoundForm {
     Known(KnownWord),
-    /// A character or a pair. There are too many pairs to remember their forms.
+    /// A character or a pair of characters. Their forms are not cached, because there are too many
+    /// different pairs.
     Characters,
 }
 
@@ -136,15 +138,15 @@ impl<'t> Words<'t> {
         !self.ready.is_empty()
     }
 
-    /// Splits more text until a word is ready, and returns whether there is one. A language's
-    /// stemmer may panic on a text: only here, not in [`Words::pop`].
+    /// Splits more text until a word is ready. Returns false at the end of the text. A stemmer may
+    /// panic on some texts, but only in this function and not in [`Words::pop`].
     pub(crate) fn make_ready(&mut self) -> bool {
         while self.ready.is_empty() && self.next < self.text.len() {
-            // No pending word refers to the forms of earlier words.
+            // All words have been returned, so nothing refers to the cached forms any more.
             self.known.make_room();
             let start = self.next;
             let piece = piece_of(&self.text[start..]);
-            // Advance before processing the piece, so that a panic doesn't repeat it.
+            // Advance first. If processing the piece panics, it is not repeated.
             self.next += piece.len();
             self.piece(start, piece);
         }
@@ -222,7 +224,7 @@ pub(crate) fn is_paired(c: char) -> bool {
 }
 
 impl<'t> Words<'t> {
-    /// Splits a piece of text that starts at `start`.
+    /// Splits a piece of text. `start` is the piece's offset in the whole text.
     fn piece(&mut self, start: usize, piece: &'t str) {
         match piece.is_ascii() {
             true => ascii::each(piece, |range| {
@@ -231,11 +233,12 @@ impl<'t> Words<'t> {
             false => self.line(start, piece),
         }
         self.symbols_before(start + piece.len());
-        // A word doesn't continue after the end of a line.
+        // A phrase must not match across the end of a line.
         self.position += BLOCK_GAP * usize::from(piece.ends_with('\n'));
     }
 
-    /// Splits a piece of a line by UAX 29. The piece starts at `start`.
+    /// Splits a piece without line breaks by UAX 29. `start` is the piece's offset in the whole
+    /// text.
     fn line(&mut self, start: usize, line: &str) {
         let segmenter = WordSegmenter::new_dictionary(WordBreakInvariantOptions::default());
         let mut begin = start;
@@ -295,8 +298,8 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// Pushes the operators between the last word and `end`, each at the position of the following
-    /// word, so that they don't separate a phrase.
+    /// Adds the operators between the last word and `end`. They get the position of the following
+    /// word, so that phrases can match across them.
     fn symbols_before(&mut self, end: usize) {
         let start = std::mem::replace(&mut self.symbols_from, end);
         for range in operators(self.text, start..end) {
@@ -305,7 +308,7 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// Pushes each character of a run, and each pair of neighbours.
+    /// Adds each character of a run, and each pair of adjacent characters.
     fn ideographs(&mut self, run: Option<Range<usize>>) {
         let Some(run) = run else { return };
         self.symbols_before(run.start);
@@ -336,7 +339,7 @@ impl<'t> Words<'t> {
     }
 }
 
-/// Includes the signs of names such as `C++`, `C#` and `F#`, which UAX 29 excludes.
+/// Extends a word by the signs in names such as `C++`, `C#` and `F#`, which UAX 29 doesn't include.
 fn with_signs(text: &str, range: Range<usize>) -> Range<usize> {
     let rest = &text[range.end..];
     if range.len() > 2 || !text[range.clone()].bytes().all(|b| b.is_ascii_alphabetic()) {

@@ -28,23 +28,23 @@ use crawl_index_entry::IndexedPage;
 /// Beyond the limit: written to a segment.
 const MAX_BUFFER_BYTES: usize = 48 << 20;
 
-/// Maximum threads that tokenize at the same time. Each gets a share of the buffer memory, and a
-/// smaller share would be useless.
+/// Maximum number of threads that tokenize. They share the buffer memory, and with more threads
+/// each share would be too small.
 const MAX_THREADS: usize = 3;
 
 /// Maximum bytes of pages waiting to be tokenized. Further pages wait until there is room.
 const MAX_QUEUED_BYTES: usize = 8 << 20;
 
-/// Bytes of stored pages that are compressed together: small enough to show a result without
-/// decompressing many pages.
+/// Number of bytes of stored pages that are compressed together. A small block allows showing a
+/// result without decompressing many pages.
 const BLOCK_BYTES: usize = 16 << 10;
 
 /// The zstd level for stored pages. Higher levels cost more time than the space they save is worth.
 const COMPRESSION_LEVEL: i32 = 1;
 
-/// Segments with fewer pages count as this large for merging, which happens when there are eight of
-/// one size. So a crawl with small commits rewrites a page about ten times, rather than some
-/// hundred times, before it is in a larger segment.
+/// For merging, a smaller segment counts as if it had this many pages. A merge happens when there
+/// are eight segments of about the same size. So in a crawl with small commits, a page is rewritten
+/// about ten times before it is in a larger segment, instead of some hundred times.
 const MIN_SEGMENT_PAGES: u32 = 1_024;
 
 /// Writes an index. A directory can have only one writer at a time.
@@ -58,10 +58,10 @@ pub struct IndexWriter {
     queue: ByteGate,
     note: Option<String>,
     stop: Stop,
-    /// The pages of the last commit, if they were needed since.
+    /// A searcher of the last commit, if it was needed since then.
     committed: Option<Searcher>,
-    /// The pages that entries marked as leaving since this writer was opened, by the keys of their
-    /// URLs.
+    /// The keys of the URLs of pages that entries have marked as leaving since this writer was
+    /// opened.
     pub(crate) marked: HashSet<u64, RandomState>,
 }
 
@@ -70,8 +70,8 @@ pub struct IndexWriter {
 pub enum Commit {
     /// The commit is durable and visible to searches.
     Done,
-    /// Time ran out before all words were read, so the index is unchanged since the last commit.
-    /// Drop the writer.
+    /// Time ran out before all words were read. The index still has the state of the previous
+    /// commit. Drop the writer.
     Stopped,
 }
 
@@ -85,9 +85,9 @@ impl IndexWriter {
         opened.ok_or_else(|| IndexError::damaged(dir, "its files were not looked at"))
     }
 
-    /// Like [`IndexWriter::open`], but returns `None` if `is_stopped`, which is called every few
-    /// bytes. The writer continues to call it: once it returns true, pages are not read to their
-    /// end and not committed.
+    /// Like [`IndexWriter::open`], but returns `None` if `is_stopped`, which is called between
+    /// small parts of the files. The writer calls `is_stopped` later too: once it returns true, the
+    /// current pages are not read to their end, and nothing is committed any more.
     ///
     /// # Errors
     /// [`IndexError`] if the index has another format, is in use or damaged, or the disk fails.
@@ -124,7 +124,8 @@ impl IndexWriter {
         })
     }
 
-    /// Returns the note of the last commit, which records how far its source was read.
+    /// Returns the note of the last commit. It records up to where the source of the pages was
+    /// read.
     #[must_use]
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
@@ -137,7 +138,7 @@ impl IndexWriter {
     /// If the disk fails.
     pub fn put(&mut self, page: &IndexedPage) -> Result<(), IndexError> {
         self.drop_url(&page.url);
-        // A language's stemmer may panic on a text, which affects only this page.
+        // A stemmer may panic on some texts. In this case only this page is affected.
         let document = catch_unwind(AssertUnwindSafe(|| document(&self.fields, page)));
         let Ok(document) = document else {
             return Ok(());
@@ -175,7 +176,7 @@ impl IndexWriter {
     /// Makes all changes durable and visible, and stores a note with them.
     ///
     /// # Errors
-    /// If the disk fails. Then the last commit is unchanged.
+    /// If the disk fails. The last commit stays unchanged.
     pub fn commit(&mut self, note: &str) -> Result<Commit, IndexError> {
         let commit = guarded(&self.dir, || {
             let error = IndexError::of(&self.dir);
@@ -209,7 +210,7 @@ impl IndexWriter {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let error = IndexError::of(&self.dir);
         let index = self.inner.index().clone();
-        // Release the lock, which only one writer can have.
+        // This releases the lock, which the next writer needs.
         self.inner.wait_merging_threads().map_err(&error)?;
         let inner = tantivy_writer(&index, threads.min(MAX_THREADS));
         Ok(Some(IndexWriter {
@@ -291,7 +292,8 @@ fn tantivy_writer(index: &Index, threads: usize) -> tantivy::Result<Inner<Queued
 }
 
 fn open_index(dir: &Path, schema: Schema) -> Result<Index, IndexError> {
-    // The format file is written first, so a crash in between leaves a directory without an index.
+    // The format file is written first. If a crash follows, the directory has a format file but no
+    // index.
     if dir.join(META_FILE).exists() {
         let index = IndexDirectory::open_to_write(dir).and_then(Index::open);
         let index = index.map_err(IndexError::of(dir))?;

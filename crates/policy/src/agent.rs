@@ -15,7 +15,7 @@ pub struct ProductToken(
 
 /// An invalid product token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no product token: letters, digits, `_` and `-` only, at least one")]
+#[error("`{0}` isn't a product token: use one or more letters, digits, `_` and `-`")]
 pub struct BadToken(pub String);
 
 impl ProductToken {
@@ -103,7 +103,7 @@ mod tests {
         }
         assert_eq!(
             ProductToken::new("a b").unwrap_err().to_string(),
-            "`a b` is no product token: letters, digits, `_` and `-` only, at least one"
+            "`a b` isn't a product token: use one or more letters, digits, `_` and `-`"
         );
         assert_eq!(ProductToken::leading("Bot/2.1 (x)").to_string(), "Bot");
         assert_eq!(ProductToken::leading("øbot").as_str(), "");

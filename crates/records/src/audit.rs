@@ -37,9 +37,18 @@ const ROUNDING_MS: u64 = 1;
 /// Time during which one of two concurrent events (such as several requests in flight, or the end
 /// of an hour) may be unaware of the other.
 const SETTLING_MS: u64 = 1000;
+// Keys of `Audit::undecided`. They are part of the JSON format; `undecided_words` has the wording of
+// the text format.
 const JUST_THEN: &str = "rules that were answered just then";
 const NOT_ARCHIVED: &str = "an answer to a request for robots.txt that is not archived";
 const EARLIER_RUN: &str = "an earlier run whose configuration is not known";
+const STALE_AFTER_RESTART: &str = "a copy that was too old after a restart";
+const NO_ROBOTS_BEFORE: &str = "rows of pages.jsonl without a robots.txt before them";
+const BEYOND_TIMEOUT: &str = "requests in flight for longer than the timeout";
+const PACE_BEFORE_RESTART: &str =
+    "a pace that another origin of the host asked for before a restart";
+const WAIT_JUST_THEN: &str = "waits that were answered just then";
+const WAIT_TAKEN_BACK: &str = "waits that another answer may have taken back";
 
 /// The findings of an audit.
 ///
@@ -146,7 +155,7 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
     let exchanges = find_exchanges(dir)?;
     if exchanges.is_none() {
         let reason = match limits.archives {
-            true => "there is no archive",
+            true => "the archive is missing",
             false => "the crawl kept no archive (--warc off)",
         };
         audit.rules_unchecked = Some(reason.to_owned());

@@ -30,6 +30,8 @@ const CUT: [&str; 5] = [
 /// Prefix of the rule that excludes an origin whose robots.txt was refused to us
 /// (`--robots-forbidden deny`).
 const ROBOTS_FORBIDDEN: &str = "robots.txt answered ";
+/// Evidence that the last run was killed or is still active.
+pub(crate) const UNFINISHED_RUN: &str = "no end of the last run is on record";
 
 /// The coverage verdict of a host. URLs outside the user's scope and URLs that the site's own rules
 /// exclude do not count as missing.
@@ -279,8 +281,7 @@ impl HostOutcomes {
     /// Records that the last run didn't end normally.
     pub(crate) fn unfinished(&mut self) {
         if self.is_asked {
-            let evidence = "no end of the last run is on record";
-            self.note(MissingReason::Unfinished, evidence, 0);
+            self.note(MissingReason::Unfinished, UNFINISHED_RUN, 0);
         }
     }
 

@@ -190,7 +190,7 @@ fn broken_faults(broken: &BrokenLinks) -> Vec<Fault> {
             let to = link.through.first().unwrap_or(&page.url);
             let reason = match link.through.is_empty() {
                 true => reason.clone(),
-                false => format!("{reason}, by way of a redirect to {}", page.url),
+                false => format!("{reason}, after a redirect to {}", page.url),
             };
             faults.push(fault(Some(&link.page), to, reason, link.text.clone()));
         }

@@ -74,8 +74,8 @@ impl Answer {
         match self {
             Answer::Ok => "served (2xx)",
             Answer::Redirect => "redirect or unchanged (3xx)",
-            Answer::ClientError => "refused or no such page (4xx)",
-            Answer::ServerError => "failure of the server (5xx)",
+            Answer::ClientError => "client error (4xx)",
+            Answer::ServerError => "server error (5xx)",
             Answer::None => "no answer",
         }
     }

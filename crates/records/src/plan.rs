@@ -256,9 +256,9 @@ fn host_plan(
 /// Describes which pages of a host are known.
 fn known_words(host: &HostReport, is_listed: bool) -> &'static str {
     match is_listed {
-        _ if host.waiting > 0 => "its robots.txt can't be had, so no page may be asked for now",
-        true => "if its sitemaps list all pages: others that links lead to come on top",
-        false if host.pages > 0 => "a sitemap could not be read whole",
+        _ if host.waiting > 0 => "its robots.txt can't be fetched, so no page may be fetched now",
+        true => "if its sitemaps list all pages; pages found only through links come on top",
+        false if host.pages > 0 => "a sitemap could not be read completely",
         false => "it has no sitemap, so only the seeds are known",
     }
 }
@@ -285,16 +285,13 @@ fn all_hours(
         most: None,
         why: match slowest {
             Some(host) if host.hours.least >= least_hours => {
-                format!(
-                    "hosts are asked at the same time, and {} takes longest",
-                    host.host
-                )
+                format!("hosts are crawled in parallel; {} takes longest", host.host)
             }
             Some(_) if by_address > by_rate => {
-                "the rate to an address that several hosts share decides".to_owned()
+                "the rate to an address shared by several hosts is the limit".to_owned()
             }
-            Some(_) => "the rate in all decides".to_owned(),
-            None => "no host was asked".to_owned(),
+            Some(_) => "the total rate is the limit".to_owned(),
+            None => "no host was contacted".to_owned(),
         },
     }
 }
@@ -416,11 +413,11 @@ mod tests {
         assert_eq!(least, 4.0);
         assert_eq!(
             why,
-            "the rate to an address that several hosts share decides"
+            "the rate to an address shared by several hosts is the limit"
         );
         // Loopback has no rate per address.
         let (least, why) = hours("127.0.0.1", &settings);
-        assert_eq!((least, why.as_str()), (2.0, "the rate in all decides"));
+        assert_eq!((least, why.as_str()), (2.0, "the total rate is the limit"));
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(crate) fn page_of(report: &Report, gaps: &GapHistograms, figures: &Figures) 
     };
     let body = html! {
         @if let Some(of) = &report.crawl.replay_of {
-            p { "A replay of " (safe_line(of)) ": no request was sent, and all times are virtual." }
+            p { "A replay of " (safe_line(of)) ": no requests were sent, and all times are virtual." }
         }
         p class="sums" {
             (counted(report.pages.total, "page", "pages")) ", " (size(report.pages.bytes)) "; "
@@ -107,7 +107,7 @@ fn requests_section(report: &Report) -> Markup {
             ". By purpose: " (in_words(&requests.by_purpose)) "."
         }
         p {
-            "Begun at " (counted(seeds.len() as u64, "seed", "seeds")) ": "
+            "Started from " (counted(seeds.len() as u64, "seed", "seeds")) ": "
             @for (at, seed) in seeds.iter().take(MAX_SEEDS).enumerate() { @if at > 0 { ", " } (link(seed)) }
             @if more > 0 { ", and " (grouped(more)) " more" }
             "."
@@ -117,7 +117,7 @@ fn requests_section(report: &Report) -> Markup {
             @if let Some(version) = &report.crawl.version { " By crawl " (safe_line(version)) "." }
         }
     };
-    card("What was asked", &body)
+    card("Requests", &body)
 }
 
 fn permissions_section(report: &Report, figures: &Figures) -> Markup {
@@ -132,26 +132,26 @@ fn permissions_section(report: &Report, figures: &Figures) -> Markup {
     let silent = report.pages.visits().saturating_sub(allowed + refused);
     let body = html! {
         p {
-            "robots.txt was asked of " (counted(origins, "origin", "origins"))
+            "robots.txt was requested from " (counted(origins, "origin", "origins"))
             @if origins > 0 { " (" (in_words(&states)) ")" }
             @if let Some(agent) = &manners.agent { ", and read for the agent " code { (safe_line(agent)) } }
             @if let Some(rules) = &manners.robots { " by the rules of " (safe_line(rules)) }
-            ". " (counted(permissions.allowed_by_rule, "page is", "pages are")) " allowed by the words of a rule, "
-            (grouped(permissions.no_rule)) " by none against it. "
-            (counted(report.excluded.by_reason.get("robots").copied().unwrap_or(0), "URL was", "URLs were")) " left out for a rule."
+            ". " (counted(permissions.allowed_by_rule, "page is", "pages are")) " allowed by a rule, "
+            (grouped(permissions.no_rule)) " because no rule matches. "
+            (counted(report.excluded.by_reason.get("robots").copied().unwrap_or(0), "URL was", "URLs were")) " excluded by a rule."
         }
         p {
             "Declared purpose: " (safe_line(purpose)) ". "
             @if purpose != "unstated" {
                 "Sites allow it for " (counted(allowed, "page", "pages")) ", refuse it for " (grouped(refused))
-                ", and say nothing of it for " (grouped(silent)) ". "
+                ", and don't mention it for " (grouped(silent)) ". "
             }
             @if permissions.withheld > 0 {
-                "Of " (counted(permissions.withheld, "page", "pages")) " no copy was kept, as the site asks."
+                "No copy of " (counted(permissions.withheld, "page", "pages")) " was kept, as the site requests."
             }
-            @if permissions.statements.is_empty() { "No site says anything about the use of its pages." }
+            @if permissions.statements.is_empty() { "No site states how its pages may be used." }
             @else {
-                "Sites' words about use: "
+                "Usage statements of sites: "
                 @for (at, ((vocabulary, channel), pages)) in permissions.statements.iter().enumerate() {
                     @if at > 0 { ", " } (safe_line(vocabulary)) " (" (safe_line(channel)) "): " (counted(*pages, "page", "pages"))
                 }
@@ -162,7 +162,7 @@ fn permissions_section(report: &Report, figures: &Figures) -> Markup {
             p { (what) ": " (link(text)) }
         }
     };
-    card("By what right", &body)
+    card("Permissions", &body)
 }
 
 fn politeness_section(report: &Report, figures: &Figures) -> Markup {
@@ -186,30 +186,30 @@ fn politeness_section(report: &Report, figures: &Figures) -> Markup {
     let body = html! {
         p {
             @if let Some(delay) = &manners.delay {
-                "Between two requests to a host: " (safe_line(delay)) " at least"
-                @if let Some(factor) = manners.delay_factor { ", and " (factor) " times its response time" }
+                "Between two requests to a host: at least " (safe_line(delay))
+                @if let Some(factor) = manners.delay_factor { " and " (factor) " times its response time" }
                 ". "
             }
             (counted(gaps, "gap", "gaps")) " between requests: " (kept(report.requests.short_gaps)) "."
         }
         p {
-            @if by_site.is_empty() { "No site asked for a pace of its own. " }
+            @if by_site.is_empty() { "No site set its own pace. " }
             @for (rule, (gaps, asked)) in &by_site {
-                "Sites' " (safe_line(rule)) ": " (counted(*gaps, "gap", "gaps")) ", " (span(*asked)) " in all. "
+                "Sites' " (safe_line(rule)) ": " (counted(*gaps, "gap", "gaps")) ", " (span(*asked)) " in total. "
             }
-            @if count == 0 { "No answer asked for a wait (Retry-After, 429, 503)." }
+            @if count == 0 { "No response required a wait (Retry-After, 429, 503)." }
             @else {
-                (counted(count, "answer", "answers")) " asked for a wait (Retry-After, 429, 503), the longest of "
+                (counted(count, "response", "responses")) " required a wait (Retry-After, 429, 503), the longest "
                 (span(longest)) ": " (kept(report.requests.short_waits)) "."
             }
         }
         p {
-            "Servers were at work for " (span(busy)) " in all. "
-            (counted(u64::from(report.crawl.per_host), "request", "requests")) " to a host at once at most; "
-            "in the busiest minute of any host " (grouped(most_requests)) "."
+            "Servers spent " (span(busy)) " on these requests. At most "
+            (counted(u64::from(report.crawl.per_host), "request", "requests")) " to a host at once; "
+            (grouped(most_requests)) " in the busiest minute of any host."
         }
     };
-    card("How politely", &body)
+    card("Politeness", &body)
 }
 
 fn coverage_section(report: &Report) -> Markup {
@@ -221,20 +221,20 @@ fn coverage_section(report: &Report) -> Markup {
     }
     let body = html! {
         p { "Coverage of the hosts: " (report.coverage_line()) "." }
-        @if missing.is_empty() { p { "Of what links and sitemaps lead to, and sites allow, nothing is missing." } }
-        @else { p { "URLs that are missing, by reason: " (in_words(&missing)) "." } }
+        @if missing.is_empty() { p { "Nothing is missing of what links and sitemaps lead to and sites allow." } }
+        @else { p { "Missing URLs by reason: " (in_words(&missing)) "." } }
         ul class="key" {
             @for (coverage, meaning) in [
-                (Coverage::Whole, "all that was met and allowed was answered"),
+                (Coverage::Whole, "everything found and allowed was answered"),
                 (Coverage::Partial, "something is missing"),
-                (Coverage::Blocked, "the host turned the crawl away"),
+                (Coverage::Blocked, "the host refused the crawl"),
                 (Coverage::Empty, "the host allowed nothing, or no page of it could be fetched"),
             ] {
                 li { (verdict(Some(coverage))) " " (meaning) }
             }
         }
     };
-    card("How complete", &body)
+    card("Completeness", &body)
 }
 
 fn in_words<K: Display>(counts: &BTreeMap<K, u64>) -> String {
@@ -246,12 +246,12 @@ fn in_words<K: Display>(counts: &BTreeMap<K, u64>) -> String {
 fn broken(broken: &BrokenCounts) -> Markup {
     let more = broken.pages.saturating_sub(broken.first.len() as u64);
     let list = html! {
-        tr { th { "page" } th { "answer" } th { "first link to it" } }
+        tr { th { "page" } th { "answer" } th { "first found on" } }
         @for row in &broken.first {
             tr {
                 td data-name="page" { (link(&row.url)) }
                 td data-name="answer" { (safe_line(&answer_words(row.status, row.error.as_deref()))) }
-                td data-name="first link to it" { @if let Some(via) = &row.via { (link(via)) } @else { "a seed" } }
+                td data-name="first found on" { @if let Some(via) = &row.via { (link(via)) } @else { "a seed" } }
             }
         }
     };
@@ -259,7 +259,7 @@ fn broken(broken: &BrokenCounts) -> Markup {
         @if broken.pages > 0 {
             h2 { "Broken pages" }
             details open[broken.first.len() <= MAX_OPEN_BROKEN] {
-                summary { (counted(broken.pages, "page had", "pages had")) " no answer, or an error for one" }
+                summary { (counted(broken.pages, "page had", "pages had")) " no answer, or answered with an error" }
                 (scrolling_table("Broken pages", "t w", &list))
                 @if more > 0 {
                     p { "And " (counted(more, "more broken page", "more broken pages")) "." }

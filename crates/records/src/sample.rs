@@ -295,7 +295,7 @@ pub(crate) fn length_words(length: &Interval) -> String {
 impl fmt::Display for SampleReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (drawn, frame) = (grouped(self.drawn), counted(self.frame, "URL", "URLs"));
-        writeln!(f, "sample    {drawn} drawn of {frame}")?;
+        writeln!(f, "sample    {drawn} drawn from {frame}")?;
         if self.certain > 0 {
             let pages = counted(self.certain, "page", "pages");
             writeln!(f, "  {pages} read to find them")?;
@@ -305,13 +305,13 @@ impl fmt::Display for SampleReport {
         }
         let Some(estimates) = &self.estimates else {
             return match self.drawn {
-                0 => writeln!(f, "  no estimates: no row of a page that was drawn"),
-                _ => writeln!(f, "  no estimates: pages that were drawn wait still"),
+                0 => writeln!(f, "  no estimates: no drawn page has a row"),
+                _ => writeln!(f, "  no estimates: drawn pages are still waiting"),
             };
         };
-        writeln!(f, "  of all of them, with intervals of 95 %:")?;
+        writeln!(f, "  shares of all URLs, with 95 % intervals:")?;
         if let Some(answered) = &estimates.answered {
-            writeln!(f, "    come to a page: {}", share_words(answered))?;
+            writeln!(f, "    return a page: {}", share_words(answered))?;
         }
         for (status, share) in &estimates.statuses {
             writeln!(f, "    status {status}: {}", share_words(share))?;
@@ -322,8 +322,8 @@ impl fmt::Display for SampleReport {
                 let kind = crawl_weburl::safe_line(kind);
                 writeln!(f, "    type {kind}: {}", share_words(share))?;
             }
-            writeln!(f, "    bytes of each: {}", length_words(mean))?;
-            writeln!(f, "    bytes of all: {}", length_words(total))?;
+            writeln!(f, "    bytes per page: {}", length_words(mean))?;
+            writeln!(f, "    bytes in total: {}", length_words(total))?;
         }
         Ok(())
     }
@@ -392,19 +392,19 @@ mod tests {
             rows.add(&row(&url, drawn("a.example", 8, 80), more));
         }
         expect![[r#"
-            sample    8 drawn of 80 URLs
+            sample    8 drawn from 80 URLs
               1 page read to find them
               drawn without a row: 1
-              of all of them, with intervals of 95 %:
-                come to a page: 85.9 % (41.6 to 98.1)
+              shares of all URLs, with 95 % intervals:
+                return a page: 85.9 % (41.6 to 98.1)
                 status 200: 57.7 % (21.2 to 87.4)
                 status 301: 28.2 % (6.3 to 69.5)
                 status 404: 14.1 % (1.9 to 58.4)
               of the pages:
                 type application/pdf: 16.4 % (2.2 to 63.2)
                 type text/html: 83.6 % (36.8 to 97.8)
-                bytes of each: 2.8 kB (924 B to 4.6 kB)
-                bytes of all: 171 kB (29.3 kB to 312 kB)
+                bytes per page: 2.8 kB (924 B to 4.6 kB)
+                bytes in total: 171 kB (29.3 kB to 312 kB)
         "#]]
         .assert_eq(&rows.report().unwrap().to_string());
         assert!(SampleRows::default().report().is_none());
@@ -429,9 +429,9 @@ mod tests {
             ));
         }
         expect![[r#"
-            sample    0 drawn of 0 URLs
+            sample    0 drawn from 0 URLs
               1 page read to find them
-              no estimates: no row of a page that was drawn
+              no estimates: no drawn page has a row
         "#]]
         .assert_eq(&rows.report().unwrap().to_string());
     }
@@ -450,16 +450,16 @@ mod tests {
         }
         let report = rows.report().unwrap();
         expect![[r#"
-            sample    10 drawn of 496 URLs
+            sample    10 drawn from 496 URLs
               2 pages read to find them
-              of all of them, with intervals of 95 %:
-                come to a page: 99.8 % (66.4 to 100.0)
+              shares of all URLs, with 95 % intervals:
+                return a page: 99.8 % (66.4 to 100.0)
                 status 200: 99.8 % (66.4 to 100.0)
                 status 404: 0.2 % (0.0 to 33.6)
               of the pages:
                 type text/html: 100.0 % (66.6 to 100.0)
-                bytes of each: 1.0 kB (no interval)
-                bytes of all: 497 kB (no interval)
+                bytes per page: 1.0 kB (no interval)
+                bytes in total: 497 kB (no interval)
         "#]]
         .assert_eq(&report.to_string());
         let json = serde_json::to_string(&report).unwrap();

@@ -28,7 +28,7 @@ impl Display for Report {
             writeln!(f, "started   {started}")?;
         }
         if let Some(of) = &self.crawl.replay_of {
-            writeln!(f, "replay    of {}: no request was sent", safe_line(of))?;
+            writeln!(f, "replay    of {}: no requests were sent", safe_line(of))?;
         }
         for (what, text) in operator_lines(&self.crawl.operator) {
             writeln!(f, "{what:<10}{}", safe_line(text))?;
@@ -71,7 +71,7 @@ impl Display for Report {
         writeln!(f, "waits     {}", kept(self.requests.short_waits))?;
         if let Some(several) = self.requests.addresses_of_several_workers {
             let addresses = counted(several, "address", "addresses");
-            writeln!(f, "workers   {addresses} asked by more than one")?;
+            writeln!(f, "workers   {addresses} contacted by more than one")?;
         }
         if let Some(sample) = &self.sample {
             write!(f, "{sample}")?;
@@ -107,7 +107,7 @@ impl Report {
         let counts =
             counts.map(|(coverage, hosts)| format!("{} {}", grouped(*hosts), coverage.word()));
         match counts.collect::<Vec<_>>() {
-            none if none.is_empty() => "no host was asked".to_owned(),
+            none if none.is_empty() => "no host was contacted".to_owned(),
             // Pages that weren't drawn are neither missing nor crawled.
             counts if self.sample.is_some() || self.walk.is_some() => {
                 counts.join(", ") + " (of the sample)"
@@ -209,7 +209,11 @@ fn shortfall_words(shortfall: &Shortfall) -> String {
         evidence,
     } = shortfall;
     match urls {
-        0 => format!("{}, {}", reason.name(), names(evidence)),
+        0 => {
+            let evidence = evidence.keys().map(|evidence| evidence_words(evidence));
+            let evidence: Vec<String> = evidence.collect();
+            format!("{}, {}", reason.name(), evidence.join(", "))
+        }
         urls => format!(
             "{} {} ({})",
             failure_words(reason.name()),
@@ -219,14 +223,10 @@ fn shortfall_words(shortfall: &Shortfall) -> String {
     }
 }
 
-fn names(counts: &BTreeMap<String, u64>) -> String {
-    counts.keys().cloned().collect::<Vec<_>>().join(", ")
-}
-
 /// Returns the line about hosts without any request; `None` if there are none.
 pub(crate) fn unvisited_line(hosts: u64) -> Option<String> {
     let hosts = (hosts > 0).then(|| counted(hosts, "host that was", "hosts that were"));
-    hosts.map(|hosts| format!("{hosts} never asked"))
+    hosts.map(|hosts| format!("{hosts} never contacted"))
 }
 
 /// Describes whether the delays of a host were respected.
@@ -236,14 +236,17 @@ pub(crate) fn gaps(host: &HostReport) -> String {
         return "none, a single request".to_owned();
     };
     let mut words = format!(
-        "least seen {} ms where {} ms were asked for, {}",
+        "shortest {} ms ({} ms required), {}",
         grouped(seen),
         grouped(asked),
         kept(gaps.short)
     );
     for (rule, gaps) in &gaps.by_site {
         let (count, seconds) = (grouped(gaps.count), grouped(gaps.asked_ms / 1000));
-        let _ = write!(words, "; {count} by the site's {rule}, {seconds} s in all");
+        let _ = write!(
+            words,
+            "; {count} by the site's {rule}, {seconds} s in total"
+        );
     }
     words
 }
@@ -252,7 +255,7 @@ pub(crate) fn gaps(host: &HostReport) -> String {
 pub(crate) fn waits(host: &HostReport) -> String {
     let waits = &host.waits;
     format!(
-        "{} asked for, the longest {} ms, {} ms in all; {} ms given; {}",
+        "{} required, the longest {} ms, {} ms in total; {} ms waited; {}",
         grouped(waits.count),
         grouped(waits.longest_asked_ms),
         grouped(waits.asked_ms),
@@ -273,7 +276,7 @@ pub(crate) fn robots_line(robots: &RobotsReport) -> String {
 /// Returns `all kept`, or how many were cut short.
 pub(crate) fn kept(short: u64) -> String {
     match short {
-        0 => "all kept".to_owned(),
+        0 => "all respected".to_owned(),
         short => format!("{} cut short", grouped(short)),
     }
 }
@@ -313,7 +316,7 @@ mod tests {
     #[test]
     fn a_host_is_complete_of_its_sample_where_there_is_one() {
         let mut report = Report::default();
-        assert_eq!(report.coverage_line(), "no host was asked");
+        assert_eq!(report.coverage_line(), "no host was contacted");
         report
             .coverage
             .extend([(Coverage::Whole, 2), (Coverage::Partial, 1)]);

@@ -141,22 +141,22 @@ impl fmt::Display for WalkReport {
                 .map(|(why, steps)| format!("{why}: {}", grouped(*steps)))
                 .collect();
             let restarts = restarts.join(", ");
-            writeln!(f, "  started again: {}", crawl_weburl::safe_line(&restarts))?;
+            writeln!(f, "  restarts: {}", crawl_weburl::safe_line(&restarts))?;
         }
-        writeln!(f, "  of the steps, for which no interval is known:")?;
+        writeln!(f, "  shares of the steps (intervals are unknown):")?;
         let percent = |share: &f64| format!("{:.1} %", 100.0 * share);
-        writeln!(f, "    come to a page: {}", percent(&self.answered))?;
+        writeln!(f, "    return a page: {}", percent(&self.answered))?;
         for (status, share) in &self.statuses {
             writeln!(f, "    status {status}: {}", percent(share))?;
         }
         if !self.types.is_empty() {
-            writeln!(f, "  of those that come to a page:")?;
+            writeln!(f, "  of those that return a page:")?;
         }
         for (kind, share) in &self.types {
             let kind = crawl_weburl::safe_line(kind);
             writeln!(f, "    type {kind}: {}", percent(share))?;
         }
-        writeln!(f, "  come to most often:")?;
+        writeln!(f, "  most visited:")?;
         for page in &self.most_visited {
             let url = crawl_weburl::safe_line(&page.url);
             writeln!(f, "    {} {url}", grouped(page.steps))?;
@@ -219,16 +219,16 @@ mod tests {
         let report = steps.report(&pages).unwrap();
         expect![[r#"
             walk      2 walkers, 7 steps to 4 URLs
-              started again: chance: 1, excluded: 1
-              of the steps, for which no interval is known:
-                come to a page: 71.4 %
+              restarts: chance: 1, excluded: 1
+              shares of the steps (intervals are unknown):
+                return a page: 71.4 %
                 status 200: 71.4 %
                 status 404: 14.3 %
                 status excluded: 14.3 %
-              of those that come to a page:
+              of those that return a page:
                 type application/pdf: 20.0 %
                 type text/html: 80.0 %
-              come to most often:
+              most visited:
                 4 http://a.example/
                 1 http://a.example/gone
                 1 http://a.example/new

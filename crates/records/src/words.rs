@@ -1,5 +1,7 @@
 //! Translates the tokens of rows (statuses, failures, outcomes) into words.
 
+use crate::coverage::UNFINISHED_RUN;
+
 /// Describes a status with its number: `not found (404)`.
 #[must_use]
 pub fn status_words(status: u16) -> String {
@@ -78,6 +80,7 @@ pub fn answer_words(status: Option<u16>, error: Option<&str>) -> String {
 pub fn evidence_words(evidence: &str) -> String {
     match evidence.parse() {
         Ok(status) => status_words(status),
+        Err(_) if evidence == UNFINISHED_RUN => "the last run has not ended".to_owned(),
         Err(_) => failure_words(evidence),
     }
 }

@@ -1,4 +1,4 @@
-//! The design of a sample.
+//! The design of a sample: how many pages to draw, and how the frame is divided into strata.
 
 use crawl_weburl::CanonicalUrl;
 use serde::{Deserialize, Serialize};
@@ -7,26 +7,27 @@ use strum::{Display, EnumString};
 
 use crate::walk::WalkDesign;
 
-/// How the pages of a crawl are chosen.
+/// How the pages of a sample crawl are chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SampleMethod {
-    /// By drawing from a frame, with known probabilities.
+    /// By drawing pages from a frame, with known probabilities.
     Draw(SampleDesign),
     /// By a random walk.
     Walk(WalkDesign),
 }
 
-/// The pages to draw, and the frame they are drawn from.
+/// How many pages to draw, and the frame that contains them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleDesign {
-    /// Pages to draw per stratum; a stratum with fewer pages is taken whole.
+    /// The number of pages to draw per stratum. A stratum with fewer pages is drawn completely.
     pub pages: usize,
-    /// The strata.
+    /// How the frame is divided into strata.
     pub by: StratumRule,
     /// The random seed of the draw.
     pub seed: String,
-    /// Pages fewer links than this away from a seed are read to build the frame. With 1, these are
-    /// the seeds; with 0, none: the frame is the seeds and the sitemap entries.
+    /// The depth of the frame. Pages fewer than this many links away from a seed are read to find
+    /// the URLs of the frame. With 1, only the seeds are read. With 0, no page is read, so the
+    /// frame consists of the seeds and the sitemap entries.
     pub frame_depth: u32,
 }
 
@@ -46,18 +47,18 @@ impl Default for SampleDesign {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum StratumRule {
-    /// The whole frame is one stratum, so all URLs are equally likely.
+    /// The whole frame is one stratum, so every URL is equally likely to be drawn.
     Crawl,
     /// One stratum per host.
     Host,
-    /// One stratum per host and distance in links from a seed.
+    /// A stratum for each combination of host and distance from a seed, in links.
     Depth,
-    /// One stratum per host and top-level folder.
+    /// A stratum for each combination of host and top-level folder.
     Path,
 }
 
 impl StratumRule {
-    /// Returns the name of a URL's stratum.
+    /// Returns the name of the stratum that a URL belongs to.
     pub(crate) fn stratum(self, url: &CanonicalUrl, depth: u32) -> String {
         let host = url.host_key();
         match self {
@@ -68,8 +69,8 @@ impl StratumRule {
         }
     }
 
-    /// Returns the stratum that a small one is merged into: small folders of a host share one. A
-    /// site may have as many folders as pages.
+    /// Returns the stratum that a small stratum is merged into, if any. All small folders of a host
+    /// share one, because a site may have as many folders as pages.
     pub(crate) fn pool(self, stratum: &str) -> Option<String> {
         match self {
             StratumRule::Path => {
@@ -81,14 +82,15 @@ impl StratumRule {
     }
 }
 
-/// Returns the top-level folder of a path, with its slash; empty if there is none.
+/// Returns the top-level folder of a path, including the slash after it; empty if the path has no
+/// folder.
 fn folder(path: &str) -> &str {
     let inner = path.strip_prefix('/').unwrap_or(path);
     inner.find('/').map_or("", |end| &inner[..=end])
 }
 
-/// Returns the random number of a URL: the first eight bytes, big-endian, of the SHA-256 of seed,
-/// line feed and URL. Anyone can recompute it.
+/// Returns the random number of a URL: the first eight bytes, big-endian, of the SHA-256 of the
+/// seed, a line feed and the URL. Anyone who knows the seed can recompute it.
 #[must_use]
 pub fn rank(seed: &str, url: &str) -> u64 {
     let mut hash = Sha256::new();

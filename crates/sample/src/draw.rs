@@ -1,4 +1,4 @@
-//! The draw: the URLs with the lowest ranks in each stratum.
+//! Draws a sample: in each stratum, the URLs with the lowest random numbers (ranks).
 
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
@@ -7,30 +7,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::design::{SampleDesign, rank};
 
-/// The key of the draw in a crawl's state.
+/// The key under which a crawl's state stores the draw.
 pub const DRAW_KEY: &str = "sample";
 
-/// The rule in `excluded.jsonl` for a URL of the frame that was not drawn.
+/// The rule that `excluded.jsonl` names for a URL that is in the frame but was not drawn.
 pub const NOT_DRAWN: &str = "not drawn";
 
-/// The URLs that may be drawn. Takes eight bytes for each URL in the sample so far.
+/// The URLs that may be drawn. Needs eight bytes of memory for each URL that would currently be in
+/// the sample.
 #[derive(Clone, Debug)]
 pub struct Frame {
     design: SampleDesign,
     strata: BTreeMap<String, Drawn>,
 }
 
-/// The sample of a stratum so far.
+/// The current sample of a stratum.
 #[derive(Clone, Debug, Default)]
 struct Drawn {
-    /// Number of URLs in the stratum.
+    /// The number of URLs in the stratum, drawn or not.
     of: u64,
-    /// The lowest ranks, the highest of them first.
+    /// The lowest ranks. The highest rank is at the top of the heap.
     ranks: BinaryHeap<u64>,
 }
 
 impl Drawn {
-    /// Keeps a rank if it is one of the lowest; returns whether it is.
+    /// Keeps a rank if it is among the `pages` lowest ones, and returns whether it was kept.
     fn keep(&mut self, rank: u64, pages: usize) -> bool {
         if self.ranks.len() < pages {
             self.ranks.push(rank);
@@ -56,8 +57,8 @@ impl Frame {
         }
     }
 
-    /// Adds a URL at a distance of `depth` links from a seed. Must be called once per URL. Returns
-    /// `false` if the URL will certainly not be drawn.
+    /// Adds a URL that is `depth` links away from a seed. Must be called only once per URL. Returns
+    /// `false` if it is already certain that the URL won't be drawn.
     pub fn add(&mut self, url: &CanonicalUrl, depth: u32) -> bool {
         let SampleDesign {
             pages, by, seed, ..
@@ -67,13 +68,14 @@ impl Frame {
         stratum.keep(rank(seed, url.as_str()), *pages)
     }
 
-    /// Draws the sample.
+    /// Draws the sample from all URLs that were added.
     #[must_use]
     pub fn draw(self) -> Draw {
         let SampleDesign { pages, by, .. } = self.design;
         let mut strata: BTreeMap<String, Drawn> = BTreeMap::new();
         for (name, drawn) in self.strata {
-            // A stratum drawn whole has all of its ranks, so it can be merged without loss.
+            // If all URLs of a stratum are drawn, all of its ranks are known. So it can be merged
+            // with others without loss.
             let is_small = drawn.of <= pages as u64;
             let pool = by.pool(&name).filter(|_| is_small);
             let into = strata.entry(pool.unwrap_or(name)).or_default();
@@ -94,11 +96,11 @@ impl Frame {
     }
 }
 
-/// The sample drawn from a frame.
+/// The sample that was drawn from a frame.
 #[derive(Clone, Debug)]
 pub struct Draw {
     stored: StoredDraw,
-    /// The index of the stratum of each rank.
+    /// Maps each drawn rank to the index of its stratum.
     strata: HashMap<u64, usize>,
 }
 
@@ -113,20 +115,20 @@ struct StoredDraw {
 struct StoredStratum {
     name: String,
     of: u64,
-    /// Ascending.
+    /// The drawn ranks in ascending order.
     ranks: Vec<u64>,
 }
 
-/// A stratum of a draw.
+/// A stratum of a draw, with the number of its drawn pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrawnStratum<'a> {
-    /// The name.
+    /// The name of the stratum.
     pub name: &'a str,
-    /// Number of URLs drawn.
+    /// The number of URLs drawn from the stratum.
     pub drawn: u64,
-    /// Number of URLs in the stratum.
+    /// The number of URLs in the stratum, drawn or not.
     pub of: u64,
-    /// The highest rank drawn; URLs with higher ranks were not drawn.
+    /// The highest rank that was drawn. URLs with higher ranks were not drawn.
     pub last_rank: u64,
 }
 
@@ -141,13 +143,13 @@ impl Draw {
         }
     }
 
-    /// Reads the output of [`Draw::to_bytes`]; `None` if it is damaged.
+    /// Parses the output of [`Draw::to_bytes`]. Returns `None` if it is damaged.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Draw> {
         serde_json::from_slice(bytes).ok().map(Draw::of)
     }
 
-    /// Serializes the draw.
+    /// Serializes the draw for [`Draw::read`].
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(&self.stored).unwrap_or_default()
@@ -159,20 +161,20 @@ impl Draw {
         &self.stored.design
     }
 
-    /// Returns the random number of a URL.
+    /// Returns the random number that decides whether a URL is drawn.
     #[must_use]
     pub fn rank(&self, url: &CanonicalUrl) -> u64 {
         rank(&self.stored.design.seed, url.as_str())
     }
 
-    /// Returns the stratum that a URL was drawn from; `None` if it was not drawn.
+    /// Returns the stratum that a URL was drawn from, or `None` if the URL was not drawn.
     #[must_use]
     pub fn stratum_of(&self, url: &CanonicalUrl) -> Option<DrawnStratum<'_>> {
         let at = self.strata.get(&self.rank(url))?;
         self.stored.strata.get(*at).map(StoredStratum::shown)
     }
 
-    /// Returns the stratum of a URL in the frame, drawn or not.
+    /// Returns the stratum that a URL of the frame belongs to, whether the URL was drawn or not.
     #[must_use]
     pub fn stratum_in_frame(&self, url: &CanonicalUrl, depth: u32) -> Option<DrawnStratum<'_>> {
         let name = self.stored.design.by.stratum(url, depth);
@@ -181,7 +183,7 @@ impl Draw {
         find(&name).or_else(|| find(&pool?))
     }
 
-    /// Returns the strata, by name.
+    /// Returns all strata, ordered by name.
     pub fn strata(&self) -> impl Iterator<Item = DrawnStratum<'_>> {
         self.stored.strata.iter().map(StoredStratum::shown)
     }
@@ -286,7 +288,8 @@ mod tests {
         assert_eq!(strata, expected);
     }
 
-    /// Over many seeds, each page is drawn equally often, regardless of its name.
+    /// Over many seeds, every page is drawn about equally often, so the name of a page does not
+    /// influence the draw.
     #[test]
     fn each_page_of_a_stratum_is_as_likely_as_any_other() {
         const SEEDS: u32 = 4_000;
@@ -303,8 +306,9 @@ mod tests {
                 *times += u32::from(draw.stratum_of(url).is_some());
             }
         }
-        // Expected 1,000 times, with a standard deviation of 27.4. For twenty pages, with 19
-        // degrees of freedom, chi squared exceeds 43.8 in one of a thousand such tests.
+        // Each page is expected to be drawn 1,000 times, with a standard deviation of 27.4. With
+        // twenty pages (19 degrees of freedom), chi squared exceeds 43.8 in one of a thousand such
+        // tests.
         let off = times.map(|times| (f64::from(times) - 1000.0).powi(2) / 750.0);
         let chi_squared = off.iter().sum::<f64>() * 19.0 / 20.0;
         assert!(chi_squared < 43.8, "{times:?}");

@@ -1,4 +1,4 @@
-//! Estimates for a frame from a sample of it.
+//! Estimates totals, means and shares of a frame from a sample.
 
 use std::collections::BTreeMap;
 
@@ -7,32 +7,32 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::draw::DrawnStratum;
 use crate::quantile::t_975;
 
-/// A difference below this fraction of its sum of squares counts as floating-point error, which is
-/// about 1e-16 per operation.
+/// A difference that is smaller than this fraction of its sum of squares is treated as zero,
+/// because floating-point errors (about 1e-16 per operation) could have caused it.
 const MAX_ROUNDING: f64 = 1e-12;
 
-/// Weight, in pages, of the assumption of equal strata in the variance of a share, relative to the
-/// drawn pages of the rarer kind.
+/// The weight, in pages, of the assumption that all strata have the same share. The variance of a
+/// share uses it, relative to the number of drawn pages of the rarer kind.
 const ALIKE_PAGES: f64 = 10.0;
 
 /// The probability that a page is in a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Probability<'a> {
-    /// The page was always read.
+    /// The page is in every sample, because the crawl always reads it.
     Certain,
-    /// The page was drawn from a stratum.
+    /// The page was drawn at random from a stratum.
     Drawn {
         /// The name of the stratum.
         stratum: &'a str,
-        /// Number of URLs drawn from the stratum.
+        /// The number of URLs drawn from the stratum.
         drawn: u64,
-        /// Number of URLs in the stratum.
+        /// The number of URLs in the stratum, drawn or not.
         of: u64,
     },
 }
 
 impl<'a> Probability<'a> {
-    /// Returns the probability of a drawn page.
+    /// Returns the probability of a page that was drawn from a stratum.
     #[must_use]
     pub fn of(stratum: &DrawnStratum<'a>) -> Probability<'a> {
         Probability::Drawn {
@@ -43,16 +43,16 @@ impl<'a> Probability<'a> {
     }
 }
 
-/// An estimate with its 95 % interval. The ends are infinite if the precision is unknown; then they
-/// are null in JSON.
+/// An estimate with its 95 % interval. If the precision is unknown, both ends are infinite, and
+/// null in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// The estimate.
+    /// The estimated value.
     pub value: f64,
-    /// The lower end.
+    /// The lower end of the interval.
     #[serde(deserialize_with = "low_end")]
     pub low: f64,
-    /// The upper end.
+    /// The upper end of the interval.
     #[serde(deserialize_with = "high_end")]
     pub high: f64,
 }
@@ -66,7 +66,7 @@ fn high_end<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
 }
 
 impl Interval {
-    /// Returns whether both ends are known.
+    /// Returns true if both ends of the interval are finite, so the precision is known.
     #[must_use]
     pub fn is_bounded(&self) -> bool {
         self.low.is_finite() && self.high.is_finite()
@@ -87,23 +87,25 @@ impl Interval {
     }
 }
 
-/// Estimates a total, a mean or a share over the pages of a frame that are of some kind.
+/// Estimates a total, a mean or a share over those pages of a frame that are of a certain kind,
+/// such as pages with a response.
 ///
-/// Each page of the sample is added with two numbers: its value, and 1 if it is of that kind. A
-/// page of another kind (it failed, or it redirects) is added with zeros or not at all, which is
-/// equivalent. So a page without a response is not of the kind, and nothing is assumed about it.
+/// Each page of the sample is added with two numbers: its value, and 1 if the page is of that kind.
+/// A page that is not of that kind (because it failed or redirects, for example) is added with two
+/// zeros, or not at all, which gives the same result. So a page without a response does not count
+/// as being of the kind, and nothing is assumed about its value.
 ///
-/// Totals use the Horvitz-Thompson estimator. A mean is the ratio of two totals, with the variance
-/// of its residuals (Särndal, Swensson and Wretman 1992, chapters 3 and 5) and the finite
-/// population correction. Memory: about 100 bytes per stratum.
+/// Totals use the Horvitz-Thompson estimator. A mean is the ratio of two totals. The variance of a
+/// mean is that of its residuals (Särndal, Swensson and Wretman 1992, chapters 3 and 5), with the
+/// finite population correction. Memory: about 100 bytes per stratum.
 #[derive(Clone, Debug, Default)]
 pub struct RatioEstimate {
-    /// Sums over pages that were always read.
+    /// Sums over the pages that were always read, so they were not drawn at random.
     certain: Sums,
     strata: BTreeMap<String, (u64, u64, Sums)>,
 }
 
-/// Sums over pages; `y` is the value and `z` the kind.
+/// Sums over pages. `y` is the value of a page; `z` is 1 if the page is of the kind, else 0.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     y: f64,
@@ -122,8 +124,9 @@ impl Sums {
         self.zz += z * z;
     }
 
-    /// Returns the variance of `y - ratio * z` over this many pages; missing pages count as zeros.
-    /// Exactly 0 if all are equal, infinite for a single page.
+    /// Returns the variance of `y - ratio * z` over this many pages. Pages that were not added
+    /// count as zeros. The result is exactly 0 if all terms are equal, and infinite for a single
+    /// page.
     fn variance(&self, ratio: f64, pages: f64) -> f64 {
         if pages < 2.0 {
             return f64::INFINITY;
@@ -137,7 +140,8 @@ impl Sums {
         }
     }
 
-    /// Returns the sum of `y - ratio * z`, and the sum of its squares.
+    /// Returns the sum of `y - ratio * z` over all pages, and the sum of the squares of these
+    /// terms.
     fn residuals(&self, ratio: f64) -> (f64, f64) {
         let squares = self.yy - 2.0 * ratio * self.yz + ratio * ratio * self.zz;
         (self.y - ratio * self.z, squares)
@@ -145,9 +149,9 @@ impl Sums {
 }
 
 impl RatioEstimate {
-    /// Adds a page of the sample: its value, and 1 or 0 for whether it is of the kind. `value` must
-    /// be 0 if `kind` is. A stratum has at least one drawn page, and at least as many pages as
-    /// drawn ones; other numbers are clamped.
+    /// Adds a page of the sample. `kind` is 1 if the page is of the kind, else 0. `value` must be 0
+    /// if `kind` is 0. In `probability`, at least one page must be drawn, and at most as many as
+    /// the stratum has; other numbers are clamped.
     pub fn add(&mut self, probability: Probability<'_>, value: f64, kind: f64) {
         match probability {
             Probability::Certain => self.certain.add(value, kind),
@@ -164,7 +168,7 @@ impl RatioEstimate {
         }
     }
 
-    /// Sets the value of a page of the kind, which was added with value 0, to 1.
+    /// Changes the value of a page from 0 to 1. The page must have been added as one of the kind.
     pub fn mark(&mut self, probability: Probability<'_>) {
         let sums = match probability {
             Probability::Certain => Some(&mut self.certain),
@@ -179,17 +183,17 @@ impl RatioEstimate {
         }
     }
 
-    /// Returns the sum of the values over all pages of the frame. The interval is unbounded if all
-    /// sampled pages within each stratum are equal, or if only one page of a larger stratum was
-    /// drawn: then the variance is unknown.
+    /// Estimates the sum of the values over all pages of the frame. The interval is unbounded if
+    /// the variance is unknown: either all sampled pages within each stratum are equal, or only one
+    /// page was drawn from a larger stratum.
     #[must_use]
     pub fn total(&self) -> Interval {
         let (total, _) = self.totals();
         Interval::around(total, self.half_width(self.variance(0.0)))
     }
 
-    /// Returns the mean value of the pages of the kind; `None` if the sample has none. The interval
-    /// is unbounded if that of the total is.
+    /// Estimates the mean value over the pages of the kind. Returns `None` if the sample contains
+    /// no such page. The interval is unbounded if that of [`Self::total`] is.
     #[must_use]
     pub fn mean(&self) -> Option<Interval> {
         let (total, kind) = self.totals();
@@ -198,15 +202,17 @@ impl RatioEstimate {
         Some(Interval::around(ratio, self.half_width(variance)))
     }
 
-    /// Returns the share of pages of the kind with value 1; values must be 0 or 1. `None` if the
-    /// sample has no page of the kind.
+    /// Estimates the share of pages with value 1 among the pages of the kind. All values must be 0
+    /// or 1. Returns `None` if the sample has no page of the kind.
     ///
     /// The interval is Wilson's, with the effective sample size (Franco, Little, Louis and Slud
-    /// 2019). Near 0 and 1 its coverage is better than that of a mean's interval.
+    /// 2019). Near shares of 0 and 1, it contains the true value more reliably than the interval of
+    /// a mean.
     ///
-    /// If few pages are of the rarer kind, chance decides which strata they are in. In small strata
-    /// they make the share small, and its variance even smaller, so that too few intervals would
-    /// contain the true value. In this case the variance is pulled towards that of equal strata.
+    /// If few sampled pages have the rarer value, their strata depend on chance. If these strata
+    /// are small, the estimated share becomes too small, and its variance even more so, and too few
+    /// intervals contain the true value. The correction moves the variance towards the one that
+    /// equal strata would have.
     #[must_use]
     pub fn share(&self) -> Option<Interval> {
         let (total, kind) = self.totals();
@@ -237,7 +243,7 @@ impl RatioEstimate {
         })
     }
 
-    /// Returns the totals of value and kind.
+    /// Returns the estimated total of the values, and the estimated number of pages of the kind.
     fn totals(&self) -> (f64, f64) {
         let strata = self.strata.values().map(|(drawn, of, sums)| {
             let weight = *of as f64 / *drawn as f64;
@@ -247,7 +253,8 @@ impl RatioEstimate {
         strata.fold(certain, |(y, z), (of_y, of_z)| (y + of_y, z + of_z))
     }
 
-    /// Returns the strata not drawn whole: pages drawn, total pages, sums.
+    /// Returns the strata that were drawn only in part: the number of drawn pages, the number of
+    /// all pages, and the sums.
     fn uncertain(&self) -> impl Iterator<Item = (f64, f64, &Sums)> {
         let strata = self.strata.values().filter(|(drawn, of, _)| drawn < of);
         strata.map(|(drawn, of, sums)| (*drawn as f64, *of as f64, sums))
@@ -260,7 +267,7 @@ impl RatioEstimate {
         strata.sum()
     }
 
-    /// Returns the variance of a total of residuals with values 0 or 1.
+    /// Returns the variance of the total of the residuals, for values that are all 0 or 1.
     fn share_variance(&self, share: f64) -> f64 {
         let variance = self.variance(share);
         if !variance.is_finite() || variance <= 0.0 {
@@ -278,13 +285,15 @@ impl RatioEstimate {
             of_kind += sums.z;
             of_value += sums.y;
         }
-        // A positive variance requires at least two pages.
+        // Dividing by `drawn_pages - 1.0` is safe, because a positive variance requires at least
+        // two pages.
         let spread = (squares / pages - (sum / pages).powi(2)) * drawn_pages / (drawn_pages - 1.0);
         let rarer = of_value.min(of_kind - of_value);
         (rarer * variance + ALIKE_PAGES * spread * factor) / (rarer + ALIKE_PAGES)
     }
 
-    /// Returns the quantile for the available degrees of freedom; `None` if everything was drawn.
+    /// Returns the quantile of Student's t for the available degrees of freedom, or `None` if every
+    /// page was drawn.
     fn t(&self) -> Option<f64> {
         let degrees = self.uncertain().map(|(drawn, _, _)| drawn as u64 - 1);
         let (strata, degrees) = degrees.fold((0, 0_u64), |(strata, sum), of| {
@@ -301,8 +310,9 @@ impl RatioEstimate {
         }
     }
 
-    /// Returns the effective sample size for a share of 0 or 1, whose variance is uninformative:
-    /// the sampled pages of the kind, plus more for the known part of the frame.
+    /// Returns the effective sample size for a share of exactly 0 or 1, for which the variance
+    /// contains no information. It is the number of sampled pages of the kind, plus an addition for
+    /// the part of the frame that is known completely.
     fn pages_without_variance(&self, kind: f64) -> f64 {
         let (mut drawn_pages, mut certain_pages) = (0.0, self.certain.z);
         for (drawn, of, sums) in self.strata.values() {
@@ -340,7 +350,7 @@ mod tests {
         }
     }
 
-    /// Computed by hand: two strata, and a page that was always read.
+    /// The expected values were computed by hand, for two strata and a page that is always read.
     #[test]
     fn a_total_is_that_of_horvitz_and_thompson() {
         let mut estimate = RatioEstimate::default();
@@ -351,9 +361,11 @@ mod tests {
         for value in [2.0, 4.0] {
             estimate.add(drawn("b", 2, 2), value, 1.0);
         }
-        // 7 + 3 * 9 + 6; 81 * (1 - 1/3) * 4 / 3 = 72; t of 2 degrees is 4.3027.
+        // Total: 7 + 3 * 9 + 6 = 40. Variance: 81 * (1 - 1/3) * 4 / 3 = 72. The t quantile for 2
+        // degrees of freedom is 4.3027.
         near(estimate.total(), 40.0, 4.302_7 * 72_f64.sqrt());
-        // Twelve pages; residuals of a: 1, 3, 5 minus the mean.
+        // The kind has an estimated twelve pages. The residuals in stratum a are 1, 3 and 5 minus
+        // the mean.
         near(
             estimate.mean().unwrap(),
             40.0 / 12.0,
@@ -361,8 +373,9 @@ mod tests {
         );
     }
 
-    /// Computed by hand: one of six pages has the value, in a stratum with a tenth of the frame.
-    /// Equal strata would have a variance of 10,530, but its own is 1,078.
+    /// The expected values were computed by hand. A single one of six sampled pages has the value,
+    /// and its stratum contains a tenth of the frame. The variance of equal strata would be 10,530,
+    /// but the computed one is only 1,078.
     #[test]
     fn a_rare_value_in_a_small_stratum_gives_a_wide_interval() {
         let mut estimate = RatioEstimate::default();
@@ -409,8 +422,8 @@ mod tests {
         assert_eq!(estimate.total(), Interval::around(1.0, 0.0));
     }
 
-    /// The pages within each stratum are equal, and only the always-read pages make the ratio
-    /// inexact: the variance is due to rounding, and not genuinely small.
+    /// Within each stratum all pages are equal. Only the pages that are always read make the ratio
+    /// inexact, so any computed variance is a rounding error.
     #[test]
     fn pages_that_are_alike_give_no_interval_without_width() {
         for certain in 1..40 {
@@ -431,7 +444,7 @@ mod tests {
                 assert!(!mean.is_bounded() && mean.holds(0.0), "{mean:?}");
             }
         }
-        // Not every stratum needs to vary.
+        // The interval is bounded if the values vary in at least one stratum.
         let mut estimate = RatioEstimate::default();
         for value in [1_000_000.0, 1_000_010.0] {
             estimate.add(drawn("a", 2, 3), value, 1.0);
@@ -481,7 +494,7 @@ mod tests {
         }
         assert_eq!(marked.share(), added.share());
         let share = estimate.share().unwrap();
-        // The rule of three gives 6 %, Wilson's interval slightly more.
+        // The rule of three gives an upper end of 6 %, and Wilson's interval a slightly higher one.
         assert_eq!((share.value, share.low), (0.0, 0.0));
         assert!((0.06..0.09).contains(&share.high), "{share:?}");
     }

@@ -1,15 +1,15 @@
-//! Draws pages from a frame with known probabilities, and computes estimates from them.
+//! Draws pages from a frame with known probabilities, and computes estimates for the frame.
 //!
-//! A frame is a set of URLs known before their pages are read. [`Frame`] takes them one by one and
-//! draws from each [stratum](StratumRule) the URLs with the lowest [`rank`]. This is simple random
-//! sampling without replacement, and gives the same result for the same seed in any order. A
-//! [`Draw`] knows whether a URL is in the sample, and a [`RatioEstimate`] computes estimates for
-//! the frame.
+//! A frame is a set of URLs that is known before any of the sampled pages is read. URLs are added
+//! to a [`Frame`] one by one. From each [stratum](StratumRule) it draws the URLs with the lowest
+//! [`rank`]. This is simple random sampling without replacement. For a given seed, the result
+//! doesn't depend on the order of the URLs. A [`Draw`] knows whether a URL is in the sample, and a
+//! [`RatioEstimate`] computes estimates for the frame.
 //!
-//! If there is no list of pages, a [`WalkDesign`] chooses the next link of a random walk; the
-//! probabilities of its pages are unknown.
+//! If no list of URLs is available, a random walk can be used: a [`WalkDesign`] chooses the next
+//! link to follow. The probability that the walk visits a page is unknown.
 //!
-//! The crate does no I/O and reads no clock; its only randomness is the seed.
+//! The crate does no I/O and reads no clock. All randomness comes from the seed.
 //!
 //! ```
 //! use crawl_sample::{Frame, Probability, RatioEstimate, SampleDesign};

@@ -1,24 +1,25 @@
-//! Quantiles of Student's t distribution, for intervals.
+//! Quantiles of Student's t distribution, which are used for confidence intervals.
 
-/// The probability of a quantile, and the corresponding quantile of the normal distribution.
+/// A probability, and the quantile of the normal distribution for it.
 const P_975: (f64, f64) = (0.975, 1.959_963_984_540_054);
 const P_995: (f64, f64) = (0.995, 2.575_829_303_548_901);
 
-/// Returns the 97.5 % quantile of Student's t with this many degrees of freedom, for 95 %
-/// intervals; infinite for 0.
+/// Returns the 97.5 % quantile of Student's t for this many degrees of freedom, which gives 95 %
+/// intervals. Infinite for 0 degrees.
 pub(crate) fn t_975(degrees: u64) -> f64 {
     t(P_975, degrees)
 }
 
-/// Returns the 99.5 % quantile of Student's t with this many degrees of freedom, for 99 %
-/// intervals; infinite for 0.
+/// Returns the 99.5 % quantile of Student's t for this many degrees of freedom, which gives 99 %
+/// intervals. Infinite for 0 degrees.
 #[must_use]
 pub fn t_995(degrees: u64) -> f64 {
     t(P_995, degrees)
 }
 
-/// Computes the expansion in powers of `1 / degrees` (Abramowitz and Stegun 26.7.5); 1 and 2
-/// degrees have closed forms.
+/// Returns a quantile of Student's t, given the same quantile `z` of the normal distribution. Uses
+/// closed forms for 1 and 2 degrees, and otherwise the expansion in powers of `1 / degrees`
+/// (Abramowitz and Stegun 26.7.5).
 fn t((p, z): (f64, f64), degrees: u64) -> f64 {
     match degrees {
         0 => f64::INFINITY,

@@ -1,27 +1,28 @@
-//! A random walk over links: computes the next step of each walker from the seed alone.
+//! A random walk over links. Each walker's next step is computed from the seed alone.
 //!
-//! A walk needs no frame, so it works for pages that no sitemap lists. In return, the probability
-//! of visiting a page is unknown: it depends on all pages that link to it, most of which the walk
-//! never sees. So a walk gives no [`Probability`](crate::Probability).
+//! A walk needs no frame, so it also finds pages that no sitemap lists. The disadvantage is that
+//! the probability of visiting a page is unknown: it depends on all pages that link to the page,
+//! and the walk sees only a few such pages. So a walk gives no [`Probability`](crate::Probability).
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// The key of the walk's design in a crawl's state.
+/// The key under which a crawl's state stores the design of the walk.
 pub const WALK_KEY: &str = "walk";
 
-/// The rule in `excluded.jsonl` for a discovered URL that no walker visited.
+/// The rule that `excluded.jsonl` names for a URL that was discovered but not visited by any
+/// walker.
 pub const NOT_WALKED: &str = "no walker came to it";
 
-/// A random walk: the numbers of walkers and steps, and the seed.
+/// A random walk: the number of walkers, the number of steps, and the seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WalkDesign {
-    /// Number of independent walkers, numbered from 1.
+    /// The number of independent walkers, which are numbered from 1.
     pub walkers: u32,
-    /// Steps per walker. The first is the start at a seed.
+    /// The number of steps per walker. The first step is the visit to a seed.
     pub steps: u64,
-    /// The probability, from 0 to 1, that a step restarts at a seed of the crawl instead of
-    /// following a link.
+    /// The probability (from 0 to 1) that a step goes to a seed of the crawl instead of following a
+    /// link.
     pub restart: f64,
     /// The random seed of the walk.
     pub seed: String,
@@ -39,8 +40,9 @@ impl Default for WalkDesign {
 }
 
 impl WalkDesign {
-    /// Returns the index, among this many links in byte order, of the link that a walker follows in
-    /// a step. `None` if it restarts by chance, or if there are no links.
+    /// Returns which of a page's links a walker follows in a step, as an index into the links
+    /// sorted bytewise. `None` if the walker restarts at a seed, by chance or because the page has
+    /// no links.
     #[must_use]
     pub fn link(&self, walker: u32, step: u64, links: usize) -> Option<usize> {
         let [chance, choice] = self.numbers(walker, step);
@@ -48,17 +50,17 @@ impl WalkDesign {
         (!is_restart && links > 0).then(|| place(choice, links))
     }
 
-    /// Returns the index, among this many seeds in byte order, of the seed where a walker starts in
-    /// a step; 0 if there are none.
+    /// Returns the seed where a walker starts or restarts in a step, as an index into the seeds
+    /// sorted bytewise; 0 without seeds.
     #[must_use]
     pub fn start(&self, walker: u32, step: u64, seeds: usize) -> usize {
         let [_, choice] = self.numbers(walker, step);
         place(choice, seeds)
     }
 
-    /// Returns two random numbers for a step of a walker: the first and second eight bytes,
-    /// big-endian, of the SHA-256 of seed, walker number and step number, separated by line feeds.
-    /// Anyone can recompute them.
+    /// Returns two random numbers for a step of a walker: the first and the second eight bytes,
+    /// big-endian, of the SHA-256 of the seed, the walker's number and the step's number, separated
+    /// by line feeds. Anyone who knows the seed can recompute them.
     fn numbers(&self, walker: u32, step: u64) -> [u64; 2] {
         let text = format!("{}\n{walker}\n{step}", self.seed);
         let digest = Sha256::digest(text.as_bytes());
@@ -67,12 +69,12 @@ impl WalkDesign {
     }
 }
 
-/// Converts the upper 53 bits to a number from 0 to 1.
+/// Converts the upper 53 bits of a number to a fraction from 0 to 1.
 fn unit(number: u64) -> f64 {
     (number >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// Returns an index below `places`, uniformly distributed.
+/// Converts a random number to a uniformly distributed index below `places`.
 fn place(number: u64, places: usize) -> usize {
     let place = (u128::from(number) * places as u128) >> 64;
     usize::try_from(place).unwrap_or(0)
@@ -99,8 +101,8 @@ mod tests {
         assert_eq!(design.start(2, 7, 0), 0);
     }
 
-    /// Over many steps, each link is followed equally often, and the expected number of steps
-    /// restart.
+    /// Over many steps, every link is followed about equally often, and the number of restarts is
+    /// about as expected.
     #[test]
     fn each_link_is_as_likely_as_any_other() {
         const STEPS: u64 = 20_000;
@@ -116,7 +118,8 @@ mod tests {
                 None => restarts += 1,
             }
         }
-        // Expected 3,200 of each and 4,000, with standard deviations of 52 and 57.
+        // Each link is expected 3,200 times, and a restart 4,000 times. The standard deviations are
+        // 52 and 57.
         let near = |times: u32, expected: u32| times.abs_diff(expected) < 250;
         assert!(times.iter().all(|times| near(*times, 3_200)), "{times:?}");
         assert!(near(restarts, 4_000), "{restarts}");

@@ -104,7 +104,7 @@ pub struct MediaRange {
 
 /// The text is neither a media type nor a range of media types.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no media type")]
+#[error("`{0}` isn't a media type")]
 pub struct BadMediaRange(pub String);
 
 impl MediaRange {
@@ -157,7 +157,7 @@ pub struct LanguageRange(String);
 
 /// The text is not a language range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no language range")]
+#[error("`{0}` isn't a language range")]
 pub struct BadLanguageRange(pub String);
 
 impl LanguageRange {

@@ -40,7 +40,7 @@ impl ScopeMode {
 
 /// A pattern that is not a regular expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{pattern}` is no regular expression: {why}")]
+#[error("`{pattern}` isn't a regular expression: {why}")]
 pub struct BadScopePattern {
     /// The pattern as given.
     pub pattern: String,

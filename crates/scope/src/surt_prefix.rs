@@ -37,7 +37,7 @@ pub struct SurtPrefix {
 
 /// A text that is not a SURT prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no SURT prefix: {why}")]
+#[error("`{text}` isn't a SURT prefix: {why}")]
 pub struct BadSurtPrefix {
     /// The text as given.
     pub text: String,
@@ -84,7 +84,7 @@ impl FromStr for SurtPrefix {
         }
         let (host, port) = match host.rsplit_once(':') {
             Some((host, port)) if !host.contains('[') || host.ends_with(']') => {
-                let port = port.parse().map_err(|_| bad("its port is no number"))?;
+                let port = port.parse().map_err(|_| bad("its port isn't a number"))?;
                 (host, Some(port))
             }
             _ => (host, None),

@@ -62,7 +62,7 @@ impl ConnectionString {
             source: what.to_owned().into(),
         };
         let scheme = SCHEMES.iter().find(|scheme| text.starts_with(**scheme));
-        let scheme = scheme.ok_or_else(|| bad("it does not begin with postgres://"))?;
+        let scheme = scheme.ok_or_else(|| bad("it doesn't start with postgres://"))?;
         let rest = &text[scheme.len()..];
         let (body, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (credentials, place) = match body.split_once('@') {
@@ -72,7 +72,7 @@ impl ConnectionString {
         // The driver would take everything before the first one as the name and password.
         if place.contains('@') || credentials.contains('/') || query.contains('@') {
             return Err(bad(
-                "`@`, `/` and `?` in a name or a password are written %40, %2F and %3F",
+                "write `@`, `/` and `?` in a name or password as %40, %2F and %3F",
             ));
         }
         let (user, mut password) = match credentials.split_once(':') {
@@ -89,7 +89,7 @@ impl ConnectionString {
             match &*decoded(key) {
                 b"password" => password = Some(value),
                 b"require_auth" if &*value == b"password" => allows_cleartext = true,
-                b"require_auth" => return Err(bad("require_auth may be `password` only")),
+                b"require_auth" => return Err(bad("require_auth accepts only `password`")),
                 b"sslmode" => mode = Some(String::from_utf8_lossy(&value).into_owned()),
                 b"sslrootcert" => roots = Some(String::from_utf8_lossy(&value).into_owned()),
                 _ => others.push(parameter),

@@ -77,7 +77,7 @@ pub(crate) fn password(
         0 => Ok(None),
         1 => Ok(passwords.pop().flatten()),
         _ => Err(failed(
-            "it has not one password for all hosts of the connection string".to_owned(),
+            "its passwords for the hosts of the connection string differ".to_owned(),
         )),
     }
 }
@@ -88,19 +88,19 @@ fn read(path: &Path) -> io::Result<String> {
     let metadata = file.metadata()?;
     let invalid = |what: String| io::Error::new(ErrorKind::InvalidData, what);
     if !metadata.is_file() {
-        return Err(invalid("it is no regular file".to_owned()));
+        return Err(invalid("it isn't a regular file".to_owned()));
     }
     if metadata.mode() & OTHERS != 0 {
         let mode = metadata.mode() & 0o777;
         return Err(invalid(format!(
-            "its mode is {mode:04o}, so others may read it"
+            "other users may read it (mode {mode:04o})"
         )));
     }
     let mut text = String::new();
     let mut file = file.take(MAX_PASSWORD_FILE_BYTES + 1);
     if file.read_to_string(&mut text)? as u64 > MAX_PASSWORD_FILE_BYTES {
         return Err(invalid(format!(
-            "it has more than {MAX_PASSWORD_FILE_BYTES} bytes"
+            "it is larger than {MAX_PASSWORD_FILE_BYTES} bytes"
         )));
     }
     Ok(text)

@@ -141,15 +141,15 @@ fn clock_warnings(ahead: f64, took: Duration) -> Vec<String> {
     if ahead.abs() > MAX_SKEW.as_secs_f64() + took.as_secs_f64() / 2.0 {
         let direction = if ahead > 0.0 { "ahead of" } else { "behind" };
         warnings.push(format!(
-            "its clock is {:.1} s {direction} this machine's; hint: leases go by its clock alone, rows \
-             have the times of this machine, so have both set by NTP",
+            "its clock is {:.1} s {direction} this machine's; hint: synchronize both clocks by NTP, \
+             since leases use its clock, and rows the clock of this machine",
             ahead.abs()
         ));
     }
     if took > MAX_USUAL_ANSWER {
         warnings.push(format!(
-            "it took {:.1} s to answer; hint: each page waits for answers, and a lease has to be \
-             several times as long (--frontier-lease): use an engine that is nearer",
+            "it took {:.1} s to answer; hint: use a closer engine, since each page waits for \
+             answers, and a lease (--frontier-lease) must be several times longer",
             took.as_secs_f64()
         ));
     }

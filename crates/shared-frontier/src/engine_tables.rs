@@ -229,7 +229,7 @@ impl EngineTables {
             let name: [&(dyn ToSql + Sync); 3] = [&owned.crawl, &owned.worker, &owned.owner];
             session.execute(Sql::EndName, &name).await
         });
-        let _ = self.owned.lose("they were given up");
+        let _ = self.owned.lose("this worker released them");
         ended.map(drop)
     }
 

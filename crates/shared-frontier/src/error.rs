@@ -14,7 +14,8 @@ pub enum OpenError {
     /// The connection string can't be parsed. The error leaves out the string, which may contain a
     /// password.
     #[error(
-        "the connection string of the frontier can't be read\nhint: such as postgres://crawler@db.example.org/crawl"
+        "can't parse the connection string of the frontier\nhint: it looks like \
+         postgres://crawler@db.example.org/crawl"
     )]
     ConnectionString {
         /// The fault.
@@ -22,7 +23,8 @@ pub enum OpenError {
     },
     /// The connection string requests encryption without verifying the engine.
     #[error(
-        "sslmode={mode} does not check who answers in the name of the frontier\nhint: leave it out, or say sslmode=verify-full; sslmode=disable encrypts nothing, for a network that is yours alone"
+        "sslmode={mode} doesn't verify the frontier's certificate\nhint: remove it, or use \
+         sslmode=verify-full; sslmode=disable turns encryption off, for a network that only you use"
     )]
     WeakEncryption {
         /// The requested mode.
@@ -30,7 +32,8 @@ pub enum OpenError {
     },
     /// No root certificates were found to verify the engine.
     #[error(
-        "no root certificates from {place}: {what}\nhint: name a PEM file with the certificate of those who sign for the engine: sslrootcert=FILE"
+        "no root certificates from {place}: {what}\nhint: set sslrootcert=FILE to a PEM file with \
+         the certificate of the engine's CA"
     )]
     Roots {
         /// The place searched for root certificates.
@@ -40,7 +43,8 @@ pub enum OpenError {
     },
     /// The password file can't be used.
     #[error(
-        "the password file `{}` can't be used: {what}\nhint: a line for each engine, host:port:database:user:password, in a file of mode 0600", path.display()
+        "can't use the password file `{}`: {what}\nhint: it needs a line for each engine, \
+         host:port:database:user:password, and mode 0600", path.display()
     )]
     PasswordFile {
         /// The file.
@@ -50,7 +54,8 @@ pub enum OpenError {
     },
     /// The engine offers no encryption.
     #[error(
-        "the frontier at {address} offers no TLS\nhint: set `ssl = on` in its postgresql.conf; sslmode=disable encrypts nothing, for a network that is yours alone"
+        "the frontier at {address} doesn't support TLS\nhint: set `ssl = on` in its \
+         postgresql.conf; sslmode=disable turns encryption off, for a network that only you use"
     )]
     NoTls {
         /// The engine's address.
@@ -58,7 +63,8 @@ pub enum OpenError {
     },
     /// The engine's certificate is not signed by a trusted authority.
     #[error(
-        "the certificate of the frontier at {address} is signed by nobody who is trusted\nhint: name the certificate of those who signed it: sslrootcert=FILE"
+        "the certificate of the frontier at {address} isn't signed by a trusted CA\nhint: set \
+         sslrootcert=FILE to the certificate of the CA that signed it"
     )]
     NotTrusted {
         /// The engine's address.
@@ -68,7 +74,8 @@ pub enum OpenError {
     },
     /// The engine's certificate is for another name.
     #[error(
-        "the certificate of the frontier at {address} is for another name\nhint: name the engine as its certificate does"
+        "the certificate of the frontier at {address} is for another name\nhint: use the name in \
+         the certificate in the connection string"
     )]
     OtherName {
         /// The engine's address.
@@ -78,7 +85,8 @@ pub enum OpenError {
     },
     /// The engine's certificate is invalid for another reason.
     #[error(
-        "the certificate of the frontier at {address} is not valid: {what}\nhint: give the engine another one"
+        "the certificate of the frontier at {address} isn't valid: {what}\nhint: install a valid \
+         certificate on the engine"
     )]
     BadCertificate {
         /// The engine's address.
@@ -90,7 +98,8 @@ pub enum OpenError {
     },
     /// The engine rejects the user or the password.
     #[error(
-        "the frontier at {address} does not take the user or the password\nhint: the password is read from PGPASSWORD, or a line in ~/.pgpass; the user stands in the connection string"
+        "the frontier at {address} rejected the user or the password\nhint: the password comes from \
+         PGPASSWORD or a line of ~/.pgpass, the user from the connection string"
     )]
     Refused {
         /// The engine's address.
@@ -100,7 +109,8 @@ pub enum OpenError {
     },
     /// The engine can't be reached, or refuses the connection.
     #[error(
-        "can't connect to the frontier at {address}\nhint: is PostgreSQL running there, and may this user connect to it?"
+        "can't connect to the frontier at {address}\nhint: check that PostgreSQL is running there, \
+         and that this user may connect"
     )]
     Unreachable {
         /// The engine's address.
@@ -110,7 +120,7 @@ pub enum OpenError {
     },
     /// The engine is too old.
     #[error(
-        "the frontier at {address} is PostgreSQL {}, which is too old\nhint: use {} or newer", found / 10_000, least / 10_000
+        "the frontier at {address} runs PostgreSQL {}, which is too old\nhint: use {} or newer", found / 10_000, least / 10_000
     )]
     TooOld {
         /// The engine's address.
@@ -122,7 +132,8 @@ pub enum OpenError {
     },
     /// The engine accepts no changes.
     #[error(
-        "the frontier at {address} is read-only\nhint: it may be a standby; name the primary, or several hosts and target_session_attrs=read-write"
+        "the frontier at {address} is read-only\nhint: if it is a standby, use the primary, or \
+         several hosts with target_session_attrs=read-write"
     )]
     ReadOnly {
         /// The engine's address.
@@ -130,7 +141,8 @@ pub enum OpenError {
     },
     /// The engine replies so slowly that leases would expire in the meantime.
     #[error(
-        "the frontier at {address} took {:.1} s to answer, which is more than a tenth of a lease of {:.1} s\nhint: use an engine that is nearer, or longer leases (--frontier-lease)", took.as_secs_f64(), lease.as_secs_f64()
+        "the frontier at {address} took {:.1} s to answer, more than a tenth of a lease ({:.1} \
+         s)\nhint: use a closer engine, or longer leases (--frontier-lease)", took.as_secs_f64(), lease.as_secs_f64()
     )]
     TooSlow {
         /// The engine's address.
@@ -142,7 +154,8 @@ pub enum OpenError {
     },
     /// The tables were created by a version of the program that this one can't read.
     #[error(
-        "the frontier at {address} has layout {found}, this program reads layout {known}\nhint: use the version of the program that began it"
+        "the frontier at {address} has layout {found}, but this program needs layout {known}\nhint: \
+         use the version of the program that created it"
     )]
     Layout {
         /// The engine's address.
@@ -154,7 +167,8 @@ pub enum OpenError {
     },
     /// Another process, or a life of this worker that ended a moment ago, holds this name.
     #[error(
-        "a worker named `{worker}` is at work on crawl `{crawl}`\nhint: take another name, or wait until its lease ends if it died"
+        "worker `{worker}` is already running on crawl `{crawl}`\nhint: choose another name; if \
+         that worker died, wait until its lease ends"
     )]
     WorkerInUse {
         /// The name of the worker.
@@ -164,7 +178,8 @@ pub enum OpenError {
     },
     /// The named worker does not exist in the crawl.
     #[error(
-        "the frontier at {address} has no worker `{worker}` of a crawl `{crawl}`\nhint: `crawl frontier status` lists the crawls and their workers"
+        "the frontier at {address} has no worker `{worker}` for crawl `{crawl}`\nhint: `crawl \
+         frontier status` lists crawls and their workers"
     )]
     NoSuchWorker {
         /// The engine's address.
@@ -176,7 +191,8 @@ pub enum OpenError {
     },
     /// The engine does not have the named crawl, or not completely.
     #[error(
-        "the frontier at {address} has no crawl `{crawl}`\nhint: `crawl frontier status` lists those that there are; a crawl whose first start was cut short is begun by starting a worker again"
+        "the frontier at {address} has no crawl `{crawl}`\nhint: `crawl frontier status` lists all \
+         crawls; if the crawl's first start was interrupted, start a worker again"
     )]
     NoSuchCrawl {
         /// The engine's address.
@@ -186,7 +202,8 @@ pub enum OpenError {
     },
     /// More groups are named than a crawl may have.
     #[error(
-        "{found} groups of engines are named, and a crawl may have {most}\nhint: give a group more hosts or disks instead of more groups"
+        "too many groups of engines: {found}, a crawl may have {most}\nhint: add hosts or disks to \
+         a group instead of adding groups"
     )]
     TooManyGroups {
         /// The number of groups.
@@ -196,7 +213,8 @@ pub enum OpenError {
     },
     /// Two connection strings name one group.
     #[error(
-        "the frontier at {address} is named twice as a group of crawl `{crawl}`\nhint: give each group once; several hosts of one group stand in one URL: postgres://db1,db2/crawl"
+        "two groups of crawl `{crawl}` are the same frontier at {address}\nhint: list each group \
+         once; put several hosts of a group into one URL: postgres://db1,db2/crawl"
     )]
     GroupTwice {
         /// The engine's address.
@@ -206,7 +224,9 @@ pub enum OpenError {
     },
     /// A group of the crawl is not named.
     #[error(
-        "crawl `{crawl}` has {groups} groups of engines, and group {number} is none of those that are named\nhint: name all of them: a --frontier URL for each, or `frontier = [\"URL\", \"URL\"]`"
+        "group {number} of crawl `{crawl}` is missing: the crawl has {groups} groups of \
+         engines\nhint: list all groups: a --frontier URL for each, or `frontier = [\"URL\", \
+         \"URL\"]`"
     )]
     GroupMissing {
         /// The name of the crawl.
@@ -218,7 +238,9 @@ pub enum OpenError {
     },
     /// A group has another crawl of the same name.
     #[error(
-        "the crawl `{crawl}` of the frontier at {address} is another than that of the first group: {what}\nhint: all workers name the groups in one order where a crawl begins; give --crawl another name to begin anew"
+        "the frontier at {address} has a different crawl `{crawl}` than the first group: \
+         {what}\nhint: list the groups in the same order for all workers; to start over, choose \
+         another --crawl name"
     )]
     GroupsDiffer {
         /// The engine's address.
@@ -230,7 +252,8 @@ pub enum OpenError {
     },
     /// The target of a move is not a group of the crawl.
     #[error(
-        "crawl `{crawl}` has no group {group}\nhint: `crawl frontier status` lists its groups; a further one joins where a worker is started that names it"
+        "crawl `{crawl}` has no group {group}\nhint: `crawl frontier status` lists its groups; to \
+         add a group, start a worker with its URL"
     )]
     NoSuchGroup {
         /// The name of the crawl.
@@ -250,7 +273,8 @@ pub enum OpenError {
     },
     /// Buckets are being moved between groups, which has to finish first.
     #[error(
-        "buckets of crawl `{crawl}` are being moved to another group\nhint: wait until `crawl frontier move` has ended; where it was cut short, give it again as before"
+        "buckets of crawl `{crawl}` are being moved to another group\nhint: wait until `crawl \
+         frontier move` is done; if it was interrupted, run it again"
     )]
     BucketsMove {
         /// The name of the crawl.
@@ -258,7 +282,8 @@ pub enum OpenError {
     },
     /// A bucket is already being moved, to another group or by another command.
     #[error(
-        "bucket {bucket} is being moved by another command{}\nhint: wait until that has ended, or give it again where it was cut short; `crawl frontier status` shows it", to.map(|to| format!(", to group {to}")).unwrap_or_default()
+        "bucket {bucket} is being moved by another command{}\nhint: wait until that command is \
+         done; if it was interrupted, run it again; `crawl frontier status` shows its progress", to.map(|to| format!(", to group {to}")).unwrap_or_default()
     )]
     BucketMoves {
         /// The bucket.
@@ -268,7 +293,8 @@ pub enum OpenError {
     },
     /// A moved bucket has different rows at its target than at its source.
     #[error(
-        "bucket {bucket} has {found} in group {to}, and {expected} were to be moved\nhint: it stays where it was; `crawl frontier move {bucket} --to {from}` has it served there again"
+        "bucket {bucket} has {found} in group {to}, expected {expected}\nhint: the bucket was not \
+         moved; run `crawl frontier move {bucket} --to {from}` so that it is served there again"
     )]
     BucketDiffers {
         /// The bucket.
@@ -284,7 +310,8 @@ pub enum OpenError {
     },
     /// A worker's URLs can't be reopened while its lease is valid.
     #[error(
-        "worker `{worker}` is at work on crawl `{crawl}`, so its disk is not lost\nhint: if it died, wait until its lease ends; `crawl frontier drain {worker}` ends one that runs"
+        "worker `{worker}` is still running on crawl `{crawl}`, so its disk isn't lost\nhint: stop \
+         it with `crawl frontier drain {worker}`; if it died, wait until its lease ends"
     )]
     WorkerAlive {
         /// The name of the worker.
@@ -294,7 +321,8 @@ pub enum OpenError {
     },
     /// A crawl can't be moved into a directory while a worker's lease is valid.
     #[error(
-        "worker `{worker}` is at work on crawl `{crawl}`, which can't be moved meanwhile\nhint: end all workers by Ctrl-C, or by `crawl frontier drain {worker}`; start one that died again, and end it so"
+        "can't move crawl `{crawl}` while worker `{worker}` is running\nhint: stop all workers with \
+         Ctrl-C or `crawl frontier drain {worker}`; restart a worker that died, then stop it"
     )]
     StillAtWork {
         /// The name of the crawl.
@@ -304,7 +332,9 @@ pub enum OpenError {
     },
     /// A crawl can't be moved into a directory before its lost URLs were reopened.
     #[error(
-        "crawl `{crawl}` has {buckets} buckets that are to be looked at for URLs whose records are lost\nhint: start a worker, which looks at them, and end it once `crawl frontier status` shows none"
+        "crawl `{crawl}` has {buckets} buckets still to be checked for URLs with lost \
+         records\nhint: start a worker to check them, and stop it once `crawl frontier status` \
+         shows none"
     )]
     ToReopen {
         /// The name of the crawl.
@@ -314,7 +344,8 @@ pub enum OpenError {
     },
     /// The crawl changed while it was being moved into a directory.
     #[error(
-        "a worker began on crawl `{crawl}`, or it was moved elsewhere, while it was moved into a directory\nhint: nothing was moved; end all workers, and give the same command again"
+        "crawl `{crawl}` was not moved: a worker started, or another command moved the crawl\nhint: \
+         stop all workers, and run the same command again"
     )]
     WentOn {
         /// The name of the crawl.
@@ -322,7 +353,8 @@ pub enum OpenError {
     },
     /// The crawl was moved into a directory.
     #[error(
-        "crawl `{crawl}` was moved to `{to}` by `crawl frontier export`\nhint: go on there with `crawl --output {to}`; where it is not there, give the same `crawl frontier export` again; docs/shared-frontier.md says how workers go on instead"
+        "crawl `{crawl}` was moved to `{to}` by `crawl frontier export`\nhint: continue with `crawl \
+         --output {to}`; if that directory is missing, run the same `crawl frontier export` again"
     )]
     Exported {
         /// The name of the crawl.
@@ -332,7 +364,8 @@ pub enum OpenError {
     },
     /// A crawl can't be imported under an existing name.
     #[error(
-        "the frontier at {address} has a crawl `{crawl}` already\nhint: give --crawl another name; `crawl frontier status` lists those that there are"
+        "the frontier at {address} already has a crawl `{crawl}`\nhint: choose another --crawl \
+         name; `crawl frontier status` lists all crawls"
     )]
     CrawlExists {
         /// The engine's address.
@@ -342,7 +375,8 @@ pub enum OpenError {
     },
     /// Some of the crawl's URLs are missing in the engine.
     #[error(
-        "{found} are in the frontier, and {expected} were to be imported\nhint: nothing was imported; settled URLs are known by their rows, so none of those may be missing"
+        "nothing was imported: {found} in the frontier, expected {expected}\nhint: settled URLs \
+         come from their rows, so check that no row file is missing"
     )]
     Incomplete {
         /// The number of URLs in each state in the crawl.
@@ -352,7 +386,8 @@ pub enum OpenError {
     },
     /// Other workers of the crawl run another program version.
     #[error(
-        "the other workers of crawl `{crawl}` run version {found}, this one is {own}\nhint: run the same version everywhere; a crawl whose workers have all ended goes on with another"
+        "the other workers of crawl `{crawl}` run version {found}, this worker runs {own}\nhint: \
+         use the same version everywhere; to change it, stop all workers first"
     )]
     OtherProgram {
         /// The name of the crawl.
@@ -364,7 +399,9 @@ pub enum OpenError {
     },
     /// Other workers of the crawl have other settings.
     #[error(
-        "the other workers of crawl `{crawl}` have other settings (theirs -, this one's +):{differences}\nhint: give all workers the same settings; a crawl whose workers have all ended goes on with others"
+        "the other workers of crawl `{crawl}` have different settings (theirs -, ours \
+         +):{differences}\nhint: use the same settings everywhere; to change them, stop all workers \
+         first"
     )]
     OtherSettings {
         /// The name of the crawl.

@@ -193,8 +193,10 @@ impl MessageGuard {
         // The length includes itself, but not the kind.
         let length = number(1);
         if !(4..=MAX_MESSAGE_BYTES).contains(&length) {
-            let message =
-                format!("the engine sent a message of {length} bytes, {MAX_MESSAGE_BYTES} at most");
+            let message = format!(
+                "the engine sent a message of {length} bytes, the maximum is \
+                         {MAX_MESSAGE_BYTES}"
+            );
             return Err(io::Error::new(ErrorKind::InvalidData, message));
         }
         let is_authentication = self.head[0] == AUTHENTICATION && length >= 8;
@@ -204,8 +206,8 @@ impl MessageGuard {
         if is_authentication && number(5) == CLEARTEXT_PASSWORD && !self.allows_cleartext {
             return Err(io::Error::new(
                 ErrorKind::PermissionDenied,
-                "the engine asks for the password in clear text over a connection that is not encrypted; \
-                 use scram-sha-256 or sslmode=verify-full, or allow it by require_auth=password",
+                "the engine requested the password in clear text over an unencrypted connection; \
+                 use scram-sha-256 or sslmode=verify-full, or allow it with require_auth=password",
             ));
         }
         self.rest = length as usize + 1 - self.filled;

@@ -208,7 +208,7 @@ fn first_start(engines: Vec<Engine>, name: &str, buckets: i32) -> Result<Vec<Gro
                         address: engine.address(),
                         crawl: name.to_owned(),
                     },
-                    false => differs(&engine, name, "it was begun as another group"),
+                    false => differs(&engine, name, "it was created as another group"),
                 },
             );
         }
@@ -311,11 +311,11 @@ fn check_alike(groups: &[Group], name: &str) -> Result<(), OpenError> {
     };
     for group in groups {
         if group.crawl.key.bytes() != first.crawl.key.bytes() {
-            let difference = "its URLs have other fingerprints";
+            let difference = "its URL fingerprints differ";
             return Err(differs(&group.engine, name, difference));
         }
         if group.crawl.buckets != first.crawl.buckets {
-            return Err(differs(&group.engine, name, "it has other buckets"));
+            return Err(differs(&group.engine, name, "its buckets differ"));
         }
     }
     Ok(())

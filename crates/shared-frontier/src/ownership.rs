@@ -121,7 +121,7 @@ impl Ownership {
     /// Fails if the leases expired or another worker took buckets over.
     pub(crate) fn check(&self, now: Instant) -> Result<(), FrontierError> {
         let held = self.held();
-        let ended = || "no heartbeat reached the engine in time".to_owned();
+        let ended = || "heartbeats did not reach the engine in time".to_owned();
         let reason = match &held.lost {
             Some(reason) => reason.clone(),
             None if now >= held.until => ended(),
@@ -176,7 +176,7 @@ impl Ownership {
         let lost_count = lost_count.count();
         if name == 0 || lost_count > 0 {
             let _ = self.lose(&format!(
-                "the leases of {lost_count} of {} buckets ended before a heartbeat came",
+                "the leases of {lost_count} of {} buckets ended before a heartbeat arrived",
                 buckets.len()
             ));
             return Ok(());
@@ -265,7 +265,7 @@ mod tests {
         assert!(owned.check(sent_at).is_ok());
         let over = owned.check(sent_at + term).unwrap_err().to_string();
         assert!(
-            over.contains("`w1`") && over.contains("no heartbeat"),
+            over.contains("`w1`") && over.contains("heartbeats did not"),
             "{over}"
         );
         let _ = owned.lose("another took bucket 3");

@@ -61,7 +61,7 @@ fn root_certificates(roots: &Roots) -> Result<RootCertStore, OpenError> {
                 .map_err(|why| failed(why.to_string()))?
                 .len();
             if length > MAX_ROOTS_BYTES {
-                return Err(failed(format!("it has more than {MAX_ROOTS_BYTES} bytes")));
+                return Err(failed(format!("it is larger than {MAX_ROOTS_BYTES} bytes")));
             }
             let pem = fs::read(path).map_err(|why| failed(why.to_string()))?;
             for certificate in CertificateDer::pem_slice_iter(&pem) {
@@ -72,7 +72,7 @@ fn root_certificates(roots: &Roots) -> Result<RootCertStore, OpenError> {
             }
             match store.is_empty() {
                 false => Ok(store),
-                true => Err(failed("it holds no certificate".to_owned())),
+                true => Err(failed("it has no certificate".to_owned())),
             }
         }
     }

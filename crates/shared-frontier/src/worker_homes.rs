@@ -310,6 +310,6 @@ fn corrupt(group: &OtherGroup, table: &str) -> FrontierError {
 fn busy(thread: &EngineThread) -> FrontierError {
     FrontierError::Shared(SharedError::Engine {
         address: thread.address.clone(),
-        source: "others changed the homes of workers again and again".into(),
+        source: "other workers kept changing the homes of workers".into(),
     })
 }

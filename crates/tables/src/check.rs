@@ -1,4 +1,4 @@
-//! Checks exported tables against the rows they were made from.
+//! Compares exported tables with the rows of the crawl.
 
 use std::path::Path;
 
@@ -10,23 +10,23 @@ use crate::row_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS, WALK};
 use crate::sums::sums_of_parquet;
 use crate::table::{Kind, Table};
 
-/// A difference between a table and the rows.
+/// A difference between an exported table and the rows of the crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableDefect {
     /// The path of the file, relative to the folder of tables.
     pub file: String,
-    /// The description of the defect.
+    /// A description of the difference.
     pub what: String,
 }
 
-/// The columns of a table, for describing its file.
+/// The columns of a table, used to describe its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableColumns {
     /// The name of the table, which is its file name without the extension.
     pub name: &'static str,
-    /// A description of one row.
+    /// A description of what a row of the table contains.
     pub row: &'static str,
-    /// The columns in order.
+    /// The columns in the order of the file.
     pub columns: Vec<ColumnMeaning>,
 }
 
@@ -35,11 +35,11 @@ pub struct TableColumns {
 pub struct ColumnMeaning {
     /// The name of the column.
     pub name: &'static str,
-    /// The type of the values.
+    /// The type of the column's values.
     pub kind: Kind,
-    /// The unit or format of the values.
+    /// The unit or format of the column's values.
     pub unit: &'static str,
-    /// The meaning of the values.
+    /// The meaning of the column's values.
     pub meaning: &'static str,
 }
 
@@ -72,11 +72,12 @@ fn columns<R>(table: &Table<R>) -> TableColumns {
 }
 
 /// Compares the Parquet files in `folder` with the row files of the crawl in `dir`: the number of
-/// rows of all rounds, and each value except the name of the crawl. Memory is bounded as for
+/// rows in all rounds, and every value except the name of the crawl. Memory is bounded as in
 /// [`export`](crate::export()).
 ///
 /// # Errors
-/// An error if the rows can't be read. An unreadable table is a defect.
+/// [`TablesError`] if the rows can't be read. If a table can't be read, this is a defect and not an
+/// error.
 pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, TablesError> {
     let expected = sums_of_rows(dir, Rounds::All)?;
     let tables = table_columns();
@@ -88,7 +89,7 @@ pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, Table
             Ok(found) if found.rows != expected.rows => {
                 let (found, rows) = (found.rows, expected.rows);
                 Some(format!(
-                    "it has {found} rows, and the row files give {rows}"
+                    "{found} rows instead of {rows} as in the row files"
                 ))
             }
             Ok(found) => {
@@ -102,10 +103,10 @@ pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, Table
                 let is_short = found.columns.len() != expected.columns.len();
                 match wrong {
                     Some((column, _)) => Some(format!(
-                        "column `{}` holds a value that the row files do not give",
+                        "column `{}` has a value that is not in the row files",
                         column.name
                     )),
-                    None => is_short.then(|| "it has other columns".to_owned()),
+                    None => is_short.then(|| "its columns differ".to_owned()),
                 }
             }
         };

@@ -17,7 +17,7 @@ pub(crate) struct CsvFile {
 }
 
 impl CsvFile {
-    /// Begins a file with its header.
+    /// Writes the header line to a new file.
     pub(crate) fn begin(file: File, columns: &[About]) -> io::Result<CsvFile> {
         let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
         let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
@@ -63,7 +63,8 @@ impl RowSink for CsvFile {
     }
 }
 
-/// Quotes text if necessary. Quotes distinguish an empty text from null.
+/// Appends a text to a line, quoted if necessary. An empty text is quoted, so that it differs from
+/// null.
 pub(crate) fn push_text(text: &str, line: &mut String) {
     if !text.is_empty() && !text.contains(['"', ',', '\r', '\n']) {
         line.push_str(text);

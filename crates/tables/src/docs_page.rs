@@ -19,18 +19,18 @@ $ duckdb -c \"SELECT outcome, count(*), sum(bytes) FROM 'tables/pages.parquet' G
 $ crawl export crawl-example.org --to csv --out tables-csv
 ```
 
-`FOLDER` of `--out` gets a file for each table. It appears whole or not at all, and must not exist before, or be empty.
-Of a crawl that runs, the tables have the rows that were written by then.
+`--out FOLDER` gets a file for each table. The folder must not exist yet, or be empty, and appears only once it is
+complete. For a running crawl the tables contain the rows written so far.
 
-- **`source`** of a column is the column or key that it is from: of the row file where the table is one of rows, of
-  `crawl report --json` where it is one of sums. So sums over the tables equal the report.
-- **Null** is what is not known. Nothing is guessed: of Common Crawl's columns some are always null here.
+- **`source`** names the key that a column comes from: a key of the row file, or of `crawl report --json` for a table
+  of totals. Totals over the tables therefore equal the report.
+- **Null** means unknown. Nothing is guessed, so some of Common Crawl's columns are always null.
 - **Rounds**: `pages`, `links` and `excluded` contain the last visit to each URL, its links, and exclusions still in
   force. `--round N` ignores visits after round N, and `--round all` keeps every visit. The other tables always cover
   all rounds.
-- **Rows keep the order** of their file, but in Parquet `pages` is sorted by `url_surtkey` within each row group. A
-  crawl of some 80,000 pages is one row group.
-- **Bad lines** are left out, counted and told.
+- **Row order** is that of the row file, except that Parquet `pages` is sorted by `url_surtkey` within each row group.
+  A row group holds some 80,000 pages.
+- **Bad lines** are skipped, and their number is reported.
 
 ## Types
 
@@ -41,14 +41,13 @@ Of a crawl that runs, the tables have the rows that were written by then.
 | 16 bits, 32 bits, 64 bits | `INT32` (16 bits, signed), `INT32`, `INT64` | decimal digits |
 | time | `INT64`, milliseconds, UTC | RFC 3339: `2026-11-20T23:59:59.123Z` |
 
-Parquet is compressed by zstd, has statistics of each column chunk and page, and row groups of at most 122,880 rows and
-48 MiB. The text of this page about the columns stands in the metadata of each file, under the key `crawl.description`.
-CSV is that of RFC 4180: a header, commas, CR LF, quotes where they have to be. A null is an empty cell, an
+Parquet files are compressed with zstd, and have statistics for each column chunk and page. A row group has at most
+122,880 rows and 48 MiB. The metadata of each file contains the column descriptions of this page, under the key
+`crawl.description`. CSV follows RFC 4180: a header, commas, CR LF, and quotes where needed. A null is an empty cell, an
 empty text is `\"\"`.
 
-**A spreadsheet may take a cell for a formula**: one that begins with `=`, `+`, `-` or `@`. Titles, link texts and rules
-are a server's words. They stand in CSV as they are, so that tables hold what was said. Import such columns as text, or
-open the Parquet files.
+**Spreadsheets may run cells as formulas** if they start with `=`, `+`, `-` or `@`. Titles, link texts and rules come
+from servers, and CSV contains them unchanged. Import such columns as text, or open the Parquet files.
 
 ## Common Crawl's queries
 
@@ -63,12 +62,12 @@ SELECT COUNT(*) AS n_pages, url_host_tld AS tld, COUNT(DISTINCT url_host_name) A
 FROM \"ccindex\".\"ccindex\" WHERE crawl = 'crawl-example.org' AND subset = 'warc' GROUP BY url_host_tld;
 ```
 
-`crawl` is the name of the crawl's directory here, and robots.txt files (`subset = 'robotstxt'`) are no pages: see
-`requests` and `robots`. There are rows for failures too, with a null for `fetch_status` and `subset`.
+Here `crawl` is the name of the crawl's directory. robots.txt files (`subset = 'robotstxt'`) are not in `pages`: see
+`requests` and `robots`. Failures have rows too, with null for `fetch_status` and `subset`.
 
-Common Crawl's files are sorted by `url_surtkey` as a whole, ours in each row group alone. No query gives another result
-for that. One for a single host or domain reads the columns that it names in all row groups, though, where it could pass
-over most of a sorted file. Sort once where you ask so often:
+Common Crawl sorts whole files by `url_surtkey`, we sort only within each row group. Query results are the same, but a
+query for a single host or domain has to read all row groups instead of skipping most of them. If you run such queries
+often, sort the file once:
 
 ```sql
 COPY (SELECT * FROM 'tables/pages.parquet' ORDER BY url_surtkey) TO 'sorted.parquet' (COMPRESSION zstd);

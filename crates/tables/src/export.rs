@@ -31,30 +31,30 @@ pub enum Format {
     Csv,
 }
 
-/// A table that was written.
+/// The result of writing a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WrittenTable {
     /// The name of the table, which is its file name without the extension.
     pub name: &'static str,
     /// The number of rows in the table.
     pub rows: u64,
-    /// How many rows were read from the row file of the table; zero for `hosts` and `robots`, which
-    /// have no row file.
+    /// How many rows were read from the row file with the table's name; zero for `hosts` and
+    /// `robots`, which have no such file.
     pub read: RowsRead,
 }
 
-/// How many rows of a row file were read.
+/// How many lines of a row file were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowsRead {
     /// Valid rows.
     pub rows: u64,
     /// Lines that are not valid rows.
     pub bad_lines: u64,
-    /// True if the file ended in the middle of a line.
+    /// True if the file ended within a line.
     pub is_torn: bool,
 }
 
-/// Why tables or a graph could not be written.
+/// The reason why tables or a graph could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TablesError {
@@ -62,7 +62,7 @@ pub enum TablesError {
     #[error(transparent)]
     Records(#[from] RecordsError),
     /// The crawl has no `links.jsonl`, so there is no graph to write.
-    #[error("`{}` kept no links", dir.display())]
+    #[error("`{}` has no links", dir.display())]
     NoLinks {
         /// The crawl's directory.
         dir: PathBuf,
@@ -70,23 +70,24 @@ pub enum TablesError {
     /// A table could not be written.
     #[error("can't write {}: {source}", path.display())]
     Write {
-        /// The path of its file.
+        /// The path of the table's file.
         path: PathBuf,
-        /// The error of the system or of the encoder.
+        /// The error of the operating system or of the encoder.
         source: io::Error,
     },
 }
 
 /// Writes the tables of the crawl in `dir` into the empty folder `out`, one file per table.
-/// `rounds` selects the rows of `pages`, `links` and `excluded`; the other tables cover all rounds.
-/// A running crawl exports its current rows. The table `links` requires `links.jsonl`.
+/// `rounds` selects the rows of `pages`, `links` and `excluded`; the other tables always cover all
+/// rounds. If the crawl is running, its current rows are exported. The table `links` is written
+/// only if the crawl has a `links.jsonl`.
 ///
-/// Memory is bounded except for about 600 bytes per host and, with several rounds, 32 bytes per row
-/// of `pages.jsonl`.
+/// Memory is bounded except for about 600 bytes per host. With several rounds, 32 bytes per row of
+/// `pages.jsonl` are added.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] if `dir` contains no crawl, and file system errors. Malformed lines
-/// are counted and are not an error.
+/// [`RecordsError::NoCrawl`] if `dir` contains no crawl, and I/O errors. Malformed lines don't
+/// cause an error, but are counted.
 pub fn export(
     dir: &Path,
     out: &Path,
@@ -97,7 +98,8 @@ pub fn export(
     export_to(dir, &Folder { out, kind }, rounds)
 }
 
-/// Returns the sums that each table should have, by table name.
+/// Computes the checksums that each table should have from the rows of the crawl. Returns them by
+/// table name.
 pub(crate) fn sums_of_rows(
     dir: &Path,
     rounds: Rounds,
@@ -117,7 +119,8 @@ fn export_to(
     let settings = CrawlSettings::read(dir)?;
     let view = RoundView::read(dir, rounds)?;
     let mut hosts = HostSums::new(settings.per_host);
-    // Requests come first, so that a sitemap request is known before its page.
+    // Read requests before pages, so that requests for sitemaps are known when their pages are
+    // read.
     let requests = folder.copy(&REQUESTS, requests(dir)?, |_, row: RequestRow| {
         hosts.request(&row);
         Ok(Some(row))
@@ -151,13 +154,13 @@ fn export_to(
     Ok(written)
 }
 
-/// The destination of the tables.
+/// The folder to write tables into.
 struct Folder<'a> {
     out: &'a Path,
     kind: SinkKind,
 }
 
-/// Whether to write tables or only sum them up.
+/// Whether to write tables, or only to compute their checksums.
 enum SinkKind {
     Files(Format),
     Sums(SumsByTable),
@@ -200,7 +203,8 @@ impl Folder<'_> {
         })
     }
 
-    /// Writes the table row that `make` returns for each row and line number of a file.
+    /// Writes a table from a row file. `make` gets each row with its line number, and returns the
+    /// table's row.
     fn copy<T: DeserializeOwned, R>(
         &self,
         table: &'static Table<R>,
@@ -281,7 +285,7 @@ impl<R> Writing<R> {
     }
 }
 
-/// Calls `each` for each row. Bad lines are counted and skipped.
+/// Calls `each` for each valid row. Malformed lines are counted and skipped.
 pub(crate) fn each_row<T: DeserializeOwned>(
     rows: RowsOf<T>,
     mut each: impl FnMut(T) -> Result<(), TablesError>,
@@ -289,7 +293,7 @@ pub(crate) fn each_row<T: DeserializeOwned>(
     each_line(rows, |_, row| each(row))
 }
 
-/// Like [`each_row`], with the line number of each row, from 1.
+/// Like [`each_row`], but also passes the line number of each row, counted from 1.
 pub(crate) fn each_line<T: DeserializeOwned>(
     mut rows: RowsOf<T>,
     mut each: impl FnMut(u64, T) -> Result<(), TablesError>,
@@ -326,7 +330,7 @@ fn origins(hosts: &[HostReport]) -> Vec<OriginRobots> {
     hosts.iter().flat_map(of_host).collect()
 }
 
-/// Returns the real name of the directory, whatever path was given for it.
+/// Returns the last part of the directory's absolute path, which is the name of the crawl.
 fn crawl_name(dir: &Path) -> Option<Arc<str>> {
     let whole = dir.canonicalize().ok()?;
     whole.file_name()?.to_str().map(Arc::from)

@@ -14,7 +14,8 @@ use crate::export::{RowsRead, TablesError, each_line, each_row, unwritable};
 use crate::spilled_map::SpilledMap;
 use crate::url_parts::host_key;
 
-/// The text before the nodes. The ids of keys are the attributes' names.
+/// The beginning of a GraphML file, up to the first node. The id of each key is the name of its
+/// attribute.
 const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <key id="url" for="node" attr.name="url" attr.type="string"/>
@@ -27,23 +28,23 @@ const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 "#;
 const TAIL: &str = "</graph>\n</graphml>\n";
 
-/// Column names that Gephi recognises as an edge list.
+/// The header of `hosts.csv`. Gephi recognises these column names as an edge list.
 const HOSTS_HEAD: &str = "Source,Target,Weight\r\n";
 
-/// A link graph that was written.
+/// The result of writing a link graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WrittenGraph {
-    /// Nodes: pages, and URLs that are only linked to.
+    /// Number of nodes: pages, and URLs that appear only as link targets.
     pub nodes: u64,
-    /// Nodes that are pages.
+    /// Number of nodes that are pages.
     pub pages: u64,
-    /// Edges: selected rows of `links.jsonl`.
+    /// Number of edges, which are the selected rows of `links.jsonl`.
     pub edges: u64,
-    /// Pairs of hosts in the list of links between hosts.
+    /// Number of pairs of hosts in `hosts.csv`.
     pub host_pairs: u64,
-    /// Links without a host pair, because one end is not a URL with a host.
+    /// Number of links that are not in `hosts.csv`, because one end is a URL without a host.
     pub without_host: u64,
-    /// Characters that XML 1.0 forbids, replaced by U+FFFD.
+    /// Number of characters that were replaced by U+FFFD, because XML 1.0 forbids them.
     pub replaced: u64,
     /// How many rows of `pages.jsonl` were read.
     pub page_rows: RowsRead,
@@ -58,12 +59,13 @@ struct Visit {
     depth: u32,
 }
 
-/// Writes the link graph of the crawl in `dir` for `rounds` into the empty folder `out`:
-/// `pages.graphml` and `hosts.csv`. Memory is bounded except for 32 bytes per row of `pages.jsonl`
-/// with several rounds. Data to sort waits in files in `out`, which are removed.
+/// Writes the link graph of the crawl in `dir` for the selected `rounds` into the empty folder
+/// `out`, as `pages.graphml` and `hosts.csv`. Memory is bounded except for 32 bytes per row of
+/// `pages.jsonl` if the crawl has several rounds. Temporary files for sorting are written to `out`
+/// and removed.
 ///
 /// # Errors
-/// [`TablesError::NoLinks`] if the crawl kept no links, and the errors of [`crate::export`].
+/// [`TablesError::NoLinks`] if the crawl has no `links.jsonl`, and the errors of [`crate::export`].
 pub fn export_graph(dir: &Path, out: &Path, rounds: Rounds) -> Result<WrittenGraph, TablesError> {
     CrawlSettings::read(dir)?;
     if !dir.join("links.jsonl").exists() {
@@ -74,7 +76,8 @@ pub fn export_graph(dir: &Path, out: &Path, rounds: Rounds) -> Result<WrittenGra
     let view = RoundView::read(dir, rounds)?;
     let mut graph = WrittenGraph::default();
     let in_out = |source| unwritable(out, source);
-    // URLs that are only linked to are nodes too, because a GraphML edge connects two nodes.
+    // A URL that appears only as a link target must be a node too, because every edge in GraphML
+    // connects two nodes.
     let mut nodes = SpilledMap::new(out, "nodes", |earlier: &mut Option<Visit>, later| {
         *earlier = later.or(earlier.take());
     });
@@ -98,7 +101,7 @@ pub fn export_graph(dir: &Path, out: &Path, rounds: Rounds) -> Result<WrittenGra
             graph.without_host += 1;
             return Ok(());
         };
-        // Hosts don't contain spaces.
+        // A space can separate the hosts, because hosts don't contain spaces.
         hosts.add(&format!("{from} {to}"), 1).map_err(in_out)
     })?;
     write_pages((dir, &view), &out.join("pages.graphml"), nodes, &mut graph)?;
@@ -121,7 +124,8 @@ fn write_pages(
         xml.node(url, visit)
     });
     written.map_err(in_file)?;
-    // A running crawl may have added links since, whose ends are not nodes.
+    // If the crawl is running, links may have been added since the nodes were collected. Stop at
+    // the number of links counted then.
     let mut rows_left = graph.link_rows.rows;
     each_row(links(dir)?, |row: LinkRow| {
         if rows_left == 0 || !view.holds_link(&row) {
@@ -219,7 +223,7 @@ impl XmlFile {
         Ok(())
     }
 
-    /// Syncs the file to disk and returns the number of replaced characters.
+    /// Syncs the file to disk and returns how many characters were replaced.
     fn finish(mut self) -> io::Result<u64> {
         self.out.write_all(TAIL.as_bytes())?;
         self.out.flush()?;
@@ -228,8 +232,8 @@ impl XmlFile {
     }
 }
 
-/// Escapes text for XML 1.0 elements and attributes. Returns the number of characters replaced by
-/// U+FFFD, because XML forbids them even as references.
+/// Escapes a text for XML 1.0 elements and attributes. Characters that XML forbids even as
+/// references are replaced by U+FFFD; returns their number.
 fn push_escaped(text: &str, out: &mut String) -> u64 {
     let mut replaced = 0;
     for character in text.chars() {
@@ -238,8 +242,7 @@ fn push_escaped(text: &str, out: &mut String) -> u64 {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // In attributes, XML parsers turn these characters into spaces, and CR LF into one
-            // break.
+            // Escape tabs and line breaks, because XML parsers turn them into spaces in attributes.
             '\t' => out.push_str("&#9;"),
             '\n' => out.push_str("&#10;"),
             '\r' => out.push_str("&#13;"),
@@ -333,7 +336,7 @@ mod tests {
             hosts,
             "Source,Target,Weight\r\nb.example,\"a,c.example\",2\r\nb.example,b.example,1\r\n"
         );
-        // The sorted files have been removed.
+        // Only the two results remain; the temporary files were removed.
         assert_eq!(fs::read_dir(out.path()).unwrap().count(), 2);
     }
 

@@ -1,7 +1,7 @@
-//! Language codes as in Common Crawl's index.
+//! Converts language codes to the form that Common Crawl's index uses.
 
-/// Returns the three-letter code (ISO 639-3) of the language in a BCP 47 tag; `None` if there is no
-/// such code.
+/// Returns the three-letter code (ISO 639-3) of the language in a BCP 47 tag; `None` if the tag has
+/// no known language.
 pub(crate) fn iso_639_3(tag: &str) -> Option<String> {
     let primary = tag.split('-').next()?.to_ascii_lowercase();
     match primary.len() {
@@ -15,8 +15,9 @@ pub(crate) fn iso_639_3(tag: &str) -> Option<String> {
     }
 }
 
-/// The two-letter code of each language that has one (ISO 639-1), followed by its three-letter
-/// code. A language with several variants has the code that covers them all, such as `zho`.
+/// For each language with a two-letter code (ISO 639-1): that code, followed by its three-letter
+/// code. If the language has several variants, the code covers all variants, such as `zho` for
+/// Chinese.
 const TWO_AND_THREE_LETTERS: &str = "\
     aaaar ababk aeave afafr akaka amamh anarg arara asasm avava ayaym azaze babak bebel bgbul \
     bibis bmbam bnben bobod brbre bsbos cacat ceche chcha cocos crcre csces cuchu cvchv cycym \

@@ -1,4 +1,4 @@
-//! The table `pages`.
+//! Defines the table `pages`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::url_parts::UrlParts;
 
 use Kind::{Bytes, Integer, Long, Short, Text, Time};
 
-/// The source of a row of the table.
+/// The data for one row of the table `pages`.
 pub(crate) struct Page {
     pub(crate) row: PageRow,
     pub(crate) url: Option<UrlParts>,
@@ -21,16 +21,17 @@ pub(crate) struct Page {
     pub(crate) crawl: Option<Arc<str>>,
 }
 
-/// The column of the crawl directory's name.
+/// The name of the column that contains the name of the crawl's directory.
 pub(crate) const CRAWL_COLUMN: &str = "crawl";
 
 pub(crate) const PAGES: Table<Page> = Table {
     name: "pages",
-    row: "an exchange that settled a URL, answered or failed: a line of `pages.jsonl`",
+    row: "an exchange that settled a URL, whether it was answered or failed: a line of \
+          `pages.jsonl`",
     order: Order::ByFirstColumn,
     parts: &[
         ("Columns of Common Crawl's index", COMMON_CRAWL),
-        ("Columns of ours", OURS),
+        ("Our own columns", OURS),
     ],
 };
 
@@ -39,7 +40,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "url_surtkey",
         Text,
         "SURT",
-        "the URL as a key to sort by: labels of the host from the end, then the path",
+        "sort key of the URL: the labels of the host in reverse order, then the path",
         "`url`",
         |page| page.url().map(|url| &url.surt).into(),
     ),
@@ -47,7 +48,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "url",
         Text,
         "URL",
-        "what was asked for, in canonical form",
+        "the requested URL, in canonical form",
         "`url`",
         |page| Value::from(&page.row.url),
     ),
@@ -55,7 +56,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "url_host_name",
         Text,
         "host",
-        "the host without a last dot, an address too; IPv6 in brackets",
+        "the host name without a trailing dot, or the IP address (IPv6 in brackets)",
         "`url`",
         |page| page.url().map(UrlParts::host).into(),
     ),
@@ -63,7 +64,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "url_host_tld",
         Text,
         "label",
-        "the last label of the host; null for an address, as in the next four columns",
+        "the last label of the host; null for IP addresses, as are the next four columns",
         "`url`",
         |page| page.label_from_end(0),
     ),
@@ -71,7 +72,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "url_host_2nd_last_part",
         Text,
         "label",
-        "the label before that",
+        "the second-to-last label of the host",
         "`url`",
         |page| page.label_from_end(1),
     ),
@@ -79,7 +80,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "url_host_3rd_last_part",
         Text,
         "label",
-        "the third last label",
+        "the third-to-last label of the host",
         "`url`",
         |page| page.label_from_end(2),
     ),
@@ -87,7 +88,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "url_host_4th_last_part",
         Text,
         "label",
-        "the fourth last label",
+        "the fourth-to-last label of the host",
         "`url`",
         |page| page.label_from_end(3),
     ),
@@ -95,7 +96,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "url_host_5th_last_part",
         Text,
         "label",
-        "the fifth last label",
+        "the fifth-to-last label of the host",
         "`url`",
         |page| page.label_from_end(4),
     ),
@@ -103,7 +104,8 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "url_host_registry_suffix",
         Text,
         "domain",
-        "the suffix of a registry, such as `co.uk`; null where the Public Suffix List knows none, as for the next three columns",
+        "the registry's suffix, such as `co.uk`; null if the Public Suffix List has none, as are \
+         the next three columns",
         "`url`",
         |page| page.url().and_then(|url| url.suffixes().registry).into(),
     ),
@@ -111,7 +113,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "url_host_registered_domain",
         Text,
         "domain",
-        "the domain one label below that",
+        "the suffix and the label before it",
         "`url`",
         |page| {
             page.url()
@@ -123,7 +125,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "url_host_private_suffix",
         Text,
         "domain",
-        "the longest suffix, those of companies among them, such as `github.io`",
+        "the longest suffix, including suffixes of companies such as `github.io`",
         "`url`",
         |page| page.url().and_then(|url| url.suffixes().longest).into(),
     ),
@@ -131,7 +133,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "url_host_private_domain",
         Text,
         "domain",
-        "the domain one label below that",
+        "the suffix and the label before it",
         "`url`",
         |page| {
             page.url()
@@ -143,7 +145,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "url_host_name_reversed",
         Text,
         "host",
-        "the labels of the host from the end; null for an address",
+        "the labels of the host in reverse order; null for IP addresses",
         "`url`",
         |page| page.url().and_then(UrlParts::name_reversed).into(),
     ),
@@ -159,7 +161,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "url_port",
         Integer,
         "number",
-        "the port, where the URL names one",
+        "the port; null unless the URL contains one",
         "`url`",
         |page| page.url().and_then(UrlParts::port).into(),
     ),
@@ -167,7 +169,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "url_path",
         Text,
         "path",
-        "the path, beginning with `/`",
+        "the path, starting with `/`",
         "`url`",
         |page| page.url().map(UrlParts::path).into(),
     ),
@@ -175,7 +177,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "url_query",
         Text,
         "query",
-        "what follows the `?`; null where there is none",
+        "the part after the `?`; null if there is none",
         "`url`",
         |page| page.url().and_then(UrlParts::query).into(),
     ),
@@ -191,7 +193,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "fetch_status",
         Short,
         "number",
-        "the status code; null where nothing was answered",
+        "the status code; null if there was no answer",
         "`status`",
         |page| page.row.status.into(),
     ),
@@ -199,7 +201,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "fetch_redirect",
         Text,
         "URL",
-        "where a redirect leads, in canonical form",
+        "the target of a redirect, in canonical form",
         "`redirect`",
         |page| page.row.redirect.as_ref().into(),
     ),
@@ -207,7 +209,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "content_digest",
         Text,
         "base 32",
-        "SHA-1 of the payload that is archived, its content coding kept",
+        "SHA-1 of the archived payload, before its content coding is decoded",
         "`digest`",
         |page| {
             let digest = page.row.digest.as_deref();
@@ -220,7 +222,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "content_mime_type",
         Text,
         "media type",
-        "what `Content-Type` says, without parameters, in lower case",
+        "the media type in `Content-Type`, without parameters, in lower case",
         "`content_type`",
         |page| page.media_type().into(),
     ),
@@ -228,7 +230,8 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "content_mime_detected",
         Text,
         "media type",
-        "what the bytes of the body look like, whatever `Content-Type` says; null where none was read, or one of media comes compressed",
+        "the media type detected from the bytes of the body, regardless of `Content-Type`; null if \
+         no body was read, or if the body of a media file has a content coding",
         "`detected_type`",
         |page| page.row.detected_type.as_ref().into(),
     ),
@@ -236,7 +239,8 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "content_charset",
         Text,
         "charset",
-        "the charset that an HTML page was read in, as the Encoding Standard names it, such as `windows-1252`",
+        "the charset used to decode an HTML page, by its name in the Encoding Standard, such as \
+         `windows-1252`",
         "`charset`",
         |page| page.row.charset.as_ref().into(),
     ),
@@ -244,7 +248,8 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "content_languages",
         Text,
         "ISO 639-3",
-        "the language of an HTML page, one at most; null where it can't be told, or where neither `--index` nor `--language` asked for it",
+        "the language of an HTML page, one at most; null if it is unclear, or if neither `--index` \
+         nor `--language` was on",
         "`language`",
         |page| page.row.language.as_deref().and_then(iso_639_3).into(),
     ),
@@ -252,7 +257,8 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "content_truncated",
         Text,
         "word",
-        "`length` where the body was cut off at `--max-body`; null else, also where a body broke off or is withheld (`error`, `withheld`)",
+        "`length` if the body was truncated at `--max-body`; null otherwise, even if the body is \
+         incomplete or withheld (see `error`, `withheld`)",
         "`error`",
         |page| {
             (page.row.error.as_deref() == Some("body_truncated"))
@@ -264,7 +270,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "warc_record_id",
         Bytes,
         "UUID",
-        "the 16 bytes of its `WARC-Record-ID`",
+        "the 16 bytes of the record's `WARC-Record-ID`",
         "`record_id`",
         |page| page.row.record_id.as_deref().map_or(Value::Null, uuid),
     ),
@@ -272,7 +278,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "warc_filename",
         Text,
         "path",
-        "the file of its record, from the crawl's directory",
+        "the WARC file that contains the record, relative to the crawl's directory",
         "`warc`",
         |page| {
             let file = page
@@ -287,7 +293,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "warc_record_offset",
         Integer,
         "bytes",
-        "where its record begins in that file",
+        "the offset of the record in that file",
         "`warc`",
         |page| page.row.warc.as_ref().map(|warc| warc.offset).into(),
     ),
@@ -295,7 +301,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "warc_record_length",
         Integer,
         "bytes",
-        "how long its record is there, compressed",
+        "the compressed length of the record",
         "`archive/captures.cdxj`",
         |page| page.record_bytes.into(),
     ),
@@ -303,7 +309,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "warc_segment",
         Text,
         "name",
-        "always null: an archive of ours has no segments",
+        "always null: our archives have no segments",
         "nothing",
         |_| Value::Null,
     ),
@@ -319,7 +325,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "subset",
         Text,
         "word",
-        "`warc` for status 200, `crawldiagnostics` for other answers; null where there was none",
+        "`warc` for status 200, `crawldiagnostics` for other answers; null if there was no answer",
         "`status`",
         |page| {
             let subset = page.row.status.map(|status| match status {
@@ -336,7 +342,7 @@ const OURS: &[Column<Page>] = &[
         "host",
         Text,
         "host key",
-        "what a gap is kept for",
+        "the host that the delay applies to",
         "`url`",
         |page| page.url().map(|url| &url.host_key).into(),
     ),
@@ -344,7 +350,8 @@ const OURS: &[Column<Page>] = &[
         "outcome",
         Text,
         "word",
-        "what the request came to, as `crawl report` counts it: `ok`, `redirect`, `no_answer` and so on",
+        "the outcome of the request, as counted by `crawl report`: `ok`, `redirect`, `no_answer` \
+         and so on",
         "`status`, `error`, `change`",
         |page| outcome(&page.row).into(),
     ),
@@ -352,7 +359,7 @@ const OURS: &[Column<Page>] = &[
         "error",
         Text,
         "word",
-        "why there was no answer, or it could not be read",
+        "why there was no answer, or why it could not be read",
         "`error`",
         |page| page.row.error.as_ref().into(),
     ),
@@ -360,7 +367,7 @@ const OURS: &[Column<Page>] = &[
         "ms",
         Long,
         "milliseconds",
-        "how long the exchange took",
+        "the duration of the exchange",
         "`ms`",
         |page| page.row.ms.into(),
     ),
@@ -368,7 +375,7 @@ const OURS: &[Column<Page>] = &[
         "bytes",
         Long,
         "bytes",
-        "the body as received, before its content coding is undone",
+        "the size of the body as received, before its content coding is decoded",
         "`bytes`",
         |page| page.row.bytes.into(),
     ),
@@ -392,7 +399,7 @@ const OURS: &[Column<Page>] = &[
         "canonical",
         Text,
         "URL",
-        "what the page calls its own URL, where that is another",
+        "the page's canonical URL, if it differs from `url`",
         "`canonical`",
         |page| page.row.canonical.as_ref().into(),
     ),
@@ -400,7 +407,7 @@ const OURS: &[Column<Page>] = &[
         "depth",
         Integer,
         "links",
-        "links followed from a seed",
+        "the number of links followed from a seed",
         "`depth`",
         |page| page.row.depth.into(),
     ),
@@ -408,7 +415,7 @@ const OURS: &[Column<Page>] = &[
         "hops_off_scope",
         Integer,
         "links",
-        "links followed since the scope was left; 0 within it",
+        "the number of links followed since leaving the scope; 0 within the scope",
         "`hops_off_scope`",
         |page| u32::from(page.row.hops_off_scope).into(),
     ),
@@ -416,7 +423,7 @@ const OURS: &[Column<Page>] = &[
         "via",
         Text,
         "URL",
-        "what led here; null for a seed",
+        "the URL that led to this one; null for a seed",
         "`via`",
         |page| page.row.via.as_ref().into(),
     ),
@@ -438,7 +445,7 @@ const OURS: &[Column<Page>] = &[
         "robots_rule",
         Text,
         "text",
-        "the rule of robots.txt that decided, as written; null where none matched",
+        "the robots.txt rule that matched, as written; null if none matched",
         "`robots.rule`",
         |page| {
             page.row
@@ -452,7 +459,7 @@ const OURS: &[Column<Page>] = &[
         "robots_line",
         Integer,
         "number",
-        "its line, from 1",
+        "the line of that rule in robots.txt, counted from 1",
         "`robots.line`",
         |page| {
             page.row
@@ -466,7 +473,7 @@ const OURS: &[Column<Page>] = &[
         "usage_search",
         Text,
         "word",
-        "what the site says about a search index: `allowed`, `refused`; null where it says nothing",
+        "whether the site allows search indexes: `allowed`, `refused`; null if it has no statement",
         "`usage.search`",
         |page| page.usage(|usage| usage.search.as_ref()),
     ),
@@ -474,7 +481,7 @@ const OURS: &[Column<Page>] = &[
         "usage_ai_input",
         Text,
         "word",
-        "the same about input to a model",
+        "the same for input to AI models",
         "`usage.ai-input`",
         |page| page.usage(|usage| usage.ai_input.as_ref()),
     ),
@@ -482,7 +489,7 @@ const OURS: &[Column<Page>] = &[
         "usage_train_ai",
         Text,
         "word",
-        "the same about training a model",
+        "the same for training AI models",
         "`usage.train-ai`",
         |page| page.usage(|usage| usage.train_ai.as_ref()),
     ),
@@ -490,7 +497,7 @@ const OURS: &[Column<Page>] = &[
         "usage_archive",
         Text,
         "word",
-        "the same about a copy that is kept for others",
+        "the same for archived copies served to others",
         "`usage.archive`",
         |page| page.usage(|usage| usage.archive.as_ref()),
     ),
@@ -498,7 +505,7 @@ const OURS: &[Column<Page>] = &[
         "usage_said",
         Text,
         "JSON",
-        "the site's statements, each as it was made",
+        "the site's statements about usage, verbatim",
         "`usage.said`",
         |page| {
             let usage = page.row.usage.as_ref();
@@ -511,7 +518,7 @@ const OURS: &[Column<Page>] = &[
         "withheld",
         Text,
         "text",
-        "the site's words for which the body is not archived",
+        "the site's statement that keeps the body out of the archive",
         "`withheld`",
         |page| page.row.withheld.as_ref().into(),
     ),
@@ -519,7 +526,7 @@ const OURS: &[Column<Page>] = &[
         "unwanted",
         Text,
         "text",
-        "the filter for which the body is not kept, and what it found",
+        "the filter that discarded the body, and the value it matched",
         "`unwanted`",
         |page| page.row.unwanted.as_ref().into(),
     ),
@@ -527,7 +534,7 @@ const OURS: &[Column<Page>] = &[
         "indexed",
         Text,
         "text",
-        "`yes`, or why the page is not in the search index; null without one",
+        "`yes`, or why the page is not in the search index; null if there is no index",
         "`indexed`",
         |page| page.row.indexed.as_ref().into(),
     ),
@@ -535,7 +542,7 @@ const OURS: &[Column<Page>] = &[
         "round",
         Integer,
         "number",
-        "the round, from 1; each URL has a row in each at most",
+        "the round, counted from 1; a URL has at most one row per round",
         "`round`",
         |page| page.row.round.into(),
     ),
@@ -551,7 +558,7 @@ const OURS: &[Column<Page>] = &[
         "differs",
         Text,
         "word",
-        "what is not as it was at the last visit: `bytes`, `markup` or `text`",
+        "what changed since the last visit: `bytes`, `markup` or `text`",
         "`differs`",
         |page| page.row.differs.as_ref().into(),
     ),
@@ -559,7 +566,8 @@ const OURS: &[Column<Page>] = &[
         "sample_how",
         Text,
         "word",
-        "why a page of a sample was asked for: `drawn`; `frame`, as its links are the frame; `redirect`; `walk`; null without a sample",
+        "why a page of a sample was fetched: `drawn`; `frame` (its links belong to the sampling \
+         frame); `redirect`; `walk`; null without a sample",
         "`sample`",
         |page| page.sample(|sample| (&sample.how).into()),
     ),
@@ -567,7 +575,7 @@ const OURS: &[Column<Page>] = &[
         "sample_stratum",
         Text,
         "name",
-        "the stratum that it was drawn in",
+        "the stratum from which the page was drawn",
         "`sample`",
         |page| page.sample(|sample| sample.stratum.as_ref().into()),
     ),
@@ -575,7 +583,7 @@ const OURS: &[Column<Page>] = &[
         "sample_drawn",
         Long,
         "pages",
-        "pages drawn in that stratum",
+        "the number of pages drawn from that stratum",
         "`sample`",
         |page| page.sample(|sample| sample.drawn.into()),
     ),
@@ -583,7 +591,8 @@ const OURS: &[Column<Page>] = &[
         "sample_of",
         Long,
         "pages",
-        "pages that the stratum has; the inclusion probability is `sample_drawn / sample_of`, 1 for `frame`, and not known for `redirect` and `walk`",
+        "the number of pages in the stratum; the inclusion probability is `sample_drawn / \
+         sample_of`, 1 for `frame`, and unknown for `redirect` and `walk`",
         "`sample`",
         |page| page.sample(|sample| sample.of.into()),
     ),
@@ -591,7 +600,7 @@ const OURS: &[Column<Page>] = &[
         "seed_label",
         Text,
         "name",
-        "the label of the seed in whose area the URL lies; null where that seed has none",
+        "the label of the seed whose area contains the URL; null if that seed has no label",
         "`label`",
         |page| page.row.label.as_ref().into(),
     ),
@@ -622,7 +631,7 @@ impl Page {
     }
 }
 
-/// Parses a UUID of 32 hexadecimal digits, ignoring hyphens, into its bytes.
+/// Converts a UUID of 32 hexadecimal digits to its 16 bytes. Hyphens are ignored.
 fn uuid(text: &str) -> Value<'_> {
     let digits: String = text.chars().filter(|digit| *digit != '-').collect();
     match u128::from_str_radix(&digits, 16) {

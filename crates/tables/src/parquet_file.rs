@@ -25,11 +25,11 @@ const MAX_GROUP_ROWS: usize = 122_880;
 /// Maximum bytes of values buffered for a Parquet row group. A single row may have megabytes.
 /// Beyond the limit: the next row group.
 const MAX_GROUP_BYTES: usize = 48 * 1024 * 1024;
-/// Values that are handed to the encoder at a time.
+/// Number of values that are passed to the encoder at a time.
 const BATCH_ROWS: usize = 4096;
-/// The metadata key of the columns' description.
+/// The key of the Parquet metadata that contains the description of the columns.
 const DESCRIPTION: &str = "crawl.description";
-/// The default level of zstd.
+/// The compression level, which is zstd's default.
 const COMPRESSION_LEVEL: i32 = 3;
 
 pub(crate) struct ParquetFile {
@@ -40,21 +40,21 @@ pub(crate) struct ParquetFile {
     bytes: usize,
 }
 
-/// The values of one column in the row group being filled, including nulls.
+/// The values of a column in the current row group, including nulls.
 struct Buffer {
     is_present: Vec<bool>,
     values: Values,
 }
 
 enum Values {
-    /// The concatenated texts, and the end of each.
+    /// The concatenated texts, and the offset at which each text ends.
     Text(Vec<u8>, Vec<usize>),
     Int32(Vec<i32>),
     Int64(Vec<i64>),
 }
 
 impl ParquetFile {
-    /// Begins a file whose metadata describes its columns.
+    /// Creates a Parquet file, whose metadata contains a description of each column.
     pub(crate) fn begin<R>(file: File, table: &Table<R>) -> io::Result<ParquetFile> {
         let (columns, order) = (table.about(), table.order);
         let fields = columns.iter().map(field).collect::<Result<_, _>>();
@@ -108,7 +108,7 @@ impl ParquetFile {
         Ok(())
     }
 
-    /// Returns the order in which to write the buffered rows.
+    /// Returns the buffered rows' numbers in the order for writing.
     fn row_order(&self) -> Vec<usize> {
         let mut rows: Vec<usize> = (0..self.rows).collect();
         if self.order == Order::ByFirstColumn
@@ -154,7 +154,7 @@ impl Buffer {
         }
     }
 
-    /// Adds a value and returns how many bytes of memory it takes.
+    /// Adds a value and returns the number of bytes of memory that it takes.
     fn push(&mut self, value: &Value<'_>) -> usize {
         self.is_present.push(*value != Value::Null);
         let number = match value {
@@ -173,7 +173,8 @@ impl Buffer {
                 text.len() + size_of::<usize>()
             }
             Values::Int32(numbers) => {
-                // `Table::values` has replaced numbers that don't fit by null.
+                // The conversion never fails, because `Table::values` has replaced numbers that
+                // don't fit by null.
                 numbers.push(i32::try_from(number).unwrap_or_default());
                 size_of::<i32>()
             }
@@ -184,7 +185,7 @@ impl Buffer {
         }
     }
 
-    /// Writes the values of the given rows and empties the buffer.
+    /// Writes the values of the given rows to the column and empties the buffer.
     fn write(&mut self, rows: &[usize], column: &mut ColumnWriter<'_>) -> Result<(), ParquetError> {
         let is_present = std::mem::take(&mut self.is_present);
         let batches = rows.chunks(BATCH_ROWS).map(|batch| {
@@ -215,7 +216,7 @@ impl Buffer {
                     column.write_batch(&numbers, Some(&levels), None)?;
                 }
             }
-            // Unreachable, because buffers and schema are derived from the same columns.
+            // Unreachable: the types of buffers and the schema are derived from the same columns.
             _ => return Err(ParquetError::General("a column of another type".to_owned())),
         }
         Ok(())
@@ -231,7 +232,7 @@ fn range_of(ends: &[usize], row: usize) -> std::ops::Range<usize> {
     begin..ends[row]
 }
 
-/// Returns the column descriptions of `docs/tables.md` as JSON.
+/// Returns the descriptions of the columns as JSON, with the same texts as in `docs/tables.md`.
 fn description(row: &str, columns: &[About]) -> KeyValue {
     let columns = columns.iter().map(|column| {
         json!({"name": column.name, "unit": column.unit, "meaning": column.meaning,
@@ -241,8 +242,8 @@ fn description(row: &str, columns: &[About]) -> KeyValue {
     KeyValue::new(DESCRIPTION.to_owned(), text.to_string())
 }
 
-/// Declares a column. Every column is nullable: Common Crawl only has rows for responses, but we
-/// have rows for failures too.
+/// Returns the schema of a column. Every column may be null: our tables contain failed requests,
+/// and Common Crawl's contain only responses.
 fn field(column: &About) -> Result<TypePtr, ParquetError> {
     let (physical, logical) = match column.kind {
         Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
@@ -261,7 +262,7 @@ fn field(column: &About) -> Result<TypePtr, ParquetError> {
     field.build().map(Arc::new)
 }
 
-/// Returns the underlying I/O error, if there is one.
+/// Converts a Parquet error to the I/O error that caused it, if any.
 fn as_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {

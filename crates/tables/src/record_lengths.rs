@@ -1,4 +1,4 @@
-//! The lengths of the archive's records, which page rows lack.
+//! Finds the lengths of records in the archive, which the rows of `pages.jsonl` don't contain.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,10 +10,12 @@ use crawl_archive::{CaptureLine, CaptureLog};
 /// Maximum captures to read ahead for the length of a page's record: captures of robots.txt are between those of pages.
 /// Beyond the limit: `warc_record_length` is null.
 const MAX_AHEAD: usize = 65_536;
-/// After this many pages in a row without a capture, the log is taken for another crawl's.
+/// After this many pages in a row that the capture log lacks, it is assumed to be the log of
+/// another crawl and no longer read.
 const MAX_MISSES: usize = 100;
 
-/// Reads the capture log in step with `pages.jsonl`: one writer appends to both in the same order.
+/// Reads the capture log in parallel with `pages.jsonl`. This works because both files are written
+/// in the same order.
 pub(crate) struct RecordLengths {
     log: Option<CaptureLog>,
     ahead: VecDeque<CaptureLine>,
@@ -21,7 +23,7 @@ pub(crate) struct RecordLengths {
 }
 
 impl RecordLengths {
-    /// Opens the log of the crawl in `dir`, if it has one.
+    /// Opens the capture log of the crawl in `dir`. Without a log, no lengths are found.
     pub(crate) fn open(dir: &Path) -> io::Result<RecordLengths> {
         Ok(RecordLengths {
             log: CaptureLog::open(dir)?,
@@ -30,8 +32,8 @@ impl RecordLengths {
         })
     }
 
-    /// Returns the length of a record in bytes; `None` if the log doesn't contain it in this order.
-    /// Call it in the order of `pages.jsonl`.
+    /// Returns the length in bytes of the record at `place`. Must be called in the order of
+    /// `pages.jsonl`. `None` if the log doesn't contain the record, or not in this order.
     pub(crate) fn of(&mut self, place: &WarcPlace) -> io::Result<Option<u64>> {
         let is_wanted =
             |capture: &CaptureLine| capture.offset == place.offset && *capture.file == *place.file;
@@ -79,7 +81,8 @@ mod tests {
 
     use super::RecordLengths;
 
-    /// Checks the lengths found for records at `requested` offsets, given the offsets in the log.
+    /// Checks the lengths that are found for records at the `requested` offsets, if the log
+    /// contains records at the offsets `log`.
     fn check(log: &[u64], requested: &[u64], expected: &[Option<u64>]) {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("archive")).unwrap();

@@ -1,4 +1,4 @@
-//! A sorted map with bounded memory: when it grows too large, its entries move to sorted files.
+//! A sorted map with bounded memory. If it grows too large, its entries are moved to sorted files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,30 +12,30 @@ use serde::de::DeserializeOwned;
 /// Maximum bytes of the link graph's URLs in memory. Beyond that all entries become a sorted file.
 /// Beyond the limit: sorted on disk.
 const MAX_HELD_BYTES: usize = 32 << 20;
-/// Maximum sorted files, each read through its own buffer at the end. More files are merged into
-/// one.
+/// Maximum number of sorted files. Each needs its own read buffer, so if there are more, they are
+/// merged into one.
 const MAX_RUNS: usize = 64;
-/// Estimated bytes of an entry in addition to its key: the slots for key and value in a half-full
-/// tree, and the allocator's overhead.
+/// Estimated memory of an entry in bytes, without the text of its key: the slots for key and value
+/// in a half-full tree, and the allocator's overhead.
 const ENTRY_BYTES: usize = 96;
 
 pub(crate) struct SpilledMap<V> {
     folder: PathBuf,
     name: &'static str,
-    /// Merges a later value under the same key into an earlier one.
+    /// Merges the later of two values with the same key into the earlier one.
     join: fn(&mut V, V),
     max_held_bytes: usize,
     max_runs: usize,
     held: BTreeMap<String, V>,
     held_bytes: usize,
-    /// Sorted files, oldest first: values are joined in the order in which they were added.
+    /// The sorted files, oldest first, so that values are joined in the order of insertion.
     runs: Vec<PathBuf>,
     made: usize,
 }
 
 impl<V: Serialize + DeserializeOwned> SpilledMap<V> {
-    /// Creates a map. Its files are named after `name` and stay in `folder` until
-    /// [`SpilledMap::each`] ends.
+    /// Creates an empty map. The names of temporary files start with `name`. The files are in
+    /// `folder` until [`SpilledMap::each`] returns.
     pub(crate) fn new(folder: &Path, name: &'static str, join: fn(&mut V, V)) -> SpilledMap<V> {
         SpilledMap {
             folder: folder.to_owned(),
@@ -63,7 +63,8 @@ impl<V: Serialize + DeserializeOwned> SpilledMap<V> {
         Ok(())
     }
 
-    /// Calls `each` for each key in order, and removes the files.
+    /// Calls `each` for each key with its joined value, in the order of keys. Removes the temporary
+    /// files.
     pub(crate) fn each(
         mut self,
         mut each: impl FnMut(&str, V) -> io::Result<()>,
@@ -103,10 +104,10 @@ impl<V: Serialize + DeserializeOwned> SpilledMap<V> {
         Ok((path, BufWriter::new(file)))
     }
 
-    /// Merges all sorted files and removes them.
+    /// Merges all sorted files, calls `each` for each key, and removes the files.
     fn merge(&self, mut each: impl FnMut(&str, V) -> io::Result<()>) -> io::Result<()> {
         let mut readers = Vec::with_capacity(self.runs.len());
-        // The next entry of each file. Among equal keys the oldest file comes first.
+        // The next entry of each file. For equal keys, the entry of the oldest file comes first.
         let mut heads: BTreeMap<(String, usize), V> = BTreeMap::new();
         for (at, run) in self.runs.iter().enumerate() {
             let mut lines = BufReader::new(File::open(run)?).lines();
@@ -154,8 +155,8 @@ mod tests {
 
     use super::SpilledMap;
 
-    /// Checks that a map that spills has the same entries as a map in memory, with values in the
-    /// order of insertion, and leaves no files. Returns how many files were made.
+    /// Checks that a map with small limits has the same entries as a map in memory, joins values in
+    /// the order of insertion, and leaves no files. Returns how many files were made.
     fn check(max_held_bytes: usize, max_runs: usize) -> usize {
         let folder = tempfile::tempdir().unwrap();
         let mut map = SpilledMap::new(folder.path(), "test", |earlier: &mut Vec<u32>, later| {
@@ -165,7 +166,8 @@ mod tests {
         map.max_runs = max_runs;
         let mut model: BTreeMap<String, Vec<u32>> = BTreeMap::new();
         for number in 0..600_u32 {
-            // Keys recur, soon and late, and contain characters that a file of lines has to escape.
+            // Keys repeat after short and long intervals, and contain characters that must be
+            // escaped in a file of lines.
             let key = format!("\"{}\n", number.wrapping_mul(2_654_435_761) >> 23);
             map.add(&key, vec![number]).unwrap();
             model.entry(key).or_default().push(number);

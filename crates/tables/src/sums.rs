@@ -1,4 +1,4 @@
-//! Hashes the values of a table, to compare a table with the rows it was made from.
+//! Computes checksums of tables, so that a table can be compared with the rows of the crawl.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,11 +13,12 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::table::{RowSink, Value};
 
-/// The sums of tables, by table name.
+/// The checksums of several tables, by table name.
 pub(crate) type SumsByTable = Rc<RefCell<BTreeMap<&'static str, TableSums>>>;
 
-/// The number of rows of a table, and for each column the sum of the hashes of its values. The
-/// order of rows doesn't matter. Each value is hashed together with the first column of its row.
+/// The checksums of a table: the number of rows, and for each column the sum of the hashes of its
+/// values. The sums don't depend on the order of rows. Each value is hashed together with the first
+/// value of its row, so values swapped between rows are detected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableSums {
     pub(crate) rows: u64,
@@ -41,7 +42,7 @@ impl TableSums {
     }
 }
 
-/// A value of a table, either about to be written or read back.
+/// A value of a table, either before it is written or after it was read.
 enum Cell<'v> {
     Null,
     Bytes(&'v [u8]),
@@ -67,7 +68,7 @@ impl Cell<'_> {
     }
 }
 
-/// Sums up rows instead of writing them.
+/// Adds rows to the checksums instead of writing them.
 pub(crate) struct SumSink {
     pub(crate) table: &'static str,
     pub(crate) sums: TableSums,
@@ -91,7 +92,7 @@ impl RowSink for SumSink {
     }
 }
 
-/// Sums up a Parquet file, row by row.
+/// Computes the checksums of a Parquet file, row by row.
 pub(crate) fn sums_of_parquet(path: &Path) -> io::Result<TableSums> {
     let reader = SerializedFileReader::new(File::open(path)?).map_err(io::Error::other)?;
     let mut sums = TableSums::default();

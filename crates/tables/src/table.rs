@@ -1,31 +1,32 @@
-//! The definition of a table: columns, each with its type, meaning and how to compute its value.
+//! Defines what a table is: a list of columns, each with a type, a meaning, and a function that
+//! computes its value.
 
 use std::borrow::Cow;
 use std::io;
 
-/// The latest time that a table can contain: the end of the year 9999, in milliseconds since 1970.
+/// The latest time that a table can contain, in milliseconds since 1970: the end of the year 9999.
 const MAX_TIME_MS: i64 = 253_402_300_799_999;
 
-/// A table whose rows are made from values of type `R`.
+/// The definition of a table. Each of its rows is computed from a value of type `R`.
 pub(crate) struct Table<R: 'static> {
     pub(crate) name: &'static str,
-    /// A description of one row.
+    /// A description of what a row of the table contains.
     pub(crate) row: &'static str,
     pub(crate) order: Order,
-    /// The columns in order, in sections with a heading each.
+    /// The columns in order, in groups. Each group has a heading.
     pub(crate) parts: &'static [(&'static str, &'static [Column<R>])],
 }
 
-/// The order of rows in Parquet. In CSV, rows are always in the order in which they are read.
+/// The order of rows in a Parquet file. CSV files always have the order of the row file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// The order in which rows are read.
+    /// The order of the row file.
     AsRead,
-    /// Ordered by the first column within each row group.
+    /// Sorted by the first column within each row group.
     ByFirstColumn,
 }
 
-/// A column of a table.
+/// The definition of a column.
 pub(crate) struct Column<R> {
     pub(crate) about: About,
     value: fn(&R) -> Value<'_>,
@@ -36,10 +37,10 @@ pub(crate) struct Column<R> {
 pub(crate) struct About {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// The unit or format of the values.
+    /// The unit or format of the column's values.
     pub(crate) unit: &'static str,
     pub(crate) meaning: &'static str,
-    /// Where the value comes from.
+    /// The file or header that the value is taken from.
     pub(crate) source: &'static str,
 }
 
@@ -60,7 +61,7 @@ pub enum Kind {
     Time,
 }
 
-/// The value of a column in a row.
+/// A value in a row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
     Null,
@@ -70,12 +71,12 @@ pub(crate) enum Value<'a> {
     Number(i64),
 }
 
-/// A file to write rows to.
+/// A file that table rows are written to.
 pub(crate) trait RowSink {
-    /// Adds a row, with a value for each column.
+    /// Writes a row. `values` contains a value for each column.
     fn row(&mut self, values: &[Value<'_>]) -> io::Result<()>;
 
-    /// Writes buffered rows and syncs the file to disk.
+    /// Writes all buffered rows and syncs the file to disk.
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
 
@@ -107,7 +108,8 @@ impl<R> Table<R> {
         self.columns().map(|column| column.about).collect()
     }
 
-    /// Returns the values of a row. A number that doesn't fit its column becomes null.
+    /// Computes the values of a table row. A number that doesn't fit the column's type becomes
+    /// null.
     pub(crate) fn values<'r>(&self, row: &'r R) -> Vec<Value<'r>> {
         let values = self.columns().map(|column| {
             let value = (column.value)(row);

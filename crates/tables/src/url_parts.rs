@@ -1,4 +1,4 @@
-//! Splits a URL into the parts that Common Crawl's index has.
+//! Splits a URL into the same parts as Common Crawl's index.
 
 use crawl_archive::surt;
 use crawl_weburl::{
@@ -6,7 +6,7 @@ use crawl_weburl::{
     without_trailing_dot,
 };
 
-/// A URL and those of its parts that have columns.
+/// A URL, and its parts for which a table has columns.
 pub(crate) struct UrlParts {
     url: CanonicalUrl,
     pub(crate) surt: String,
@@ -14,7 +14,8 @@ pub(crate) struct UrlParts {
 }
 
 impl UrlParts {
-    /// Returns `None` if the text is not a URL that a crawler can fetch.
+    /// Splits a URL into its parts. Returns `None` if the text is not a URL that a crawler can
+    /// fetch.
     pub(crate) fn of(url: &str) -> Option<UrlParts> {
         let url = canonicalize(None, url).ok()?;
         Some(UrlParts {
@@ -28,13 +29,14 @@ impl UrlParts {
         without_trailing_dot(self.url.host())
     }
 
-    /// Returns the host if it is a name, not an address.
+    /// Returns the host if it is a name, or `None` if it is an IP address.
     fn name(&self) -> Option<&str> {
         let host = self.host();
         host_address(host).is_none().then_some(host)
     }
 
-    /// Returns a label of the host name, counted from the end: 0 is the top-level domain.
+    /// Returns a label of the host name, counted from the end: 0 for the top-level domain, 1 for
+    /// the label before it.
     pub(crate) fn label_from_end(&self, place: usize) -> Option<&str> {
         self.name()?.rsplit('.').nth(place)
     }
@@ -56,7 +58,8 @@ impl UrlParts {
         self.url.scheme()
     }
 
-    /// Returns the explicit port. A canonical URL never has the default port of its scheme.
+    /// Returns the port if the URL contains one. A canonical URL never contains the default port of
+    /// its scheme.
     pub(crate) fn port(&self) -> Option<u16> {
         self.url.as_url().port()
     }

@@ -1,4 +1,4 @@
-//! Exports a directory with rows of all kinds and reads the tables back.
+//! Exports a crawl with rows of all kinds, and reads the tables back.
 #![expect(
     clippy::unwrap_used,
     reason = "a helper of a test that panics fails the test"
@@ -72,8 +72,8 @@ fn rows(dir: &Path, file: &str, rows: &[Value], tail: &str) {
     fs::write(dir.join(file), rows + tail).unwrap();
 }
 
-/// Makes a crawl with values that are hard to write: quotes, line breaks, nulls, numbers out of a
-/// column's range.
+/// Makes a crawl with values that are hard to represent: quotes, line breaks, nulls, and numbers
+/// that are too large for their column.
 fn crawl() -> TempDir {
     let dir = tempfile::Builder::new()
         .prefix("crawl-of-")
@@ -142,7 +142,8 @@ fn reader(out: &TempDir, table: &str) -> SerializedFileReader<File> {
     SerializedFileReader::new(file).unwrap()
 }
 
-/// Returns the rows of a Parquet file, each cell as in CSV but without quotes. Null is `None`.
+/// Returns the rows of a Parquet table with each value formatted as in CSV, but without quotes.
+/// Null becomes `None`.
 fn parquet_cells(out: &TempDir, table: &str) -> Vec<Vec<Option<String>>> {
     let cell = |field: &Field| match field {
         Field::Null => None,
@@ -167,7 +168,7 @@ fn parquet_cells(out: &TempDir, table: &str) -> Vec<Vec<Option<String>>> {
     .collect()
 }
 
-/// Returns the header and the rows of a CSV file. An empty cell without quotes is null.
+/// Returns the header and the rows of a CSV table. An empty cell without quotes counts as null.
 fn csv_cells(out: &TempDir, table: &str) -> (Vec<String>, Vec<Vec<Option<String>>>) {
     let text = fs::read_to_string(out.path().join(format!("{table}.csv"))).unwrap();
     let mut rows = vec![Vec::new()];
@@ -203,7 +204,7 @@ fn csv_cells(out: &TempDir, table: &str) -> (Vec<String>, Vec<Vec<Option<String>
     (header, rows)
 }
 
-/// Returns the cells of a row of `pages`, by column.
+/// Returns the cells of the row of `pages` with this URL, by column name.
 fn page_cells(dir: &Path, url: &str) -> Value {
     let (out, _) = exported(dir, Format::Csv);
     let (header, rows) = csv_cells(&out, "pages");

@@ -1,4 +1,4 @@
-//! Copies records from the crawl's WARC files to entries of the same names.
+//! Copies records from the crawl's WARC files to files of the same names in the package.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read as _, Write};
@@ -17,43 +17,45 @@ use crate::originals::referred_to;
 use crate::rounds::{Rounds, Span};
 use crate::zip_file::ZipFile;
 
-/// Copies records and writes an index line for each capture.
+/// Copies the records to package, and writes an index line for each copied capture.
 pub(crate) struct CaptureCopier<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) span: Span,
     pub(crate) rounds: &'a Rounds,
     pub(crate) earlier: &'a mut EarlierFiles,
-    /// The package's own path, for error messages.
+    /// The path of the package, for error messages.
     pub(crate) out: &'a Path,
 }
 
-/// Totals and damages of the copied records.
+/// The number of copied records, and the damage that was found in the WARC files.
 #[derive(Debug, Default)]
 pub(crate) struct CopiedCaptures {
-    /// Captures in the index.
+    /// The number of captures in the package's index.
     pub(crate) captures: u64,
-    /// WARC files in the package.
+    /// The number of WARC files in the package.
     pub(crate) files: u64,
-    /// Revisits of payloads in earlier rounds, and the number of those that name no file.
+    /// The number of revisits whose payload is in an earlier round, and how many of these revisits
+    /// don't name the file with the payload.
     pub(crate) revisits_of_earlier: u64,
     pub(crate) without_container: u64,
-    /// Descriptions of the places that could not be read.
+    /// Descriptions of the records that could not be read.
     pub(crate) damages: Vec<String>,
-    /// How far each file was read, by name.
+    /// The offset up to which each WARC file was read, by file name.
     ends: HashMap<Arc<str>, u64>,
 }
 
 impl CopiedCaptures {
-    /// Returns whether reading got as far as the record at this place. The package contains such a
-    /// record if its time is in the span.
+    /// Returns true if the WARC file was read up to at least the given record. If the record's time
+    /// is also in the span to package, the package contains it.
     pub(crate) fn reached(&self, file: &str, offset: u64) -> bool {
         self.ends.get(file).is_some_and(|end| offset < *end)
     }
 }
 
 impl CaptureCopier<'_> {
-    /// Copies files in the order of the capture log. A capture counts only if both the log and its
-    /// file contain it completely: in a killed crawl either may be longer.
+    /// Copies WARC files in the order of the capture log. A capture is included only if the log has
+    /// its line and the WARC file has its complete record. In a killed crawl, either file may
+    /// contain captures that the other lacks.
     pub(crate) fn copy(
         &mut self,
         zip: &mut ZipFile,
@@ -99,7 +101,8 @@ impl CaptureCopier<'_> {
             let record = match record {
                 Ok(record) => record,
                 Err(error @ ReadError::Io { .. }) => return Err(error.into()),
-                // Skip the damage. After a record that is too long the reader continues.
+                // Skips the damaged record. If a record is merely too long, the reader continues
+                // after it.
                 Err(error) => {
                     copied.damages.push(error.to_string());
                     continue;
@@ -111,7 +114,8 @@ impl CaptureCopier<'_> {
                 false => None,
             };
             if is_capture && line.is_none() && !lines.has_more() {
-                // The log contains nothing from here on: the crawl was killed, or is running.
+                // The log has no lines for the rest of the file, because the crawl was killed or is
+                // still running.
                 break;
             }
             copied
@@ -147,7 +151,7 @@ impl CaptureCopier<'_> {
                 copied.captures += 1;
             }
         }
-        // A torn record has been reported already.
+        // If the file ends within a record, this has been reported already.
         if copied.damages.len() == damages
             && let Some(line) = lines.next.as_ref().filter(|line| line.file == name)
         {
@@ -160,8 +164,8 @@ impl CaptureCopier<'_> {
         Ok(())
     }
 
-    /// Returns the name of the file that contains the payload of a revisit, if it is not this
-    /// package.
+    /// Returns the name of the WACZ file that contains the payload of a revisit; `None` if the
+    /// payload is in this package, or in no given file.
     fn container(&mut self, record: &WarcRecord, copied: &mut CopiedCaptures) -> Option<String> {
         if record.kind() != "revisit" || !self.span.is_limited() {
             return None;
@@ -178,16 +182,16 @@ impl CaptureCopier<'_> {
     }
 }
 
-/// The log's lines for one file.
+/// The lines of the capture log that belong to one WARC file.
 struct LinesOfFile<'a> {
     log: &'a mut CaptureLog,
-    /// The next line, of this file or another; `None` at the end.
+    /// The next line of the log, which may belong to another file; `None` at the end of the log.
     next: Option<CaptureLine>,
     name: Arc<str>,
 }
 
 impl LinesOfFile<'_> {
-    /// Returns the line of the capture at `offset`, skipping lines of earlier offsets.
+    /// Returns the log's line for the capture at `offset`. Skips lines with smaller offsets.
     fn at(&mut self, offset: u64) -> io::Result<Option<CaptureLine>> {
         while self.has_more()
             && let Some(line) = self.next.take_if(|line| line.offset <= offset)
@@ -200,14 +204,14 @@ impl LinesOfFile<'_> {
         Ok(None)
     }
 
-    /// Returns whether the next line belongs to this file.
+    /// Returns true if the next line of the log belongs to this file.
     fn has_more(&self) -> bool {
         self.next
             .as_ref()
             .is_some_and(|line| line.file == self.name)
     }
 
-    /// Returns the first line of the next file.
+    /// Skips the remaining lines of this file and returns the first line of the next one.
     fn rest(mut self) -> io::Result<Option<CaptureLine>> {
         while self.has_more() {
             self.next = self.log.next_capture()?;
@@ -216,7 +220,7 @@ impl LinesOfFile<'_> {
     }
 }
 
-/// Reads the gzip member of a record. `at` is the position of `input`.
+/// Reads the gzip member that contains a record. `at` is the current position of `input`.
 fn member(
     input: &mut BufReader<impl io::Read + io::Seek>,
     at: &mut u64,
@@ -231,7 +235,8 @@ fn member(
     Ok(member)
 }
 
-/// Returns the record with one more field: the file that contains the payload it refers to.
+/// Returns a copy of a revisit record with an additional field that names the WACZ file with its
+/// payload.
 fn with_container(record: &WarcRecord, container: &str) -> io::Result<Vec<u8>> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     gzip.write_all(b"WARC/1.1\r\n")?;

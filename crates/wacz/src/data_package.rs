@@ -1,4 +1,4 @@
-//! `datapackage.json`: describes the files in the package and the crawl it comes from.
+//! Writes `datapackage.json`, which describes the package's files and the crawl.
 
 use std::io::{self, Write as _};
 
@@ -13,11 +13,12 @@ use crate::options::WaczOptions;
 use crate::page_list::MainPage;
 use crate::zip_file::{Resource, ZipFile, labelled};
 
-/// The WACZ version of the packages.
+/// The version of the WACZ format that is written.
 const WACZ_VERSION: &str = "1.1.1";
 const NAME: &str = "datapackage.json";
 
-/// Fields of WACZ 1.1.1 and of Data Package, plus our own `rounds` and `relation`.
+/// The content of `datapackage.json`: fields of WACZ 1.1.1 and of the Data Package format, plus our
+/// own `rounds` and `relation`.
 #[derive(Serialize)]
 struct DataPackage<'a> {
     profile: &'static str,
@@ -29,7 +30,7 @@ struct DataPackage<'a> {
     software: &'a str,
     #[serde(rename = "mainPageUrl", skip_serializing_if = "Option::is_none")]
     main_page_url: Option<&'a str>,
-    /// `mainPageUrl` under the key that other programs use.
+    /// The value of `mainPageUrl` again, under the name that other programs use.
     #[serde(rename = "mainPageURL", skip_serializing_if = "Option::is_none")]
     main_page_url_of_others: Option<&'a str>,
     #[serde(rename = "mainPageDate", skip_serializing_if = "Option::is_none")]
@@ -38,7 +39,7 @@ struct DataPackage<'a> {
     homepage: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     contributors: Vec<Contributor<'a>>,
-    /// The rounds of the crawl that the package contains.
+    /// The crawl's rounds that the package contains.
     rounds: &'a [u32],
     #[serde(skip_serializing_if = "Option::is_none")]
     relation: Option<Relation<'a>>,
@@ -60,7 +61,7 @@ struct Relation<'a> {
     requires: Vec<&'a RequiredFile>,
 }
 
-/// The package's description, apart from the list of its entries.
+/// The description of the package, without the list of its files.
 pub(crate) struct PackageFacts<'a> {
     pub(crate) options: &'a WaczOptions,
     pub(crate) settings: &'a CrawlSettings,
@@ -69,7 +70,8 @@ pub(crate) struct PackageFacts<'a> {
     pub(crate) required: Vec<&'a RequiredFile>,
 }
 
-/// Writes `datapackage.json`, and `datapackage-digest.json` with its digest.
+/// Writes `datapackage.json`, and `datapackage-digest.json`, which contains the digest of the
+/// former.
 pub(crate) fn write(facts: PackageFacts<'_>, zip: &mut ZipFile) -> io::Result<()> {
     let created = seconds(facts.options.created);
     let operator = &facts.settings.operator;
@@ -136,7 +138,7 @@ fn contributors(settings: &CrawlSettings) -> Vec<Contributor<'_>> {
     one.into_iter().collect()
 }
 
-/// Formats a time as RFC 3339 without fractions, as validators expect.
+/// Formats a time as RFC 3339 without fractions of a second, because validators reject fractions.
 fn seconds(time: Timestamp) -> String {
     let text = time.rfc3339_millis();
     format!("{}Z", text.split('.').next().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! WACZ files of earlier rounds, whose payloads a later round refers to.
+//! Reads WACZ files of earlier rounds. A package of a later round may refer to payloads in them.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
@@ -16,16 +16,16 @@ use crate::zip_file::labelled;
 /// Beyond the limit: refused.
 const MAX_DATA_PACKAGE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A WACZ file of earlier rounds.
+/// A WACZ file that contains earlier rounds of the crawl.
 #[derive(Clone, Debug)]
 pub(crate) struct EarlierFile {
     rounds: Vec<u32>,
     required: RequiredFile,
-    /// True once a revisit refers to this file.
+    /// True if a revisit in the new package refers to this file.
     is_used: bool,
 }
 
-/// A file required to replay another one, in the form that Browsertrix uses.
+/// A WACZ file that is required to replay another one. The fields are named as in Browsertrix.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RequiredFile {
     filename: String,
@@ -37,7 +37,7 @@ pub(crate) struct RequiredFile {
 #[derive(Debug, Default)]
 pub(crate) struct EarlierFiles(Vec<EarlierFile>);
 
-/// The part of a `datapackage.json` that is read here.
+/// The fields of a `datapackage.json` that this module reads.
 #[derive(Deserialize)]
 struct Named {
     #[serde(default)]
@@ -45,13 +45,14 @@ struct Named {
 }
 
 impl EarlierFiles {
-    /// Reads the rounds and the digest of each file.
+    /// Reads which rounds each file contains, and computes its digest.
     pub(crate) fn read(paths: &[PathBuf]) -> Result<EarlierFiles, WaczError> {
         let files: Result<_, _> = paths.iter().map(|path| EarlierFile::read(path)).collect();
         Ok(EarlierFiles(files?))
     }
 
-    /// Returns the name of the file that contains a round, and marks that file as required.
+    /// Returns the name of the file that contains a round, and marks the file as required for
+    /// replay. `None` if no file contains the round.
     pub(crate) fn with(&mut self, round: u32) -> Option<&str> {
         let file = self
             .0
@@ -61,7 +62,7 @@ impl EarlierFiles {
         Some(&file.required.filename)
     }
 
-    /// Returns the files that revisits refer to.
+    /// Returns the files that are required for replay, because revisits refer to them.
     pub(crate) fn required(&self) -> Vec<&RequiredFile> {
         let used = self.0.iter().filter(|file| file.is_used);
         used.map(|file| &file.required).collect()

@@ -1,4 +1,4 @@
-//! Errors of packaging.
+//! Errors of packaging a crawl.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crawl_archive::{ArchiveError, ReadError};
 use crawl_records::RecordsError;
 
-/// Why a crawl could not be packaged.
+/// The reason why a crawl could not be packaged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WaczError {
@@ -16,13 +16,13 @@ pub enum WaczError {
     /// The archive could not be read.
     #[error(transparent)]
     Archive(#[from] ReadError),
-    /// The archive has nothing to replay.
+    /// The archive contains no captures to replay.
     #[error("`{}` has no captures in its archive", dir.display())]
     NoCaptures {
         /// The directory of the crawl.
         dir: PathBuf,
     },
-    /// The crawl has no pages of the requested round.
+    /// The crawl has no pages in the requested round.
     #[error("there is no round {round}: the last one is round {last}")]
     NoRound {
         /// The requested round.
@@ -31,14 +31,14 @@ pub enum WaczError {
         last: u32,
     },
     /// A file given as a package of earlier rounds is not one.
-    #[error("`{}` is no WACZ file of an earlier round: {what}", path.display())]
+    #[error("`{}` isn't the WACZ file of an earlier round: {what}", path.display())]
     NotEarlier {
         /// The file.
         path: PathBuf,
-        /// The description of the defect.
+        /// A description of what is wrong with the file.
         what: String,
     },
-    /// The package or a file to sort could not be written.
+    /// A file could not be written: the package, or a temporary file for sorting.
     #[error("can't write {}: {source}", path.display())]
     Write {
         /// The file.
@@ -52,7 +52,7 @@ pub enum WaczError {
 }
 
 impl WaczError {
-    /// Returns a closure for `map_err`: writing to `path` failed.
+    /// Returns a closure for `map_err` that reports a failure to write `path`.
     pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> WaczError + use<> {
         let path = path.to_owned();
         move |source| WaczError::Write {
@@ -61,7 +61,7 @@ impl WaczError {
         }
     }
 
-    /// Returns a closure for `map_err`: reading `path` failed.
+    /// Returns a closure for `map_err` that reports a failure to read `path`.
     pub(crate) fn read(path: &Path) -> impl Fn(io::Error) -> WaczError + use<> {
         let path = path.to_owned();
         move |source| {

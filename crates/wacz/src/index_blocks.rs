@@ -1,5 +1,6 @@
-//! Writes the index in blocks (ZipNum): each is a gzip member of some lines, and a second file
-//! lists their offsets. A client of a large package fetches a single block to look up a URL.
+//! Writes the index in compressed blocks (the ZipNum format): each block is a gzip member with some
+//! lines of the index, and a second file lists the offset of each block. To look up a URL in a
+//! large package, a client fetches only one block.
 
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::path::Path;
@@ -13,14 +14,14 @@ use sha2::{Digest as _, Sha256};
 
 use crate::zip_file::ZipFile;
 
-/// Lines in a block, as other programs write it.
+/// The number of index lines per block. Other programs use the same number.
 const LINES_OF_BLOCK: usize = 3000;
-/// The index, and the list of its blocks.
+/// The names of the index file and of the list of its blocks.
 const INDEX: &str = "index.cdx.gz";
 const BLOCKS: &str = "index.idx";
 
-/// Writes a sorted index as two entries. The list of blocks is kept in memory: about 150 bytes for
-/// 3,000 captures.
+/// Writes the sorted index and the list of its blocks to the package. The list is kept in memory:
+/// about 150 bytes per 3,000 captures.
 pub(crate) fn write(sorted: &Path, zip: &mut ZipFile) -> io::Result<()> {
     let mut lines = BufReader::with_capacity(1 << 16, open_regular(sorted)?);
     let format = json!({ "format": "cdxj-gzip-1.0", "filename": INDEX });
@@ -42,7 +43,7 @@ pub(crate) fn write(sorted: &Path, zip: &mut ZipFile) -> io::Result<()> {
 }
 
 struct Block {
-    /// Key and time of the block's first line.
+    /// The key and the time in the block's first line.
     key: Vec<u8>,
     gzip: Vec<u8>,
 }
@@ -53,7 +54,7 @@ fn next_block(lines: &mut impl BufRead) -> io::Result<Option<Block>> {
     let mut key = None;
     for _ in 0..LINES_OF_BLOCK {
         line.clear();
-        // Our own code wrote the index, so no line is longer.
+        // A longer line can't occur, because the index was written by this program.
         if (&mut *lines)
             .take(MAX_LINE_BYTES as u64)
             .read_until(b'\n', &mut line)?

@@ -1,4 +1,4 @@
-//! Finds the captures that revisits refer to, in the crawl's own archive.
+//! Finds the captures that revisits refer to, in the archive of the same crawl.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
@@ -12,11 +12,11 @@ use crawl_weburl::canonicalize;
 
 use crate::error::WaczError;
 
-/// Finds original captures through an index, which it sorts on the first call. The index in the
+/// Finds original captures with an index that is sorted on the first look-up. The index in the
 /// crawl's directory can't be used, because it is outdated if a run was killed.
 pub(crate) struct Originals<'a> {
     dir: &'a Path,
-    /// An empty folder for the index.
+    /// An empty folder for the sorted index.
     scratch: PathBuf,
     index: Option<SortedIndex>,
 }
@@ -30,8 +30,8 @@ impl<'a> Originals<'a> {
         }
     }
 
-    /// Returns the response record that a revisit refers to; `None` if the archive doesn't contain
-    /// it.
+    /// Returns the response record that a revisit refers to, or `None` if the archive doesn't
+    /// contain it.
     pub(crate) fn of(&mut self, revisit: &WarcRecord) -> Result<Option<WarcRecord>, WaczError> {
         let Some((url, date)) = referred_to(revisit) else {
             return Ok(None);
@@ -47,7 +47,7 @@ impl<'a> Originals<'a> {
         let failed = WaczError::read(&self.scratch);
         for capture in index.with_key(key.as_bytes()).map_err(failed)? {
             let path = archive_file(self.dir, &capture.file)?;
-            // Several captures may have the same second. Skip damaged ones.
+            // Several captures may have the same time to the second. Damaged ones are skipped.
             let record = read_record(&path, capture.offset).ok();
             let is_original = |record: &WarcRecord| {
                 record.kind() == "response"
@@ -69,7 +69,7 @@ pub(crate) fn referred_to(revisit: &WarcRecord) -> Option<(&str, Timestamp)> {
     Some((url, Timestamp::parse(date)?))
 }
 
-/// A sorted index that may not fit in memory.
+/// A sorted index on disk, which may be larger than the memory.
 struct SortedIndex {
     file: BufReader<File>,
     bytes: u64,
@@ -91,7 +91,7 @@ impl SortedIndex {
         let file = open_regular(path)?;
         let bytes = file.metadata()?.len();
         Ok(SortedIndex {
-            // A lookup reads one line at each step.
+            // The buffer is small, because each step of a binary search reads only one line.
             file: BufReader::with_capacity(1024, file),
             bytes,
         })
@@ -100,8 +100,8 @@ impl SortedIndex {
     /// Returns the captures whose lines start with `key`.
     fn with_key(&mut self, key: &[u8]) -> io::Result<Vec<CaptureLine>> {
         let (mut low, mut high) = (0, self.bytes);
-        // Invariant: lines starting before `low` are less than `key`, lines starting at or after
-        // `high` are not.
+        // Binary search. Invariant: lines that start before `low` are less than `key`; lines that
+        // start at or after `high` are not.
         while low < high {
             let middle = low + (high - low) / 2;
             let (begin, line) = self.line_from(middle, low)?;
@@ -121,11 +121,13 @@ impl SortedIndex {
         Ok(captures)
     }
 
-    /// Returns the first line that starts at or after `place`. A line is known to start at `least`.
+    /// Returns the first line that starts at or after `place`, with its offset. `least` must be the
+    /// offset of a line's start.
     fn line_from(&mut self, place: u64, least: u64) -> io::Result<(u64, Vec<u8>)> {
         let mut begin = place;
         if place > least {
-            // Start at the preceding byte, because a line may start at `place` itself.
+            // Read from the byte before `place`: if it is a line break, a line starts exactly at
+            // `place`.
             self.file.seek(SeekFrom::Start(place - 1))?;
             begin = place - 1 + self.file.skip_until(b'\n')? as u64;
         } else {
@@ -155,7 +157,7 @@ mod tests {
             )
         };
         for count in 0..40 {
-            // Every third key occurs twice.
+            // Every third key occurs in two lines.
             let numbers =
                 (0..count).flat_map(|number| vec![number; 1 + usize::from(number % 3 == 0)]);
             let numbers: Vec<usize> = numbers.collect();

@@ -1,4 +1,4 @@
-//! Packages a crawl's directory as one file.
+//! Packages a crawl's directory as one WACZ file.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -18,35 +18,37 @@ use crate::page_list::{List, PageLists};
 use crate::rounds::{Rounds, Span};
 use crate::zip_file::ZipFile;
 
-/// A package that was written.
+/// The result of packaging a crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packaged {
-    /// The file, inside the folder `scratch`.
+    /// The WACZ file, inside the folder `scratch`.
     pub file: PathBuf,
-    /// The length of the file in bytes.
+    /// The length of the WACZ file in bytes.
     pub bytes: u64,
-    /// Captures in the index, including those of robots.txt.
+    /// The number of captures in the index, including those of robots.txt.
     pub captures: u64,
-    /// Pages in the page lists.
+    /// The number of pages in the page lists.
     pub pages: u64,
-    /// WARC files in the package.
+    /// The number of WARC files in the package.
     pub warc_files: u64,
-    /// Revisits whose payload is in an earlier round, so they can't be replayed from this file
-    /// alone.
+    /// The number of revisits whose payload is in an earlier round. Such revisits can't be replayed
+    /// from this file alone.
     pub revisits_of_earlier: u64,
-    /// How many of these revisits name no file, because no given file contains their round.
+    /// How many of the revisits in `revisits_of_earlier` don't name the file with their payload,
+    /// because no given file contains its round.
     pub without_container: u64,
-    /// Records that were left out because they are missing or can't be read.
+    /// Descriptions of the records that were left out because they are missing or can't be read.
     pub damages: Vec<String>,
 }
 
-/// Writes the crawl in `dir` as a WACZ file into the empty folder `scratch`, which also holds files
-/// to sort, up to twice the size of the index. For a running crawl, packages what it has so far.
+/// Writes the crawl in `dir` as a WACZ file into the folder `scratch`, which must be empty.
+/// Temporary files in `scratch` take up to twice the size of the index. If the crawl is running,
+/// packages its current records.
 ///
 /// # Errors
 /// [`WaczError::NoCaptures`] if there is nothing to replay, [`WaczError::NoRound`],
-/// [`WaczError::NotEarlier`], and I/O errors. Damaged records are listed in [`Packaged::damages`]
-/// and are not an error.
+/// [`WaczError::NotEarlier`], and I/O errors. Damaged records don't cause an error, but are listed
+/// in [`Packaged::damages`].
 pub fn package(dir: &Path, scratch: &Path, options: &WaczOptions) -> Result<Packaged, WaczError> {
     let settings = CrawlSettings::read(dir)?;
     let rounds = Rounds::read(dir)?;
@@ -106,14 +108,15 @@ pub fn package(dir: &Path, scratch: &Path, options: &WaczOptions) -> Result<Pack
     })
 }
 
-/// The index lines in archive order, to be sorted outside of memory.
+/// Index lines in the order of the archive. A later step sorts them on disk.
 struct UnsortedIndex {
     folder: PathBuf,
     file: File,
 }
 
 impl UnsortedIndex {
-    /// Creates the same layout as a crawl's directory, because the sorting code expects it.
+    /// Creates the folders of a crawl's directory in `folder`, because the sorting code expects
+    /// this layout.
     fn create(folder: &Path) -> Result<UnsortedIndex, WaczError> {
         let log = folder.join(FOLDER).join(CAPTURES);
         let made = fs::create_dir_all(folder.join(FOLDER)).and_then(|()| File::create(&log));

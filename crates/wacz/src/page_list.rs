@@ -1,4 +1,4 @@
-//! Writes the lists of pages that a replay tool shows, with titles and texts.
+//! Writes the page lists that replay tools show, with the title and text of each page.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -23,9 +23,9 @@ const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// One of the two page lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum List {
-    /// The seeds, which a replay tool shows first.
+    /// The list of seeds, which a replay tool shows first.
     Seeds,
-    /// Pages that the crawl discovered.
+    /// The list of pages that the crawl discovered through links.
     Others,
 }
 
@@ -63,27 +63,27 @@ struct Page<'a> {
     text: &'a str,
 }
 
-/// The page to show when the package is opened.
+/// The page that a replay tool shows when it opens the package.
 #[derive(Clone, Debug)]
 pub(crate) struct MainPage {
     pub(crate) url: String,
     pub(crate) date: String,
 }
 
-/// Writes the page lists.
+/// Writes both page lists of a package.
 pub(crate) struct PageLists<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) round: Option<u32>,
     pub(crate) copied: &'a CopiedCaptures,
     pub(crate) originals: Originals<'a>,
     pub(crate) main: Option<MainPage>,
-    /// The package's own path, for error messages.
+    /// The path of the package, for error messages.
     pub(crate) out: &'a Path,
 }
 
 impl PageLists<'_> {
-    /// Writes a list with a line for each HTML page that can be replayed, in crawl order. Returns
-    /// the number of pages.
+    /// Writes a page list to the package, with a line for each HTML page that can be replayed, in
+    /// crawl order. Returns the number of lines.
     pub(crate) fn write(&mut self, list: List, zip: &mut ZipFile) -> Result<u64, WaczError> {
         let unwritable = WaczError::write(self.out);
         zip.begin_deflated(list.path()).map_err(&unwritable)?;
@@ -92,7 +92,7 @@ impl PageLists<'_> {
         for row in pages(self.dir)? {
             let row = match row {
                 Ok(row) => row,
-                // A bad line is not a page. Other exports count such lines.
+                // Ignore a malformed row. Other exports report the number of such rows.
                 Err(RecordsError::Row { .. }) => continue,
                 Err(error) => return Err(error.into()),
             };
@@ -108,8 +108,9 @@ impl PageLists<'_> {
         Ok(count)
     }
 
-    /// Returns the response to show for a row: the row's own, or the one that its revisit record
-    /// refers to. `None` if there is no such response or it can't be a page.
+    /// Returns the response to show for a page row: the row's own response record, or if that is a
+    /// revisit, the record that the revisit refers to. `None` if there is no such record, or if it
+    /// can't be a page.
     fn response_of(&mut self, row: &PageRow) -> Result<Option<WarcRecord>, WaczError> {
         let is_answer = matches!(row.status, Some(200..300 | 304));
         let may_be_page = row.status == Some(304) || may_be_read(row.content_type.as_deref());
@@ -119,7 +120,7 @@ impl PageLists<'_> {
         if !self.copied.reached(&place.file, place.offset) {
             return Ok(None);
         }
-        // Don't list a page whose record can't be read.
+        // A page whose record can't be read is not listed.
         let Ok(record) = read_place(self.dir, place, row.bytes) else {
             return Ok(None);
         };
@@ -129,14 +130,15 @@ impl PageLists<'_> {
         }
     }
 
-    /// Writes the line of a row if its response is HTML. Returns whether it is.
+    /// Writes a line for a row if its response is HTML. Returns true if a line was written.
     fn line(&mut self, row: &PageRow, record: &WarcRecord, zip: &mut ZipFile) -> io::Result<bool> {
         let Some(http) = record.http() else {
             return Ok(false);
         };
         let content_type = http.field("content-type").map(String::from_utf8_lossy);
         let content_type = content_type.as_deref();
-        // A withheld body leaves only the media type to judge by.
+        // If the body was withheld at the site's request, only the media type can show that the
+        // response is HTML.
         let body = decoded_body(&http).unwrap_or_default();
         if !is_html(content_type, &body) {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! Maps the time of a capture to its round. Rounds don't overlap.
+//! Finds the round of a capture from its time. Rounds don't overlap in time.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,22 +8,22 @@ use crawl_records::{RecordsError, pages};
 
 use crate::error::WaczError;
 
-/// The time of the last page of each round, in milliseconds.
+/// The time of each round's last page, in milliseconds.
 pub(crate) struct Rounds {
     ends: BTreeMap<u32, u64>,
 }
 
-/// The time span of the captures to package.
+/// The time span whose captures are packaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// Captures up to this millisecond belong to earlier rounds.
+    /// Captures up to and including this millisecond belong to earlier rounds.
     after: Option<u64>,
     /// Captures after this millisecond belong to later rounds.
     until: Option<u64>,
 }
 
 impl Rounds {
-    /// Reads the rounds from the page rows.
+    /// Reads the times of all rounds from the page rows.
     pub(crate) fn read(dir: &Path) -> Result<Rounds, WaczError> {
         let mut ends = BTreeMap::new();
         for row in pages(dir)? {
@@ -39,14 +39,14 @@ impl Rounds {
         Ok(Rounds { ends })
     }
 
-    /// Returns all rounds, or only the wanted one.
+    /// Returns the number of the wanted round, or of every round if `wanted` is `None`.
     pub(crate) fn numbers(&self, wanted: Option<u32>) -> Vec<u32> {
         let is_wanted = |round: &&u32| wanted.is_none_or(|wanted| wanted == **round);
         self.ends.keys().filter(is_wanted).copied().collect()
     }
 
-    /// Returns the time span of a round. Requests after the round's last page, such as for
-    /// robots.txt, count to the next round.
+    /// Returns the time span of a round. Requests that follow the round's last page, for example
+    /// for a robots.txt, belong to the next round.
     pub(crate) fn span(&self, round: u32) -> Result<Span, WaczError> {
         let until = self.ends.get(&round).ok_or(WaczError::NoRound {
             round,
@@ -59,7 +59,7 @@ impl Rounds {
         })
     }
 
-    /// Returns the round of a capture.
+    /// Returns the round that a capture belongs to.
     pub(crate) fn of(&self, date: Timestamp) -> Option<u32> {
         let mut rounds = self.ends.iter();
         let round = rounds.find(|(_, end)| date.as_millis() <= **end);
@@ -68,14 +68,14 @@ impl Rounds {
 }
 
 impl Span {
-    /// Returns whether the span contains a capture's time.
+    /// Returns true if the span includes a capture of this time.
     pub(crate) fn holds(self, date: Timestamp) -> bool {
         let millis = date.as_millis();
         self.after.is_none_or(|after| after < millis)
             && self.until.is_none_or(|until| millis <= until)
     }
 
-    /// Returns whether the span excludes parts of the crawl.
+    /// Returns true if the span covers only a part of the crawl.
     pub(crate) fn is_limited(self) -> bool {
         self != Span::default()
     }

@@ -1,4 +1,4 @@
-//! A ZIP file whose entries are written one after the other, each with its digest.
+//! Writes a ZIP file, entry by entry, and computes the digest of each entry.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-/// An entry, as listed in `datapackage.json`.
+/// An entry of the ZIP file, as listed in `datapackage.json`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Resource {
     name: String,
@@ -20,15 +20,15 @@ pub(crate) struct Resource {
     bytes: u64,
 }
 
-/// A ZIP file that is being written: begin an entry, write to it, and so on, then call
-/// [`ZipFile::finish`].
+/// A ZIP file that is being written. For each entry, begin it and write its content. At the end,
+/// call [`ZipFile::finish`].
 pub(crate) struct ZipFile {
     zip: ZipWriter<BufWriter<File>>,
     resources: Vec<Resource>,
     entry: Option<Entry>,
 }
 
-/// The entry being written.
+/// The entry that is being written.
 struct Entry {
     path: String,
     hash: Sha256,
@@ -45,8 +45,8 @@ impl ZipFile {
         })
     }
 
-    /// Begins an uncompressed entry. Use it for data that is compressed already and that clients
-    /// read in pieces.
+    /// Begins an uncompressed entry. Use it for data that is compressed already, and that clients
+    /// read in parts.
     pub(crate) fn begin_stored(&mut self, path: &str) -> io::Result<()> {
         self.begin(path, CompressionMethod::Stored)
     }
@@ -60,10 +60,10 @@ impl ZipFile {
         self.end_entry();
         let options = SimpleFileOptions::default()
             .compression_method(method)
-            // The same crawl must yield the same bytes. `datapackage.json` contains the packaging
-            // time.
+            // A fixed time, because the same crawl must yield the same bytes. `datapackage.json`
+            // contains the time of packaging.
             .last_modified_time(DateTime::default())
-            // The size of an entry is known only at its end, and may exceed 4 GiB.
+            // Allow entries above 4 GiB, because the size of an entry is known only when it ends.
             .large_file(true);
         self.zip.start_file(path, options)?;
         self.entry = Some(Entry {
@@ -86,13 +86,13 @@ impl ZipFile {
         }
     }
 
-    /// Returns the length of the current entry so far, which is the offset of the next byte
-    /// written.
+    /// Returns the length of the current entry so far, which is also the offset of the next byte
+    /// written to it.
     pub(crate) fn entry_bytes(&self) -> u64 {
         self.entry.as_ref().map_or(0, |entry| entry.bytes)
     }
 
-    /// Ends the current entry and returns all entries so far.
+    /// Ends the current entry and returns all entries written so far.
     pub(crate) fn resources(&mut self) -> &[Resource] {
         self.end_entry();
         &self.resources
@@ -122,7 +122,7 @@ impl Write for ZipFile {
     }
 }
 
-/// Formats a digest as WACZ requires.
+/// Returns a digest with its algorithm as a prefix, as WACZ requires.
 pub(crate) fn labelled(hash: Sha256) -> String {
     format!("sha256:{}", HEXLOWER.encode(&hash.finalize()))
 }

@@ -628,7 +628,7 @@ impl FromStr for RoundChoice {
         match (text, text.parse()) {
             ("all", _) => Ok(RoundChoice::All),
             (_, Ok(0)) | (_, Err(_)) => {
-                Err("give the number of a round, from 1, or `all`".to_owned())
+                Err("give the number of a round, counted from 1, or `all`".to_owned())
             }
             (_, Ok(round)) => Ok(RoundChoice::One(round)),
         }
@@ -748,6 +748,17 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommand("config", |config| config.mut_args(with_default))
         .mut_subcommand("plan", |plan| plan.mut_args(with_default))
         .mut_subcommand("replay", |replay| replay.mut_args(with_default))
+}
+
+/// Returns the clap command without commands that only the program itself starts.
+pub(crate) fn visible_command() -> clap::Command {
+    let command = command();
+    let commands = command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set());
+    clap::Command::new("crawl")
+        .args(command.get_arguments().cloned())
+        .subcommands(commands.cloned())
 }
 
 /// Adds the default to a flag's help. It is not set in clap, because a flag that wasn't typed must

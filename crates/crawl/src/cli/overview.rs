@@ -110,7 +110,10 @@ pub(crate) fn overview(command: &clap::Command) -> String {
         let help = flag.and_then(clap::Arg::get_help).map(ToString::to_string);
         // Only the first clause fits here. The long help has the default.
         let help = help.unwrap_or_default();
-        let help = help.split([',', '(', '[', ';', ':']).next().unwrap_or_default();
+        let help = help
+            .split([',', '(', '[', ';', ':'])
+            .next()
+            .unwrap_or_default();
         let usage = format!("--{name} {value}");
         let _ = writeln!(text, "  {usage:<22} {}", help.trim_end());
     }

@@ -62,7 +62,7 @@ fn check_environment(matches: &ArgMatches) -> Result<(), CommandError> {
     let read = read_contact(contact);
     read.map(drop).map_err(|why| {
         CommandError::usage(format!(
-            "the environment variable CRAWL_CONTACT holds the unusable contact {why}"
+            "unusable contact in the environment variable CRAWL_CONTACT: {why}"
         ))
         .hint(CONTACT_HINT)
     })
@@ -192,7 +192,7 @@ fn takes_seeds(command: &Command) -> bool {
 }
 
 fn empty(message: String) -> CommandError {
-    CommandError::usage(message).hint("leave it out, or see that the shell variable in it is set")
+    CommandError::usage(message).hint("remove it, or check that the shell variable in it is set")
 }
 
 fn empty_value(flag: &Arg) -> CommandError {
@@ -201,8 +201,8 @@ fn empty_value(flag: &Arg) -> CommandError {
         // An empty `--proxy` is refused: requests meant for a proxy must not bypass it because a
         // shell variable is unset.
         Some("proxy") => refusal.hint(
-            "see that the shell variable in it is set; `proxy = \"\"` below [fetch] in a file of \
-             --config clears a proxy that the directory remembers",
+            "check that the shell variable in it is set; to clear a proxy that the directory \
+             remembers, put `proxy = \"\"` under [fetch] in a file for --config",
         ),
         _ => refusal,
     }
@@ -314,6 +314,6 @@ mod tests {
         }
         let words = ["crawl", "--proxy", ""].iter().map(OsString::from);
         let hint = prepare(&built(), words).unwrap_err().hint.unwrap();
-        assert!(hint.contains("`proxy = \"\"` below [fetch]"), "{hint}");
+        assert!(hint.contains("`proxy = \"\"` under [fetch]"), "{hint}");
     }
 }

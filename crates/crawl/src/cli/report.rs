@@ -111,6 +111,6 @@ fn fault_kind(name: &str) -> Result<FaultKind, String> {
     let entry = kinds.iter().find(|(known, _)| known == name);
     entry.map(|(_, kind)| *kind).ok_or_else(|| {
         let names: Vec<&str> = kinds.iter().map(|(known, _)| known.as_str()).collect();
-        format!("the kinds are {}", names.join(", "))
+        format!("valid kinds: {}", names.join(", "))
     })
 }

@@ -30,10 +30,10 @@ impl FromStr for SearchFilter {
             "version" => Facet::Version,
             "language" => Facet::Language,
             "type" => Facet::Type,
-            _ => return Err("the facets are folder, version, language and type".to_owned()),
+            _ => return Err("valid facets: folder, version, language, type".to_owned()),
         };
         match value.trim() {
-            "" => Err("a filter is a facet, `=` and its value, such as language=en".to_owned()),
+            "" => Err("a filter looks like language=en".to_owned()),
             value => Ok(SearchFilter {
                 facet,
                 value: value.to_owned(),

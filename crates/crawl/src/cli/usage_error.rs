@@ -58,9 +58,10 @@ fn hint_of_crawl_dir(error: &clap::Error) -> Option<String> {
     }
     let first = std::env::args().nth(1).unwrap_or_default();
     Some(match args::command().find_subcommand(&first) {
-        None => format!("`crawl --output {word}` goes on with the crawl in it"),
+        None => format!("`crawl --output {word}` continues the crawl in it"),
         Some(command) => format!(
-            "`crawl gather DIR .. --output ALL` makes one directory of those of several workers: then `crawl {} ALL`",
+            "merge the directories of several workers with `crawl gather DIR .. --output ALL`, then \
+             run `crawl {} ALL`",
             command.get_name()
         ),
     })
@@ -72,16 +73,17 @@ fn hint_for(error: &clap::Error) -> String {
     let first = std::env::args().nth(1).unwrap_or_default();
     if let Some(command) = command.find_subcommand(&first) {
         let name = command.get_name();
-        return format!("`crawl {name} --help` lists what it takes");
+        return format!("`crawl {name} --help` lists its flags and arguments");
     }
     let Some(word) = unknown_word(error) else {
         return "`crawl --help` lists flags and commands".to_owned();
     };
     let names = command.get_subcommands().map(clap::Command::get_name);
     match nearest(word, names.map(|name| (name.to_owned(), name))) {
-        Some(name) => format!("the nearest command is `{name}`; `crawl help` lists all"),
+        Some(name) => format!("did you mean `crawl {name}`? `crawl help` lists all commands"),
         None => format!(
-            "`crawl help` lists flags and commands; a seed is a URL or a host with a dot, such as `https://{word}/`"
+            "`crawl help` lists flags and commands; to crawl a host without a dot, give its URL, \
+             `https://{word}/`"
         ),
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
     let written = written.map_err(|error| of_bundle(error, args))?;
     folder.finish().map_err(|error| of_folder(error, args))?;
     note(&format!(
-        "{} written: {}, {}\nSHA-256 of its tagmanifest-sha256.txt, which stands for all of it: {}",
+        "{} written: {}, {}\nSHA-256 of its tagmanifest-sha256.txt, which covers all files: {}",
         args.out.display(),
         counted(written.files, "file", "files"),
         size(written.bytes),
@@ -30,7 +30,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
     if !written.left_out.is_empty() {
         let names = written.left_out.join(", ");
         note(&format!(
-            "left out, as a bundle has no such files: {}",
+            "left out, since bundles don't include such files: {}",
             safe_line(&names)
         ));
     }
@@ -44,16 +44,16 @@ fn of_bundle(error: BundleError, args: &ExportArgs) -> CommandError {
         BundleError::Read(VerifyError::Records(error)) => of_records(error),
         BundleError::Tables(error) => of_tables(error, args),
         BundleError::NotEnded { .. } => CommandError::usage(message).hint(format!(
-            "wait for its end, or go on with `crawl --output {dir}` and end it by Ctrl-C; `--to wacz` takes what is there"
+            "wait until it ends, or continue with `crawl --output {dir}` and stop it with Ctrl-C; \
+             `--to wacz` exports what there is so far"
         )),
-        BundleError::NoRequests { .. } => {
-            CommandError::usage(message).hint("give the directory of a crawl that fetched something")
-        }
+        BundleError::NoRequests { .. } => CommandError::usage(message)
+            .hint("give the directory of a crawl that fetched something"),
         BundleError::Damaged { .. } => CommandError {
             code: BREACH,
             ..CommandError::disk(message)
         }
-        .hint(format!("`crawl verify {dir}` names all that is wrong")),
+        .hint(format!("`crawl verify {dir}` lists all defects")),
         BundleError::Write { source, .. } => unwritable(&args.out, &source),
         _ => CommandError::disk(message),
     }

@@ -49,10 +49,8 @@ fn at_rest(dir: &Path, command: Command) -> Result<u8, CommandError> {
         Command::Park { host } => park_at_rest(dir, &host_key(&host).map_err(refusal)?),
         Command::Unpark { host } => unpark_at_rest(dir, &host_key(&host).map_err(refusal)?),
         _ => {
-            let problem = format!("no crawl runs in {}", dir.display());
-            return Err(
-                CommandError::usage(problem).hint("give the directory of a crawl that runs now")
-            );
+            let problem = format!("no crawl is running in {}", dir.display());
+            return Err(CommandError::usage(problem).hint("give the directory of a running crawl"));
         }
     };
     match changed {

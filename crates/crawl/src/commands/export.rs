@@ -22,20 +22,20 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     );
     if args.round.is_some() && !has_rounds {
         return Err(
-            CommandError::usage("--round is for wacz, parquet, csv and graph alone")
-                .hint("leave it out: the other formats hold the last state of each page"),
+            CommandError::usage("--round is only for wacz, parquet, csv and graph")
+                .hint("remove it: the other formats have the last state of each page"),
         );
     }
     let of_one_round = matches!(args.round, Some(RoundChoice::One(_)));
     if !args.earlier.is_empty() && (args.to != ExportFormat::Wacz || !of_one_round) {
         return Err(
-            CommandError::usage("--earlier is for one round as wacz alone")
-                .hint("name the round with `--to wacz --round N`, or leave out --earlier"),
+            CommandError::usage("--earlier is only for a single round as wacz")
+                .hint("choose the round with `--to wacz --round N`, or remove --earlier"),
         );
     }
     if args.search_rules.is_some() && args.to != ExportFormat::Static {
-        return Err(CommandError::usage("--search-rules is for static alone")
-            .hint("leave it out: only a static search answers queries"));
+        return Err(CommandError::usage("--search-rules is only for static")
+            .hint("remove it: only a static search answers queries"));
     }
     let to_stdout = args.out.as_os_str() == "-";
     let folder = match args.to {
@@ -51,10 +51,8 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
         | ExportFormat::Wacz => None,
     };
     if let Some(folder) = folder.filter(|_| to_stdout) {
-        return Err(
-            CommandError::usage("what is written is a folder, not a stream")
-                .hint(format!("name the folder: `--out {folder}`")),
-        );
+        return Err(CommandError::usage("can't write a folder to stdout")
+            .hint(format!("choose a folder: `--out {folder}`")));
     }
     match args.to {
         #[cfg(feature = "tables")]

@@ -34,8 +34,8 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         // list's signature isn't checked.
         let was_interrupted = finish_forget(dir, &|_, _| true);
         note(match was_interrupted.map_err(|why| of_engine(&why, dir))? {
-            true => "finished the interrupted erasure",
-            false => "no erasure was interrupted here",
+            true => "the interrupted erasure is complete",
+            false => "there is no interrupted erasure to finish",
         });
         return Ok(FINISHED);
     }
@@ -48,14 +48,14 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         None => by_recheck(dir, args.reason.as_deref())?,
     };
     if removal.is_empty() {
-        note("the last recheck excludes nothing");
+        note("nothing to forget: the last recheck excludes no page");
         return Ok(FINISHED);
     }
     if removal.is_named_in(&reason) {
         return Err(CommandError::usage(
-            "the reason names what is to be forgotten, and a tombstone keeps it",
+            "--reason contains what is to be forgotten, and would be kept in the tombstone",
         )
-        .hint("say it without the URL and the host"));
+        .hint("leave the URL and the host out of the reason"));
     }
     let of_dir = |error| of_engine(&error, dir);
     let would_go = count_forgotten(dir, &removal).map_err(of_dir)?;
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         return Err(nothing_there(args));
     }
     if would_go.is_nothing() {
-        note("already forgotten, as tombstones.jsonl says");
+        note("already forgotten (see tombstones.jsonl)");
         if !args.dry_run {
             // If an earlier `crawl forget` crashed after its commit, the report and the index may
             // be missing.
@@ -101,7 +101,7 @@ fn make_derived(dir: &Path, report: bool, index: bool) -> Result<(), CommandErro
     if index {
         match dir.join("archive").is_dir() {
             true => build_index(dir)?,
-            false => note("the search index is gone: there is no archive to build it from"),
+            false => note("the search index was deleted, and can't be rebuilt without an archive"),
         }
     }
     list_digests(dir, ChangedFiles::All).map_err(of_records)
@@ -120,7 +120,8 @@ fn build_index(dir: &Path) -> Result<(), CommandError> {
 #[cfg(not(feature = "search"))]
 fn build_index(dir: &Path) -> Result<(), CommandError> {
     note(&format!(
-        "the search index is gone, and this build can't make one; `crawl index {}` does with the feature `search`",
+        "the search index was deleted, and this build can't rebuild it\nhint: run `crawl index {}` \
+         in a build with the feature `search`",
         dir.display()
     ));
     Ok(())
@@ -155,7 +156,8 @@ fn named(what: &str) -> Result<Removal, CommandError> {
     // `HostTable::insert` rejects anything after the host, such as a path. `HostKey::parse` would
     // ignore it, and all pages of the host would be erased instead of one.
     let hint = format!(
-        "a host is named as in requests.jsonl, on loopback with its port; a page by its whole URL, such as `https://{what}`"
+        "give a host as in requests.jsonl (on loopback with its port), or a page by its whole URL, \
+         such as `https://{what}`"
     );
     let mut table = HostTable::default();
     let checked = table.insert(what, ());
@@ -170,11 +172,11 @@ fn named(what: &str) -> Result<Removal, CommandError> {
 fn by_recheck(dir: &Path, reason: Option<&str>) -> Result<(Removal, String), CommandError> {
     let Some(rows) = recheck_rows(dir).map_err(of_records)? else {
         let problem = format!(
-            "nobody asked yet what today's rules say of {}",
+            "{} was not rechecked against the current robots.txt rules yet",
             dir.display()
         );
         let hint = format!(
-            "`crawl recheck {}` asks, and lists what they exclude",
+            "`crawl recheck {}` fetches them, and lists the pages they exclude",
             dir.display()
         );
         return Err(CommandError::usage(problem).hint(hint));
@@ -207,10 +209,14 @@ fn config_text(dir: &Path, removal: &Removal) -> Result<Option<String>, CommandE
 }
 
 fn nothing_there(args: &ForgetArgs) -> CommandError {
-    let subject = args.what.as_deref().unwrap_or("what the recheck excludes");
+    let subject = args
+        .what
+        .as_deref()
+        .unwrap_or("the recheck's excluded pages");
     let dir = args.dir.display();
-    CommandError::usage(format!("nothing of {subject} is in the crawl in {dir}")).hint(
-        "pages are named by their URL as pages.jsonl has it, hosts as in requests.jsonl; --exclude leaves out what was not met yet",
+    CommandError::usage(format!("{subject} not found in the crawl in {dir}")).hint(
+        "give a page's URL as in pages.jsonl, or a host as in requests.jsonl; to exclude pages not \
+         seen yet, crawl with --exclude",
     )
 }
 
@@ -229,8 +235,8 @@ fn show(counts: &Forgotten, done: &str, as_json: bool) -> Result<u8, CommandErro
             "elsewhere",
             counted(
                 counts.changed,
-                "row or record of another page named it",
-                "rows and records of other pages named it",
+                "row or record of another page",
+                "rows and records of other pages",
             ),
         ),
         ("tombstones", counted(counts.tombstones, "set", "set")),

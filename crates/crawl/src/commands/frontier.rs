@@ -61,8 +61,8 @@ fn place(args: &FrontierPlaceArgs) -> Result<(Vec<String>, Option<String>), Comm
         false => args.frontier.clone(),
     };
     if urls.is_empty() {
-        return Err(CommandError::usage("no frontier is named")
-            .hint("give --frontier URL, or --config FILE with `frontier` in [frontier]"));
+        return Err(CommandError::usage("no frontier given")
+            .hint("add --frontier URL, or --config FILE with `frontier` in [frontier]"));
     }
     urls.iter().try_for_each(|url| check_url(url))?;
     Ok((urls, args.crawl.clone().or(crawl)))
@@ -79,7 +79,7 @@ fn status(args: &FrontierPlaceArgs, as_json: bool) -> Result<u8, CommandError> {
         let named = crawl.groups.len() as u64;
         if named < crawl.group_count {
             note(&format!(
-                "crawl `{}` has {} groups of engines, and {named} of them are named: this is what those have",
+                "crawl `{}` has {} groups of engines, shown are only the {named} listed here",
                 crawl.name, crawl.group_count
             ));
         }
@@ -100,7 +100,7 @@ fn status(args: &FrontierPlaceArgs, as_json: bool) -> Result<u8, CommandError> {
 
 fn no_such_crawl(crawl: &str) -> CommandError {
     CommandError::usage(format!("the frontier has no crawl `{crawl}`"))
-        .hint("`crawl frontier status` without --crawl lists them")
+        .hint("`crawl frontier status` without --crawl lists all crawls")
 }
 
 fn check(urls: &[String]) -> Result<u8, CommandError> {
@@ -121,13 +121,13 @@ fn check_one(url: &str) -> Result<u8, CommandError> {
     let _ = std::panic::take_hook();
     let (clauses, broken) = checked.map_err(|why| of_shared(&why))?;
     if broken.is_empty() {
-        return print(format!("keeps all {clauses} clauses\n").as_bytes());
+        return print(format!("satisfies all {clauses} clauses\n").as_bytes());
     }
     for name in &broken {
         print(format!("broken: {name}\n").as_bytes())?;
     }
     note(&format!(
-        "{} of {clauses} clauses are broken: no crawl can share this frontier",
+        "{} of {clauses} clauses are violated: crawls can't share this frontier",
         broken.len()
     ));
     Ok(BREACH)
@@ -140,7 +140,7 @@ fn check_one(url: &str) -> Result<u8, CommandError> {
 fn place_of_crawl(args: &FrontierPlaceArgs) -> Result<(Vec<String>, String), CommandError> {
     let (urls, crawl) = place(args)?;
     let crawl = crawl.ok_or_else(|| {
-        CommandError::usage("no crawl is named").hint("give --crawl NAME, or --config FILE")
+        CommandError::usage("no crawl given").hint("add --crawl NAME, or --config FILE")
     })?;
     Ok((urls, crawl))
 }
@@ -153,11 +153,12 @@ fn reopen_urls(worker: &str, args: &FrontierPlaceArgs, as_json: bool) -> Result<
         false => FINISHED,
     };
     note(&format!(
-        "what worker `{worker}` settled is fetched again: {} pages; {} buckets are to be looked at by those who own them",
+        "pages of worker `{worker}` will be fetched again: {}; {} buckets still to be checked by \
+         their owners",
         lost.pages, lost.buckets_to_reopen
     ));
     note(&format!(
-        "start workers if none runs; `{worker}` may be one of them, with an empty directory"
+        "start workers if none is running; `{worker}` may be one of them, with an empty directory"
     ));
     Ok(code)
 }
@@ -176,13 +177,15 @@ fn drain_worker(worker: &str, args: &FrontierPlaceArgs) -> Result<u8, CommandErr
     let (urls, crawl) = place_of_crawl(args)?;
     match drain(&urls, &credentials(), &crawl, worker).map_err(|why| of_shared(&why))? {
         true => {
-            note(&format!("worker `{worker}` hands its hosts over, and ends"));
+            note(&format!(
+                "worker `{worker}` is handing over its hosts, and will then end"
+            ));
             Ok(FINISHED)
         }
         false => Err(CommandError::usage(format!(
-            "no worker `{worker}` is at work on crawl `{crawl}`"
+            "worker `{worker}` isn't running on crawl `{crawl}`"
         ))
-        .hint("`crawl frontier status` lists them")),
+        .hint("`crawl frontier status` lists all workers")),
     }
 }
 
@@ -261,7 +264,8 @@ fn write_crawl(text: &mut String, crawl: &CrawlOverview) {
     let _ = writeln!(text, "crawl {}, version {}", crawl.name, crawl.program);
     let _ = writeln!(
         text,
-        "  urls:    {} pending, {} fetched, {} failed, {} excluded, {} put aside; {} links on their way",
+        "  urls:    {} pending, {} fetched, {} failed, {} excluded, {} put aside; {} links in \
+         transit",
         crawl.pending,
         crawl.fetched,
         crawl.failed,
@@ -277,12 +281,15 @@ fn write_crawl(text: &mut String, crawl: &CrawlOverview) {
     if crawl.buckets_to_reopen > 0 {
         let _ = writeln!(
             text,
-            "  reopen:  {} buckets are to be looked at for URLs whose records are lost",
+            "  reopen:  {} buckets still to be checked for URLs with lost records",
             crawl.buckets_to_reopen
         );
     }
     if let Some(to) = &crawl.exported_to {
-        let _ = writeln!(text, "  moved:   to {to}; no worker goes on with it");
+        let _ = writeln!(
+            text,
+            "  moved:   to {to}; workers can no longer continue it"
+        );
     }
     let has_groups = crawl.group_count > 1;
     if has_groups {
@@ -297,7 +304,8 @@ fn write_crawl(text: &mut String, crawl: &CrawlOverview) {
         };
         let _ = writeln!(
             text,
-            "  {:<12} {:<12} {group}heard {:.1} s ago, {} buckets, {} pending, {} pages, {:.1} pages/s",
+            "  {:<12} {:<12} {group}last seen {:.1} s ago, {} buckets, {} pending, {} pages, {:.1} \
+             pages/s",
             worker.name,
             state(worker),
             worker.heard.as_secs_f64(),
@@ -389,7 +397,7 @@ mod tests {
         let mut text = String::new();
         write_crawl(&mut text, &crawl);
         assert_eq!(text.lines().count(), 5);
-        assert!(text.contains("5 buckets are to be looked at"), "{text}");
+        assert!(text.contains("5 buckets still to be checked"), "{text}");
         assert!(
             text.contains("512 of 1024 without an owner; 3.5 pages/s"),
             "{text}"
@@ -400,7 +408,7 @@ mod tests {
         write_crawl(&mut text, &crawl);
         assert!(
             text.contains("group 0: db1:5432, 1024 buckets (6 being moved), 7 pending, 1 worker\n")
-                && text.contains("group 1, heard"),
+                && text.contains("group 1, last seen"),
             "{text}"
         );
         let object = object(&crawl);

@@ -96,7 +96,7 @@ fn summary(gathered: &Gathered, args: &GatherArgs) -> String {
     let unreadable = sum(|worker| worker.unreadable);
     if unreadable > 0 {
         message.push_str(&format!(
-            "; {} left out that no row stands in",
+            "; {} without a row left out",
             counted(unreadable, "line", "lines")
         ));
     }
@@ -117,37 +117,37 @@ pub(super) fn of_gather(error: GatherError, output: &Path) -> CommandError {
     match error {
         GatherError::Records(error) => of_records(error),
         GatherError::Running { .. } => CommandError::usage(message)
-            .hint("end it by Ctrl-C, which saves all that is in flight, and gather then"),
+            .hint("stop it with Ctrl-C, which saves everything in flight, then gather again"),
         GatherError::NotEnded { dir } => CommandError::usage(message).hint(format!(
-            "start it again with `crawl --output {}` and end it by Ctrl-C: it takes back what was not committed",
+            "start it again with `crawl --output {}` and stop it with Ctrl-C, which removes \
+             uncommitted data",
             dir.display()
         )),
         GatherError::HalfForgotten { dir } => CommandError::usage(message).hint(format!(
-            "any start finishes it: `crawl explain {} URL` is one",
+            "any command on it finishes that, such as `crawl explain {} URL`",
             dir.display()
         )),
         GatherError::Replay { .. } => {
-            CommandError::usage(message).hint("gather the directories of crawls that asked")
+            CommandError::usage(message).hint("give the directories of crawls, not of replays")
         }
         GatherError::Sampled { .. } => CommandError::usage(message)
-            .hint("report each directory by itself: their probabilities don't add up"),
+            .hint("report on each directory separately: their probabilities can't be combined"),
         GatherError::SameDirectory { .. } => {
-            CommandError::usage(message).hint("name each directory once")
+            CommandError::usage(message).hint("give each directory only once")
         }
         GatherError::OtherCrawl { .. } => CommandError::usage(message).hint(
-            "name the directories of one crawl; `crawl report --compare A B` holds two crawls against each other",
+            "give the directories of one crawl; `crawl report --compare A B` compares two crawls",
         ),
         GatherError::SettledTwice { .. } => CommandError {
             code: BREACH,
             ..CommandError::usage(message)
         }
         .hint(
-            "name no copy of a directory that is named already, and start a worker again whose directory came from a backup",
+            "remove copies of directories from the list, and restart a worker whose directory was \
+             restored from a backup",
         ),
         GatherError::Read(ReadError::Row { .. }) => CommandError::disk(message),
-        GatherError::Io { source, path } if path.starts_with(output) => {
-            unwritable(&path, &source)
-        }
+        GatherError::Io { source, path } if path.starts_with(output) => unwritable(&path, &source),
         _ => CommandError::disk(message),
     }
 }

@@ -21,7 +21,7 @@ use crate::terminal::{index_counts, note, print_json, spinner};
 /// Runs `crawl index`.
 pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
     let Some(done) = build(args)? else {
-        note("interrupted; the index is as it was");
+        note("interrupted; the index was not changed");
         return Ok(INTERRUPTED);
     };
     list_digests(&args.dir, ChangedFiles::Named(&["index", "state"])).map_err(of_records)?;
@@ -107,10 +107,10 @@ fn refusal(error: &EngineError, dir: &Path) -> CommandError {
             no_crawl(dir)
         }
         EngineError::NoArchive { .. } => CommandError::usage(format!(
-            "the crawl in `{}` has no archive to build an index from: it ran with --warc off",
+            "can't build an index: the crawl in `{}` has no archive, since it ran with --warc off",
             dir.display()
         ))
-        .hint("crawl anew into another --output, with --index on or with --warc on"),
+        .hint("crawl again into another --output, with --index on or --warc on"),
         other => of_engine(other, dir),
     }
 }

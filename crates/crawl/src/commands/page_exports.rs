@@ -25,8 +25,14 @@ use crate::terminal::note;
 pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     let to_stdout = args.out.as_os_str() == "-";
     if args.dirs.len() > 1 {
-        return Err(CommandError::usage("several directories have no search index in common")
-            .hint("make one directory of them, `crawl gather DIR .. --output ALL`, then `crawl index ALL`, and export that"));
+        return Err(CommandError::usage(
+            "can't export several directories: they have no common \
+                                        search index",
+        )
+        .hint(
+            "merge them with `crawl gather DIR .. --output ALL`, run `crawl index ALL`, and \
+                   export ALL",
+        ));
     }
     let rules = search_index::rules(args.search_rules.as_deref())?;
     let index = search_index::open(&args.dir)?;
@@ -133,7 +139,7 @@ fn refusal(error: &ExportError, args: &ExportArgs) -> CommandError {
         ExportError::Index(error) => of_index(error, &args.dir),
         ExportError::File(AtomicFileError::Occupied { .. }) => {
             CommandError::usage(error.to_string())
-                .hint("name a folder that does not exist yet, an empty one, or an earlier bundle")
+                .hint("choose a new folder, an empty one, or an earlier bundle")
         }
         ExportError::File(AtomicFileError::Write { source, .. }) => unwritable(&args.out, source),
         _ => CommandError::disk(error.to_string()),

@@ -15,7 +15,7 @@ pub(crate) fn run(
     html: Option<&Path>,
 ) -> Result<u8, CommandError> {
     let Some(plan) = plan(settings)? else {
-        note("interrupted: there is no plan");
+        note("interrupted; there is no plan");
         return Ok(INTERRUPTED);
     };
     let printed = match html {

@@ -17,7 +17,7 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// Runs `crawl recheck`.
 pub(crate) fn run(settings: &Settings, as_json: bool) -> Result<u8, CommandError> {
     let Some(counts) = recheck(settings)? else {
-        note("interrupted: what was rechecked before stays as it was");
+        note("interrupted; the results of the last recheck were not changed");
         return Ok(INTERRUPTED);
     };
     show(&settings.output.output.0, &counts, as_json)?;

@@ -84,15 +84,17 @@ pub(crate) fn run(dir: &Path, settings: &Settings, as_json: bool) -> Result<u8, 
 }
 
 fn differs(difference: &ReplayDifference) -> String {
-    let from = |url: &CanonicalUrl| format!("from {} on", safe_line(url.as_str()));
+    let from = |url: &CanonicalUrl| format!("from {}", safe_line(url.as_str()));
     match difference {
         ReplayDifference::Other(url) => {
-            format!("{}: the records have another request there", from(url))
+            format!("{}: the records have a different request there", from(url))
         }
-        ReplayDifference::Later(url) => format!("{}: the records have it earlier", from(url)),
+        ReplayDifference::Later(url) => {
+            format!("{}: the records have that request earlier", from(url))
+        }
         ReplayDifference::Beyond(url) => format!("{}: the records end there", from(url)),
         ReplayDifference::Fewer(count) => {
-            let requests = counted(*count, "request of A is", "requests of A are");
+            let requests = counted(*count, "request of A was", "requests of A were");
             format!("{requests} not sent again")
         }
     }
@@ -101,14 +103,14 @@ fn differs(difference: &ReplayDifference) -> String {
 fn ending(ended: &Ended) -> String {
     match ended {
         Ended::Finished => "finished".to_owned(),
-        Ended::Budget(budget) => format!("--{budget} is spent"),
-        Ended::GroupBudget(budget) => format!("{budget} is spent"),
+        Ended::Budget(budget) => format!("--{budget} was reached"),
+        Ended::GroupBudget(budget) => format!("{budget} was reached"),
         Ended::Interrupted => "interrupted".to_owned(),
         // Unreachable: a replay has no other workers.
         Ended::HandedOver => "handed over".to_owned(),
         Ended::Unreachable(hosts) => {
             let hosts = counted(hosts.len() as u64, "host", "hosts");
-            format!("{hosts} could not be asked again in time")
+            format!("{hosts} unreachable until the end")
         }
     }
 }
@@ -119,9 +121,9 @@ impl Display for ReplayReport {
         match self.settings.len() {
             0 => writeln!(
                 f,
-                "settings  as they were: each request has its time of the records"
+                "settings  unchanged: each request is made at its recorded time"
             )?,
-            count => writeln!(f, "settings  {} other", grouped(count as u64))?,
+            count => writeln!(f, "settings  {} changed", grouped(count as u64))?,
         }
         for line in &self.settings {
             writeln!(f, "  {line}")?;
@@ -132,14 +134,14 @@ impl Display for ReplayReport {
             let withheld = counted(self.withheld, "of these was", "of these were");
             writeln!(
                 f,
-                "  {withheld} withheld from the archive, as the site asks"
+                "  {withheld} withheld from the archive at the site's request"
             )?;
         }
         if self.cut_bodies > 0 {
             let bodies = counted(self.cut_bodies, "body is", "bodies are");
             writeln!(
                 f,
-                "  {bodies} cut by the --max-body of the crawl, and can't grow"
+                "  {bodies} truncated at the crawl's --max-body, and can't get longer"
             )?;
         }
         if self
@@ -147,7 +149,7 @@ impl Display for ReplayReport {
             .iter()
             .any(|line| line.starts_with("operator.agent "))
         {
-            writeln!(f, "  what servers answer another agent is not known")?;
+            writeln!(f, "  servers may answer another agent differently")?;
         }
         if let Some(differs) = &self.differs {
             writeln!(f, "differs   {differs}")?;
@@ -170,7 +172,7 @@ impl ReplayReport {
         match self.without_rules {
             0 => unanswered,
             count => format!(
-                "{unanswered}; {} not asked for, as the archive has no robots.txt of their sites",
+                "{unanswered}; {} not fetched, since the archive has no robots.txt for the site",
                 counted(count, "URL is", "URLs are")
             ),
         }

@@ -41,8 +41,9 @@ pub(crate) fn run(mut args: SearchArgs) -> Result<u8, CommandError> {
     let more_dirs = words.take_while(|word| is_worker(Path::new(word))).count();
     let more_dirs: Vec<PathBuf> = args.query.drain(..more_dirs).map(PathBuf::from).collect();
     if args.query.is_empty() {
-        return Err(CommandError::usage("no words to look for are given")
-            .hint("they stand behind the directories"));
+        return Err(
+            CommandError::usage("no search words given").hint("put them after the directories")
+        );
     }
     let dirs = [vec![args.dir.clone()], more_dirs].concat();
     let gathered = as_one(&dirs, &mut args.dir)?;
@@ -62,8 +63,8 @@ pub(crate) fn run(mut args: SearchArgs) -> Result<u8, CommandError> {
 fn search(args: &SearchArgs) -> Result<u8, CommandError> {
     if args.limit == 0 {
         return Err(
-            CommandError::usage("--limit is 0, and no result could be shown")
-                .hint("leave --limit out for 10 results; 1 shows the best alone"),
+            CommandError::usage("--limit is 0, so no results would be shown")
+                .hint("remove --limit for 10 results; --limit 1 shows only the best"),
         );
     }
     let index = search_index::open_with_rules(&args.dir, args.search_rules.as_deref())?;
@@ -103,14 +104,14 @@ fn only_symbols(answer: &SearchResults) -> Option<String> {
 
 fn nothing(answer: &SearchResults) -> String {
     match &answer.did_you_mean {
-        Some(meant) => format!("nothing found; did you mean `{meant}`?"),
+        Some(meant) => format!("no results; did you mean `{meant}`?"),
         None if answer.total > 0 => {
             let results = counted(answer.total as u64, "result", "results");
-            format!("nothing so far down: {results} in all")
+            format!("no results at this offset ({results} in total)")
         }
         None => match only_symbols(answer) {
-            Some(symbols) => format!("nothing found: no page has {symbols}"),
-            None => "nothing found".to_owned(),
+            Some(symbols) => format!("no results: no page contains {symbols}"),
+            None => "no results".to_owned(),
         },
     }
 }

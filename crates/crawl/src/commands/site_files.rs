@@ -52,13 +52,13 @@ fn markdown(
     if done.from_index > 0 {
         let pages = counted(done.from_index, "page", "pages");
         message.push_str(&format!(
-            "; {pages} by the words of the index, as the archive does not hold their bodies"
+            "; {pages} from the text in the index, since the archive has no body"
         ));
     }
     if done.without_text > 0 {
         let pages = counted(done.without_text, "page", "pages");
         message.push_str(&format!(
-            "; {pages} without text, which lets nobody show it (nosnippet, max-snippet)"
+            "; {pages} without text, since the page forbids excerpts (nosnippet, max-snippet)"
         ));
     }
     Ok(message)
@@ -91,7 +91,7 @@ fn llms_txt(
     );
     if done.left_out > 0 {
         message.push_str(&format!(
-            "; {} left out, as their time is over or their site refuses ai-input",
+            "; {} left out (expired, or the site refuses ai-input)",
             counted(done.left_out, "page", "pages")
         ));
     }
@@ -111,7 +111,7 @@ fn sitemap(
     })?;
     let done = folder.finish()?;
     Ok(format!(
-        "{} written: {} in {}, {} with the date of a change",
+        "{} written: {} in {}, {} with a date of change",
         args.out.display(),
         counted(done.pages, "page", "pages"),
         counted(done.files, "file", "files"),

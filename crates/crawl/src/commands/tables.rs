@@ -27,7 +27,10 @@ pub(crate) fn export(args: &ExportArgs, format: Format) -> Result<u8, CommandErr
         report_defects(table.name, table.read);
     }
     if tables.iter().all(|table| table.name != "links") {
-        note("no table of links: the crawl kept none (`--links on` keeps them)");
+        note(
+            "no table of links: the crawl didn't record links\nhint: crawl with `--links on` to \
+              record them",
+        );
     }
     Ok(FINISHED)
 }
@@ -51,13 +54,13 @@ pub(crate) fn export_graph(args: &ExportArgs) -> Result<u8, CommandError> {
     if graph.without_host > 0 {
         let links = counted(graph.without_host, "link", "links");
         note(&format!(
-            "hosts.csv: {links} left out, as one end names no host"
+            "hosts.csv: {links} left out, since one end has no host"
         ));
     }
     if graph.replaced > 0 {
         let characters = counted(graph.replaced, "character", "characters");
         note(&format!(
-            "pages.graphml: U+FFFD stands for {characters} that XML can't hold"
+            "pages.graphml: {characters} not allowed in XML replaced by U+FFFD"
         ));
     }
     Ok(FINISHED)
@@ -97,20 +100,17 @@ fn rows(tables: &[WrittenTable]) -> String {
 fn report_defects(name: &str, read: RowsRead) {
     if read.bad_lines > 0 {
         let lines = counted(read.bad_lines, "bad line", "bad lines");
-        note(&format!("{name}.jsonl: {lines} left out"));
+        note(&format!("{name}.jsonl: {lines} skipped"));
     }
     if read.is_torn {
-        note(&format!(
-            "{name}.jsonl: the last line has no end, and is left out"
-        ));
+        note(&format!("{name}.jsonl: incomplete last line skipped"));
     }
 }
 
 pub(super) fn of_folder(error: AtomicFileError, args: &ExportArgs) -> CommandError {
     match error {
         AtomicFileError::Write { source, .. } => unwritable(&args.out, &source),
-        error => CommandError::usage(error.to_string())
-            .hint("name a folder that does not exist yet, or an empty one"),
+        error => CommandError::usage(error.to_string()).hint("choose a new or empty folder"),
     }
 }
 
@@ -118,7 +118,7 @@ pub(super) fn of_tables(error: TablesError, args: &ExportArgs) -> CommandError {
     match error {
         TablesError::Records(error) => of_records(error),
         error @ TablesError::NoLinks { .. } => CommandError::usage(error.to_string())
-            .hint("only a crawl that began with `--links on` has a graph"),
+            .hint("only crawls started with `--links on` have a graph"),
         TablesError::Write { source, .. } => unwritable(&args.out, &source),
         error => CommandError::disk(error.to_string()),
     }

@@ -29,7 +29,7 @@ fn of_verify(why: VerifyError, scratch: &Scratch) -> CommandError {
     match why {
         VerifyError::Records(why) => of_records(why),
         VerifyError::Scratch(why) => unwritable(scratch.path(), &why)
-            .hint("name a folder with more room by the environment variable TMPDIR"),
+            .hint("set the environment variable TMPDIR to a folder with more space"),
         why => CommandError::disk(why.to_string()),
     }
 }
@@ -45,7 +45,7 @@ impl Scratch {
         match fs::create_dir(&path) {
             Ok(()) => Ok(Scratch(path)),
             Err(why) => Err(unwritable(&path, &why)
-                .hint("name a folder for temporary files by the environment variable TMPDIR")),
+                .hint("set the environment variable TMPDIR to a folder for temporary files")),
         }
     }
 

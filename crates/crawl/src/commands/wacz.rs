@@ -17,16 +17,16 @@ use crate::terminal::note;
 pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
     let out = &args.out;
     if out.extension().is_none_or(|ending| ending != "wacz") {
-        let named = format!("`{}` is no name of a WACZ file", out.display());
+        let named = format!("`{}` isn't the name of a WACZ file", out.display());
         return Err(
-            CommandError::usage(named).hint("let it end in .wacz, by which players know it")
+            CommandError::usage(named).hint("use a name that ends in .wacz, which players require")
         );
     }
     // An earlier export is not replaced, since it may be the only copy of cited data.
     if out.symlink_metadata().is_ok() {
         return Err(
-            CommandError::usage(format!("{} is there already", out.display()))
-                .hint("name a file that does not exist yet"),
+            CommandError::usage(format!("{} already exists", out.display()))
+                .hint("choose a file that doesn't exist yet"),
         );
     }
     let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -71,8 +71,8 @@ fn report(packaged: &Packaged, args: &ExportArgs) {
     if packaged.without_container > 0 {
         let revisits = counted(packaged.without_container, "revisit", "revisits");
         note(&format!(
-            "{revisits} of payloads that earlier rounds hold: they don't replay from this file alone\n\
-             hint: name the WACZ file of each earlier round by --earlier, or export the whole crawl"
+            "{revisits} of payloads from earlier rounds can't replay from this file alone\nhint: \
+             add --earlier with the WACZ file of each earlier round, or export the whole crawl"
         ));
     }
 }
@@ -89,13 +89,15 @@ fn of_wacz(error: WaczError, args: &ExportArgs) -> CommandError {
     match error {
         WaczError::Records(error) => of_records(error),
         WaczError::Write { source, .. } => unwritable(&args.out, &source),
-        WaczError::NoCaptures { .. } => CommandError::usage(message)
-            .hint("only a crawl with an archive (`--warc on`) that has fetched something replays"),
+        WaczError::NoCaptures { .. } => CommandError::usage(message).hint(
+            "only crawls with an archive (`--warc on`) and at least one fetched page can be \
+                   exported",
+        ),
         WaczError::NoRound { .. } => {
-            CommandError::usage(message).hint("leave out --round for the whole crawl")
+            CommandError::usage(message).hint("remove --round to export the whole crawl")
         }
         WaczError::NotEarlier { .. } => CommandError::usage(message)
-            .hint("give a file that `crawl export --to wacz --round N` wrote of an earlier round"),
+            .hint("give a file written by `crawl export --to wacz --round N` for an earlier round"),
         _ => CommandError::disk(message),
     }
 }

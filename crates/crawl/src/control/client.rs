@@ -39,7 +39,7 @@ pub(crate) struct Watch {
 #[non_exhaustive]
 pub(crate) enum ClientError {
     /// The socket exists but can't be used.
-    #[error("can't ask the crawl in `{}`: {source}", dir.display())]
+    #[error("can't connect to the crawl in `{}`: {source}", dir.display())]
     Socket {
         /// The crawl's directory.
         dir: PathBuf,
@@ -47,19 +47,19 @@ pub(crate) enum ClientError {
         source: io::Error,
     },
     /// The crawl ended or closed the connection.
-    #[error("the crawl in `{}` hung up", dir.display())]
+    #[error("the crawl in `{}` closed the connection", dir.display())]
     HungUp {
         /// The crawl's directory.
         dir: PathBuf,
     },
     /// No answer arrived in time.
-    #[error("the crawl in `{}` gave no answer within {ANSWER_TIMEOUT:?}", dir.display())]
+    #[error("no answer from the crawl in `{}` within {ANSWER_TIMEOUT:?}", dir.display())]
     Silent {
         /// The crawl's directory.
         dir: PathBuf,
     },
     /// The answer violates the protocol.
-    #[error("the crawl in `{}` answered what is no answer: {why}", dir.display())]
+    #[error("unexpected answer from the crawl in `{}`: {why}", dir.display())]
     Garbled {
         /// The crawl's directory.
         dir: PathBuf,
@@ -132,7 +132,7 @@ impl Client {
         match self.answer_in_time().await? {
             Answer::Done { told, .. } => Ok(told),
             Answer::Refused(refused) => Err(ClientError::Refused(refused)),
-            Answer::State(_) => Err(self.garbled("a state, where a command was sent")),
+            Answer::State(_) => Err(self.garbled("a state in response to a command")),
         }
     }
 
@@ -156,7 +156,7 @@ impl Client {
             Ok(Line::Whole(line)) => {
                 serde_json::from_slice(&line).map_err(|why| self.garbled(&why.to_string()))
             }
-            Ok(Line::TooLong) => Err(self.garbled("a line without end")),
+            Ok(Line::TooLong) => Err(self.garbled("the line is too long")),
             Ok(Line::End) => Err(ClientError::HungUp {
                 dir: self.dir.clone(),
             }),
@@ -168,7 +168,7 @@ impl Client {
         match answer {
             Answer::State(state) => Ok(*state),
             Answer::Refused(refused) => Err(ClientError::Refused(refused)),
-            Answer::Done { .. } => Err(self.garbled("no state, where one was asked for")),
+            Answer::Done { .. } => Err(self.garbled("no state in response to a request for it")),
         }
     }
 

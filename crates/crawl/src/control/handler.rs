@@ -112,13 +112,13 @@ impl ControlHandler {
     /// either case.
     pub(crate) async fn reload(&self) -> Result<Vec<String>, CommandError> {
         let Some(settings) = &self.settings else {
-            return Err(CommandError::usage("this command reads no settings again"));
+            return Err(CommandError::usage("this command can't reload settings"));
         };
         let _alone = self.reading.lock().await;
         let source = Arc::clone(settings);
         let read = tokio::task::spawn_blocking(move || source.read_again()).await;
         let new =
-            read.map_err(|why| CommandError::disk(format!("can't read settings: {why}")))??;
+            read.map_err(|why| CommandError::disk(format!("can't read the settings: {why}")))??;
         let notes = new.notes.clone();
         let mode = self.mode();
         if let Some(rules) = &new.rules {
@@ -126,7 +126,7 @@ impl ControlHandler {
                 Mode::Crawl(commander, _) => keep_rules(commander, rules).await?,
                 Mode::BetweenRounds(_) => {}
                 Mode::Nothing => {
-                    return Err(CommandError::usage("the crawl has not begun yet")
+                    return Err(CommandError::usage("the crawl has not started yet")
                         .hint("try again in a moment"));
                 }
             }
@@ -244,8 +244,8 @@ impl ControlHandler {
             EngineCommand::Unpark(host) => self.change_at_rest(host, false).await,
             EngineCommand::Delay { .. } | EngineCommand::State | EngineCommand::Rules(_) => {
                 Err(Refused::new(
-                    "the crawl waits for its next round",
-                    "a delay can be set once that has begun, and `resume` begins it now",
+                    "the crawl is waiting for its next round",
+                    "set the delay once that round has started; `resume` starts it now",
                 ))
             }
         }
@@ -260,7 +260,7 @@ impl ControlHandler {
         if *rest.wait_mode.borrow() == WaitMode::Paused {
             return Err(Refused::new(
                 "the crawl is paused",
-                "`resume` begins the next round",
+                "`resume` starts the next round",
             ));
         }
         let answered = {
@@ -384,7 +384,7 @@ pub(crate) fn host_key(name: &str) -> Result<HostKey, Refused> {
     key.ok_or_else(|| {
         Refused::new(
             format!("unknown host `{name}`"),
-            "a host is a name or an address, on loopback with its port",
+            "give a host name or address, on loopback with its port",
         )
     })
 }

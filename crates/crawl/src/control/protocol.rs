@@ -16,13 +16,13 @@ pub(crate) const MAX_COMMAND_BYTES: usize = 64 * 1024;
 #[derive(Clone, Debug, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Command {
-    /// Print its state, as a JSON object
+    /// Print the state of the crawl as a JSON object
     State {},
-    /// Print its state, a JSON object at most each second, until it ends
+    /// Print the state as JSON objects, at most one per second, until the crawl ends
     Watch {},
-    /// Send no further request; what is in flight ends
+    /// Send no new requests; those in flight finish
     Pause {},
-    /// Go on; where it waits for the next round, begin that
+    /// Resume the crawl, or start its next round if it is waiting for it
     Resume {},
     /// Fetch a URL as if it were a seed
     Add {
@@ -30,27 +30,27 @@ pub(crate) enum Command {
         #[arg(value_name = "URL")]
         url: String,
     },
-    /// Keep another gap between two requests to a host, until the program ends
+    /// Set the delay between requests to a host, until the program ends
     Delay {
-        /// This host alone, on loopback with its port; every host if not given
+        /// Only this host, on loopback with its port [default: every host]
         #[arg(long, value_name = "HOST")]
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<String>,
-        /// The gap, such as 2s
+        /// The delay, such as 2s
         #[arg(value_name = "DURATION")]
         delay: Span,
     },
-    /// Read politeness, exclusions and budgets again, from the file of --config
+    /// Reload politeness, exclusions and budgets from the file of --config
     Reload {},
-    /// Ask nothing of a host, in later runs too
+    /// Stop fetching from a host, in later runs too
     Park {
-        /// Its name, on loopback with the port
+        /// Name of the host, on loopback with its port
         #[arg(value_name = "HOST")]
         host: String,
     },
-    /// Take a parked host back
+    /// Resume fetching from a parked host
     Unpark {
-        /// Its name, on loopback with the port
+        /// Name of the host, on loopback with its port
         #[arg(value_name = "HOST")]
         host: String,
     },
@@ -62,12 +62,12 @@ impl Command {
     /// # Errors
     /// Why the line is not a command, in words for the sender.
     pub(crate) fn read(line: &[u8]) -> Result<Command, Refused> {
-        let hint = "a command is a JSON object on a line, such as {\"do\":\"pause\"}";
-        let refused = |why: &dyn Display| Refused::new(format!("no command: {why}"), hint);
+        let hint = "send a JSON object on one line, such as {\"do\":\"pause\"}";
+        let refused = |why: &dyn Display| Refused::new(format!("not a command: {why}"), hint);
         // Only an object can be a command. Serde would also accept an array, and read the fields by
         // position.
         if line.trim_ascii_start().first() != Some(&b'{') {
-            return Err(refused(&"it is no JSON object"));
+            return Err(refused(&"not a JSON object"));
         }
         serde_json::from_slice(line).map_err(|why| refused(&why))
     }
@@ -272,15 +272,15 @@ mod tests {
             {"do":"delay","host":"a.example","delay":"2s"}
             {"do":"park","host":"127.0.0.1:8080"}
             {"do":"reload"}
-            no command: unknown variant `stop`, expected one of `state`, `watch`, `pause`, `resume`, `add`, `delay`, `reload`, `park`, `unpark` at line 1 column 12
-            no command: unknown field `now`, there are no fields
-            no command: missing field `url`
-            no command: `2` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`
-            no command: invalid type: sequence, expected variant identifier at line 1 column 6
-            no command: it is no JSON object
-            no command: EOF while parsing an object at line 1 column 2
-            no command: it is no JSON object
-            no command: it is no JSON object
+            not a command: unknown variant `stop`, expected one of `state`, `watch`, `pause`, `resume`, `add`, `delay`, `reload`, `park`, `unpark` at line 1 column 12
+            not a command: unknown field `now`, there are no fields
+            not a command: missing field `url`
+            not a command: `2` isn't a duration: add a unit, as in `500ms`, `2s` or `1h`
+            not a command: invalid type: sequence, expected variant identifier at line 1 column 6
+            not a command: not a JSON object
+            not a command: EOF while parsing an object at line 1 column 2
+            not a command: not a JSON object
+            not a command: not a JSON object
         "#]]
         .assert_eq(&lines.map(|line| read(line) + "\n").concat());
     }

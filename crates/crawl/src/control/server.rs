@@ -90,7 +90,7 @@ impl Drop for Server {
 fn bind(state: &Path) -> io::Result<UnixListener> {
     let socket = SocketPath::of(state, SOCKET)?;
     if std::os::unix::net::UnixStream::connect(socket.path()).is_ok() {
-        let reason = "another process listens there";
+        let reason = "another process is listening there";
         return Err(io::Error::new(io::ErrorKind::AddrInUse, reason));
     }
     let nest = state.join(NEW_SOCKET);
@@ -170,8 +170,8 @@ impl Client {
             let line = match next_line(&mut self.from, MAX_COMMAND_BYTES).await? {
                 Line::Whole(line) => line,
                 Line::TooLong => {
-                    let problem = format!("longer than {MAX_COMMAND_BYTES} bytes");
-                    let refused = Refused::new(problem, "send one command on a line");
+                    let problem = format!("the line is longer than {MAX_COMMAND_BYTES} bytes");
+                    let refused = Refused::new(problem, "send one command per line");
                     return self.send(&refused).await;
                 }
                 Line::End => return Ok(()),
@@ -282,7 +282,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 5, "{text}");
         for line in lines {
-            assert!(line.starts_with("{\"error\":\"no command: "), "{line}");
+            assert!(line.starts_with("{\"error\":\"not a command: "), "{line}");
         }
         let ending = answers(dir.path(), b"{\"do\":\"pause\"}\n").await;
         assert!(
@@ -295,7 +295,7 @@ mod tests {
         long.extend(b"{\"do\":\"state\"}\n");
         let long = answers(dir.path(), &long).await;
         assert!(
-            long.starts_with("{\"error\":\"longer than 65536 bytes\""),
+            long.starts_with("{\"error\":\"the line is longer than 65536 bytes\""),
             "{long}"
         );
     }

@@ -20,11 +20,12 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
     let message = with_causes(error);
     match error {
         EngineError::OutputForeign { .. } => CommandError::usage(message)
-            .hint("give --output a directory that is new, empty, or an earlier crawl's"),
+            .hint("set --output to a new or empty directory, or to that of an earlier crawl"),
         EngineError::BesideCrawl { found, .. } => CommandError::usage(message)
             .hint(format!("move `{found}` to another folder")),
         EngineError::Archive(ArchiveError::Unsafe { .. }) => CommandError::usage(message).hint(
-            "a crawl writes to regular files of its own alone: put such a file there (`cp -RL DIR NEW` makes them of what is there)",
+            "crawls write only to regular files: replace it by one (`cp -RL DIR NEW` does so in a \
+             copy of the directory)",
         ),
         #[cfg(feature = "shared-frontier")]
         EngineError::Shared(why) => match why.downcast_ref() {
@@ -32,41 +33,47 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
             None => CommandError::disk(message),
         },
         EngineError::State(FrontierError::Shared(SharedError::LeaseLost { worker, why })) => CommandError::disk(
-            format!("the hosts of worker `{worker}` are no longer its own: {why}"),
+            format!("worker `{worker}` lost its hosts: {why}"),
         )
-        .hint("the same command goes on; what it had in flight is fetched again, by whoever has it now"),
+        .hint("the same command continues; requests that were in flight are repeated by their new \
+               owners"),
         EngineError::State(FrontierError::Shared(_)) => CommandError::disk(message)
-            .hint("once the engine answers again the same command goes on"),
+            .hint("the same command continues once the engine is back"),
         EngineError::OwnFrontier { .. } => CommandError::usage(message)
-            .hint("give --output another directory, or leave --frontier out"),
+            .hint("choose another --output, or remove --frontier"),
         EngineError::OtherWorker { crawl, worker, .. } => CommandError::usage(message).hint(format!(
-            "give --output a directory of this worker's own, or go on with --crawl {crawl} --worker {worker}"
+            "choose another --output for this worker, or continue with --crawl {crawl} --worker \
+             {worker}"
         )),
         EngineError::WorkerElsewhere { .. } => CommandError::usage(message)
-            .hint("give --output that directory, or another --worker name; `crawl frontier reopen` where it is lost"),
+            .hint("set --output to that directory, or choose another --worker name; if the \
+                   directory is lost, run `crawl frontier reopen`"),
         EngineError::HalfImported { .. } => CommandError::usage(message)
-            .hint("give `crawl frontier import` once more, as before: it goes on"),
+            .hint("run the same `crawl frontier import` again to continue it"),
         EngineError::NotImportable { .. } => CommandError::usage(message)
-            .hint("`crawl` goes on with it in its directory as before"),
+            .hint("`crawl` continues it in its directory as before"),
         EngineError::NotItsWorker { .. } => CommandError::usage(message)
-            .hint("name the directories of this crawl's workers alone; `crawl frontier status` lists them"),
+            .hint("give only the directories of this crawl's workers; `crawl frontier status` lists \
+                   the workers"),
         EngineError::WorkerMissing { worker, .. } => CommandError::usage(message).hint(format!(
-            "name it too; where it is lost, `crawl frontier reopen {worker}` has its pages fetched again"
+            "add its directory; if it is lost, run `crawl frontier reopen {worker}` to fetch its \
+             pages again"
         )),
         EngineError::RecordsDiffer { .. } => CommandError::usage(message)
-            .hint("name the directory in which this worker ran last, and no copy of it from before"),
+            .hint("give the directory that this worker last used, not an earlier copy"),
         EngineError::ExportDiffers { .. } => CommandError::disk(message)
-            .hint("nothing was moved: workers go on with the crawl as before; please report this"),
+            .hint("nothing was moved, and workers can continue the crawl; please report this bug"),
         EngineError::SharedState { .. } => CommandError::usage(message)
-            .hint("give --frontier as before to crawl on; what asks the frontier itself is not possible there yet"),
+            .hint("to continue the crawl, add --frontier as before; other commands can't read a \
+                   shared frontier yet"),
         EngineError::OutputInUse { .. } => CommandError::usage(message)
-            .hint("wait until the other process has ended, or give another --output"),
+            .hint("wait until the other process ends, or choose another --output"),
         EngineError::SampleDrawn => CommandError::usage(message).hint(
-            "leave the flags of [sample] as they were, or give --output a new directory for another sample",
+            "keep the flags of [sample] unchanged, or draw another sample into a new --output",
         ),
         EngineError::StoppedEarly => CommandError {
             code: INTERRUPTED,
-            ..CommandError::usage(message).hint("the same command goes on")
+            ..CommandError::usage(message).hint("the same command continues")
         },
         EngineError::UnfinishedForget { dir } => CommandError::usage(message)
             .hint(format!("`crawl forget {} --finish` finishes it", dir.display())),
@@ -78,51 +85,54 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
             CommandError::usage(message).hint("start a crawl with `crawl URL`")
         }
         EngineError::IsGathered { .. } => CommandError::usage(message).hint(
-            "do it in the directory of each worker (its workers.jsonl names them), then `crawl gather` them anew",
+            "run it in the directory of each worker (listed in workers.jsonl), then `crawl gather` \
+             again",
         ),
         EngineError::IsReplay { .. } => CommandError::usage(message)
-            .hint("`crawl report` reads it; give another --output to crawl"),
+            .hint("`crawl report` shows it; choose another --output to crawl"),
         EngineError::ReplayOutput { .. } => {
-            CommandError::usage(message).hint("give --output a directory that is new or empty")
+            CommandError::usage(message).hint("set --output to a new or empty directory")
         }
         EngineError::NothingToReplay { .. } => CommandError::usage(message)
             .hint("give the directory of a crawl that ran with --warc on"),
         EngineError::NoArchive { .. } => CommandError::usage(message).hint(
-            "the crawl was begun with --warc off: start anew with another --output and --index on",
+            "the crawl was started with --warc off: start over with another --output and --index on",
         ),
         #[cfg(feature = "search")]
         EngineError::Index(IndexError::InUse { .. }) => CommandError::usage(message)
-            .hint("wait until the other process has ended"),
+            .hint("wait until the other process ends"),
         #[cfg(feature = "search")]
         EngineError::Index(
             IndexError::OtherFormat { .. } | IndexError::Damaged { .. },
         ) => CommandError::disk(message).hint(format!(
-            "`crawl index {}` builds it anew from the archive; then the same command goes on",
+            "rebuild it from the archive with `crawl index {}`; then the same command continues",
             output.display()
         )),
         error if is_denied(error) => CommandError::disk(message)
-            .hint("this user may not write there: give --output a directory that it may write to"),
+            .hint("set --output to a directory that you may write to"),
         error if is_full(error) => CommandError::disk(message)
-            .hint("free some space on the disk; the same command goes on from there"),
+            .hint("free some disk space; then the same command continues"),
         EngineError::StateMissing { .. }
         | EngineError::Round { .. }
         | EngineError::Open { .. }
         | EngineError::Archive(ArchiveError::Short { .. } | ArchiveError::ForeignMark { .. }) => {
             CommandError::disk(message).hint(format!(
-                "what was fetched stays readable in {}; start anew with another --output, or put back what is missing",
+                "fetched pages remain readable in {}; start over with another --output, or restore \
+                 what is missing",
                 output.display()
             ))
         }
         EngineError::Refused(why) => CommandError::usage(message).hint(why.hint()),
         EngineError::Pattern(_) => {
-            CommandError::usage(message).hint("the syntax is that of https://docs.rs/regex")
+            CommandError::usage(message).hint("for the syntax, see https://docs.rs/regex")
         }
         EngineError::SeedArea(_) => CommandError::usage(message)
-            .hint("say the same of both, or give one a smaller `scope`"),
+            .hint("set the same values for both, or give one a smaller `scope`"),
         EngineError::Fetcher(_) => CommandError::usage(message)
-            .hint("`crawl config --effective` with the same flags prints what is in force"),
+            .hint("`crawl config --effective` with the same flags prints the settings in use"),
         _ => CommandError::disk(message).hint(format!(
-            "what was fetched stays readable in {}; once the disk is well the same command goes on",
+            "fetched pages remain readable in {}; the same command continues once the disk works \
+             again",
             output.display()
         )),
     }

@@ -12,21 +12,21 @@ pub(crate) fn of_index(error: &IndexError, dir: &Path) -> CommandError {
     let dir = dir.display();
     match error {
         IndexError::Query(_) => {
-            CommandError::usage(error.to_string()).hint("ask for a few words of what is looked for")
+            CommandError::usage(error.to_string()).hint("search for a few words")
         }
         IndexError::Missing { .. } => {
             CommandError::usage(format!("the crawl in `{dir}` has no search index")).hint(format!(
-                "`crawl index {dir}` builds one; `--index on` has a crawl build it as it goes"
+                "build one with `crawl index {dir}`, or crawl with `--index on`"
             ))
         }
         IndexError::OtherFormat { .. } | IndexError::Damaged { .. } => {
             CommandError::disk(error.to_string()).hint(format!(
-                "`crawl index {dir}` builds it anew from the archive"
+                "rebuild it from the archive with `crawl index {dir}`"
             ))
         }
         IndexError::Disk { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
             CommandError::disk(error.to_string()).hint(format!(
-                "who crawls may let you read it: `chmod -R a+rX {dir}/index`"
+                "its owner can let you read it with `chmod -R a+rX {dir}/index`"
             ))
         }
         _ => CommandError::disk(error.to_string()),

@@ -145,8 +145,8 @@ impl Problems {
 
 /// Returns the error for a command whose feature is not part of this build.
 pub(crate) fn left_out(what: &str, feature: &str) -> CommandError {
-    CommandError::usage(format!("{what} is not in this build")).hint(format!(
-        "build it: `cargo build --release --package crawl --features {feature}`"
+    CommandError::usage(format!("this build doesn't include {what}")).hint(format!(
+        "build with `cargo build --release --package crawl --features {feature}`"
     ))
 }
 
@@ -243,7 +243,7 @@ pub(crate) fn nearest<T>(word: &str, known: impl IntoIterator<Item = (String, T)
 /// Returns the error for a directory that does not contain a crawl.
 pub(crate) fn no_crawl(dir: &Path) -> CommandError {
     CommandError::usage(format!("`{}` holds no crawl", dir.display()))
-        .hint("give the directory that a crawl left, such as crawl-example.org")
+        .hint("give the directory of a crawl, such as crawl-example.org")
 }
 
 /// Returns the error for a failure to start the program's threads.
@@ -265,15 +265,15 @@ pub(crate) fn unwritable_hint(path: &Path, why: ErrorKind) -> Option<String> {
     let folder = path.parent().unwrap_or(path).display();
     match why {
         ErrorKind::NotFound => Some(format!(
-            "the folder `{folder}` does not exist: make it first, or name another"
+            "the folder `{folder}` doesn't exist: create it, or choose another"
         )),
-        ErrorKind::NotADirectory => Some(format!("`{folder}` is no folder: name another")),
-        ErrorKind::IsADirectory => Some("it is a folder: name a file in it".to_owned()),
+        ErrorKind::NotADirectory => Some(format!("`{folder}` isn't a folder: choose another")),
+        ErrorKind::IsADirectory => Some("that is a folder: choose a file in it".to_owned()),
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            Some("this user may not write there: name another place".to_owned())
+            Some("choose a place that you may write to".to_owned())
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            Some("free some space on the disk".to_owned())
+            Some("free some disk space".to_owned())
         }
         _ => None,
     }

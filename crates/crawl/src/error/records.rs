@@ -8,12 +8,12 @@ use super::CommandError;
 pub(crate) fn of_records(why: RecordsError) -> CommandError {
     match why {
         RecordsError::NoCrawl { .. } => CommandError::usage(why.to_string())
-            .hint("give the directory that a crawl left, with its pages.jsonl"),
+            .hint("give the directory of a crawl, with its pages.jsonl"),
         RecordsError::NoRound { rounds, .. } => {
-            CommandError::usage(why.to_string()).hint(format!("it has the rounds 1 to {rounds}"))
+            CommandError::usage(why.to_string()).hint(format!("rounds 1 to {rounds} exist"))
         }
         RecordsError::Baseline { .. } => CommandError::usage(why.to_string())
-            .hint("write a baseline by `crawl report DIR --faults --format jsonl`"),
+            .hint("write a baseline with `crawl report DIR --faults --format jsonl`"),
         why => CommandError::disk(why.to_string()),
     }
 }

@@ -29,10 +29,10 @@ pub enum CrawlError {
     #[error(transparent)]
     Fetcher(SetupError),
     /// The call was made outside of a tokio runtime.
-    #[error("there is no tokio runtime\nhint: call this within one, such as #[tokio::main]")]
+    #[error("there is no tokio runtime\nhint: call this inside one, such as #[tokio::main]")]
     NoRuntime,
     /// The folder for a crawl without an output directory can't be created.
-    #[error("can't make a folder in `{}`: {source}", dir.display())]
+    #[error("can't create a folder in `{}`: {source}", dir.display())]
     Folder {
         /// The folder for temporary files.
         dir: PathBuf,

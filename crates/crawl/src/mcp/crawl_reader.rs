@@ -96,7 +96,10 @@ impl CrawlReader {
             text.push_str("Nothing found.\n");
         }
         if refused > 0 {
-            let _ = writeln!(text, "\nLeft out: {refused}, whose site refuses ai-input");
+            let _ = writeln!(
+                text,
+                "\nLeft out: {refused}, since the site refuses ai-input"
+            );
         }
         let results: Vec<Value> = hits
             .iter()
@@ -126,7 +129,7 @@ impl CrawlReader {
         if let Some(next) = next {
             let _ = write!(
                 text,
-                "\n\n[{next} of {total} characters; go on with from={next}]"
+                "\n\n[{next} of {total} characters; continue with from={next}]"
             );
         }
         let data = json!({"url": page.url, "title": page.name(), "markdown": rest,
@@ -193,7 +196,7 @@ impl CrawlReader {
         if let Some(sought) = call.heading.as_ref().filter(|_| sections.is_empty()) {
             let error = format!("`{}` has no heading `{sought}`", page.url);
             return Err(format!(
-                "{error}\nhint: leave `heading` out for the list of headings"
+                "{error}\nhint: omit `heading` to list all headings"
             ));
         }
         let data = json!({"url": page.url, "title": page.name(), "sections": sections});
@@ -227,7 +230,7 @@ impl CrawlReader {
         let url = usable(url)?;
         if refuses(&*self.archived()?, url.as_str()) {
             return Err(format!(
-                "the site of `{url}` refuses that it is given to a model (ai-input)"
+                "the site of `{url}` doesn't allow AI models to read it (ai-input)"
             ));
         }
         let page = self
@@ -238,7 +241,8 @@ impl CrawlReader {
         match page {
             Some(page) if !is_over(&page) => Ok(page),
             _ => Err(format!(
-                "`{url}` is not among the pages of the index\nhint: `explain` tells why; `search` finds others"
+                "`{url}` isn't in the index\nhint: `explain` gives the reason; `search` finds other \
+                 pages"
             )),
         }
     }
@@ -265,7 +269,7 @@ fn refuses(archived: &ArchivedPages, url: &str) -> bool {
 
 fn no_text(page: &IndexedPage) -> String {
     format!(
-        "`{}` lets nobody show its text (nosnippet, max-snippet)",
+        "`{}` doesn't allow excerpts of its text (nosnippet, max-snippet)",
         page.url
     )
 }

@@ -98,46 +98,46 @@ impl Call {
 
 fn read<T: DeserializeOwned>(name: &str, arguments: JsonObject) -> Result<T, String> {
     serde_json::from_value(Value::Object(arguments))
-        .map_err(|why| format!("the arguments of `{name}` can't be read: {why}"))
+        .map_err(|why| format!("can't read the arguments of `{name}`: {why}"))
 }
 
 /// All tools.
 pub(super) fn all() -> Vec<Tool> {
     let url = || {
         json!({"type": "string", "format": "uri",
-            "description": "The page's URL, as `search` gives it"})
+            "description": "URL of the page, as returned by `search`"})
     };
     vec![
         tool(
             "search",
             "Find pages",
-            "Find pages of the crawl by their words. All words count; \"quoted words\" stand \
-             together, -word leaves pages out, site:example.org/docs keeps to a folder.",
+            "Find pages of the crawl by their words. All words must match; \"quoted words\" match \
+             as a phrase, -word excludes pages, site:example.org/docs searches only that folder.",
             &json!({
                 "query": {"type": "string", "description": "The words"},
                 "limit": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS,
-                    "default": RESULTS, "description": "The most results"},
+                    "default": RESULTS, "description": "Maximum number of results"},
                 "offset": {"type": "integer", "minimum": 0, "default": 0,
-                    "description": "Results that are passed over"},
-                "folder": {"type": "string", "description": "Only pages in it: example.org/docs"},
-                "language": {"type": "string", "description": "Only pages in it: en"},
-                "version": {"type": "string", "description": "Only pages of it: 14"},
+                    "description": "Number of results to skip"},
+                "folder": {"type": "string", "description": "Only pages in this folder: example.org/docs"},
+                "language": {"type": "string", "description": "Only pages in this language: en"},
+                "version": {"type": "string", "description": "Only pages of this version: 14"},
                 "type": {"type": "string", "enum": ["html", "pdf", "docx", "markdown", "text"],
-                    "description": "Only pages of it"},
+                    "description": "Only pages of this type"},
                 "facets": {"type": "boolean", "default": false,
-                    "description": "Count the pages by folder, language, version and type"},
+                    "description": "Count pages by folder, language, version and type"},
             }),
             &["query"],
         ),
         tool(
             "page",
             "Read a page",
-            "Read the main text of a page as Markdown. A long page comes in parts: call again with \
-             `from` as the answer says.",
+            "Read the main text of a page as Markdown. A long page is returned in parts: to \
+             continue, call again with the `from` given in the answer.",
             &json!({
                 "url": url(),
                 "from": {"type": "integer", "minimum": 0, "default": 0,
-                    "description": "Characters that are passed over"},
+                    "description": "Number of characters to skip"},
             }),
             &["url"],
         ),
@@ -145,17 +145,17 @@ pub(super) fn all() -> Vec<Tool> {
             "sections",
             "List a page's sections",
             "List the headings of a page with their levels and links; with `heading`, read the text \
-             under that one.",
+             under that heading.",
             &json!({
                 "url": url(),
-                "heading": {"type": "string", "description": "The words of a heading, or its id"},
+                "heading": {"type": "string", "description": "Text of a heading, or its id"},
             }),
             &["url"],
         ),
         tool(
             "explain",
             "Explain a URL",
-            "Tell why the crawl did or did not fetch a URL: rules of robots.txt, scope, budgets, \
+            "Explain why the crawl did or did not fetch a URL: rules of robots.txt, scope, budgets, \
              requests, outcome.",
             &json!({"url": url()}),
             &["url"],
@@ -163,7 +163,8 @@ pub(super) fn all() -> Vec<Tool> {
         tool(
             "report",
             "Report the crawl",
-            "Tell what the crawl did: pages, outcomes, hosts, gaps kept, what was left out and why.",
+            "Summarize the crawl: pages, outcomes, hosts, delays between requests, and what was \
+             left out and why.",
             &json!({}),
             &[],
         ),
@@ -245,7 +246,7 @@ mod tests {
         let error = |name, arguments| read(name, &arguments).unwrap().unwrap_err();
         assert_eq!(
             error("page", json!({})),
-            "the arguments of `page` can't be read: missing field `url`"
+            "can't read the arguments of `page`: missing field `url`"
         );
         let error = error("search", json!({"query": "a", "max": 3}));
         assert!(

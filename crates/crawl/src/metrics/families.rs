@@ -31,8 +31,8 @@ fn of_counters(now: &Progress) -> Vec<Family> {
         Family {
             name: "crawl_pages_total",
             unit: "pages",
-            help: "Rows of pages.jsonl, by outcome: no_answer, or what the status says; unread is \
-                   an answer whose body could not be read whole.",
+            help: "Rows written to pages.jsonl, by outcome: no_answer, unread (the body is \
+                   incomplete), or the meaning of the status.",
             values: Values::Counter(by("outcome", PAGE_OUTCOMES, |outcome| {
                 counted.pages.get(outcome).copied()
             })),
@@ -40,8 +40,8 @@ fn of_counters(now: &Progress) -> Vec<Family> {
         Family {
             name: "crawl_requests_total",
             unit: "requests",
-            help: "Requests that ended, by purpose as in requests.jsonl and class of the status \
-                   (none: no answer).",
+            help: "Finished requests, by purpose (as in requests.jsonl) and status class (none: no \
+                   answer).",
             values: Values::Counter(
                 requests
                     .map(|((purpose, class), count)| Sample {
@@ -54,7 +54,7 @@ fn of_counters(now: &Progress) -> Vec<Family> {
         Family {
             name: "crawl_request_failures_total",
             unit: "requests",
-            help: "Requests without an answer, by the kind of failure as in requests.jsonl.",
+            help: "Requests without an answer, by kind of failure (as in requests.jsonl).",
             values: Values::Counter(
                 failures
                     .map(|(kind, count)| labelled("kind", kind, *count))
@@ -64,8 +64,8 @@ fn of_counters(now: &Progress) -> Vec<Family> {
         Family {
             name: "crawl_excluded_total",
             unit: "URLs",
-            help: "Rows of excluded.jsonl that were written while the crawl ran, by reason. Rows \
-                   that are written when a run ends do not count.",
+            help: "Rows written to excluded.jsonl during the crawl, by reason, without those \
+                   written at the end of a run.",
             values: Values::Counter(by("reason", exclusion_reasons(), |reason| {
                 counted.excluded.get(reason).copied()
             })),
@@ -73,34 +73,34 @@ fn of_counters(now: &Progress) -> Vec<Family> {
         Family {
             name: "crawl_received_bytes_total",
             unit: "bytes",
-            help: "Bodies as they came, those of robots.txt files among them.",
+            help: "Size of bodies as received, including those of robots.txt files.",
             values: Values::Counter(one(counted.received_bytes)),
         },
         Family {
             name: "crawl_archived_bytes_total",
             unit: "bytes",
-            help: "What was appended to WARC files, compressed.",
+            help: "Compressed size of records appended to WARC files.",
             values: Values::Counter(one(counted.archived_bytes)),
         },
         times(
             "crawl_gap_seconds",
-            "Gaps that were kept: from the end of a request to the leave for the next to the same \
+            "Actual gaps, from the end of a request to the permit for the next request to the same \
              host.",
             &counted.gaps,
         ),
         times(
             "crawl_exchange_seconds",
-            "Exchanges, from the start of a request to the end of its answer.",
+            "Duration of exchanges, from the start of a request to the end of its answer.",
             &counted.exchanges,
         ),
         times(
             "crawl_commit_seconds",
-            "Commits: archive, rows and state, with their syncs.",
+            "Duration of commits: archive, rows and state, including their syncs.",
             &counted.commits,
         ),
         times(
             "crawl_sync_seconds",
-            "The part of a commit that the syncs of archive and rows take.",
+            "Time spent in a commit on syncs of archive and rows.",
             &counted.syncs,
         ),
     ]
@@ -124,8 +124,9 @@ fn of_state(now: &Progress) -> Vec<Family> {
         Family {
             name: "crawl_hosts",
             unit: "hosts",
-            help: "Hosts with something to ask, by what they wait for: asked (an answer), ready \
-                   (waiting for a permit), gap, parked (by the operator), or why they rest.",
+            help: "Hosts with pending URLs, by state: asked (a request is in flight), ready \
+                   (waiting for a permit), gap (between requests), parked (by the operator), or the \
+                   reason for a pause.",
             values: Values::Gauge(
                 hosts
                     .into_iter()
@@ -137,8 +138,7 @@ fn of_state(now: &Progress) -> Vec<Family> {
         Family {
             name: "crawl_urls",
             unit: "URLs",
-            help: "URLs: all that are known, those among them that are pending, and those that \
-                   are deferred.",
+            help: "URLs, by state: known (all URLs), pending, deferred.",
             values: Values::Gauge(
                 urls.into_iter()
                     .map(|(state, count)| labelled("state", state, count))
@@ -148,26 +148,27 @@ fn of_state(now: &Progress) -> Vec<Family> {
         Family {
             name: "crawl_requests_in_flight",
             unit: "requests",
-            help: "Requests under way.",
+            help: "Requests in flight.",
             values: Values::Gauge(one(now.in_flight.into())),
         },
         Family {
             name: "crawl_disk_free_bytes",
             unit: "bytes",
-            help: "What is free on the disk of the crawl's directory.",
+            help: "Free space on the disk of the crawl's directory.",
             values: Values::Gauge(now.disk_free.map(one).unwrap_or_default()),
         },
         Family {
             name: "crawl_disk_min_free_bytes",
             unit: "bytes",
-            help: "What is to stay free there (--min-free); 0: no limit.",
+            help: "Minimum free space on that disk (--min-free); 0 means no limit.",
             values: Values::Gauge(one(now.min_free)),
         },
         Family {
             name: "crawl_phase",
             unit: "0 or 1",
-            help: "1 for what the crawl is at: crawling, paused, disk_low (waiting for room), waiting_for_workers, draining (ending what is in \
-                   flight) or writing (index and report).",
+            help: "1 for the current phase: crawling, paused, disk_low (waiting for free disk \
+                   space), waiting_for_workers, draining (finishing requests in flight) or writing \
+                   (index and report).",
             values: Values::Gauge(
                 PHASES
                     .iter()
@@ -178,7 +179,7 @@ fn of_state(now: &Progress) -> Vec<Family> {
         Family {
             name: "crawl_round",
             unit: "number",
-            help: "The number of the round, from 1.",
+            help: "Number of the round, counted from 1.",
             values: Values::Gauge(one(now.round.into())),
         },
     ]
@@ -190,7 +191,7 @@ fn of_process(process: ProcessNumbers) -> Vec<Family> {
         Family {
             name: "crawl_build_info",
             unit: "1",
-            help: "The version of the program.",
+            help: "Version of the program.",
             values: Values::Gauge(vec![labelled("version", env!("CARGO_PKG_VERSION"), 1)]),
         },
         Family {
@@ -202,7 +203,7 @@ fn of_process(process: ProcessNumbers) -> Vec<Family> {
         Family {
             name: "process_start_time_seconds",
             unit: "seconds",
-            help: "The start of the crawl since the Unix epoch.",
+            help: "Start of the crawl, in seconds since the Unix epoch.",
             values: Values::Gauge(vec![Sample {
                 labels: Vec::new(),
                 value: process.started,

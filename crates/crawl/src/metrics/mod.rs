@@ -105,13 +105,13 @@ async fn metrics(
 ) -> Answer {
     let answer = |status, text| (status, [(header::CONTENT_TYPE, TEXT_FORMAT)], text);
     if let Err(seconds) = server.0.rates.admit(peer.ip()) {
-        let text = format!("too many requests: ask again in {seconds} s\n");
+        let text = format!("too many requests: try again in {seconds} s\n");
         return answer(StatusCode::TOO_MANY_REQUESTS, text);
     }
     // With DNS rebinding, a page of another site can send requests to this server, but they carry
     // that site's name.
     if server.0.address.ip().is_loopback() && !authority::names_loopback(&uri, &headers) {
-        let text = "this server answers by the names of this machine alone, such as 127.0.0.1\n";
+        let text = "this server accepts only the names of this machine, such as 127.0.0.1\n";
         return answer(StatusCode::MISDIRECTED_REQUEST, text.to_owned());
     }
     let progress = server.progress().borrow().clone();

@@ -33,8 +33,8 @@ pub(crate) fn connections(concurrency: u32) -> Connections {
     let connections = within(limit, concurrency);
     if connections.concurrency < concurrency {
         tracing::warn!(
-            "at most {} requests at once, as {limit} files may be open\n\
-             hint: raise the limit (`ulimit -n`), or lower --concurrency",
+            "limited to {} requests at once, since only {limit} files may be open\nhint: raise the \
+             limit (`ulimit -n`), or lower --concurrency",
             connections.concurrency
         );
     }

@@ -118,23 +118,23 @@ impl Job {
 impl SettingsSource for Job {
     fn read_again(&self) -> Result<NewSettings, CommandError> {
         if !self.sources.has_files() {
-            let problem =
-                "the crawl was started without --config, so there is no file to read again";
+            let problem = "can't reload settings: the crawl was started without --config";
             return Err(CommandError::usage(problem).hint(format!(
-                "`crawl control {0} delay` sets a delay; stop the crawl, and start it with \
-                 `--config FILE`, to change more",
+                "`crawl control {0} delay` sets a delay; to change other settings, stop the crawl \
+                 and start it with `--config FILE`",
                 self.output.display()
             )));
         }
         let now = self.in_force().clone();
         let read = self.sources.read_again(&now.settings, &now.checked)?;
         let applied = match read.taken.is_empty() {
-            true => "settings were read again: politeness, exclusions and budgets are as they were"
-                .to_owned(),
-            false => format!("settings were read again: {}", read.taken.join(", ")),
+            true => {
+                "settings reloaded: politeness, exclusions and budgets are unchanged".to_owned()
+            }
+            false => format!("settings reloaded: {}", read.taken.join(", ")),
         };
         let later = (!read.later.is_empty())
-            .then(|| format!("takes effect at the next start: {}", read.later.join(", ")));
+            .then(|| format!("effective at the next start: {}", read.later.join(", ")));
         Ok(NewSettings {
             rules: (!read.taken.is_empty())
                 .then(|| rules(&read.settings, &read.checked, &now.config_text)),

@@ -35,8 +35,8 @@ impl OwnFolder {
         // Creation fails if the path exists already, since the file belongs to someone else.
         let made = DirBuilder::new().mode(0o700).create(&path);
         let failed = |why: io::Error| {
-            CommandError::disk(format!("can't make the folder {}: {why}", path.display()))
-                .hint("TMPDIR names the place for such folders")
+            CommandError::disk(format!("can't create the folder {}: {why}", path.display()))
+                .hint("set TMPDIR to a folder that you may write to")
         };
         made.map_err(failed)?;
         Ok(OwnFolder(path))

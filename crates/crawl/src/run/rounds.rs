@@ -203,8 +203,8 @@ impl Rounds<'_> {
             wait_mode: wait_mode.clone(),
         });
         let event = match start {
-            Start::AsAsked => "the next round begins",
-            Start::GoOn => "the round goes on",
+            Start::AsAsked => "the next round starts",
+            Start::GoOn => "the round continues",
         };
         let remaining = left_until(at);
         if remaining.is_zero() {

@@ -74,7 +74,7 @@ pub(crate) async fn choose_schemes(
         for (at, http, why) in fallbacks {
             let https = &chosen[at];
             say(&format!(
-                "no connection by {https} ({why}): {http} is crawled"
+                "can't connect to {https} ({why}): crawling {http} instead"
             ));
             chosen[at] = http;
         }
@@ -144,7 +144,7 @@ mod tests {
         };
         let fetcher = Fetcher::new(crawl, Clock::start()).unwrap();
         let error = fetcher.connect(&chosen.seeds[0]).await.unwrap_err();
-        let expect = "address_refused: seed.example is at 127.0.0.1, this machine's own address, \
+        let expect = "address_refused: seed.example is at 127.0.0.1, an address of this machine, \
                       and had a public address before";
         assert_eq!(error.to_string(), expect);
     }

@@ -134,7 +134,7 @@ async fn reload(handler: Arc<ControlHandler>, terminal: Terminal) {
     if let Err(error) = handler.reload().await {
         tracing::warn!(%error, "settings were not read again");
         terminal.insist(&format!(
-            "{error}\nsettings were not read again: the crawl goes on as it was"
+            "{error}\nsettings not reloaded: the crawl continues unchanged"
         ));
     }
 }
@@ -170,15 +170,18 @@ async fn pass_on(
         count += 1;
         match count {
             1 if handler.is_between_rounds() => {
-                terminal.say("stopping: there is no further round");
+                terminal.say("stopping: no further rounds");
                 let _ = stop.send(Stop::Drain);
             }
             1 => {
-                terminal.say("stopping: awaiting the requests in flight; once more stops at once");
+                terminal.say(
+                    "stopping: waiting for requests in flight; interrupt again to stop \
+                              immediately",
+                );
                 let _ = stop.send(Stop::Drain);
             }
             2 => {
-                terminal.say("stopping at once");
+                terminal.say("stopping immediately");
                 let _ = stop.send(Stop::Now);
             }
             // The engine did not respond. Committed data is safe in any case.

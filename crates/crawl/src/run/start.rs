@@ -92,10 +92,10 @@ fn refuse_other_records(
         };
         let output = checked.output.display();
         return Err(CommandError::usage(format!(
-            "--{key} is {asked}, and the crawl in {output} was begun with {begun}"
+            "--{key} is {asked}, but the crawl in {output} was started with {begun}"
         ))
         .hint(format!(
-            "leave --{key} as it was, or start anew with another --output"
+            "keep --{key} unchanged, or start over with another --output"
         )));
     }
     Ok(())
@@ -134,10 +134,10 @@ fn refuse_new_seeds(
     };
     let output = checked.output.display();
     Err(CommandError::usage(format!(
-        "the crawl in {output}, which began with {first}, has no seed {}{more}",
+        "can't add seed {}{more} to the crawl in {output}, which started at {first}",
         seed.url
     ))
-    .hint("start another crawl with another --output, or let new seeds join with --add-seed"))
+    .hint("start a separate crawl with another --output, or add new seeds with --add-seed"))
 }
 
 /// Returns messages about differences from earlier runs in the directory that the user may not have
@@ -159,16 +159,17 @@ fn changes(older: &toml::Table, settings: &Settings, checked: &Checked) -> Vec<S
             count => format!(" and {} more", count - 1),
         };
         changes.push(format!(
-            "a new seed joins the crawl in {output}, which began with {first}: {seed}{more}"
+            "adding seed {seed}{more} to the crawl in {output}, which started at {first}"
         ));
     }
     let had_index = keeps_record(older, "index").map(Switch::is_on);
     match (had_index, settings.output.index.is_on()) {
         (Some(true), false) => changes.push(format!(
-            "--index off: the search index in {output} stays as it is, without the pages of this run; --index on builds it anew from the archive"
+            "--index off: the search index in {output} won't include the pages of this run\nhint: \
+             --index on rebuilds it from the archive"
         )),
         (Some(false), true) => changes.push(format!(
-            "--index on: the search index in {output} is built from the archive first"
+            "--index on: building the search index in {output} from the archive first"
         )),
         _ => {}
     }
@@ -209,7 +210,7 @@ mod tests {
         let checked = check(&settings).unwrap();
         let messages = changes(&older, &settings, &checked);
         assert!(
-            messages[0].ends_with("https://127.0.0.1/0 and 99999 more"),
+            messages[0].starts_with("adding seed https://127.0.0.1/0 and 99999 more to "),
             "{messages:?}"
         );
     }

@@ -53,19 +53,19 @@ async fn page(
     State(app): State<Arc<App>>,
     parameters: Result<Query<PageParameters>, QueryRejection>,
 ) -> Result<Json<IndexedPage>, Problem> {
-    let url = readable(parameters)?
-        .url
-        .ok_or_else(|| Problem::bad_request("`url` is missing").hint("ask `/api/page?url=URL`"))?;
+    let url = readable(parameters)?.url.ok_or_else(|| {
+        Problem::bad_request("`url` is missing").hint("request `/api/page?url=URL`")
+    })?;
     let url = canonicalize(None, &url).map_err(|why| {
-        Problem::bad_request(format!("`url` can't be used: {why}"))
+        Problem::bad_request(format!("unusable `url`: {why}"))
             .hint("give a whole URL such as `https://example.org/page`, percent-encoded")
     })?;
     let indexed_page = app.searcher.page(url.as_str().to_owned()).await?;
     let indexed_page =
         indexed_page.filter(|page| page.until.is_none_or(|until| until > seconds_now()));
     let unknown = || {
-        Problem::new(StatusCode::NOT_FOUND, "the index holds no such page")
-            .hint("`crawl explain DIR URL` says why a URL was not fetched")
+        Problem::new(StatusCode::NOT_FOUND, "the index has no such page")
+            .hint("`crawl explain DIR URL` shows why a URL was not fetched")
     };
     indexed_page
         .map(|page| Json(shown(page)))
@@ -125,8 +125,8 @@ pub(crate) fn readable<T>(parameters: Result<Query<T>, QueryRejection>) -> Resul
                 .rsplit_once(": ")
                 .map_or(text.as_str(), |(_, reason)| reason);
             Err(
-                Problem::bad_request(format!("the parameters can't be read: {reason}"))
-                    .hint("give each parameter once"),
+                Problem::bad_request(format!("can't read the parameters: {reason}"))
+                    .hint("give each parameter only once"),
             )
         }
     }

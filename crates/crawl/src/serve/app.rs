@@ -85,7 +85,7 @@ fn admitted(app: &App, request: &Request) -> Result<(), Problem> {
     app.guard.admits(request.uri(), request.headers())?;
     if head_bytes(request) > MAX_HEAD_BYTES {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        let error = format!("the request's head has more than {MAX_HEAD_BYTES} bytes");
+        let error = format!("the request's head is larger than {MAX_HEAD_BYTES} bytes");
         return Err(Problem::new(status, error));
     }
     let Some(Peer(peer)) = request.extensions().get().copied() else {
@@ -95,7 +95,7 @@ fn admitted(app: &App, request: &Request) -> Result<(), Problem> {
     if let Err(seconds) = app.rates.admit(client) {
         return Err(
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many requests")
-                .hint(format!("ask again in {seconds} s"))
+                .hint(format!("try again in {seconds} s"))
                 .retry_after(seconds),
         );
     }
@@ -163,18 +163,18 @@ fn cors(origins: &[HeaderValue]) -> CorsLayer {
 
 fn broke_off(_: Box<dyn Any + Send>) -> Response {
     tracing::error!("an answer broke off");
-    Problem::internal("the answer broke off").into_response()
+    Problem::internal("the answer failed").into_response()
 }
 
 async fn unknown() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "there is nothing here")
-        .hint("the search page is at `/`, the API is described at `/api/openapi.json`")
+    Problem::new(StatusCode::NOT_FOUND, "not found")
+        .hint("the search page is `/`, the API is described in `/api/openapi.json`")
 }
 
 async fn not_allowed(method: Method) -> Problem {
-    let error = format!("this can't be asked with {method}");
+    let error = format!("the method {method} isn't allowed here");
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, error)
-        .hint("the field `Allow` names what it can be asked with")
+        .hint("the field `Allow` lists the allowed methods")
 }
 
 async fn asset(

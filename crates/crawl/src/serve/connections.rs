@@ -73,15 +73,17 @@ pub(crate) async fn listen(
 fn unheard(address: SocketAddr, flag: &str, why: &io::Error) -> CommandError {
     match why.kind() {
         ErrorKind::AddrInUse => CommandError::disk(format!("{address} is in use")).hint(format!(
-            "another server listens there; give {flag} another port, or 0 for a free one"
+            "another server uses it; set {flag} to another port, or to 0 for a free one"
         )),
         ErrorKind::AddrNotAvailable => {
-            CommandError::usage(format!("{address} is no address of this machine")).hint(format!(
-                "give {flag} an address of this machine, such as 127.0.0.1:8787"
-            ))
+            CommandError::usage(format!("{address} isn't an address of this machine")).hint(
+                format!("set {flag} to an address of this machine, such as 127.0.0.1:8787"),
+            )
         }
-        ErrorKind::PermissionDenied => CommandError::disk(format!("may not listen on {address}"))
-            .hint("ports under 1024 need a privilege; listen on 8787 behind a reverse proxy"),
+        ErrorKind::PermissionDenied => {
+            CommandError::disk(format!("not allowed to listen on {address}"))
+                .hint("ports below 1024 need privileges; listen on 8787 behind a reverse proxy")
+        }
         _ => CommandError::disk(format!("can't listen on {address}: {why}")),
     }
 }

@@ -32,7 +32,7 @@ pub(crate) async fn command(
     if !COMMANDS.contains(&name.as_str()) {
         return Err(
             Problem::new(StatusCode::NOT_FOUND, "there is no such command")
-                .hint(format!("commands are {}", COMMANDS.join(", "))),
+                .hint(format!("commands: {}", COMMANDS.join(", "))),
         );
     }
     let (head, body) = request.into_parts();
@@ -40,8 +40,10 @@ pub(crate) async fn command(
     let command = read(&name, &head.headers, body).await?;
     let client = Client::connect(&app.dir).await.map_err(of_client)?;
     let Some(mut client) = client else {
-        return Err(Problem::new(StatusCode::CONFLICT, "no crawl runs here")
-            .hint("start it with `crawl --output DIR`; it goes on where it ended"));
+        return Err(
+            Problem::new(StatusCode::CONFLICT, "no crawl is running here")
+                .hint("continue the crawl with `crawl --output DIR`"),
+        );
     };
     let done = client.send(&command).await;
     done.map_err(|why| match why {
@@ -61,35 +63,35 @@ async fn read(name: &str, headers: &HeaderMap, body: Body) -> Result<Command, Pr
     // Forms on other sites can't send this type without a preflight request (Fetch Standard, CORS).
     if !kind.eq_ignore_ascii_case("application/json") {
         return Err(
-            Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is no JSON")
+            Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body isn't JSON")
                 .hint("send a JSON object with `Content-Type: application/json`"),
         );
     }
     let Ok(bytes) = timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await else {
         return Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
-            "the body did not come in time",
+            "the body did not arrive in time",
         ));
     };
     let bytes = bytes.map_err(|_| too_large())?;
     let mut object: Map<String, Value> = match bytes.trim_ascii() {
         b"" => Map::new(),
         bytes => serde_json::from_slice(bytes)
-            .map_err(|why| unreadable(&format!("the body is no JSON object: {why}")))?,
+            .map_err(|why| unreadable(&format!("the body isn't a JSON object: {why}")))?,
     };
     if object.insert("do".to_owned(), json!(name)).is_some() {
-        return Err(unreadable("the body names a command of its own"));
+        return Err(unreadable("the body must not contain `do`"));
     }
     serde_json::from_value(Value::Object(object))
-        .map_err(|why| unreadable(&format!("`{name}` can't be read: {why}")))
+        .map_err(|why| unreadable(&format!("can't read `{name}`: {why}")))
 }
 
 fn unreadable(error: &str) -> Problem {
-    Problem::bad_request(error).hint("`/api/openapi.json` says what each command takes")
+    Problem::bad_request(error).hint("`/api/openapi.json` describes the parameters of each command")
 }
 
 /// Returns the error for a body that is longer than any command.
 pub(crate) fn too_large() -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")
-        .hint(format!("a body has at most {MAX_BODY_BYTES} bytes"))
+        .hint(format!("the maximum is {MAX_BODY_BYTES} bytes"))
 }

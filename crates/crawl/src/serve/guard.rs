@@ -52,7 +52,7 @@ impl Guard {
         if headers.get_all(header::ORIGIN).iter().nth(1).is_some() {
             let error = "the request has more than one `Origin`";
             return Err(Problem::new(StatusCode::BAD_REQUEST, error)
-                .hint("send the one of the page that asks, or none"));
+                .hint("send the origin of the requesting page, or none"));
         }
         if !self.on_loopback || self.behind_proxy {
             return Ok(());
@@ -65,9 +65,10 @@ impl Guard {
                     || "no host".to_owned(),
                     |name| format!("`{}`", safe_line(&name)),
                 );
-                let error = format!("{name} is not what this server is called");
+                let error = format!("{name} isn't a name of this server");
                 Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, error).hint(
-                    "it serves this machine alone; behind a reverse proxy start it with --behind-proxy",
+                    "it serves only this machine; behind a reverse proxy, start it with \
+                     --behind-proxy",
                 ))
             }
         }
@@ -123,7 +124,7 @@ impl Guard {
 fn same_origin(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     let refused = |what: String| {
         Err(Problem::forbidden(what)
-            .hint("use the server's own page; a reverse proxy must pass the Host field on"))
+            .hint("use the server's own page; a reverse proxy must forward the Host field"))
     };
     let mut sites = headers.get_all("sec-fetch-site").iter();
     if sites.any(|site| site != "same-origin") {

@@ -77,10 +77,10 @@ impl Live {
     /// Returns the events for one client, until it disconnects or the server ends.
     pub(crate) fn events(&self) -> Result<Sse<Events>, Problem> {
         let Ok(seat) = Arc::clone(&self.seats).try_acquire_owned() else {
-            return Err(
-                Problem::busy(format!("{MAX_FOLLOWERS} clients follow the crawl already"))
-                    .retry_after(10),
-            );
+            return Err(Problem::busy(format!(
+                "{MAX_FOLLOWERS} clients are already following the crawl"
+            ))
+            .retry_after(10));
         };
         let mut moments = self.moment.subscribe();
         self.wanted.notify_one();
@@ -195,6 +195,6 @@ pub(super) fn of_client(why: ClientError) -> Problem {
         ClientError::HungUp { .. } => {
             Problem::new(StatusCode::CONFLICT, "the crawl ended before it answered")
         }
-        _ => Problem::busy("the crawl that runs gives no answer"),
+        _ => Problem::busy("the running crawl doesn't answer"),
     }
 }

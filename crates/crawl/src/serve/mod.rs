@@ -76,7 +76,7 @@ fn listen_for_signals(stop: watch::Sender<bool>) -> Result<(), CommandError> {
     let mut terminate = register(SignalKind::terminate())?;
     tokio::spawn(async move {
         either(&mut interrupt, &mut terminate).await;
-        say("stopping: ending what is under way; once more stops at once");
+        say("stopping: finishing current requests; interrupt again to stop immediately");
         let _ = stop.send(true);
         either(&mut interrupt, &mut terminate).await;
         std::process::exit(i32::from(INTERRUPTED));

@@ -44,8 +44,8 @@ impl Options {
     pub(crate) fn of(args: &ServeArgs, token: Option<&str>) -> Result<Options, CommandError> {
         let listen = args.listen.parse::<ListenAddress>();
         let listen = listen.map_err(|_| {
-            CommandError::usage(format!("`{}` is no address to listen on", args.listen))
-                .hint("an address has an IP and a port, as in `127.0.0.1:8787` or `[::1]:8787`")
+            CommandError::usage(format!("can't listen on `{}`: not an address", args.listen))
+                .hint("give an IP and a port, as in `127.0.0.1:8787` or `[::1]:8787`")
         })?;
         let listen = listen.0.ok_or_else(|| {
             CommandError::usage("--listen is empty").hint("it looks like `127.0.0.1:8787`")
@@ -57,11 +57,12 @@ impl Options {
         };
         if token.is_none() && !listen.ip().is_loopback() {
             return Err(CommandError::usage(format!(
-                "`--listen {}` can be reached from other machines, and there is no token",
+                "other machines could reach `--listen {}`, but there is no token",
                 args.listen
             ))
             .hint(format!(
-                "give --token-file FILE or {TOKEN_VARIABLE}, or listen on 127.0.0.1 behind a reverse proxy"
+                "add --token-file FILE or set {TOKEN_VARIABLE}, or listen on 127.0.0.1 behind a \
+                 reverse proxy"
             )));
         }
         let origins = args.allow_origin.iter().map(|origin| checked(origin));
@@ -72,8 +73,9 @@ impl Options {
             token,
             origins: origins.collect::<Result<_, _>>()?,
             rate: NonZeroU32::new(args.rate).ok_or_else(|| {
-                CommandError::usage("--rate is 0, and no request could be answered")
-                    .hint("leave --rate out for 20 requests a second; a large number is as good as no bound")
+                CommandError::usage("--rate is 0, so no requests would be answered").hint(
+                    "remove --rate for 20 requests a second; for no limit, set a large number",
+                )
             })?,
             title: args.title.as_deref().map(title).transpose()?,
             behind_proxy: args.behind_proxy,
@@ -84,14 +86,17 @@ impl Options {
 /// Parses an origin as browsers send it: scheme and host, with the port unless it is the default.
 fn checked(text: &str) -> Result<HeaderValue, CommandError> {
     let refused = |hint: String| {
-        CommandError::usage(format!("`--allow-origin {text}` is no origin")).hint(hint)
+        CommandError::usage(format!("`--allow-origin {text}` isn't an origin")).hint(hint)
     };
     let url = canonicalize(None, text).map_err(|_| {
-        refused("an origin is a scheme and a host, as in `https://www.example.org`".to_owned())
+        refused("give a scheme and a host, as in `https://www.example.org`".to_owned())
     })?;
     let origin = url.origin();
     if text.trim_end_matches('/') != origin.as_str() {
-        return Err(refused(format!("browsers call it `{}`", origin.as_str())));
+        return Err(refused(format!(
+            "use the form that browsers send, `{}`",
+            origin.as_str()
+        )));
     }
     HeaderValue::from_str(origin.as_str()).map_err(|_| refused("use ASCII".to_owned()))
 }
@@ -101,7 +106,7 @@ fn title(text: &str) -> Result<String, CommandError> {
     let length = text.chars().count();
     if length == 0 || length > MAX_TITLE_CHARS || text.chars().any(char::is_control) {
         return Err(CommandError::usage(format!(
-            "`--title` has {length} characters after trimming, or control characters among them"
+            "`--title` has {length} characters after trimming, or contains control characters"
         ))
         .hint(format!(
             "give one line of 1 to {MAX_TITLE_CHARS} characters"

@@ -42,7 +42,7 @@ impl Problem {
     /// Creates the problem of an overloaded server.
     pub(crate) fn busy(error: impl Into<String>) -> Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, error)
-            .hint("try again in some seconds")
+            .hint("try again in a few seconds")
             .retry_after(2)
     }
 

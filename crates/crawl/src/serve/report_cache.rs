@@ -91,17 +91,19 @@ fn versions(dir: &Path) -> [FileVersion; 6] {
 
 fn broke_off(why: &JoinError) -> Problem {
     tracing::error!(%why, "a report broke off");
-    Problem::internal("the report broke off")
+    Problem::internal("the report failed")
 }
 
 fn problem(why: &RecordsError) -> Problem {
     if let RecordsError::NoCrawl { .. } = why {
-        return Problem::new(StatusCode::NOT_FOUND, "there is an index here and no crawl")
-            .hint("the search page is at `/`");
+        return Problem::new(
+            StatusCode::NOT_FOUND,
+            "there is only an index here, no crawl",
+        )
+        .hint("the search page is `/`");
     }
     tracing::error!(%why, "the records can't be read");
-    Problem::internal("the records of the crawl can't be read")
-        .hint("the server's owner finds the reason in its log")
+    Problem::internal("can't read the records of the crawl").hint("the server's log has the reason")
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl SearchRequest {
     pub(crate) fn of_api(parameters: Parameters) -> Result<SearchRequest, Problem> {
         let filters = parameters.filters()?;
         let query = parameters.q.ok_or_else(|| {
-            Problem::bad_request("`q` is missing").hint("ask `/api/search?q=WORDS`")
+            Problem::bad_request("`q` is missing").hint("request `/api/search?q=WORDS`")
         })?;
         Ok(SearchRequest {
             query: checked("the query", query)?,
@@ -111,12 +111,13 @@ pub(crate) fn named_filters(filters: &FacetFilters) -> Vec<(&'static str, &str)>
 fn checked(name: &str, text: String) -> Result<String, Problem> {
     if text.len() > MAX_QUERY_BYTES {
         let error = format!("{name} has {} bytes", text.len());
-        return Err(Problem::bad_request(error)
-            .hint(format!("at most {MAX_QUERY_BYTES} bytes are searched for")));
+        return Err(
+            Problem::bad_request(error).hint(format!("the maximum is {MAX_QUERY_BYTES} bytes"))
+        );
     }
     if text.chars().any(char::is_control) {
         return Err(
-            Problem::bad_request(format!("{name} holds control characters"))
+            Problem::bad_request(format!("{name} contains control characters"))
                 .hint("send words in UTF-8, percent-encoded"),
         );
     }
@@ -127,13 +128,13 @@ fn is_true(name: &str, text: Option<&str>) -> Result<bool, Problem> {
     match text {
         None | Some("" | "false") => Ok(false),
         Some("true") => Ok(true),
-        Some(text) => Err(unanswerable(name, text).hint(format!("`{name}` is true or false"))),
+        Some(text) => Err(unanswerable(name, text).hint(format!("set `{name}` to true or false"))),
     }
 }
 
 fn unanswerable(name: &str, text: &str) -> Problem {
     let shown: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
-    Problem::bad_request(format!("`{name}={shown}` can't be answered"))
+    Problem::bad_request(format!("invalid value: `{name}={shown}`"))
 }
 
 fn number(
@@ -148,10 +149,8 @@ fn number(
     };
     match text.parse() {
         Ok(number) if (least..=most).contains(&number) => Ok(number),
-        _ => {
-            Err(unanswerable(name, &text)
-                .hint(format!("`{name}` is a number from {least} to {most}")))
-        }
+        _ => Err(unanswerable(name, &text)
+            .hint(format!("set `{name}` to a number from {least} to {most}"))),
     }
 }
 
@@ -222,21 +221,21 @@ mod tests {
                 "" 10 0 | nothing
                 "two  words" 10 0 | "two  words" 10 0
                 "漢" 10 0 | "漢" 10 0
-                the query holds control characters | the query holds control characters
-                the query holds control characters | the query holds control characters
+                the query contains control characters | the query contains control characters
+                the query contains control characters | the query contains control characters
                 "a" 50 950 | "a" 10 0
-                `limit=0` can't be answered | "a" 10 0
-                `limit=51` can't be answered | "a" 10 0
-                `limit=ten` can't be answered | "a" 10 0
-                `offset=951` can't be answered | "a" 10 0
-                `offset=-1` can't be answered | "a" 10 0
+                invalid value: `limit=0` | "a" 10 0
+                invalid value: `limit=51` | "a" 10 0
+                invalid value: `limit=ten` | "a" 10 0
+                invalid value: `offset=951` | "a" 10 0
+                invalid value: `offset=-1` | "a" 10 0
                 "a" 10 0 | "a" 10 0
                 "a" 10 0 | "a" 10 20
-                "a" 10 0 | `page=101` can't be answered
-                "a" 10 0 | `page=` can't be answered
-                `facets=1` can't be answered | "a" 10 0
+                "a" 10 0 | invalid value: `page=101`
+                "a" 10 0 | invalid value: `page=`
+                invalid value: `facets=1` | "a" 10 0
                 "a" 10 0 language=de | "a" 10 0 language=de
-                `version` holds control characters | `version` holds control characters
+                `version` contains control characters | `version` contains control characters
             "#]],
         );
         let long = "q=".to_owned() + &"a".repeat(4097);

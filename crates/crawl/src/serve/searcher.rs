@@ -72,7 +72,7 @@ impl Searcher {
             Ok(None) => {
                 let error = "this crawl has no search index";
                 let problem = Problem::new(StatusCode::NOT_FOUND, error);
-                Err(problem.hint("`/crawl` shows the crawl; `crawl index` builds an index"))
+                Err(problem.hint("build one with `crawl index`; `/crawl` shows the crawl"))
             }
             Err(why) => {
                 tracing::error!(%why, "the index can't be opened");
@@ -131,7 +131,7 @@ impl Searcher {
         let index = Arc::clone(self.index()?);
         let turn = timeout(QUEUE_TIMEOUT, Arc::clone(&self.turns).acquire_owned()).await;
         let Ok(Ok(turn)) = turn else {
-            return Err(Problem::busy("too many searches are under way"));
+            return Err(Problem::busy("too many searches are running"));
         };
         let answer = spawn_blocking(move || {
             let answer = question(&index);
@@ -143,7 +143,7 @@ impl Searcher {
             Ok(answer) => answer.map_err(|why| problem(&why)),
             Err(why) => {
                 tracing::error!(%why, "a search broke off");
-                Err(Problem::internal("the search broke off"))
+                Err(Problem::internal("the search failed"))
             }
         }
     }
@@ -162,6 +162,5 @@ fn problem(why: &IndexError) -> Problem {
 
 /// Returns an error that hides the paths of this machine from clients.
 fn unreadable() -> Problem {
-    Problem::internal("the search index can't be read")
-        .hint("the server's owner finds the reason in its log")
+    Problem::internal("can't read the search index").hint("the server's log has the reason")
 }

@@ -47,12 +47,12 @@ impl Token {
             length if length > MAX_TOKEN_BYTES => format!("has more than {MAX_TOKEN_BYTES} bytes"),
             // Header fields allow only these characters (RFC 6750 section 2.1).
             _ if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
-                "holds other characters than printable ASCII".to_owned()
+                "has characters that aren't printable ASCII".to_owned()
             }
             _ => return Ok(Token(Sha256::digest(text.as_bytes()).into())),
         };
         Err(CommandError::usage(format!("{name} {wrong}"))
-            .hint("draw one: `head -c 24 /dev/urandom | base64`"))
+            .hint("generate one with `head -c 24 /dev/urandom | base64`"))
     }
 
     /// Returns whether `given` is the token. All bytes of the digests are compared, so the time
@@ -76,7 +76,7 @@ mod tests {
         );
         assert_eq!(
             read("sixteen letters in").unwrap_err(),
-            "it holds other characters than printable ASCII"
+            "it has characters that aren't printable ASCII"
         );
         assert_eq!(
             read(&"x".repeat(5000)).unwrap_err(),

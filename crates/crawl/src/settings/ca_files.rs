@@ -23,7 +23,10 @@ pub(super) fn check_ca_files(files: &[FilePath]) -> Result<Option<Vec<u8>>, Comm
     for FilePath(file) in files {
         let read = certificates(file).map_err(|why| {
             CommandError::usage(format!("unusable --ca-file `{}`: {why}", file.display()))
-                .hint("give a PEM file, with certificates between `BEGIN CERTIFICATE` and `END CERTIFICATE`")
+                .hint(
+                    "give a PEM file with certificates between `BEGIN CERTIFICATE` and `END \
+                       CERTIFICATE`",
+                )
                 .about("ca-file")
         });
         all.extend(problems.note(read).unwrap_or_default());
@@ -35,14 +38,14 @@ pub(super) fn check_ca_files(files: &[FilePath]) -> Result<Option<Vec<u8>>, Comm
 fn certificates(file: &Path) -> Result<Vec<u8>, String> {
     let text = |why: io::Error| why.to_string();
     if !fs::metadata(file).map_err(text)?.is_file() {
-        return Err("it is no regular file".to_owned());
+        return Err("it isn't a regular file".to_owned());
     }
     let mut pem = Vec::new();
     let opened = File::open(file).map_err(text)?;
     let read = opened.take(MAX_CA_FILE_BYTES + 1).read_to_end(&mut pem);
     read.map_err(text)?;
     if pem.len() as u64 > MAX_CA_FILE_BYTES {
-        return Err(format!("it has more than {MAX_CA_FILE_BYTES} bytes"));
+        return Err(format!("it is larger than {MAX_CA_FILE_BYTES} bytes"));
     }
     check_roots(&pem).map_err(|why| why.to_string())?;
     Ok(pem)

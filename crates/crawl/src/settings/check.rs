@@ -34,7 +34,7 @@ use crate::settings::seeds::{self, Seed};
 use crate::values::{Resolve, Span};
 
 const SEED_HINT: &str =
-    "a seed is a URL such as `https://example.org/`, or a host such as `example.org`";
+    "give a URL such as `https://example.org/`, or a host such as `example.org`";
 
 /// Settings that a crawl can start with.
 #[derive(Clone, Debug)]
@@ -192,9 +192,10 @@ fn check_log(log: &Path, output: &Path) -> Result<(), CommandError> {
     }
     let (log, output) = (log.display(), output.display());
     Err(CommandError::usage(format!(
-        "--log {log} lies in the crawl's directory {output}, which holds the crawl's own files alone"
+        "--log {log} is inside the crawl's directory {output}, which may contain only the crawl's \
+         own files"
     ))
-    .hint("name a file beside that directory")
+    .hint("choose a file outside that directory")
     .about("log")
     .resting_on(&["output"]))
 }
@@ -207,8 +208,9 @@ fn names_public(resolve: &Resolve) -> bool {
 
 /// Returns the error for requesting from a public host without a contact.
 pub(crate) fn no_contact(url: &CanonicalUrl) -> CommandError {
-    CommandError::usage(format!("no contact is given, and {} is not yours alone", url.host())).hint(
-        "give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you",
+    CommandError::usage(format!("no contact given, which is required to crawl {}", url.host())).hint(
+        "add --contact MAIL-OR-URL, or set CRAWL_CONTACT, so that owners of visited sites can reach \
+         you",
     )
     .about("contact")
     .resting_on(&["resolve"])
@@ -252,8 +254,9 @@ fn check_study(operator: &Operator, problems: &mut Problems) {
         ("study-page", &operator.study_page),
     ] {
         if value.trim().is_empty() {
-            let message = format!("a crawl of the kind research says its {key}, and none is given");
-            let hint = format!("give --{key}, or `{key}` in [operator] of a file of --config");
+            let message = format!("no {key} given, which is required for research crawls");
+            let hint =
+                format!("add --{key}, or set `{key}` under [operator] in a file for --config");
             problems.note(Err::<(), _>(
                 CommandError::usage(message)
                     .hint(hint)
@@ -265,8 +268,10 @@ fn check_study(operator: &Operator, problems: &mut Problems) {
 }
 
 fn no_seed() -> CommandError {
-    CommandError::usage("no seed is given")
-        .hint("start with `crawl URL`, go on with `crawl --output DIR`; `crawl --help` lists all")
+    CommandError::usage("no seed given").hint(
+        "start a crawl with `crawl URL`, or continue one with `crawl --output DIR`; `crawl \
+               --help` lists all flags",
+    )
 }
 
 /// Returns the usable seeds without duplicates. `usual` is the area of seeds that don't set their
@@ -323,13 +328,15 @@ fn taken_area(taken: &AreaConflict, place: Option<&str>, other: Option<&str>) ->
     let there = other.map_or_else(String::new, |other| format!(" of {other}"));
     let AreaConflict { seed, other, area } = taken;
     let message = match seed == other {
-        true => format!("the seed `{seed}`{there} carries another scope, depth or label"),
+        true => format!("the seed `{seed}`{there} has a different scope, depth or label"),
         false => format!(
-            "the seeds `{seed}` and `{other}`{there} rule over the same {area}, with another depth or label"
+            "the seeds `{seed}` and `{other}`{there} set a different depth or label for the same \
+             {area}"
         ),
     };
     let problem = CommandError::usage(format!("{before}{message}")).hint(
-        "say the same of both, or give one a smaller `scope`: `prefix` for its folder, `page` for itself alone",
+        "set the same values for both, or give one a smaller `scope`: `prefix` for its folder, \
+         `page` for only the page",
     );
     match place {
         Some(_) => problem,
@@ -346,17 +353,18 @@ fn check_no_file(typed: &str) -> Result<(), CommandError> {
     let (message, hint) = match path.join("crawl.toml").is_file() {
         true if !holds_seed_at(path, typed) => (
             "the directory of a crawl",
-            format!("`crawl --output {typed}` goes on with it"),
+            format!("continue it with `crawl --output {typed}`"),
         ),
         false if typed.ends_with(".toml") && path.is_file() => (
             "a file",
-            format!("`crawl --config {typed}` reads settings from it"),
+            format!("read settings from it with `crawl --config {typed}`"),
         ),
         _ => return Ok(()),
     };
     Err(
-        CommandError::usage(format!("`{typed}` is {message}, not a host"))
-            .hint(format!("{hint}; a host of that name is `https://{typed}/`")),
+        CommandError::usage(format!("`{typed}` is {message}, not a host")).hint(format!(
+            "{hint}; to crawl a host with that name, give `https://{typed}/`"
+        )),
     )
 }
 
@@ -376,7 +384,7 @@ fn check_seed(typed: &str) -> Result<Seed, CommandError> {
     })?;
     match host_address(seed.url.host()) {
         Some(address) if classify(address) == AddressClass::Unusable => {
-            let message = format!("unusable seed `{typed}`: {address} is no server's address");
+            let message = format!("unusable seed `{typed}`: {address} can't be a server's address");
             Err(CommandError::usage(message).hint(SEED_HINT))
         }
         _ => Ok(seed),
@@ -401,10 +409,11 @@ fn refuse_credentials(seed: &str) -> Result<(), CommandError> {
     let name = canonicalize(None, &format!("{scheme}://{host}/"));
     let name = name.map_or_else(|_| host.to_owned(), |url| url.host().to_owned());
     Err(CommandError::usage(format!(
-        "a seed holds a user name or a password: `{scheme}://..@{host}/`"
+        "the seed `{scheme}://..@{host}/` contains a user name or password"
     ))
     .hint(format!(
-        "leave it out, and give it to the host in a file of --config: [site.\"{name}\"] basic-auth = \"env:NAME\""
+        "remove it, and set it for the host in a file for --config: [site.\"{name}\"] basic-auth = \
+         \"env:NAME\""
     )))
 }
 
@@ -426,11 +435,11 @@ fn check_proxy(proxy: &str) -> Result<(), CommandError> {
         _ if proxy.is_empty() => Ok(()),
         Some("http" | "https" | "socks5" | "socks5h") => Ok(()),
         // The URL may hold a password, so it is not repeated.
-        _ => Err(
-            CommandError::usage("unusable --proxy: no http, https, socks5 or socks5h URL")
-                .hint("it looks like `http://127.0.0.1:3128`")
-                .about("proxy"),
-        ),
+        _ => Err(CommandError::usage(
+            "unusable --proxy: not an http, https, socks5 or socks5h URL",
+        )
+        .hint("it looks like `http://127.0.0.1:3128`")
+        .about("proxy")),
     }
 }
 
@@ -466,15 +475,18 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl, problems: &mut Proble
 /// Notes a problem if this pace is not allowed for a public host. `dashes` precede a flag's name.
 fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str, problems: &mut Problems) {
     let mut refuse = |key: &'static str, message: String| {
-        let message = format!("{message}, and {host} is not on loopback or in a private range");
+        let message = format!("{message}, which isn't allowed for the public host {host}");
         let problem = CommandError::usage(message)
-            .hint("add --own-site if you answer for the hosts of this crawl");
+            .hint("add --own-site if you are responsible for the hosts of this crawl");
         let problem = problem.about(key).resting_on(&["own-site", "resolve"]);
         problems.note::<()>(Err(problem));
     };
     if delay.get() < MIN_OTHERS_DELAY {
         let least = MIN_OTHERS_DELAY.as_millis();
-        refuse("delay", format!("{dashes}delay {delay} is under {least}ms"));
+        refuse(
+            "delay",
+            format!("{dashes}delay {delay} is less than {least}ms"),
+        );
     }
     if per_host > MAX_PER_OTHERS_HOST {
         let message = format!("{dashes}per-host {per_host} is more than {MAX_PER_OTHERS_HOST}");
@@ -549,26 +561,26 @@ mod tests {
         check_text(
             "",
             expect![[r#"
-            error: no seed is given
-            hint: start with `crawl URL`, go on with `crawl --output DIR`; `crawl --help` lists all"#]],
+            error: no seed given
+            hint: start a crawl with `crawl URL`, or continue one with `crawl --output DIR`; `crawl --help` lists all flags"#]],
         );
         check_seed(
             "example",
             expect![[r#"
             error: unusable seed `example`: not a URL: relative URL without a base
-            hint: a seed is a URL such as `https://example.org/`, or a host such as `example.org`"#]],
+            hint: give a URL such as `https://example.org/`, or a host such as `example.org`"#]],
         );
         check_seed(
             "ftp://example.org/",
             expect![[r#"
             error: unusable seed `ftp://example.org/`: scheme `ftp` is not http or https
-            hint: a seed is a URL such as `https://example.org/`, or a host such as `example.org`"#]],
+            hint: give a URL such as `https://example.org/`, or a host such as `example.org`"#]],
         );
         check_seed(
             "http://0.0.0.0/",
             expect![[r#"
-            error: unusable seed `http://0.0.0.0/`: 0.0.0.0 is no server's address
-            hint: a seed is a URL such as `https://example.org/`, or a host such as `example.org`"#]],
+            error: unusable seed `http://0.0.0.0/`: 0.0.0.0 can't be a server's address
+            hint: give a URL such as `https://example.org/`, or a host such as `example.org`"#]],
         );
     }
 
@@ -605,14 +617,14 @@ mod tests {
         check_seed(
             "http://example.org/",
             expect![[r#"
-            error: no contact is given, and example.org is not yours alone
-            hint: give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you"#]],
+            error: no contact given, which is required to crawl example.org
+            hint: add --contact MAIL-OR-URL, or set CRAWL_CONTACT, so that owners of visited sites can reach you"#]],
         );
         check_text(
             "seed = [\"http://127.0.0.1/\", \"http://93.184.215.14/\"]",
             expect![[r#"
-            error: no contact is given, and 93.184.215.14 is not yours alone
-            hint: give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you"#]],
+            error: no contact given, which is required to crawl 93.184.215.14
+            hint: add --contact MAIL-OR-URL, or set CRAWL_CONTACT, so that owners of visited sites can reach you"#]],
         );
         check_text(
             "seed = [\"http://example.org/\"]\n[operator]\ncontact = \"a@e.example\"",
@@ -638,8 +650,7 @@ mod tests {
     fn an_empty_contact_is_none_and_a_bad_one_is_refused() {
         assert_eq!(super::check_contact(" ").unwrap(), None);
         let refusal = super::check_contact("me").unwrap_err();
-        let expect =
-            "unusable --contact `me`: it is neither a mail address nor an http or https URL";
+        let expect = "unusable --contact `me`: not an email address, nor an http or https URL";
         assert_eq!(refusal.message, expect);
     }
 
@@ -650,14 +661,14 @@ mod tests {
         check_text(
             &format!("{public}delay = \"199ms\""),
             expect![[r#"
-            error: --delay 199ms is under 200ms, and e.example is not on loopback or in a private range
-            hint: add --own-site if you answer for the hosts of this crawl"#]],
+            error: --delay 199ms is less than 200ms, which isn't allowed for the public host e.example
+            hint: add --own-site if you are responsible for the hosts of this crawl"#]],
         );
         check_text(
             &format!("{public}per-host = 5"),
             expect![[r#"
-            error: --per-host 5 is more than 4, and e.example is not on loopback or in a private range
-            hint: add --own-site if you answer for the hosts of this crawl"#]],
+            error: --per-host 5 is more than 4, which isn't allowed for the public host e.example
+            hint: add --own-site if you are responsible for the hosts of this crawl"#]],
         );
         for fine in [
             "delay = \"0s\"\nown-site = \"on\"",
@@ -677,34 +688,34 @@ mod tests {
             &format!("{seed}[politeness]\nper-host = 3\nper-site = 2"),
             expect![[r#"
             error: --per-site 2 is less than --per-host 3
-            hint: a site holds its hosts: raise --per-site or lower --per-host"#]],
+            hint: a site includes its hosts: raise --per-site or lower --per-host"#]],
         );
         check_text(
             &format!("{seed}[politeness]\nconcurrency = 0"),
             expect![[r#"
-            error: --concurrency is 0, and nothing could be fetched
-            hint: leave --concurrency out for the default"#]],
+            error: --concurrency is 0, so nothing could be fetched
+            hint: remove --concurrency to use the default"#]],
         );
         check_text(
             &format!("{seed}[fetch]\nmax-body = \"256MiB\""),
             expect![[r#"
             error: --max-body 256MiB is more than 255MiB
-            hint: a longer record of the archive could not be read again"#]],
+            hint: longer archive records could not be read back"#]],
         );
         assert!(check(&with(&format!("{seed}[fetch]\nmax-body = \"255MiB\""))).is_ok());
         check_text(
             &format!("{seed}[fetch]\nproxy = \"me:secret@proxy\""),
             expect![[r#"
-            error: unusable --proxy: no http, https, socks5 or socks5h URL
+            error: unusable --proxy: not an http, https, socks5 or socks5h URL
             hint: it looks like `http://127.0.0.1:3128`"#]],
         );
         let agent = |text: &str| super::check_agent(text).unwrap_err().message;
         expect![
-            "unusable --agent: `a b` is no product token: letters, digits, `_` and `-` only, at least one"
+            "unusable --agent: `a b` isn't a product token: use one or more letters, digits, `_` and `-`"
         ]
         .assert_eq(&agent("a b"));
         let long = "a".repeat(65);
-        let expected = format!("unusable --agent: `{long}` has 65 bytes, more than 64");
+        let expected = format!("unusable --agent: `{long}` has 65 bytes, the maximum is 64");
         assert_eq!(agent(&long), expected);
     }
 

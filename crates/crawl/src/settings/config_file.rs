@@ -159,7 +159,7 @@ impl<'a> Source<'a> {
                 match value.get_mut() {
                     DeValue::Table(names) => self.keep_named((kind, fields), names, problems),
                     _ => {
-                        let message = format!("`{kind}` holds tables, as {example}");
+                        let message = format!("`{kind}` must contain tables, such as {example}");
                         problems.note::<()>(Err(self.at(at, message).hiding(Unread::Anything)))?;
                     }
                 }
@@ -170,7 +170,7 @@ impl<'a> Source<'a> {
                     self.keep_usable((table, fields), None, keys, problems, within);
                 }
                 _ => {
-                    let message = format!("`{table}` is a table");
+                    let message = format!("`{table}` must be a table");
                     let unread = keys_unread(None, fields.iter().copied());
                     problems.note::<()>(Err(self.at(at, message).hiding(unread)))?;
                 }
@@ -213,7 +213,10 @@ impl<'a> Source<'a> {
         for (name, mut value) in in_order(std::mem::take(names)) {
             let table = format!("{kind}.\"{}\"", name.get_ref());
             let DeValue::Table(keys) = value.get_mut() else {
-                let message = format!("`{}` in [{kind}] is a table: [{table}]", name.get_ref());
+                let message = format!(
+                    "`{}` in [{kind}] must be a table: [{table}]",
+                    name.get_ref()
+                );
                 let problem = self.at(name.span().start, message);
                 problems.note::<()>(Err(problem.hiding(Unread::Anything)));
                 continue;
@@ -254,7 +257,7 @@ impl<'a> Source<'a> {
             let read = self.check_types(&key_of(&field), alone);
             let read = read.map_err(|problem| problem.hiding(unread()));
             if problems.note(read).is_some() && keys.insert(key, value).is_some() {
-                let message = format!("`{}` stands here twice", key_of(&field));
+                let message = format!("duplicate key `{}`", key_of(&field));
                 problems.note::<()>(Err(self.at(span.start, message)));
             }
         }
@@ -400,7 +403,7 @@ impl<'a> Source<'a> {
         let name = key_of(name);
         match nearest(&name, here).or_else(|| nearest(&name, elsewhere)) {
             Some((shown, unread)) => refusal
-                .hint(format!("the nearest is {shown}"))
+                .hint(format!("did you mean {shown}?"))
                 .hiding(unread),
             None => refusal.hint("`crawl config` prints every table and key"),
         }
@@ -413,7 +416,7 @@ impl<'a> Source<'a> {
         let is_secret =
             key.is_some_and(|key| host_access::FIELDS.contains(&key.replace('-', "_").as_str()));
         let (message, hint) = match no_variant(&message) {
-            Some((message, nearest)) => (message, format!("the nearest is `{nearest}`")),
+            Some((message, nearest)) => (message, format!("did you mean `{nearest}`?")),
             None => (
                 other_type(&message, is_secret).unwrap_or(message),
                 "`crawl config` prints a configuration with every key".to_owned(),
@@ -458,7 +461,7 @@ fn other_type(message: &str, is_secret: bool) -> Option<String> {
     let rest = rest.or_else(|| message.strip_prefix("invalid value: "))?;
     let (actual, wanted) = rest.rsplit_once(", expected ")?;
     let wanted = match wanted.trim() {
-        "u8" | "u32" => "a whole number that is not negative and not too large",
+        "u8" | "u32" => "a non-negative whole number that isn't too large",
         "a sequence" => "a list",
         "a map" => "a table",
         other => other,
@@ -470,7 +473,7 @@ fn other_type(message: &str, is_secret: bool) -> Option<String> {
         kind if is_secret => kind,
         _ => actual,
     };
-    Some(format!("{wanted} is expected, and this is the {actual}"))
+    Some(format!("expected {wanted}, found {actual}"))
 }
 
 /// Rewords serde's ``unknown variant `x`, expected one of `a`, `b` ``, and returns it with the
@@ -485,7 +488,7 @@ fn no_variant(message: &str) -> Option<(String, String)> {
         .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
     let variants = variants.join("`, `");
     Some((
-        format!("`{word}` is none of `{variants}`"),
+        format!("`{word}` isn't one of `{variants}`"),
         (*nearest).to_owned(),
     ))
 }

@@ -53,12 +53,13 @@ impl MarkStatus {
     pub(super) fn why(self) -> &'static str {
         match self {
             MarkStatus::Ours => "it is",
-            MarkStatus::Not => "it bears no mark",
+            MarkStatus::Not => "it has no mark",
             MarkStatus::NoKey => {
-                "there is no key in $XDG_STATE_HOME/crawl or ~/.local/state/crawl to check its mark by"
+                "there is no key in $XDG_STATE_HOME/crawl or ~/.local/state/crawl to verify its \
+                 mark"
             }
             MarkStatus::Other => {
-                "its mark does not fit, as the file is another user's, was changed, or was moved"
+                "its mark doesn't match: the file was written by another user, edited, or moved"
             }
         }
     }
@@ -137,7 +138,7 @@ fn read_key(path: &Path) -> io::Result<hmac::Key> {
         true => Ok(hmac::Key::new(hmac::HMAC_SHA256, &bytes)),
         false => Err(io::Error::new(
             ErrorKind::InvalidData,
-            "no key that is its user's alone",
+            "the key is damaged, or other users may read it",
         )),
     }
 }
@@ -146,7 +147,7 @@ fn read_key(path: &Path) -> io::Result<hmac::Key> {
 fn make_key(path: &Path) -> io::Result<hmac::Key> {
     let mut bytes = [0; KEY_BYTES];
     let random = SystemRandom::new().fill(&mut bytes);
-    random.map_err(|_| io::Error::other("the system gives no random bytes"))?;
+    random.map_err(|_| io::Error::other("the system has no random bytes"))?;
     let folder = path.parent().ok_or(ErrorKind::NotFound)?;
     DirBuilder::new()
         .recursive(true)

@@ -9,10 +9,10 @@ use regex::Regex;
 pub(crate) const MAX_AGENT_BYTES: usize = 64;
 
 pub(crate) const CONTACT_HINT: &str =
-    "give one such as `you@example.org` or `https://example.org/bot`";
+    "it looks like `you@example.org` or `https://example.org/bot`";
 pub(crate) const AGENT_HINT: &str =
-    "a product token is a single word such as `crawl`; version and contact are added";
-pub(crate) const PATTERN_HINT: &str = "the syntax is that of https://docs.rs/regex";
+    "give a single word such as `crawl`; version and contact are added";
+pub(crate) const PATTERN_HINT: &str = "for the syntax, see https://docs.rs/regex";
 
 /// Parses a contact; `None` if it is empty.
 ///
@@ -33,7 +33,7 @@ pub(crate) fn read_agent(text: &str) -> Result<ProductToken, String> {
     let bytes = text.len();
     if bytes > MAX_AGENT_BYTES {
         return Err(format!(
-            "`{text}` has {bytes} bytes, more than {MAX_AGENT_BYTES}"
+            "`{text}` has {bytes} bytes, the maximum is {MAX_AGENT_BYTES}"
         ));
     }
     ProductToken::new(text).map_err(|why| why.to_string())

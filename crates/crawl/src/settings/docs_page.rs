@@ -12,7 +12,7 @@ use super::tables::{Layer, Settings, TABLES};
 const HEAD: &str = "\
 # Configuration
 
-For anyone who wants more of a crawl than flags on a command line: every key of the file that `--config` reads.
+For anyone who needs more than command-line flags: every key of a file for `--config`.
 
 ```toml
 seed = [\"https://www.example.org/\"]
@@ -28,32 +28,31 @@ delay = \"2s\"
 $ crawl --config site.toml
 $ crawl config --effective --config site.toml
 $ crawl config --check site.toml
-error: site.toml:7:9: `delay`: `2` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`
+error: site.toml:7:9: `delay`: `2` isn't a duration: add a unit, as in `500ms`, `2s` or `1h`
 $ crawl config --schema > crawl.schema.json
 ```
 
-- **`--effective`** prints what would be in force.
-- **`--check`** tells all that is wrong with a file at once, each with line and column, and asks nobody for anything.
-  A line that is no TOML is left out, and all others are looked at. What waits until it is mended: keys beneath a head
-  (`[fetch`) that can't be read or stands twice, lines behind a `\"\"\"` that is not closed, and what may be missing only
-  because it stands in such a line.
-- **`--schema`** prints a JSON Schema (draft 2020-12). With `#:schema crawl.schema.json` as the first line of a file
-  editors complete keys, show their meaning and underline mistakes. It has keys with hyphens alone; files may have
-  underscores too.
+- **`--effective`** prints the settings that a crawl would use.
+- **`--check`** reports all problems of a file at once, with line and column, and makes no requests. Lines that aren't
+  TOML are skipped. Not checked until you fix them: keys under a broken or duplicate table head (`[fetch`), lines after
+  an unclosed `\"\"\"`, and settings that may be missing only because such a line contains them.
+- **`--schema`** prints a JSON Schema (draft 2020-12). With `#:schema crawl.schema.json` as the first line of a file,
+  editors complete keys, show their meaning and underline mistakes. The schema has only keys with hyphens; files may
+  use underscores too.
 
 [config/default.toml](../config/default.toml), which `crawl config` prints, has every key with its default;
 [config/small-site.toml](../config/small-site.toml) is a file for the owner of a small site,
 [config/research.toml](../config/research.toml) one for a study.
 
-- **Flags** have the names of the keys: `--delay 2s` is `delay` in `[politeness]`.
+- **Flags** have the same names as keys: `--delay 2s` is `delay` in `[politeness]`.
 - **Durations** have a unit (`500ms`, `2s`, `1m30s`, `1h`, `1d`), **sizes** may have one (`5MiB`, `10MB`, `4096`).
-- **An empty string** means: not given. A bound may be `\"unlimited\"`.
-- **An unknown key** is an error, which names the nearest one.
+- **An empty string** means: not set. A limit may be `\"unlimited\"`.
+- **An unknown key** is an error that suggests the nearest one.
 
-Which source wins, from the least to the most:
+Precedence of sources, lowest first:
 
 1. the built-in default,
-2. `contact` in your own `~/.config/crawl/config.toml` (`$XDG_CONFIG_HOME`), which holds nothing else,
+2. `contact` in your own `~/.config/crawl/config.toml` (`$XDG_CONFIG_HOME`), which may contain nothing else,
 3. what the crawl's directory remembers ([crawl-directory.md](crawl-directory.md)),
 4. the file of `--config`,
 5. `CRAWL_CONTACT` in the environment,
@@ -65,7 +64,7 @@ This page is written by `UPDATE_EXPECT=1 cargo test -p crawl --bin crawl setting
 const SITES: &str = "
 ## Single hosts: `[site.\"HOST\"]`
 
-These keys stand in files alone. Secrets in them go to that host and no other
+These keys exist only in files. Their secrets are sent only to that host
 ([how](architecture.md#secrets)).
 
 ```toml
@@ -74,9 +73,9 @@ These keys stand in files alone. Secrets in them go to that host and no other
 const GROUPS: &str = "
 ## Groups of hosts: `[group.NAME]`
 
-These stand in files alone too. A group's pages, bytes and server time are counted over all runs of a round, as
-those of a host are. What is left out says so: `max-pages of group ministries` in `excluded.jsonl`. Its politeness is
-that of each host: two hosts of a group with `delay = \"5s\"` are each asked every five seconds.
+These keys exist only in files, too. A group's pages, bytes and server time are counted over all runs of a round, like
+those of a host. Excluded URLs name the group: `max-pages of group ministries` in `excluded.jsonl`. Politeness settings
+apply to each host: with `delay = \"5s\"`, each of two hosts in a group gets a request every five seconds.
 
 ```toml
 ";

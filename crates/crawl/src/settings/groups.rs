@@ -107,17 +107,17 @@ pub(super) fn host_groups(groups: &Groups) -> Result<HostTable<Arc<HostGroup>>, 
         };
         if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
             refuse(
-                format!("unusable name of a group: `{name}`"),
-                "a name has 1 to 64 bytes, on one line, as in [group.ministries]",
+                format!("unusable group name `{name}`"),
+                "use 1 to 64 bytes on one line, as in [group.ministries]",
                 &[],
             );
         }
         if let Err(problem) = check_read_in("hosts", &terms.hosts) {
-            refuse(problem.message, "name the hosts themselves", &[]);
+            refuse(problem.message, "list the hosts themselves", &[]);
         } else if terms.hosts.is_empty() {
             refuse(
                 format!("[group.\"{name}\"] has no hosts"),
-                "`hosts` lists them, as names or as `@FILE`",
+                "list them in `hosts`, as names or as `@FILE`",
                 &["hosts"],
             );
         }
@@ -125,12 +125,12 @@ pub(super) fn host_groups(groups: &Groups) -> Result<HostTable<Arc<HostGroup>>, 
         for host in names(&terms.hosts) {
             let reason = match table.insert(host, Arc::clone(&group)) {
                 Ok(()) => continue,
-                Err(BadHostPattern::Twice(_)) => format!("`{host}` is in a group twice, or in two"),
+                Err(BadHostPattern::Twice(_)) => format!("`{host}` is listed twice"),
                 Err(reason) => reason.to_string(),
             };
             refuse(
                 format!("unusable host in [group.\"{name}\"]: {reason}"),
-                "a host is in one group; a name stands for its subdomains too",
+                "a host can be in only one group; a name includes its subdomains",
                 &[],
             );
         }
@@ -175,16 +175,16 @@ mod tests {
                     [group.b]\nhosts = [\"b.example\", \"A.example\", \"@x\"]\nper-host = 0\n";
         let groups = parse(text, "x").unwrap().group.unwrap();
         expect![[r#"
-            error: unusable name of a group: ``
-            hint: a name has 1 to 64 bytes, on one line, as in [group.ministries]
-            error: per-host is 0 in [group."b"], and nothing could be fetched
-            hint: leave the key out for the crawl's own
-            error: `hosts` names the file `@x` in the crawl.toml of a directory
-            hint: name the hosts themselves
-            error: unusable host in [group."b"]: `A.example` is in a group twice, or in two
-            hint: a host is in one group; a name stands for its subdomains too
+            error: unusable group name ``
+            hint: use 1 to 64 bytes on one line, as in [group.ministries]
+            error: per-host is 0 in [group."b"], so nothing could be fetched
+            hint: remove the key to use the crawl's value
+            error: `hosts` contains the file `@x`, which isn't allowed in a directory's crawl.toml
+            hint: list the hosts themselves
+            error: unusable host in [group."b"]: `A.example` is listed twice
+            hint: a host can be in only one group; a name includes its subdomains
             error: [group."none"] has no hosts
-            hint: `hosts` lists them, as names or as `@FILE`"#]]
+            hint: list them in `hosts`, as names or as `@FILE`"#]]
         .assert_eq(&host_groups(&groups).unwrap_err().to_string());
     }
 }

@@ -42,8 +42,9 @@ impl Secret {
     fn value(&self) -> Result<String, String> {
         match self.variable() {
             None => Ok(self.0.clone()),
-            Some(name) => std::env::var(name)
-                .map_err(|_| format!("the environment has no text under `{name}`")),
+            Some(name) => std::env::var(name).map_err(|_| {
+                format!("the environment variable `{name}` isn't set, or isn't UTF-8")
+            }),
         }
     }
 }

@@ -13,8 +13,8 @@ use crate::values::ListedHost;
 /// Beyond the limit: refused.
 const MAX_HOST_LIST_BYTES: u64 = 1024 * 1024;
 
-const LINE_HINT: &str = "a line is a host such as `www.example.org`; one that begins with `#` is \
-                         left out";
+const LINE_HINT: &str = "write one host per line, such as `www.example.org`; lines starting with \
+                         `#` are skipped";
 
 /// The value of a key that lists hosts.
 pub(super) struct HostList<'l> {
@@ -63,13 +63,11 @@ fn of_file(file: &Path, problems: &mut Problems) -> Vec<ListedHost> {
         Vec::new()
     };
     if list.len() as u64 > MAX_HOST_LIST_BYTES {
-        let message = format!("a list of hosts of more than {MAX_HOST_LIST_BYTES} bytes");
-        return refuse(message, "name the domains above them, or leave some out");
+        let message = format!("the list of hosts is larger than {MAX_HOST_LIST_BYTES} bytes");
+        return refuse(message, "list their parent domains instead, or remove some");
     }
     let read = |line: &str, _| match line.parse() {
-        Ok(ListedHost::File(_)) => {
-            Err(format!("`{line}`: a list names hosts, and no files").into())
-        }
+        Ok(ListedHost::File(_)) => Err(format!("`{line}`: a list can't include files").into()),
         Ok(host) => Ok(host),
         Err(_) => Err(format!("not a host name or address: `{line}`").into()),
     };
@@ -77,7 +75,7 @@ fn of_file(file: &Path, problems: &mut Problems) -> Vec<ListedHost> {
     let list = without_bom(&list);
     let hosts = lines(list, &name.to_string(), LINE_HINT, &mut of_lines, read);
     if hosts.is_empty() && of_lines.is_empty() {
-        return refuse("it lists no host".to_owned(), LINE_HINT);
+        return refuse("the list has no hosts".to_owned(), LINE_HINT);
     }
     problems.extend(of_lines);
     hosts
@@ -119,10 +117,10 @@ pub(super) fn check_read_in(key: &'static str, listed: &[ListedHost]) -> Result<
     match listed.iter().find(|entry| is_file(entry)) {
         None => Ok(()),
         Some(file) => Err(CommandError::usage(format!(
-            "`{key}` names the file `{file}` in the crawl.toml of a directory"
+            "`{key}` contains the file `{file}`, which isn't allowed in a directory's crawl.toml"
         ))
         .hint(format!(
-            "name the hosts there, or say `--{key} {file}` anew"
+            "list the hosts there, or give `--{key} {file}` again"
         ))
         .about(key)),
     }
@@ -168,12 +166,12 @@ mod tests {
         let message = message.replace(&dir.path().display().to_string(), "DIR");
         expect![[r#"
             error: DIR/bad.txt:1:1: not a host name or address: `http://a.example/`
-            hint: a line is a host such as `www.example.org`; one that begins with `#` is left out
-            error: DIR/bad.txt:2:1: `@x`: a list names hosts, and no files
-            hint: a line is a host such as `www.example.org`; one that begins with `#` is left out
+            hint: write one host per line, such as `www.example.org`; lines starting with `#` are skipped
+            error: DIR/bad.txt:2:1: `@x`: a list can't include files
+            hint: write one host per line, such as `www.example.org`; lines starting with `#` are skipped
             error: DIR/bad.txt:4:1: not a host name or address: `�*.example`
-            hint: a line is a host such as `www.example.org`; one that begins with `#` is left out
-            error: DIR/none.txt: it lists no host
-            hint: a line is a host such as `www.example.org`; one that begins with `#` is left out"#]].assert_eq(&message);
+            hint: write one host per line, such as `www.example.org`; lines starting with `#` are skipped
+            error: DIR/none.txt: the list has no hosts
+            hint: write one host per line, such as `www.example.org`; lines starting with `#` are skipped"#]].assert_eq(&message);
     }
 }

@@ -47,9 +47,9 @@ impl HostTerms {
     pub(super) fn check(&self, table: &str) -> Result<(), CommandError> {
         match self.per_host {
             Some(0) => Err(CommandError::usage(format!(
-                "per-host is 0 in {table}, and nothing could be fetched"
+                "per-host is 0 in {table}, so nothing could be fetched"
             ))
-            .hint("leave the key out for the crawl's own")
+            .hint("remove the key to use the crawl's value")
             .about("per-host")),
             _ => Ok(()),
         }

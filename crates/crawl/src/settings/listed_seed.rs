@@ -75,7 +75,7 @@ impl ListedSeed {
         for (at, (key, value)) in entries.iter().enumerate() {
             let is_twice = entries[..at].iter().any(|(before, _)| before == key);
             let result = match is_twice {
-                true => Err((format!("`{key}` stands here twice"), None)),
+                true => Err((format!("duplicate key `{key}`"), None)),
                 false => seed.take(key, value),
             };
             if let Err((message, hint)) = result {
@@ -86,11 +86,11 @@ impl ListedSeed {
         let has = |wanted: &str| entries.iter().any(|(key, _)| key == wanted);
         let (message, hint) = match (has("url"), has("sitemap")) {
             (true, true) => (
-                "a seed with `url` and `sitemap`",
-                "a page is a seed by `url`, and what a sitemap lists by `sitemap`",
+                "a seed has both `url` and `sitemap`",
+                "use `url` for a page, or `sitemap` for all pages that a sitemap lists",
             ),
             (false, false) => (
-                "a seed without `url`",
+                "a seed has no `url`",
                 "it looks like {\"url\": \"https://example.org/\", \"label\": \"press\"}",
             ),
             _ => ("", ""),
@@ -110,7 +110,7 @@ impl ListedSeed {
 
     fn take(&mut self, key: &str, value: &Value) -> Result<(), (String, Option<String>)> {
         let mismatch = |wanted: &str| {
-            let message = format!("`{key}`: {wanted} is expected, and this is `{value}`");
+            let message = format!("`{key}`: expected {wanted}, found `{value}`");
             Err((message, None))
         };
         match (key, value) {
@@ -122,11 +122,11 @@ impl ListedSeed {
                 self.terms.scope = word.parse().ok();
             }
             ("scope", Value::String(word)) => {
-                let message = format!("`scope`: `{word}` is none of `{}`", SCOPES.join("`, `"));
+                let message = format!("`scope`: `{word}` isn't one of `{}`", SCOPES.join("`, `"));
                 let near = || nearest(word, SCOPES.map(|word| (word.to_owned(), word)));
                 let hint = match word.as_str() {
-                    "any" => Some("`any` is for a whole crawl: --scope any".to_owned()),
-                    _ => near().map(|near| format!("the nearest is `{near}`")),
+                    "any" => Some("`any` is only for a whole crawl: --scope any".to_owned()),
+                    _ => near().map(|near| format!("did you mean `{near}`?")),
                 };
                 return Err((message, hint));
             }
@@ -134,7 +134,7 @@ impl ListedSeed {
                 let depth = number.as_u64().and_then(|depth| u32::try_from(depth).ok());
                 match depth {
                     Some(_) => self.terms.max_depth = depth,
-                    None => return mismatch("a whole number of links, 0 or more,"),
+                    None => return mismatch("a whole number of links, 0 or more"),
                 }
             }
             ("label", Value::String(label)) => {
@@ -142,7 +142,7 @@ impl ListedSeed {
                     && label.len() <= MAX_LABEL_BYTES
                     && !label.chars().any(char::is_control);
                 if !is_usable {
-                    return mismatch("a text of 1 to 64 bytes, on one line,");
+                    return mismatch("a text of 1 to 64 bytes on one line");
                 }
                 self.terms.label = Some(Arc::from(label.as_str()));
             }
@@ -151,10 +151,10 @@ impl ListedSeed {
             _ => {
                 let near = nearest(key, KEYS.map(|key| (key.to_owned(), key)));
                 let hint = match near {
-                    Some(near) => format!("the nearest is `{near}`"),
-                    None => format!("a seed has the keys `{}`", KEYS.join("`, `")),
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("valid keys: `{}`", KEYS.join("`, `")),
                 };
-                return Err((format!("unknown key `{key}` of a seed"), Some(hint)));
+                return Err((format!("unknown key `{key}` in a seed"), Some(hint)));
             }
         }
         Ok(())
@@ -170,8 +170,8 @@ impl ListedSeed {
             let message = message.split(" at line ").next().unwrap_or_default();
             vec![SeedProblem {
                 key: None,
-                message: format!("no JSON: {message}, at its character {}", why.column()),
-                hint: Some("a line that begins with `{` is a JSON object, on one line".to_owned()),
+                message: format!("not JSON: {message}, at character {}", why.column()),
+                hint: Some("a line starting with `{` must be a JSON object on one line".to_owned()),
             }]
         })?;
         ListedSeed::of_entries(&entries.0)
@@ -291,23 +291,24 @@ impl SchemaValue for ListedSeed {
                     "url": { "type": "string", "description": "A URL or a host" },
                     "sitemap": {
                         "type": "string",
-                        "description": "The URL of a sitemap, whose entries are seeds",
+                        "description": "The URL of a sitemap whose entries are seeds",
                     },
                     "scope": {
                         "enum": SCOPES,
-                        "description": "The part of the web that the seed rules over",
+                        "description": "The area around the seed that the crawl stays in",
                     },
                     "depth": {
                         "type": depth["type"],
                         "minimum": depth["minimum"],
                         "maximum": depth["maximum"],
-                        "description": "The number of links from a seed, in that part",
+                        "description": "The maximum number of links followed from a seed within \
+                                        that area",
                     },
                     "label": {
                         "type": "string",
                         "minLength": 1,
                         "maxLength": MAX_LABEL_BYTES,
-                        "description": "The label in each row of its pages",
+                        "description": "The label in the rows of its pages",
                     },
                 },
             },
@@ -361,32 +362,32 @@ mod tests {
         check(
             r#"{"lable": "x", "scope": "hots", "depth": -1, "label": "", "colour": 1, "depth": 2}"#,
             expect![[r#"
-                [lable] unknown key `lable` of a seed (the nearest is `label`)
-                [scope] `scope`: `hots` is none of `host`, `domain`, `prefix`, `page` (the nearest is `host`)
-                [depth] `depth`: a whole number of links, 0 or more, is expected, and this is `-1` ()
-                [label] `label`: a text of 1 to 64 bytes, on one line, is expected, and this is `""` ()
-                [colour] unknown key `colour` of a seed (a seed has the keys `url`, `sitemap`, `scope`, `depth`, `label`)
-                [depth] `depth` stands here twice ()
-                [] a seed without `url` (it looks like {"url": "https://example.org/", "label": "press"})"#]],
+                [lable] unknown key `lable` in a seed (did you mean `label`?)
+                [scope] `scope`: `hots` isn't one of `host`, `domain`, `prefix`, `page` (did you mean `host`?)
+                [depth] `depth`: expected a whole number of links, 0 or more, found `-1` ()
+                [label] `label`: expected a text of 1 to 64 bytes on one line, found `""` ()
+                [colour] unknown key `colour` in a seed (valid keys: `url`, `sitemap`, `scope`, `depth`, `label`)
+                [depth] duplicate key `depth` ()
+                [] a seed has no `url` (it looks like {"url": "https://example.org/", "label": "press"})"#]],
         );
         check(
             r#"{"url": 7, "scope": "any", "depth": "2", "label": ["x"]}"#,
             expect![[r#"
-                [url] `url`: a text is expected, and this is `7` ()
-                [scope] `scope`: `any` is none of `host`, `domain`, `prefix`, `page` (`any` is for a whole crawl: --scope any)
-                [depth] `depth`: a number is expected, and this is `"2"` ()
-                [label] `label`: a text is expected, and this is `["x"]` ()"#]],
+                [url] `url`: expected a text, found `7` ()
+                [scope] `scope`: `any` isn't one of `host`, `domain`, `prefix`, `page` (`any` is only for a whole crawl: --scope any)
+                [depth] `depth`: expected a number, found `"2"` ()
+                [label] `label`: expected a text, found `["x"]` ()"#]],
         );
         check(
             r#"{"url": "a.example", "sitemap": "a.example/sitemap.xml"}"#,
             expect![[
-                r#"[] a seed with `url` and `sitemap` (a page is a seed by `url`, and what a sitemap lists by `sitemap`)"#
+                r#"[] a seed has both `url` and `sitemap` (use `url` for a page, or `sitemap` for all pages that a sitemap lists)"#
             ]],
         );
         check(
             r#"{"url": "a.example""#,
             expect![[
-                r#"[] no JSON: EOF while parsing an object, at its character 19 (a line that begins with `{` is a JSON object, on one line)"#
+                r#"[] not JSON: EOF while parsing an object, at character 19 (a line starting with `{` must be a JSON object on one line)"#
             ]],
         );
     }

@@ -16,8 +16,8 @@ pub(crate) const NAME_AND_VERSION: &str = concat!("crawl ", env!("CARGO_PKG_VERS
 
 /// Examples of tables that are empty by default.
 pub(super) const SITE_EXAMPLE: &str = "
-# Other settings for some hosts: a name stands for its subdomains too, the longest that
-# matches counts. Bounds are those of one host; what is left out is as for every host.
+# Settings for a host and its subdomains; the longest matching name wins. Limits apply to
+# each host. Missing keys have the same values as for every host.
 #
 # [site.\"example.org\"]
 # delay = \"10s\"
@@ -31,9 +31,9 @@ pub(super) const SITE_EXAMPLE: &str = "
 # max-server-time = \"1h\"
 # max-time = \"12h\"
 #
-# These go to the very host of the table, over https alone unless it is on loopback, and
-# are written nowhere. env:NAME takes the value of an environment variable; what is given
-# here itself is not kept in crawl.toml.
+# These are sent only to exactly this host, and only over https unless it is on loopback.
+# They are never recorded. env:NAME uses the value of an environment variable; literal
+# values are not copied to crawl.toml.
 # basic-auth = \"env:EXAMPLE_LOGIN\"                  # its value: USER:PASSWORD
 # headers = { X-Api-Key = \"env:EXAMPLE_KEY\" }
 # cookies = { session = \"env:EXAMPLE_SESSION\" }
@@ -41,8 +41,9 @@ pub(super) const SITE_EXAMPLE: &str = "
 ";
 
 pub(super) const GROUP_EXAMPLE: &str = "
-# Hosts that share a budget, beside that of each host: a name stands for its subdomains
-# too, and `@FILE` for the hosts that a file lists. They are not in scope by that alone.
+# Hosts that share a budget, in addition to that of each host. Names include subdomains,
+# `@FILE` includes the hosts listed in a file. Listing hosts here doesn't add them to the
+# scope.
 #
 # [group.ministries]
 # hosts = [\"finance.example.org\", \"@ministries.txt\"]
@@ -50,8 +51,8 @@ pub(super) const GROUP_EXAMPLE: &str = "
 # max-bytes = \"10GiB\"
 # max-server-time = \"6h\"
 #
-# The politeness of each of them, by the keys of [site]; what the table of a host itself
-# says goes before that.
+# Politeness of each of these hosts, with the keys of [site]. A host's own table overrides
+# these.
 # delay = \"5s\"
 # quiet-hours = [\"07:00-19:00\"]
 ";
@@ -61,9 +62,9 @@ pub(crate) fn defaults_listing() -> String {
     let flags = Layer::augment_args(Command::new("crawl"));
     let values = table_of(&Settings::default());
     let mut text = String::from(
-        "# Every key with its default. Flags bear the same names and win over keys.\n\
+        "# Every key with its default. Flags have the same names and override keys.\n\
          # Durations have a unit (500ms, 2s, 1m30s, 1h, 1d), sizes may (5MiB, 10MB, 4096).\n\
-         # An empty string means: not given. A bound may be \"unlimited\".\n\n",
+         # An empty string means: not set. A limit may be \"unlimited\".\n\n",
     );
     let _ = writeln!(text, "# {}", meaning(&flags, "seed"));
     let _ = writeln!(text, "seed = {}", values["seed"]);
@@ -120,7 +121,7 @@ pub(crate) fn record(
 ) -> String {
     let mark = mark.map(|mark| format!("mark = \"{mark}\"\n"));
     format!(
-        "# The configuration that was in force. `crawl --output` with this directory goes on.\n\
+        "# The configuration in use. `crawl --output` with this directory continues the crawl.\n\
          {}\n[{NOTES}]\nversion = \"{}\"\nwarc = \"1.1\"\n\
          started = \"{first_start}\"\nlast-started = \"{start}\"\nrules-since = \"{since}\"\n{}",
         effective(settings),

@@ -30,7 +30,7 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
     let (politeness, exclusion) = (&settings.politeness, &settings.exclusion);
     let (fetch, recrawl) = (&settings.fetch, &settings.recrawl);
     let no_fetch = "nothing could be fetched";
-    let no_rest = "robots.txt would be asked for without end";
+    let no_rest = "robots.txt would be fetched endlessly";
     let is_zero = |span: Span| span == Span::ZERO;
     for (flag, is_zero, message) in [
         ("per-host", politeness.per_host == 0, no_fetch),
@@ -51,8 +51,8 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
         ("robots-retry", is_zero(exclusion.robots_retry), no_rest),
     ] {
         if is_zero {
-            let message = format!("--{flag} is 0, and {message}");
-            let hint = format!("leave --{flag} out for the default");
+            let message = format!("--{flag} is 0, so {message}");
+            let hint = format!("remove --{flag} to use the default");
             problems.note(Err::<(), _>(
                 CommandError::usage(message).hint(hint).about(flag),
             ));
@@ -61,15 +61,16 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
     if let Some(pages) = settings.sample.sample.0
         && pages.0 < 2
     {
-        let message = format!("--sample {pages} is less than 2, and a single page has no variance");
-        let hint = "leave --sample out to ask for all pages, or draw 30 or more";
+        let message = format!("--sample {pages} is less than 2, but a single page has no variance");
+        let hint = "remove --sample to fetch all pages, or draw 30 or more";
         problems.note(Err::<(), _>(
             CommandError::usage(message).hint(hint).about("sample"),
         ));
     }
     if settings.sample.sample.0.is_some() && settings.scope.hops_off_scope > 0 {
-        let message = "--hops-off-scope with --sample: pages off the scope have no probability";
-        let hint = "leave one of them out, or widen the scope by --scope, --host or --surt";
+        let message = "can't combine --hops-off-scope with --sample: pages outside the scope have \
+                       no probability";
+        let hint = "remove one of them, or widen the scope with --scope, --host or --surt";
         problems.note(Err::<(), _>(
             CommandError::usage(message)
                 .hint(hint)
@@ -90,15 +91,15 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
         ));
     }
     if recrawl.every.0 == Some(Span::ZERO) {
-        let message = "--every is 0, and rounds would follow without end";
-        let problem = CommandError::usage(message).hint("`--every 1d` begins one a day");
+        let message = "--every is 0, so rounds would follow endlessly";
+        let problem = CommandError::usage(message).hint("`--every 1d` starts a round every day");
         problems.note(Err::<(), _>(problem.about("every")));
     }
-    let robots_hint = "a copy of robots.txt holds no longer (RFC 9309 sections 2.3.1.4 and 2.4)";
+    let robots_hint = "a copy of robots.txt expires after that (RFC 9309 sections 2.3.1.4 and 2.4)";
     problems.note(at_most(
         ("max-body", fetch.max_body),
         ("", Size(MAX_BODY_BYTES)),
-        "a longer record of the archive could not be read again",
+        "longer archive records could not be read back",
     ));
     let size_hint = "no document could be kept";
     if let Some(most) = settings.scope.max_size.0 {
@@ -107,7 +108,7 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
             ("max-size", most),
             size_hint,
         ));
-        let hint = "a body is cut at --max-body: raise that too, or leave --max-size out";
+        let hint = "bodies are truncated at --max-body: raise it too, or remove --max-size";
         problems.note(at_most(
             ("max-size", most),
             ("max-body", fetch.max_body),
@@ -132,17 +133,17 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
     problems.note(at_most(
         ("robots-retry", exclusion.robots_retry),
         ("robots-retry-most", exclusion.robots_retry_most),
-        "the first wait is the shortest one",
+        "--robots-retry is the first and shortest wait",
     ));
     problems.note(at_most(
         ("revisit-least", recrawl.revisit_least),
         ("revisit-most", recrawl.revisit_most),
-        "between them lies how often a page is visited again",
+        "pages are revisited at an interval between the two",
     ));
     problems.note(at_most(
         ("jitter", politeness.jitter),
         ("", Factor(MAX_JITTER)),
-        "it is a part of the gap: 0.01 lengthens it by up to 1%",
+        "the jitter is a fraction of the delay: 0.01 adds up to 1%",
     ));
     if let Some(per_site) = politeness.per_site.0
         && per_site.0 < u64::from(politeness.per_host)
@@ -151,7 +152,7 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
             "--per-site {per_site} is less than --per-host {}",
             politeness.per_host
         );
-        let hint = "a site holds its hosts: raise --per-site or lower --per-host";
+        let hint = "a site includes its hosts: raise --per-site or lower --per-host";
         problems.note(Err::<(), _>(
             CommandError::usage(message)
                 .hint(hint)
@@ -169,11 +170,11 @@ fn check_frame(settings: &Settings, problems: &mut Problems) {
         return;
     }
     let message = format!(
-        "--sample with --seed-sitemap and --frame-depth {}: each page that the sitemap lists would \
-         be read, as seeds are, to find what to draw from",
+        "can't combine --sample with --seed-sitemap and --frame-depth {}: every page in the sitemap \
+         would be fetched to find pages to draw from",
         sample.frame_depth
     );
-    let hint = "--frame-depth 0 draws from what the sitemap lists";
+    let hint = "--frame-depth 0 draws from the pages in the sitemap";
     problems.note(Err::<(), _>(
         CommandError::usage(message).hint(hint).about("frame-depth"),
     ));
@@ -191,23 +192,27 @@ fn check_walk(settings: &Settings, problems: &mut Problems) {
         ));
     };
     if sample.sample.0.is_some() {
-        let message = "--sample and --walk choose pages in two ways".to_owned();
-        refuse("walk", message, "leave one of them out");
+        let message = "can't combine --sample with --walk".to_owned();
+        refuse("walk", message, "remove one of them");
     }
     if settings.seed.iter().any(|seed| seed.is_sitemap) {
-        let message = "--seed-sitemap with --walk: a walk goes from page to page".to_owned();
-        let hint = "name the pages at which walkers start, by --seed or --seed-file";
+        let message =
+            "can't combine --seed-sitemap with --walk: a walk goes from page to page".to_owned();
+        let hint = "give the start pages of the walkers with --seed or --seed-file";
         refuse("seed-sitemap", message, hint);
     }
     if let Some(depth) = settings.scope.max_depth.0 {
-        let message = format!("--max-depth {depth} says nothing of a walk, which may go round");
-        let hint = "--walk-restart says how far a walker goes: 1 / 0.15 steps in the mean";
+        let message = format!(
+            "can't combine --max-depth {depth} with --walk, which may go in \
+                               circles"
+        );
+        let hint = "use --walk-restart instead: with 0.15, walks have 1 / 0.15 steps on average";
         refuse("max-depth", message, hint);
     }
     if settings.scope.hops_off_scope > 0 {
-        let message =
-            "--hops-off-scope with --walk: how far off a page lies depends on the way to it";
-        let hint = "leave one of them out, or widen the scope by --scope, --host or --surt";
+        let message = "can't combine --hops-off-scope with --walk: the distance of a page depends on the path \
+             to it";
+        let hint = "remove one of them, or widen the scope with --scope, --host or --surt";
         refuse("hops-off-scope", message.to_owned(), hint);
     }
     for (flag, value, most) in [
@@ -215,20 +220,20 @@ fn check_walk(settings: &Settings, problems: &mut Problems) {
         ("walkers", u64::from(sample.walkers), MAX_WALKERS),
     ] {
         if value == 0 || value > most {
-            let message = format!("--{flag} {value} is not from 1 to {most}");
+            let message = format!("--{flag} {value} isn't between 1 and {most}");
             refuse(
                 flag,
                 message,
-                "the walk is held in one place: take several crawls for more",
+                "the walk is kept in memory: use several crawls for more",
             );
         }
     }
     if !(0.0..=1.0).contains(&sample.walk_restart.0) {
-        let message = format!("--walk-restart {} is no probability", sample.walk_restart);
+        let message = format!("--walk-restart {} isn't a probability", sample.walk_restart);
         refuse(
             "walk-restart",
             message,
-            "a number from 0 to 1, such as 0.15",
+            "give a number from 0 to 1, such as 0.15",
         );
     }
 }

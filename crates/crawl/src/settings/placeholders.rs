@@ -33,8 +33,8 @@ pub(super) fn check_placeholders(
     let mut refuse = |key: &'static str, value: &str| {
         let message = format!("`{key}` is still the placeholder `{value}`");
         let hint = match key {
-            "seed" => "name the sites of your study".to_owned(),
-            key => format!("put your own {key} in its place: owners of visited sites see it"),
+            "seed" => "list the sites of your study".to_owned(),
+            key => format!("replace it by your own {key}, which owners of visited sites see"),
         };
         problems.note::<()>(Err(CommandError::usage(message).hint(hint).about(key)));
     };

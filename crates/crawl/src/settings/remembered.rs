@@ -32,11 +32,11 @@ const TOP: &str = "";
 /// Guarded keys outside the tables of settings, each with the harm it could do. A site's other keys
 /// are harmless, since they have the same bounds as the keys for every host.
 const OTHER_GUARDED: [(&str, &str, &str); 5] = [
-    (TOP, "seed", "a seed may lie in private ranges"),
-    (sites::TABLE, "basic-auth", "a secret is sent"),
-    (sites::TABLE, "headers", "a secret is sent"),
-    (sites::TABLE, "cookies", "a secret is sent"),
-    (sites::TABLE, "plain-http", "secrets go over http"),
+    (TOP, "seed", "could be in a private network"),
+    (sites::TABLE, "basic-auth", "sends a secret"),
+    (sites::TABLE, "headers", "sends a secret"),
+    (sites::TABLE, "cookies", "sends a secret"),
+    (sites::TABLE, "plain-http", "sends secrets over http"),
 ];
 
 /// The crawl.toml of a directory that holds a crawl.
@@ -80,10 +80,13 @@ impl StoredConfig {
             ),
         ];
         if let Some((key, _)) = lists.iter().find(|(_, is_given)| *is_given) {
-            let message = format!("{}: `{key}` names lists of seeds", path.display());
+            let message = format!(
+                "{}: `{key}` isn't allowed in a directory's crawl.toml",
+                path.display()
+            );
             let hint = format!(
-                "a crawl's directory remembers the seeds themselves: take the key out, and give \
-                 the lists by --{key}"
+                "crawl.toml contains the seeds themselves: remove the key, and give the lists with \
+                 --{key}"
             );
             return Err(CommandError::usage(message).hint(hint));
         }
@@ -211,12 +214,13 @@ impl StoredConfig {
     fn refusal(&self, marked: MarkStatus, unset_lines: &[String]) -> CommandError {
         let (path, dir) = (self.path.display(), self.dir.display());
         CommandError::usage(format!(
-            "`{path}` is not known as yours: {}. It says what only you may say:\n  {}",
+            "`{path}` isn't marked as yours: {}. It sets keys that only you may set:\n  {}",
             marked.why(),
             unset_lines.join("\n  ")
         ))
         .hint(format!(
-            "read the file; `crawl --output {dir} --config {path}` takes it as yours, and a flag says its key anew"
+            "read the file, then accept it with `crawl --output {dir} --config {path}`, or set each \
+             key with its flag"
         ))
     }
 }
@@ -323,7 +327,8 @@ pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &Environment) ->
         let file = dir.join("crawl.toml");
         tracing::warn!(
             %why,
-            "there is no place for a key, so `{0}` is not marked as yours: to go on, add `--config {0}`",
+            "can't store a key, so `{0}` isn't marked as yours; to continue the crawl, add \
+             `--config {0}`",
             file.display()
         );
     })

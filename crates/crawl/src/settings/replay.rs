@@ -87,9 +87,9 @@ pub(crate) fn other_settings(
     let same = same.count();
     match terms.len().max(own.len()) - same {
         0 => {}
-        1 => differences.push("seed: another scope, depth or label of 1 URL".to_owned()),
+        1 => differences.push("seed: different scope, depth or label for 1 URL".to_owned()),
         count => differences.push(format!(
-            "seed: another scope, depth or label of {count} URLs"
+            "seed: different scope, depth or label for {count} URLs"
         )),
     }
     let usual = table_of(&Settings::default());
@@ -134,7 +134,8 @@ pub(crate) fn replay_record(settings: &Settings, dir: &Path, began: &str, now: &
     let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
     let of = Value::from(dir.display().to_string());
     format!(
-        "# A replay: nothing here was asked for, and no crawl goes on with it.\n{record}{REPLAY_OF} = {of}\n"
+        "# A replay: nothing here was fetched, and it can't be continued.\n{record}{REPLAY_OF} = \
+         {of}\n"
     )
 }
 

@@ -178,7 +178,7 @@ impl Difference {
             ((Some(before), Some(after)), _) => {
                 let added = after.difference(&before).count();
                 let removed = before.difference(&after).count();
-                format!("{name}: {added} more, {removed} less")
+                format!("{name}: {added} added, {removed} removed")
             }
             (_, Some(after)) => format!("{name} = {after}"),
             (_, None) => format!("{name} as for every host"),
@@ -287,8 +287,8 @@ mod tests {
               [group."old"] hosts as for every host
               [group."old"] max-pages as for every host
               [politeness] delay = "5s"
-              [politeness] quiet-hours: 1 more, 0 less
-              [scope] exclude: 2 more, 1 less
+              [politeness] quiet-hours: 1 added, 0 removed
+              [scope] exclude: 2 added, 1 removed
               [scope] max-pages = "unlimited"
               [scope] max-pages-per-host = 5
               [scope] max-time = "2h"
@@ -349,7 +349,7 @@ mod tests {
         let checked = check(&running).unwrap();
         std::fs::write(&list, "a.example\nb.example\n").unwrap();
         let read = sources.read_again(&running, &checked).unwrap();
-        assert_eq!(read.taken, ["[scope] exclude-host: 1 more, 0 less"]);
+        assert_eq!(read.taken, ["[scope] exclude-host: 1 added, 0 removed"]);
         let flags = parse("scope.exclude-host = [\"a.example\"]\n", "flags").unwrap();
         assert!(!Sources { flags, ..sources }.has_files());
     }

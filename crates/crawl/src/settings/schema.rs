@@ -37,7 +37,7 @@ pub(crate) fn schema() -> String {
     let of_site = SiteTerms::schemas();
     let of_site = of_site.map(|(field, schema)| (key_of(field), schema));
     let mut site = of_keys(of_site.into_iter().collect());
-    site["description"] = "Other settings for the hosts of a name".into();
+    site["description"] = "Settings for a host and its subdomains".into();
     properties.insert(
         sites::TABLE.to_owned(),
         json!({ "type": "object", "additionalProperties": site }),
@@ -45,14 +45,14 @@ pub(crate) fn schema() -> String {
     let of_group = GroupTerms::schemas();
     let of_group = of_group.map(|(field, schema)| (key_of(field), schema));
     let mut group = of_keys(of_group.into_iter().collect());
-    group["description"] = "Hosts that share a budget and a politeness".into();
+    group["description"] = "Hosts that share budgets and politeness settings".into();
     properties.insert(
         groups::TABLE.to_owned(),
         json!({ "type": "object", "additionalProperties": group }),
     );
     properties.insert(
         NOTES.to_owned(),
-        json!({ "type": "object", "description": "Notes of the program that wrote the file" }),
+        json!({ "type": "object", "description": "Notes by the program that wrote the file" }),
     );
     let mut schema = of_keys(properties);
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();

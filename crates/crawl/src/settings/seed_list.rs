@@ -17,9 +17,9 @@ const MAX_LISTED_SEEDS: usize = 10_000;
 /// Maximum number of unusable lines to report individually; the rest are only counted.
 const MAX_LINES_REPORTED: usize = 20;
 
-const LINE_HINT: &str = "a line is a URL such as `https://example.org/`, or a host such as \
-                         `example.org`, or a JSON object with `url`; one that begins with `#` is \
-                         left out";
+const LINE_HINT: &str = "write one URL, host or JSON object with `url` per line, such as \
+                         `https://example.org/` or `example.org`; lines starting with `#` are \
+                         skipped";
 
 /// Adds `sitemaps`, and the seeds that `files` list, to `seeds`.
 pub(super) fn read_in(
@@ -61,9 +61,9 @@ fn read_list(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSeed
         ));
         Vec::new()
     };
-    let in_parts = "give it in parts, to a crawl each";
+    let in_parts = "split it among several crawls";
     if list.len() > MAX_SEED_LIST_BYTES {
-        let message = format!("a list of seeds of more than {MAX_SEED_LIST_BYTES} bytes");
+        let message = format!("the list of seeds is larger than {MAX_SEED_LIST_BYTES} bytes");
         return refuse(message, in_parts);
     }
     let mut of_entries = Problems::default();
@@ -74,9 +74,9 @@ fn read_list(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSeed
         }),
     };
     match seeds.len() {
-        0 if of_entries.is_empty() => refuse("it lists no seed".to_owned(), LINE_HINT),
+        0 if of_entries.is_empty() => refuse("the list has no seeds".to_owned(), LINE_HINT),
         count if count > MAX_LISTED_SEEDS => {
-            let message = format!("it lists {count} seeds, and {MAX_LISTED_SEEDS} are the most");
+            let message = format!("the list has {count} seeds, the maximum is {MAX_LISTED_SEEDS}");
             refuse(message, in_parts);
             problems.extend(of_entries);
             Vec::new()
@@ -137,7 +137,7 @@ pub(super) fn lines<T>(
     }
     if wrong > MAX_LINES_REPORTED {
         let more = wrong - MAX_LINES_REPORTED;
-        let message = format!("{name}: {more} more lines are unusable");
+        let message = format!("{name}: {more} more unusable lines");
         problems.note::<()>(Err(CommandError::usage(message)));
     }
     entries
@@ -147,7 +147,7 @@ pub(super) fn lines<T>(
 fn text_of(line: &[u8]) -> Result<Option<&str>, String> {
     let text = std::str::from_utf8(line).map(str::trim).map_err(|_| {
         let text = String::from_utf8_lossy(line);
-        format!("`{}` is no UTF-8", text.trim())
+        format!("`{}` isn't UTF-8", text.trim())
     })?;
     Ok((!text.is_empty() && !text.starts_with('#')).then_some(text))
 }
@@ -203,17 +203,17 @@ fn of_sitemap(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSee
                 entries.partition(|seed| seeds::read(seed).is_ok());
             for seed in unusable.iter().take(MAX_LINES_REPORTED) {
                 let message = format!("unusable seed `{seed}` in the sitemap");
-                refuse(&message, "a `loc` is a whole URL");
+                refuse(&message, "a `loc` must be a whole URL");
             }
             return seeds.into_iter().map(ListedSeed::plain).collect();
         }
         SitemapKind::Index => refuse(
-            "a sitemap index, which lists sitemaps and no pages",
-            "give its URL by --seed-sitemap, or the sitemaps that it lists, each by --seed-file",
+            "this is a sitemap index, which lists sitemaps instead of pages",
+            "give its URL with --seed-sitemap, or each sitemap that it lists with --seed-file",
         ),
         _ => refuse(
-            "it begins as XML and is no sitemap",
-            "a sitemap has the element `urlset`; other lists have a URL on each line",
+            "this is XML, but not a sitemap",
+            "a sitemap has the element `urlset`; other lists have one URL per line",
         ),
     }
     Vec::new()
@@ -259,30 +259,33 @@ mod tests {
             b"a.example\nexample\nftp://c.example/\n\xff\n[\"http://a/\"]\n",
             expect![[r#"
                 error: seeds.txt:2:1: unusable seed `example`: not a URL: relative URL without a base
-                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out
+                hint: write one URL, host or JSON object with `url` per line, such as `https://example.org/` or `example.org`; lines starting with `#` are skipped
                 error: seeds.txt:3:1: unusable seed `ftp://c.example/`: scheme `ftp` is not http or https
-                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out
-                error: seeds.txt:4:1: `�` is no UTF-8
-                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out
+                hint: write one URL, host or JSON object with `url` per line, such as `https://example.org/` or `example.org`; lines starting with `#` are skipped
+                error: seeds.txt:4:1: `�` isn't UTF-8
+                hint: write one URL, host or JSON object with `url` per line, such as `https://example.org/` or `example.org`; lines starting with `#` are skipped
                 error: seeds.txt:5:1: unusable seed `["http://a/"]`: not a URL: relative URL without a base
-                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out"#]],
+                hint: write one URL, host or JSON object with `url` per line, such as `https://example.org/` or `example.org`; lines starting with `#` are skipped"#]],
         );
         check(
             b"\n# none\n",
             expect![[r#"
-            error: seeds.txt: it lists no seed
-            hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out"#]],
+            error: seeds.txt: the list has no seeds
+            hint: write one URL, host or JSON object with `url` per line, such as `https://example.org/` or `example.org`; lines starting with `#` are skipped"#]],
         );
         let unusable = read_list(&b"x\n".repeat(25), "s").unwrap_err();
         assert_eq!(unusable.others.len(), 20);
-        assert_eq!(unusable.others[19].message, "s: 5 more lines are unusable");
+        assert_eq!(unusable.others[19].message, "s: 5 more unusable lines");
         let many = read_list(&b"a.example\n".repeat(10_001), "s").unwrap_err();
         assert_eq!(
             many.message,
-            "s: it lists 10001 seeds, and 10000 are the most"
+            "s: the list has 10001 seeds, the maximum is 10000"
         );
         let long = read_list(&b"##\n".repeat(1024 * 1024 + 1), "s").unwrap_err();
-        assert!(long.message.ends_with("more than 3145728 bytes"), "{long}");
+        assert!(
+            long.message.ends_with("larger than 3145728 bytes"),
+            "{long}"
+        );
     }
 
     #[test]
@@ -294,12 +297,12 @@ mod tests {
         check(
             b"{\"url\": \"b.example\", \"lable\": \"depth\", \"depth\": \"2\"}\n{\"url\": \"example\"}\n",
             expect![[r#"
-                error: seeds.txt:1:22: unknown key `lable` of a seed
-                hint: the nearest is `label`
-                error: seeds.txt:1:40: `depth`: a number is expected, and this is `"2"`
-                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out
+                error: seeds.txt:1:22: unknown key `lable` in a seed
+                hint: did you mean `label`?
+                error: seeds.txt:1:40: `depth`: expected a number, found `"2"`
+                hint: write one URL, host or JSON object with `url` per line, such as `https://example.org/` or `example.org`; lines starting with `#` are skipped
                 error: seeds.txt:2:2: unusable seed `example`: not a URL: relative URL without a base
-                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out"#]],
+                hint: write one URL, host or JSON object with `url` per line, such as `https://example.org/` or `example.org`; lines starting with `#` are skipped"#]],
         );
     }
 
@@ -314,20 +317,20 @@ mod tests {
             b"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>/x</loc></url></urlset>",
             expect![[r#"
                 error: seeds.txt: unusable seed `/x` in the sitemap
-                hint: a `loc` is a whole URL"#]],
+                hint: a `loc` must be a whole URL"#]],
         );
         check(
             b"<sitemapindex xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>\
               <sitemap><loc>http://a.example/s.xml</loc></sitemap></sitemapindex>",
             expect![[r#"
-                error: seeds.txt: a sitemap index, which lists sitemaps and no pages
-                hint: give its URL by --seed-sitemap, or the sitemaps that it lists, each by --seed-file"#]],
+                error: seeds.txt: this is a sitemap index, which lists sitemaps instead of pages
+                hint: give its URL with --seed-sitemap, or each sitemap that it lists with --seed-file"#]],
         );
         check(
             b"<html><a href=x>",
             expect![[r#"
-            error: seeds.txt: it begins as XML and is no sitemap
-            hint: a sitemap has the element `urlset`; other lists have a URL on each line"#]],
+            error: seeds.txt: this is XML, but not a sitemap
+            hint: a sitemap has the element `urlset`; other lists have one URL per line"#]],
         );
     }
 }

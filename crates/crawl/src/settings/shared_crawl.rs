@@ -73,8 +73,8 @@ pub(super) fn check_shared(settings: &Settings, problems: &mut Problems) {
         if !place.worker.is_empty() {
             refuse(
                 "worker",
-                format!("--worker {} is given, and no --frontier", place.worker),
-                "give --frontier URL, or leave --worker out: one crawl alone needs no name",
+                format!("--worker {} needs --frontier", place.worker),
+                "add --frontier URL, or remove --worker, which only shared crawls need",
             );
         }
         return;
@@ -89,8 +89,8 @@ pub(super) fn check_shared(settings: &Settings, problems: &mut Problems) {
     if place.worker.is_empty() {
         refuse(
             "worker",
-            "--frontier is given, and no --worker".to_owned(),
-            "give each worker of the crawl a name of its own: --worker w1",
+            "--frontier needs --worker".to_owned(),
+            "give each worker of the crawl its own name, such as --worker w1",
         );
     }
     let lease = place.frontier_lease.get();
@@ -98,14 +98,14 @@ pub(super) fn check_shared(settings: &Settings, problems: &mut Problems) {
         refuse(
             "frontier-lease",
             format!("unusable --frontier-lease {}", place.frontier_lease),
-            "give one of 2s to 1h",
+            "give a duration from 2s to 1h",
         );
     }
     for (key, message) in not_shared(settings) {
         refuse(
             key,
-            format!("{message}, which workers that share a crawl can't do yet"),
-            "leave it out, or crawl without --frontier",
+            format!("can't share a crawl with {message}"),
+            "remove it, or crawl without --frontier",
         );
     }
 }
@@ -118,37 +118,17 @@ fn not_shared(settings: &Settings) -> Vec<(&'static str, String)> {
         .values()
         .any(super::groups::GroupTerms::has_budget);
     let options = [
-        (
-            "sample",
-            settings.sample.sample.0.is_some(),
-            "--sample draws from what one crawl found",
-        ),
-        (
-            "walk",
-            settings.sample.walk.0.is_some(),
-            "--walk follows one walk after the other",
-        ),
-        (
-            "recrawl",
-            recrawl.recrawl.is_on(),
-            "--recrawl begins another round",
-        ),
-        (
-            "every",
-            recrawl.every.0.is_some(),
-            "--every begins one round after the other",
-        ),
-        (
-            "index",
-            settings.output.index.is_on(),
-            "--index on builds a search index",
-        ),
+        ("sample", settings.sample.sample.0.is_some(), "--sample"),
+        ("walk", settings.sample.walk.0.is_some(), "--walk"),
+        ("recrawl", recrawl.recrawl.is_on(), "--recrawl"),
+        ("every", recrawl.every.0.is_some(), "--every"),
+        ("index", settings.output.index.is_on(), "--index on"),
         (
             "max-server-time",
             scope.max_server_time.0.is_some(),
-            "--max-server-time is a budget of the whole crawl",
+            "--max-server-time",
         ),
-        ("group", spends, "[group] has budgets that hosts share"),
+        ("group", spends, "budgets in [group]"),
     ];
     let options = options.into_iter().filter(|(_, is_set, _)| *is_set);
     options
@@ -287,10 +267,13 @@ mod tests {
     fn unshareable_settings_are_refused() {
         type Change = fn(&mut Settings);
         let changes: [(Change, &str); 6] = [
-            (|settings| settings.frontier.worker.clear(), "no --worker"),
+            (
+                |settings| settings.frontier.worker.clear(),
+                "needs --worker",
+            ),
             (
                 |settings| settings.frontier.frontier.clear(),
-                "no --frontier",
+                "needs --frontier",
             ),
             (
                 |settings| settings.frontier.frontier_lease = crate::values::Span::from_secs(1),

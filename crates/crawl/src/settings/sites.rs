@@ -131,7 +131,10 @@ pub(super) fn by_name(sites: &Sites) -> Result<HostTable<&HostTerms>, CommandErr
         problems.note(politeness.map_err(|problem| problem.about_site(name)));
         problems.note(table.insert(name, &terms.politeness).map_err(|why| {
             CommandError::usage(format!("unusable table [site.\"{name}\"]: {why}"))
-                .hint("it is named by a host, as in [site.\"example.org\"], which stands for its subdomains too")
+                .hint(
+                    "use a host as its name, as in [site.\"example.org\"], which includes \
+                       subdomains",
+                )
                 .about_site(name)
         }));
     }
@@ -153,7 +156,7 @@ pub(super) fn accesses(sites: &Sites) -> Result<Vec<HostAccess>, CommandError> {
         for (key, why) in wrong {
             let message = format!("unusable `{key}` in [site.\"{host}\"]: {why}");
             let problem = CommandError::usage(message)
-                .hint("a value may stand in the environment: `env:NAME` takes what NAME holds");
+                .hint("values may come from the environment: `env:NAME` uses the variable NAME");
             problems.note::<()>(Err(problem.about(key).about_site(host)));
         }
         None

@@ -134,7 +134,7 @@ pub(crate) fn user_contact(environment: &Environment) -> Result<Option<String>, 
 
 fn nothing_there(output: &Path) -> CommandError {
     CommandError::usage(format!(
-        "no seed is given, and {} holds no crawl to go on with",
+        "no seed given, and there is no crawl in {} to continue",
         output.display()
     ))
     .hint("start one with `crawl URL`")
@@ -159,10 +159,10 @@ fn of_user(environment: &Environment) -> Result<Layer, CommandError> {
     match file == contact {
         true => Ok(contact),
         false => Err(CommandError::usage(format!(
-            "{} holds more than `contact` of [operator]",
+            "{} may contain only `contact` in [operator]",
             path.display()
         ))
-        .hint("keep settings of a crawl in a file of its own, and name it with --config")),
+        .hint("put a crawl's settings into a separate file, and give it with --config")),
     }
 }
 
@@ -284,7 +284,7 @@ mod tests {
         assert!(
             refusal
                 .message
-                .ends_with("holds more than `contact` of [operator]")
+                .ends_with("may contain only `contact` in [operator]")
         );
         assert_eq!(refusal.code, 2);
     }
@@ -293,6 +293,6 @@ mod tests {
     fn a_directory_without_a_crawl_is_refused() {
         let (dir, around) = setup();
         let refusal = gather(flags(None, Some(dir.path())), None, &around).unwrap_err();
-        assert!(refusal.message.contains("holds no crawl to go on with"));
+        assert!(refusal.message.contains("there is no crawl in"));
     }
 }

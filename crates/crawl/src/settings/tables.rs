@@ -237,12 +237,12 @@ tables! {
         /// the User-Agent header; an email address is also sent in From. Also read from the
         /// environment and from the user's own config.toml.
         #[arg(value_name = "MAIL-OR-URL", env = "CRAWL_CONTACT", hide_env_values = true)]
-        contact: String = String::new(), Guarded("who answers for the requests");
+        contact: String = String::new(), Guarded("sets who is responsible for the requests");
         /// Product token: the name that robots.txt files use for this crawler
         ///
         /// Letters, digits, `_` and `-`. The User-Agent header is NAME/VERSION (+CONTACT).
         #[arg(value_name = "NAME")]
-        agent: String = "crawl".to_owned(), Guarded("whose rules of robots.txt hold");
+        agent: String = "crawl".to_owned(), Guarded("sets which robots.txt rules apply");
         /// Kind of crawl: general or research
         ///
         /// A research crawl starts only if --contact, --operator-name, --institution, --study and
@@ -392,7 +392,7 @@ tables! {
         /// Counted in each run. The row of a longer sitemap has `sitemap_limit`.
         #[arg(value_name = "N")]
         max_sitemap_urls: Limit<Count> = Limit(Some(Count(250_000))),
-            Guarded("memory of this machine");
+            Guarded("could exhaust this machine's memory");
         /// Read feeds that pages link to (RSS, Atom, JSON Feed), on or off
         ///
         /// Their URLs are followed like links, within the scope.
@@ -496,7 +496,7 @@ tables! {
         /// A longer one is shortened to this.
         #[arg(value_name = "DURATION")]
         max_retry_after: Span = Span::from_secs(24 * 60 * 60),
-            Guarded("waits that hosts ask for are cut short");
+            Guarded("shortens waits that hosts request");
         /// UTC hours without requests, such as 08:00-18:00 (may be repeated)
         #[arg(value_name = "HH:MM-HH:MM")]
         quiet_hours: Vec<DayHours> = Vec::new(), GoesOn;
@@ -513,9 +513,9 @@ tables! {
         look_ups: u32 = 256, GoesOn;
         /// Number of hosts in memory at which idle ones are evicted to disk
         ///
-        /// A host takes about 600 bytes. Hosts with work are never evicted.
+        /// A host takes about 600 bytes. Hosts with pending URLs are never evicted.
         #[arg(value_name = "N")]
-        hosts_in_memory: Count = Count(500_000), Guarded("memory of this machine");
+        hosts_in_memory: Count = Count(500_000), Guarded("could exhaust this machine's memory");
         /// Stop when every remaining host would have to be waited for longer than this
         ///
         /// Such hosts demanded a wait or can't be reached. They are reported, and their pages stay
@@ -527,14 +527,14 @@ tables! {
         /// Required for a delay under 200ms or more than 4 in-flight requests per host outside
         /// loopback and private ranges.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
-        own_site: Switch = Switch::Off, Guarded("no least delay holds");
+        own_site: Switch = Switch::Off, Guarded("lifts the minimum delay");
         /// Rules for reading robots.txt: rfc9309, koster1994, extended1997 or strictest
         ///
         /// rfc9309: the standard of 2022. koster1994: the original of 1994. extended1997: the
         /// original, with several names and paths on a line. strictest: a URL is fetched only if
         /// every reading allows it. No flag turns robots.txt off.
         #[arg(value_name = "PROFILE", value_enum, hide_possible_values = true)]
-        robots: ProfileName = ProfileName::Rfc9309, Guarded("how robots.txt is read");
+        robots: ProfileName = ProfileName::Rfc9309, Guarded("sets how robots.txt is read");
     }
 
     exclusion, "Exclusion", ExclusionLayer, Exclusion {
@@ -561,11 +561,11 @@ tables! {
         /// then, unless the last good copy is still valid. Each further wait is twice as long. A
         /// longer Retry-After is respected.
         #[arg(value_name = "DURATION")]
-        robots_retry: Span = Span::from_secs(5 * 60), Guarded("how often robots.txt is asked for");
+        robots_retry: Span = Span::from_secs(5 * 60), Guarded("sets how often robots.txt is fetched");
         /// Maximum wait between retries of an unreachable robots.txt
         #[arg(value_name = "DURATION")]
         robots_retry_most: Span = Span::from_secs(6 * 60 * 60),
-            Guarded("how often robots.txt is asked for");
+            Guarded("sets how often robots.txt is fetched");
         /// How long the last good copy of an unreachable robots.txt stays valid, at most 30d
         ///
         /// 0s turns it off.
@@ -648,7 +648,7 @@ tables! {
         /// another group of engines, which serves a part of the hosts. Without it the frontier is
         /// in the crawl's directory.
         #[arg(value_name = "URL")]
-        frontier: Vec<FrontierUrl> = Vec::new(), Guarded("where the crawl's URLs are kept");
+        frontier: Vec<FrontierUrl> = Vec::new(), Guarded("sets where the crawl's URLs are stored");
         /// Name of the shared crawl; the host of the first seed by default
         #[arg(value_name = "NAME")]
         crawl: String = String::new(), GoesOn;
@@ -677,13 +677,13 @@ tables! {
         idle_timeout: Span = Span::from_secs(20), GoesOn;
         /// Maximum body size, at most 255MiB; longer bodies are truncated and marked
         #[arg(value_name = "SIZE")]
-        max_body: Size = Size(10 << 20), Guarded("memory of this machine");
+        max_body: Size = Size(10 << 20), Guarded("could exhaust this machine's memory");
         /// Memory shared by long bodies; a fetch waits while it is in use
         ///
         /// The first 256 KiB of each body are free. Anything longer reserves its announced length,
         /// or --max-body, until it is written.
         #[arg(value_name = "SIZE")]
-        body_memory: Size = Size(128 << 20), Guarded("memory of this machine");
+        body_memory: Size = Size(128 << 20), Guarded("could exhaust this machine's memory");
         /// Number of retries of a failed URL
         #[arg(value_name = "N")]
         retries: u32 = 3, GoesOn;
@@ -691,15 +691,15 @@ tables! {
         ///
         /// A user name and password in it are not written to crawl.toml.
         #[arg(value_name = "URL")]
-        proxy: String = String::new(), Guarded("where requests go");
+        proxy: String = String::new(), Guarded("redirects requests");
         /// Use this address for a host and port, in curl's syntax (may be repeated)
         #[arg(value_name = "HOST:PORT:ADDR")]
-        resolve: Vec<Resolve> = Vec::new(), Guarded("where requests go");
+        resolve: Vec<Resolve> = Vec::new(), Guarded("redirects requests");
         /// Use this name server instead of the system's (may be repeated)
         ///
         /// An address, with a port if it isn't 53. The hosts file is then ignored.
         #[arg(value_name = "ADDR")]
-        name_server: Vec<NameServer> = Vec::new(), Guarded("where requests go");
+        name_server: Vec<NameServer> = Vec::new(), Guarded("redirects requests");
         /// Maximum look-ups per second to each name server
         ///
         /// 0 turns the limit off. Name servers on loopback have no limit.
@@ -709,14 +709,14 @@ tables! {
         ///
         /// For servers whose certificates are signed by your own CA.
         #[arg(value_name = "FILE")]
-        ca_file: Vec<FilePath> = Vec::new(), Guarded("whose certificates are trusted");
+        ca_file: Vec<FilePath> = Vec::new(), Guarded("sets which certificates are trusted");
         /// Follow links into loopback and private ranges
         ///
         /// A seed that you typed is allowed without it, at its own port (http and https if it names
         /// none). If its name has resolved to a public address before, private addresses need this
         /// flag.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
-        allow_private: Switch = Switch::Off, Guarded("private ranges are asked");
+        allow_private: Switch = Switch::Off, Guarded("allows requests to private networks");
         /// Send the URL of the linking page in the Referer header
         ///
         /// As browsers do: only the page's origin to another origin, and nothing from https to

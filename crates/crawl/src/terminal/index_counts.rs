@@ -13,8 +13,7 @@ pub(crate) fn index_counts(
 ) -> String {
     let mut words = match pages {
         Some(pages) => counted(pages, "page", "pages"),
-        None => "as far as the run came; names and duplicates are told when one ends by itself"
-            .to_owned(),
+        None => "partial; duplicates are resolved when a run finishes normally".to_owned(),
     };
     let mut out = left_out.clone();
     if duplicates > 0 {
@@ -25,10 +24,10 @@ pub(crate) fn index_counts(
     }
     if canonical_elsewhere > 0 {
         words.push_str(&format!(
-            "; {} an address outside of the crawl canonical",
+            "; {} a canonical URL outside the crawl",
             match canonical_elsewhere {
-                1 => "1 page calls".to_owned(),
-                more => format!("{} pages call", grouped(more)),
+                1 => "1 page has".to_owned(),
+                more => format!("{} pages have", grouped(more)),
             }
         ));
     }

@@ -49,7 +49,7 @@ pub(crate) fn start_log(settings: &Settings, terminal: &Terminal) -> Result<(), 
         .with(on_stderr)
         .with(in_file)
         .try_init()
-        .map_err(|why| CommandError::disk(format!("can't start the log: {why}")))
+        .map_err(|why| CommandError::disk(format!("can't start logging: {why}")))
 }
 
 /// Returns the layer that writes to the file of `--log`.
@@ -65,8 +65,11 @@ where
     let max_bytes = display.log_max_size.0.map(|size| size.0);
     let warn = move |what: &str| terminal.insist(what);
     let file = LogFile::open(path, max_bytes, display.log_keep, warn).map_err(|why| {
-        CommandError::usage(format!("can't write the log `{}`: {why}", path.display()))
-            .hint("give --log a file in a directory that exists")
+        CommandError::usage(format!(
+            "can't write to the log `{}`: {why}",
+            path.display()
+        ))
+        .hint("set --log to a file in an existing directory")
     })?;
     let layer = fmt::layer().with_ansi(false).with_writer(Mutex::new(file));
     Ok(match display.log_format {

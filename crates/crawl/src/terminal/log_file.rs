@@ -112,7 +112,7 @@ impl Write for LogFile {
             if self.missing == 0 {
                 let path = self.path.display();
                 (self.warn)(&format!(
-                    "the log `{path}` can't be written: {why}; the crawl goes on"
+                    "can't write to the log `{path}`: {why}; the crawl continues"
                 ));
             }
             self.missing += 1;
@@ -122,7 +122,7 @@ impl Write for LogFile {
         if self.missing > 0 {
             let (path, missing) = (self.path.display(), self.missing);
             (self.warn)(&format!(
-                "the log `{path}` is written again; lines that are missing in it: {missing}"
+                "writing to the log `{path}` again; missing lines: {missing}"
             ));
             self.missing = 0;
         }
@@ -287,7 +287,7 @@ mod tests {
         }
         let then: Vec<_> = warnings.try_iter().collect();
         assert!(
-            then.len() == 1 && then[0].ends_with("missing in it: 2"),
+            then.len() == 1 && then[0].ends_with("missing lines: 2"),
             "{then:?}"
         );
         assert_eq!(files(dir.path())[0].1, "a\nd\ne\n");

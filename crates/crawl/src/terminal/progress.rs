@@ -98,7 +98,7 @@ fn line(now: &Progress) -> String {
     match (now.phase, now.left) {
         (Phase::Paused, _) => parts.push("paused".to_owned()),
         (Phase::DiskLow, _) => parts.push(format!(
-            "waiting for room on the disk: {} free, {} wanted",
+            "waiting for disk space: {} free, {} required",
             size(now.disk_free.unwrap_or_default()),
             size(now.min_free)
         )),

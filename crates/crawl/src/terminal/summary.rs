@@ -16,17 +16,20 @@ const MAX_NAMED: usize = 10;
 
 /// Kinds of skipped links worth reporting, by the name they are counted under.
 const LEFT_OUT: [(&str, &str); 3] = [
-    ("sitemap_limit", "URLs of sitemaps, by --max-sitemap-urls"),
+    (
+        "sitemap_limit",
+        "sitemap URLs over the limit of --max-sitemap-urls",
+    ),
     (
         "sitemap_elsewhere",
-        "sitemaps of other hosts that robots.txt names; --host HOST takes one in",
+        "sitemaps on other hosts listed in robots.txt; add a host with --host HOST",
     ),
-    ("secret", "links with a secret of [site] in them"),
+    ("secret", "links that contain a secret of [site]"),
 ];
 
 /// The error text for an untrusted certificate, and a hint about it.
 const UNKNOWN_ISSUER: &str = "tls_failed: unknown issuer";
-const CA_HINT: &str = "a CA of your own is trusted with --ca-file FILE";
+const CA_HINT: &str = "to trust your own CA, add --ca-file FILE";
 
 /// Whether crawl.toml has a mark that identifies it as its user's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +96,7 @@ pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMa
             .as_ref()
             .is_some_and(|index| !index.is_complete());
     if summary.pending > 0 || is_index_cut_short {
-        line("go on", go_on(summary, exe, mark));
+        line("continue", go_on(summary, exe, mark));
     }
     text
 }
@@ -116,7 +119,7 @@ fn go_on(summary: &Summary, exe: &str, mark: HasMark) -> String {
             format!("raise {budget} in a config FILE, then {exe} --output {output} --config FILE")
         }
         Ended::Unreachable(hosts) if all_parked(hosts) => {
-            "nothing to fetch until a host is unparked".to_owned()
+            "unpark a host first, nothing else is left to fetch".to_owned()
         }
         Ended::Unreachable(hosts) => match hosts.iter().filter_map(|host| host.next_try).min() {
             Some(at) => format!("{command} (from {})", moment(at)),
@@ -124,7 +127,7 @@ fn go_on(summary: &Summary, exe: &str, mark: HasMark) -> String {
         },
         Ended::HandedOver => "the other workers continue with these URLs".to_owned(),
         Ended::Finished if !summary.parked.is_empty() => {
-            "nothing to fetch until a host is unparked".to_owned()
+            "unpark a host first, nothing else is left to fetch".to_owned()
         }
         Ended::Finished | Ended::Budget(_) | Ended::Interrupted => command,
     }
@@ -138,7 +141,7 @@ fn indexed(index: &Indexed, summary: &Summary) -> String {
     );
     match &index.fault {
         Some((why, HasArchive::No)) => {
-            return format!("{why}: it can't be built, as there is no archive");
+            return format!("{why}: can't build it without an archive");
         }
         Some((IndexFault::NotBuilt, HasArchive::Yes)) => {
             return format!(
@@ -157,15 +160,15 @@ fn indexed(index: &Indexed, summary: &Summary) -> String {
     );
     if !index.kept.is_empty() {
         words.push_str(&format!(
-            "; kept: {} as more than a tenth of the index would have left at once: {build} builds \
-             it without them",
+            "; kept, since removing them would drop more than a tenth of the index: {}; {build} \
+             removes them",
             by_reason(&index.kept)
         ));
     }
     match index.waiting_bytes {
         0 => words,
         waiting => format!(
-            "{words}; {} of pages wait for the next start or {build}",
+            "{words}; {} of pages left for the next start or {build}",
             size(waiting)
         ),
     }
@@ -220,8 +223,8 @@ fn name_unreached(summary: &Summary, text: &mut String) {
         }
         more(text, hosts.len());
         let hint = match all_parked(hosts) {
-            true => "their URLs wait until `crawl control DIR unpark HOST`",
-            false => "their URLs wait for the next start; a longer --wait-unreachable waits here",
+            true => "fetch their URLs with `crawl control DIR unpark HOST`",
+            false => "the next start retries these URLs; to wait longer, raise --wait-unreachable",
         };
         let _ = writeln!(text, "  hint: {hint}");
         if hosts.iter().any(|host| host.why.ends_with(UNKNOWN_ISSUER)) {
@@ -240,7 +243,7 @@ fn name_unreached(summary: &Summary, text: &mut String) {
     for url in summary.strange_robots.iter().take(MAX_NAMED) {
         let _ = writeln!(
             text,
-            "  odd: {url} is no robots.txt; rules were looked for in it all the same"
+            "  odd: {url} doesn't look like a robots.txt file; its rules were applied anyway"
         );
     }
 }
@@ -263,23 +266,24 @@ fn how(summary: &Summary) -> String {
         Ended::Finished
             if summary.resumed && summary.pages_of_run == 0 && summary.requests == 0 =>
         {
-            "finished: there was nothing left to do".to_owned()
+            "finished: nothing left to do".to_owned()
         }
         Ended::Finished => "finished".to_owned(),
         Ended::Budget(which) => format!("ended by --{which}"),
         Ended::GroupBudget(which) => format!("ended by {which}"),
-        Ended::Interrupted => "interrupted; what was fetched is kept".to_owned(),
+        Ended::Interrupted => "interrupted; fetched pages are saved".to_owned(),
         Ended::HandedOver => "handed its hosts over to the other workers".to_owned(),
         Ended::Unreachable(hosts) => {
-            let (left, are) = match hosts.len() {
-                1 => ("the one host left".to_owned(), "is"),
-                count => (format!("the {} hosts left", grouped(count as u64)), "are"),
+            let (left, are) = match hosts.as_slice() {
+                [host] => (host.host.to_string(), "is"),
+                hosts => {
+                    let count = grouped(hosts.len() as u64);
+                    (format!("the remaining {count} hosts"), "are")
+                }
             };
             match all_parked(hosts) {
                 true => format!("ended: {left} {are} parked"),
-                false => {
-                    format!("ended: {left} can't be asked for longer than --wait-unreachable")
-                }
+                false => format!("ended: can't reach {left}"),
             }
         }
     }
@@ -410,7 +414,7 @@ mod tests {
         let mut left_out = summary(Ended::Finished);
         left_out.unusable = BTreeMap::from([("sitemap_limit", 1_250_000), ("mailto", 3)]);
         let text = closing(&left_out, &report(&left_out), "crawl", HasMark::Yes);
-        let line = "\n  left out: 1,250,000 URLs of sitemaps, by --max-sitemap-urls\n";
+        let line = "\n  left out: 1,250,000 sitemap URLs over the limit of --max-sitemap-urls\n";
         assert!(text.contains(line), "{text}");
         let mut round = summary(Ended::Finished);
         round.resumed = true;
@@ -444,7 +448,7 @@ mod tests {
             &nothing_left,
             0,
             expect![[r#"
-                finished: there was nothing left to do
+                finished: nothing left to do
                   fetched:  1,234 pages, 12.3 MB (0 pages in this run)
                   excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2
@@ -474,7 +478,7 @@ mod tests {
             let text = closing(&summary, &report(&summary), "crawl", HasMark::Yes);
             let line = text
                 .lines()
-                .find_map(|line| line.strip_prefix("  go on:    "));
+                .find_map(|line| line.strip_prefix("  continue: "));
             line.unwrap_or_default().to_owned()
         };
         assert_eq!(
@@ -494,7 +498,7 @@ mod tests {
         cut_short.indexed = Some(Indexed::default());
         let text = closing(&cut_short, &report(&cut_short), "crawl", HasMark::Yes);
         assert!(
-            text.contains("  go on:    crawl --output crawl-e.example\n"),
+            text.contains("  continue: crawl --output crawl-e.example\n"),
             "{text}"
         );
     }
@@ -531,7 +535,7 @@ mod tests {
                   pending:  7
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   output:   it's here
-                  go on:    crawl --output 'it'\''s here' --max-pages MORE
+                  continue: crawl --output 'it'\''s here' --max-pages MORE
             "#]],
         );
         let mut interrupted = summary(Ended::Interrupted);
@@ -540,7 +544,7 @@ mod tests {
             &interrupted,
             130,
             expect![[r#"
-                interrupted; what was fetched is kept
+                interrupted; fetched pages are saved
                   fetched:  1,234 pages, 12.3 MB
                   excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2
@@ -548,7 +552,7 @@ mod tests {
                   pending:  7
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   output:   crawl-e.example
-                  go on:    crawl --output crawl-e.example
+                  continue: crawl --output crawl-e.example
             "#]],
         );
     }
@@ -559,7 +563,7 @@ mod tests {
         interrupted.pending = 7;
         interrupted.output = "it's here".into();
         let text = closing(&interrupted, &report(&interrupted), "crawl", HasMark::No);
-        let line = r"go on:    crawl --output 'it'\''s here' --config 'it'\''s here/crawl.toml'";
+        let line = r"continue: crawl --output 'it'\''s here' --config 'it'\''s here/crawl.toml'";
         assert!(text.contains(line), "{text}");
     }
 
@@ -576,7 +580,7 @@ mod tests {
             (
                 Some((IndexFault::NotBuilt, HasArchive::No)),
                 0,
-                "not built yet with the pages of earlier runs: it can't be built, as there is no \
+                "not built yet with the pages of earlier runs: can't build it without an \
                  archive",
             ),
             (
@@ -587,8 +591,8 @@ mod tests {
             (
                 None,
                 1_500_000,
-                "as far as the run came; names and duplicates are told when one ends by itself; \
-                 1.5 MB of pages wait for the next start or `crawl index crawl-e.example`",
+                "partial; duplicates are resolved when a run finishes normally; \
+                 1.5 MB of pages left for the next start or `crawl index crawl-e.example`",
             ),
         ] {
             let mut summary = summary(Ended::Interrupted);
@@ -615,9 +619,9 @@ mod tests {
             &unreachable,
             0,
             expect![[r#"
-                ended: the one host left can't be asked for longer than --wait-unreachable
+                ended: can't reach e.example
                   unreachable: e.example: connection refused, next try from 2026-11-20T23:59:59Z
-                  hint: their URLs wait for the next start; a longer --wait-unreachable waits here
+                  hint: the next start retries these URLs; to wait longer, raise --wait-unreachable
                   fetched:  1,234 pages, 12.3 MB
                   excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2
@@ -625,7 +629,7 @@ mod tests {
                   pending:  1
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   output:   crawl-e.example
-                  go on:    crawl --output crawl-e.example (from 2026-11-20T23:59:59Z)
+                  continue: crawl --output crawl-e.example (from 2026-11-20T23:59:59Z)
             "#]],
         );
         let mut parked = unreachable.clone();
@@ -637,9 +641,9 @@ mod tests {
             &parked,
             0,
             expect![[r#"
-                ended: the one host left is parked
+                ended: e.example is parked
                   parked: e.example
-                  hint: their URLs wait until `crawl control DIR unpark HOST`
+                  hint: fetch their URLs with `crawl control DIR unpark HOST`
                   fetched:  1,234 pages, 12.3 MB
                   excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2
@@ -647,7 +651,7 @@ mod tests {
                   pending:  1
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   output:   crawl-e.example
-                  go on:    nothing to fetch until a host is unparked
+                  continue: unpark a host first, nothing else is left to fetch
             "#]],
         );
         unreachable.seeds_fetched = 0;

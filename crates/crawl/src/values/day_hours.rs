@@ -21,7 +21,7 @@ impl FromStr for DayHours {
     fn from_str(text: &str) -> Result<DayHours, BadValue> {
         let bad = || {
             BadValue::new(format!(
-                "`{text}` is no span of the day: it looks like `22:00-06:00`, in UTC"
+                "`{text}` isn't a time range: it looks like `22:00-06:00`, in UTC"
             ))
         };
         let (from, until) = text.split_once('-').ok_or_else(bad)?;
@@ -30,7 +30,7 @@ impl FromStr for DayHours {
             until: minute(until.trim()).ok_or_else(bad)?,
         };
         match hours.from == hours.until {
-            true => Err(BadValue::new(format!("`{text}` would be the whole day"))),
+            true => Err(BadValue::new(format!("`{text}` is the whole day"))),
             false => Ok(hours),
         }
     }

@@ -85,8 +85,8 @@ impl FromStr for IndexTypes {
                 Some((_, None)) => types.html = true,
                 None => {
                     return Err(BadValue::new(format!(
-                        "`{name}` is no type of documents that can be indexed: html, text, \
-                         markdown, docx, pdf, or all"
+                        "can't index `{name}`: valid types are html, text, markdown, docx, pdf and \
+                         all"
                     )));
                 }
             }

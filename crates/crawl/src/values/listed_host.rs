@@ -29,7 +29,7 @@ impl FromStr for ListedHost {
         match table.insert(text, ()) {
             Ok(()) => Ok(ListedHost::Host(text.to_owned())),
             Err(why) => Err(BadValue::new(format!(
-                "{why}; it looks like `www.example.org`, and `@FILE` takes those of a file"
+                "{why}; it looks like `www.example.org`, or `@FILE` for the hosts in a file"
             ))),
         }
     }

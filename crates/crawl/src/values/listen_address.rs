@@ -26,8 +26,8 @@ impl FromStr for ListenAddress {
         }
         let address = text.parse().map_err(|_| {
             BadValue::new(format!(
-                "`{text}` is no address to listen on: it has an IP and a port, as in \
-                 `127.0.0.1:8787` or `[::1]:8787`"
+                "can't listen on `{text}`: give an IP and a port, as in `127.0.0.1:8787` or \
+                 `[::1]:8787`"
             ))
         })?;
         Ok(ListenAddress(Some(address)))
@@ -61,7 +61,7 @@ mod tests {
         for wrong in ["9464", "127.0.0.1", "localhost:x", "example.org:80"] {
             let message = wrong.parse::<ListenAddress>().unwrap_err().to_string();
             assert!(
-                message.starts_with(&format!("`{wrong}` is no address")),
+                message.starts_with(&format!("can't listen on `{wrong}`: ")),
                 "{message}"
             );
         }

@@ -90,16 +90,16 @@ mod tests {
                 36h = 1d12h
                 250us = 250us
                 1d2h3m4s5ms = 1d2h3m4s5ms
-                `20` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`
-                `1s30` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`
-                `s` is no duration: it looks like `500ms`, `2s`, `1m30s`, `1h` or `1d`
-                `1x` is no duration: the unit `x` is none of us, ms, s, m, h, d
-                `.5s` is no duration: not a number
-                `1.s` is no duration: not a number
-                `1.2.3s` is no duration: not a number
-                `-1s` is no duration: it looks like `500ms`, `2s`, `1m30s`, `1h` or `1d`
-                `36501d` is no duration: more than a hundred years
-                `99999999999999999999s` is no duration: not a number
+                `20` isn't a duration: add a unit, as in `500ms`, `2s` or `1h`
+                `1s30` isn't a duration: add a unit, as in `500ms`, `2s` or `1h`
+                `s` isn't a duration: it looks like `500ms`, `2s`, `1m30s`, `1h` or `1d`
+                `1x` isn't a duration: unknown unit `x`, use us, ms, s, m, h or d
+                `.5s` isn't a duration: not a number
+                `1.s` isn't a duration: not a number
+                `1.2.3s` isn't a duration: not a number
+                `-1s` isn't a duration: it looks like `500ms`, `2s`, `1m30s`, `1h` or `1d`
+                `36501d` isn't a duration: more than a hundred years
+                `99999999999999999999s` isn't a duration: not a number
             "#]],
         );
         assert!("".parse::<Span>().is_err());
@@ -132,10 +132,10 @@ mod tests {
                 1024 = 1KiB
                 1000 = 1kB
                 7 = 7
-                `5M` is no size: the unit `M` is none of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB
-                `MB` is no size: it looks like `5MiB`, `10MB`, `512KiB` or `4096`
-                `1e3` is no size: the unit `e3` is none of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB
-                `99999999999999TiB` is no size: not a number, or too large
+                `5M` isn't a size: unknown unit `M`, use B, kB, MB, GB, TB, KiB, MiB, GiB or TiB
+                `MB` isn't a size: it looks like `5MiB`, `10MB`, `512KiB` or `4096`
+                `1e3` isn't a size: unknown unit `e3`, use B, kB, MB, GB, TB, KiB, MiB, GiB or TiB
+                `99999999999999TiB` isn't a size: not a number, or too large
             "#]],
         );
     }
@@ -160,9 +160,9 @@ mod tests {
                 unlimited = unlimited
                 10 = 10
                 0 = 0
-                `-1` is no whole number of zero or more
-                `9223372036854775808` is no whole number of zero or more
-                `none` is no whole number of zero or more
+                `-1` isn't a whole number of 0 or more
+                `9223372036854775808` isn't a whole number of 0 or more
+                `none` isn't a whole number of 0 or more
             "#]],
         );
         check::<Switch>(
@@ -181,10 +181,10 @@ mod tests {
                 2 = 2
                 0.5 = 0.5
                 0 = 0
-                `-1` is no number of zero or more
-                `inf` is no number of zero or more
-                `NaN` is no number of zero or more
-                `x` is no number of zero or more
+                `-1` isn't a number of 0 or more
+                `inf` isn't a number of 0 or more
+                `NaN` isn't a number of 0 or more
+                `x` isn't a number of 0 or more
             "#]],
         );
     }
@@ -198,10 +198,10 @@ mod tests {
                 e.example:80:[::1] = e.example:80:[::1]
                 e.example:80:::1 = e.example:80:[::1]
                 e:443:1.2.3.4,[::1] = e:443:1.2.3.4,[::1]
-                `e.example:80` is no HOST:PORT:ADDR: it looks like `example.org:443:192.0.2.7`
-                `:80:1.2.3.4` is no HOST:PORT:ADDR: `` is no host name
-                `e:x:1.2.3.4` is no HOST:PORT:ADDR: `x` is no port
-                `e:1:f` is no HOST:PORT:ADDR: `f` is no IP address
+                `e.example:80` isn't HOST:PORT:ADDR: it looks like `example.org:443:192.0.2.7`
+                `:80:1.2.3.4` isn't HOST:PORT:ADDR: `` isn't a host name
+                `e:x:1.2.3.4` isn't HOST:PORT:ADDR: `x` isn't a port
+                `e:1:f` isn't HOST:PORT:ADDR: `f` isn't an IP address
             "#]],
         );
     }

@@ -25,7 +25,7 @@ impl FromStr for NameServer {
             None => text.parse(),
         };
         let message =
-            || format!("`{text}` is no name server: it looks like `192.0.2.53` or `[::1]:53`");
+            || format!("`{text}` isn't a name server: it looks like `192.0.2.53` or `[::1]:53`");
         socket.map(NameServer).map_err(|_| BadValue::new(message()))
     }
 }
@@ -62,7 +62,7 @@ mod tests {
         for wrong in ["", "dns.example", "192.0.2.53:", "192.0.2.53:x", "::1]:53"] {
             let message = wrong.parse::<NameServer>().unwrap_err().to_string();
             assert!(
-                message.starts_with(&format!("`{wrong}` is no name server")),
+                message.starts_with(&format!("`{wrong}` isn't a name server")),
                 "{message}"
             );
         }

@@ -31,7 +31,7 @@ impl FromStr for Count {
         match text.parse::<u64>() {
             Ok(count) if i64::try_from(count).is_ok() => Ok(Count(count)),
             _ => Err(BadValue::new(format!(
-                "`{text}` is no whole number of zero or more"
+                "`{text}` isn't a whole number of 0 or more"
             ))),
         }
     }
@@ -50,7 +50,7 @@ impl FromStr for Factor {
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() && number >= 0.0 => Ok(Factor(number)),
             _ => Err(BadValue::new(format!(
-                "`{text}` is no number of zero or more"
+                "`{text}` isn't a number of 0 or more"
             ))),
         }
     }

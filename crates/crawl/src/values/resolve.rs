@@ -26,9 +26,9 @@ impl FromStr for Resolve {
     type Err = BadValue;
 
     fn from_str(text: &str) -> Result<Resolve, BadValue> {
-        let bad = |why: &str| BadValue::new(format!("`{text}` is no HOST:PORT:ADDR: {why}"));
+        let bad = |why: &str| BadValue::new(format!("`{text}` isn't HOST:PORT:ADDR: {why}"));
         if text.contains("://") {
-            return Err(bad("the host stands without a scheme"));
+            return Err(bad("give the host without a scheme"));
         }
         let mut parts = text.splitn(3, ':');
         let (Some(host), Some(port), Some(addresses)) = (parts.next(), parts.next(), parts.next())
@@ -37,15 +37,15 @@ impl FromStr for Resolve {
         };
         let port = port
             .parse()
-            .map_err(|_| bad(&format!("`{port}` is no port")))?;
+            .map_err(|_| bad(&format!("`{port}` isn't a port")))?;
         let address = |text: &str| {
-            host_address(text).ok_or_else(|| bad(&format!("`{text}` is no IP address")))
+            host_address(text).ok_or_else(|| bad(&format!("`{text}` isn't an IP address")))
         };
         let addresses = addresses
             .split(',')
             .map(address)
             .collect::<Result<_, _>>()?;
-        let host = host_name(host).ok_or_else(|| bad(&format!("`{host}` is no host name")))?;
+        let host = host_name(host).ok_or_else(|| bad(&format!("`{host}` isn't a host name")))?;
         Ok(Resolve {
             host,
             port,

@@ -29,7 +29,7 @@ impl FromStr for Size {
     type Err = BadValue;
 
     fn from_str(text: &str) -> Result<Size, BadValue> {
-        let bad = |why: &str| BadValue::new(format!("`{text}` is no size: {why}"));
+        let bad = |why: &str| BadValue::new(format!("`{text}` isn't a size: {why}"));
         let (number, unit) = split_at(text, |c| !c.is_ascii_digit() && c != '.');
         let unit = unit.trim();
         let scale = match BYTES
@@ -43,7 +43,7 @@ impl FromStr for Size {
             None if unit.is_empty() => 1,
             None => {
                 return Err(bad(&format!(
-                    "the unit `{unit}` is none of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
+                    "unknown unit `{unit}`, use B, kB, MB, GB, TB, KiB, MiB, GiB or TiB"
                 )));
             }
         };

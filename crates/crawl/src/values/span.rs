@@ -47,7 +47,7 @@ impl FromStr for Span {
     type Err = BadValue;
 
     fn from_str(text: &str) -> Result<Span, BadValue> {
-        let bad = |why: &str| BadValue::new(format!("`{text}` is no duration: {why}"));
+        let bad = |why: &str| BadValue::new(format!("`{text}` isn't a duration: {why}"));
         if text == "0" {
             return Ok(Span::ZERO);
         }
@@ -60,11 +60,11 @@ impl FromStr for Span {
                 return Err(bad("it looks like `500ms`, `2s`, `1m30s`, `1h` or `1d`"));
             }
             if unit.is_empty() {
-                return Err(bad("a number needs a unit, as in `500ms`, `2s` or `1h`"));
+                return Err(bad("add a unit, as in `500ms`, `2s` or `1h`"));
             }
             let Some((_, scale)) = MICROS.iter().find(|(name, _)| *name == unit) else {
                 return Err(bad(&format!(
-                    "the unit `{unit}` is none of us, ms, s, m, h, d"
+                    "unknown unit `{unit}`, use us, ms, s, m, h or d"
                 )));
             };
             let part = scaled(number, *scale).ok_or_else(|| bad("not a number"))?;

@@ -134,19 +134,19 @@ fn unsendable_values_are_refused_by_name() {
     for (keys, message) in [
         (
             "basic-auth = \"env:NOWHERE\"",
-            "unusable `basic-auth` in [site.\"a.example\"]: the environment has no text under `NOWHERE`",
+            "unusable `basic-auth` in [site.\"a.example\"]: the environment variable `NOWHERE` isn't set, or isn't UTF-8",
         ),
         (
             "basic-auth = \"env:EMPTY\"",
-            "unusable `basic-auth` in [site.\"a.example\"]: basic-auth is not USER:PASSWORD",
+            "unusable `basic-auth` in [site.\"a.example\"]: basic-auth isn't USER:PASSWORD",
         ),
         (
             "headers = { User-Agent = \"Mozilla\" }",
-            "unusable `headers` in [site.\"a.example\"]: `User-Agent` is the crawler's own to send",
+            "unusable `headers` in [site.\"a.example\"]: the crawler sets `User-Agent` itself",
         ),
         (
             "cookies = { a = \"b;c\" }",
-            "unusable `cookies` in [site.\"a.example\"]: the value of `a` holds characters that can't stand there",
+            "unusable `cookies` in [site.\"a.example\"]: the value of `a` contains characters that aren't allowed there",
         ),
         ("basic_outh = \"\"", "unknown key `basic_outh`"),
     ] {

@@ -226,7 +226,8 @@ fn killed_and_started_again() {
     let ran = cmd.run(&["audit", "c"]);
     assert_eq!(ran.code, 0, "{}", ran.stdout);
     assert!(
-        ran.stdout.contains("an earlier run whose configuration"),
+        ran.stdout
+            .contains("the settings of an earlier run are unknown"),
         "{}",
         ran.stdout
     );

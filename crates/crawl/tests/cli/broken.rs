@@ -55,9 +55,9 @@ fn broken(cmd: &Cmd, web: &TestWeb, dir: &str) -> (Value, String) {
 fn a_broken_page_is_listed_with_each_link_to_it() {
     let (_dir, cmd) = setup("broken");
     let web = site();
-    let all = "1 page is broken, 3 links lead there\n\n404  /gone\n     on /  \"our news\"\n     \
-               on /a  \"there\"\n        by way of /moved\n     on /a  \"x\"  (nofollow)\n        \
-               by way of /moved\n";
+    let all = "1 broken page, 3 links to it\n\n404  /gone\n     on /  \"our news\"\n     \
+               on /a  \"there\"\n        via /moved\n     on /a  \"x\"  (nofollow)\n        \
+               via /moved\n";
     for (dir, more, source) in [
         ("a", &[][..], "archive"),
         ("l", &["--links", "on"], "links.jsonl"),
@@ -77,14 +77,14 @@ fn a_broken_page_is_listed_with_each_link_to_it() {
     let short = cmd.run(&["report", "a", "--broken"]).ok();
     assert_eq!(
         short.replace(&web.url(0, ""), ""),
-        "1 page is broken, 3 links lead there\n\n404  /gone  3 links on 2 pages: /, /a\n\n\
-         each link with its text: --all\n"
+        "1 broken page, 3 links to it\n\n404  /gone  3 links on 2 pages: /, /a\n\n\
+         run with --all to list every link with its text\n"
     );
     crawl(&cmd, &web, "n", &["--warc", "off"]);
     let (json, text) = broken(&cmd, &web, "n");
     assert_eq!(json["source"], "via");
     assert!(
-        text.contains("by way of /moved\n\nneither links nor an archive were kept"),
+        text.contains("via /moved\n\nneither links nor an archive were kept"),
         "{text}"
     );
 }
@@ -114,7 +114,7 @@ fn a_broken_page_fails_a_build_on_request() {
     web.script(0, "/gone", Answer::html("back"));
     crawl(&cmd, &web, "c", &["--recrawl"]);
     let ran = cmd.run(&["report", "c", "--broken", "--fail-on-broken"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, "no page is broken\n"));
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "no broken pages\n"));
     let changes = cmd.run(&["report", "c", "--changes", "--json"]).ok();
     let changes: Value = serde_json::from_str(&changes).unwrap();
     assert_eq!(changes["round"], 2);
@@ -225,7 +225,7 @@ fn two_crawls_of_one_site_are_compared() {
     let of_round = cmd.run(&["report", "--compare", "one", "other", "--round", "1"]);
     assert!(of_round.ok().contains("round     1 of 1 in A and 1 in B"));
     let no_round = cmd.run(&["report", "--compare", "one", "other", "--round", "2"]);
-    let reason = "has no round 2\nhint: it has the rounds 1 to 1";
+    let reason = "has no round 2\nhint: rounds 1 to 1 exist";
     assert!(
         no_round.code == 2 && no_round.stderr.contains(reason),
         "{}",
@@ -252,8 +252,8 @@ fn faults_fail_a_build_unless_a_baseline_lists_them() {
     assert_eq!(
         text,
         "4 faults: broken 3, fragment 1\n\n/\n  broken         /gone  404  \"our news\"\n\n/a\n  \
-         fragment       /#no  no element has the id no  \"no\"\n  broken         /moved  404, by way \
-         of a redirect to /gone  \"there\"\n  broken         /none.png  404\n"
+         fragment       /#no  no element has the id no  \"no\"\n  broken         /moved  404, after \
+         a redirect to /gone  \"there\"\n  broken         /none.png  404\n"
     );
     let failed = faults(&[
         "--fail-on-faults",
@@ -288,14 +288,14 @@ fn faults_fail_a_build_unless_a_baseline_lists_them() {
     let ran = faults(&baseline);
     assert_eq!(ran.code, 2);
     assert!(
-        ran.stderr.contains("hint: write a baseline by"),
+        ran.stderr.contains("hint: write a baseline with"),
         "{}",
         ran.stderr
     );
     let ran = faults(&["--kinds", "odd"]);
     assert_eq!(ran.code, 2);
     assert!(
-        ran.stderr.contains("the kinds are broken, "),
+        ran.stderr.contains("valid kinds: broken, "),
         "{}",
         ran.stderr
     );
@@ -315,7 +315,7 @@ fn findings_about_a_site_are_reported_in_three_formats() {
         "2 pages\n",
         "\nwithout a title: 2\n  /\n  /a\n",
         "\nmore than 0 clicks from the start: 1\n  1 click  /a\n",
-        "\nexcluded by robots.txt, and linked: 1\n  /barred  `Disallow: /barred`  1 link\n",
+        "\nexcluded by robots.txt, but linked: 1\n  /barred  `Disallow: /barred`  1 link\n",
     ] {
         assert!(text.contains(told), "{told} {text}");
     }

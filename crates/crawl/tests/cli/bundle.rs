@@ -100,7 +100,7 @@ fn a_bundle_is_complete_reproducible_and_without_secrets() {
     let message = export(&cmd, "b");
     assert!(message.starts_with("b written: "), "{message}");
     assert!(
-        message.ends_with("left out, as a bundle has no such files: notes.jsonl\n"),
+        message.ends_with("left out, since bundles don't include such files: notes.jsonl\n"),
         "{message}"
     );
     // The user may keep other files next to the archive.
@@ -260,20 +260,21 @@ fn wrong_contents_with_right_digests_are_detected() {
         "\"title\":\"front\"",
         "\"title\":\"other\"",
     );
-    let table = "data/tables/pages.parquet: column `title` holds a value that the row files do not";
+    let table =
+        "data/tables/pages.parquet: column `title` has a value that is not in the row files";
     assert!(findings.contains(table), "{findings}");
     let findings = remade("data/robots.jsonl", "/barred", "/others");
     assert!(
-        findings.contains(": it is not the answer that the archive has there"),
+        findings.contains(": differs from the response in the archive"),
         "{findings}"
     );
     assert!(
-        findings.contains("it tells another `robots.jsonl` than there is"),
+        findings.contains("its description of `robots.jsonl` does not match the file"),
         "{findings}"
     );
     let findings = remade("data/requests.jsonl", "\"status\":404", "\"status\":410");
     assert!(
-        findings.contains("its status is not that of line"),
+        findings.contains("its status differs from line"),
         "{findings}"
     );
 }
@@ -296,8 +297,8 @@ fn an_unfinished_crawl_can_t_be_bundled() {
     let ran = cmd.run(&["export", "c", "--to", "bundle", "--out", "b"]);
     assert_eq!(
         ran.refusal(&dir),
-        "2\nerror: the last run of the crawl in `c` has not ended, or was killed\nhint: wait for its \
-         end, or go on with `crawl --output c` and end it by Ctrl-C; `--to wacz` takes what is there"
+        "2\nerror: the last run of the crawl in `c` has not ended, or was killed\nhint: wait until it \
+         ends, or continue with `crawl --output c` and stop it with Ctrl-C; `--to wacz` exports what there is so far"
     );
     assert!(!dir.file("b").exists());
 }
@@ -310,7 +311,7 @@ fn folders_without_a_crawl_are_not_bundled_and_empty_ones_are_reported() {
     assert_eq!(
         ran.refusal(&dir),
         "2\nerror: `none` holds no crawl\n\
-         hint: give the directory that a crawl left, with its pages.jsonl"
+         hint: give the directory of a crawl, with its pages.jsonl"
     );
     assert!(!dir.file("b").exists());
     study(&dir, &mut cmd);
@@ -327,7 +328,7 @@ fn folders_without_a_crawl_are_not_bundled_and_empty_ones_are_reported() {
     let page = dir.read("c/report.html").replacen("<title>", "<title>x", 1);
     dir.write("c/report.html", &page);
     let ran = cmd.run(&["export", "c", "--to", "bundle", "--out", "b2"]);
-    let reason = "report.html: its SHA-256 is not that of digests.jsonl";
+    let reason = "report.html: its SHA-256 differs from digests.jsonl";
     assert!(
         ran.code == 4 && ran.stderr.contains(reason),
         "{}",

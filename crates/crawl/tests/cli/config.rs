@@ -89,7 +89,7 @@ fn unknown_keys_are_refused_by_name() {
     expect![[r#"
         2
         error: c.toml:3:1: unknown key `per_hots` in [politeness]
-        hint: the nearest is `per-host`"#]]
+        hint: did you mean `per-host`?"#]]
     .assert_eq(&ran.refusal(&dir));
     let ran = cmd.run(&["--config", "none.toml"]);
     expect![[r#"
@@ -130,25 +130,25 @@ fn site_tables_are_read_and_checked() {
     .assert_eq(&effective("[site.\"example.org\"]\ndelay = \"10s\"\nmax_pages = 10\nquiet-hours = [\"22:00-06:00\"]\n"));
     expect![[r#"
         error: c.toml:5:1: unknown key `dealy` in [site."example.org"]
-        hint: the nearest is `delay`
+        hint: did you mean `delay`?
     "#]]
     .assert_eq(&check("[site.\"example.org\"]\ndealy = \"10s\"\n"));
     expect![[r#"
-        error: c.toml:5:1: `delay` in [site] is a table: [site."delay"]
+        error: c.toml:5:1: `delay` in [site] must be a table: [site."delay"]
     "#]]
     .assert_eq(&check("[site]\ndelay = \"10s\"\n"));
     expect![[r#"
         error: unusable table [site."exa/mple"]: not a host name or address: `exa/mple`
-        hint: it is named by a host, as in [site."example.org"], which stands for its subdomains too
+        hint: use a host as its name, as in [site."example.org"], which includes subdomains
     "#]]
     .assert_eq(&check("[site.\"exa/mple\"]\ndelay = \"10s\"\n"));
     expect![[r#"
-        error: delay 10ms is under 200ms, and b.example is not on loopback or in a private range
-        hint: add --own-site if you answer for the hosts of this crawl
+        error: delay 10ms is less than 200ms, which isn't allowed for the public host b.example
+        hint: add --own-site if you are responsible for the hosts of this crawl
     "#]]
     .assert_eq(&check("[site.\"b.example\"]\ndelay = \"10ms\"\n"));
     expect![[r#"
-        error: c.toml:5:15: `quiet-hours`: `8-9` is no span of the day: it looks like `22:00-06:00`, in UTC
+        error: c.toml:5:15: `quiet-hours`: `8-9` isn't a time range: it looks like `22:00-06:00`, in UTC
         hint: `crawl config` prints a configuration with every key
     "#]]
     .assert_eq(&check("[site.\"b.example\"]\nquiet-hours = [\"8-9\"]\n"));
@@ -205,29 +205,29 @@ fn a_check_reports_all_errors_with_their_places() {
     assert_eq!((checked.code, checked.stdout.as_str()), (2, ""));
     expect![[r#"
         error: study.toml:1:1: unusable seed `ftp://b.example/`: scheme `ftp` is not http or https
-        hint: a seed is a URL such as `https://example.org/`, or a host such as `example.org`
+        hint: give a URL such as `https://example.org/`, or a host such as `example.org`
         error: study.toml:7:3: --max-body 1GiB is more than 255MiB
-        hint: a longer record of the archive could not be read again
+        hint: longer archive records could not be read back
         error: study.toml:4:1: --per-site 2 is less than --per-host 3
-        hint: a site holds its hosts: raise --per-site or lower --per-host
-        error: no contact is given, and a.example is not yours alone
-        hint: give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you
-        error: study.toml:5:1: --delay 1ms is under 200ms, and a.example is not on loopback or in a private range
-        hint: add --own-site if you answer for the hosts of this crawl
+        hint: a site includes its hosts: raise --per-site or lower --per-host
+        error: no contact given, which is required to crawl a.example
+        hint: add --contact MAIL-OR-URL, or set CRAWL_CONTACT, so that owners of visited sites can reach you
+        error: study.toml:5:1: --delay 1ms is less than 200ms, which isn't allowed for the public host a.example
+        hint: add --own-site if you are responsible for the hosts of this crawl
     "#]].assert_eq(&checked.stderr);
     // Values from flags are not attributed to the file.
     let flags = ["--seed", "http://127.0.0.1/", "--max-body", "2GiB"];
     let checked = cmd.run(&[&["config", "--check", "study.toml"], &flags[..]].concat());
     expect![[r#"
         error: --max-body 2GiB is more than 255MiB
-        hint: a longer record of the archive could not be read again
+        hint: longer archive records could not be read back
         error: study.toml:4:1: --per-site 2 is less than --per-host 3
-        hint: a site holds its hosts: raise --per-site or lower --per-host
+        hint: a site includes its hosts: raise --per-site or lower --per-host
     "#]]
     .assert_eq(&checked.stderr);
     dir.write("study.toml", "[politeness]\ndelay = \"2s\"\n");
     let checked = cmd.run(&["config", "--check", "study.toml"]);
-    assert_eq!(checked.ok(), "study.toml: nothing is wrong\n");
+    assert_eq!(checked.ok(), "study.toml: no problems found\n");
     let checked = cmd.run(&["config", "--check", "no.toml"]);
     assert_eq!(checked.code, 2);
 }
@@ -249,23 +249,23 @@ fn a_check_continues_after_invalid_words() {
     assert_eq!((checked.code, checked.stdout.as_str()), (2, ""));
     expect![[r#"
         error: study.toml:4:1: unknown key `instituton` in [operator]
-        hint: the nearest is `institution`
-        error: study.toml:14:9: `delay`: `soon` is no duration: it looks like `500ms`, `2s`, `1m30s`, `1h` or `1d`
+        hint: did you mean `institution`?
+        error: study.toml:14:9: `delay`: `soon` isn't a duration: it looks like `500ms`, `2s`, `1m30s`, `1h` or `1d`
         hint: `crawl config` prints a configuration with every key
         error: study.toml:8:12: bad regular expression in `exclude` `(`: unclosed group
-        hint: the syntax is that of https://docs.rs/regex
+        hint: for the syntax, see https://docs.rs/regex
         error: study.toml:9:1: can't read no.txt: No such file or directory (os error 2)
-        hint: name a file that exists; a relative path begins where the command is given
+        hint: give an existing file; relative paths start at the current folder
         error: study.toml:16:1: can't read no.txt: No such file or directory (os error 2)
-        hint: name a file that exists; a relative path begins where the command is given
-        error: study.toml:12:1: --sample and --walk choose pages in two ways
-        hint: leave one of them out
-        error: study.toml:17:8: unusable host in [group."i"]: `a.example` is in a group twice, or in two
-        hint: a host is in one group; a name stands for its subdomains too
-        error: study.toml:3:1: a crawl of the kind research says its study, and none is given
-        hint: give --study, or `study` in [operator] of a file of --config
-        error: study.toml:3:1: a crawl of the kind research says its study-page, and none is given
-        hint: give --study-page, or `study-page` in [operator] of a file of --config
+        hint: give an existing file; relative paths start at the current folder
+        error: study.toml:12:1: can't combine --sample with --walk
+        hint: remove one of them
+        error: study.toml:17:8: unusable host in [group."i"]: `a.example` is listed twice
+        hint: a host can be in only one group; a name includes its subdomains
+        error: study.toml:3:1: no study given, which is required for research crawls
+        hint: add --study, or set `study` under [operator] in a file for --config
+        error: study.toml:3:1: no study-page given, which is required for research crawls
+        hint: add --study-page, or set `study-page` under [operator] in a file for --config
     "#]].assert_eq(&checked.stderr);
 }
 
@@ -299,19 +299,19 @@ fn a_check_continues_after_lines_that_are_not_toml() {
         error: study.toml:14:9: string values must be quoted, expected literal string
         hint: `crawl config` prints a configuration with every key
         error: study.toml:11:1: unknown key `dealy` in [scope]
-        hint: the nearest is `delay` of [politeness]
+        hint: did you mean `delay` of [politeness]?
         error: study.toml:18:1: can't read no.txt: No such file or directory (os error 2)
-        hint: name a file that exists; a relative path begins where the command is given
+        hint: give an existing file; relative paths start at the current folder
         error: study.toml:16:1: --per-site 2 is less than --per-host 3
-        hint: a site holds its hosts: raise --per-site or lower --per-host
-        error: study.toml:22:1: per-host is 0 in [site."a.example"], and nothing could be fetched
-        hint: leave the key out for the crawl's own
-        error: study.toml:24:1: per-host is 0 in [site."b.example"], and nothing could be fetched
-        hint: leave the key out for the crawl's own
-        error: study.toml:19:8: unusable host in [group."i"]: `a.example` is in a group twice, or in two
-        hint: a host is in one group; a name stands for its subdomains too
-        error: study.toml:4:1: a crawl of the kind research says its study-page, and none is given
-        hint: give --study-page, or `study-page` in [operator] of a file of --config
+        hint: a site includes its hosts: raise --per-site or lower --per-host
+        error: study.toml:22:1: per-host is 0 in [site."a.example"], so nothing could be fetched
+        hint: remove the key to use the crawl's value
+        error: study.toml:24:1: per-host is 0 in [site."b.example"], so nothing could be fetched
+        hint: remove the key to use the crawl's value
+        error: study.toml:19:8: unusable host in [group."i"]: `a.example` is listed twice
+        hint: a host can be in only one group; a name includes its subdomains
+        error: study.toml:4:1: no study-page given, which is required for research crawls
+        hint: add --study-page, or set `study-page` under [operator] in a file for --config
     "#]]
     .assert_eq(&checked.stderr);
     // The table of the keys below the broken line is unknown, so they may be the keys that are
@@ -325,8 +325,8 @@ fn a_check_continues_after_lines_that_are_not_toml() {
     expect![[r#"
         error: study.toml:4:10: unclosed table, expected `]`
         hint: `crawl config` prints a configuration with every key
-        error: study.toml:7:9: `scope`: `hosts` is none of `host`, `domain`, `prefix`, `any`
-        hint: the nearest is `host`
+        error: study.toml:7:9: `scope`: `hosts` isn't one of `host`, `domain`, `prefix`, `any`
+        hint: did you mean `host`?
     "#]]
     .assert_eq(&checked.stderr);
 }
@@ -344,12 +344,12 @@ fn a_study_names_its_operator() {
     expect![[r#"
         error: study.toml:5:1: unusable --study-page `our page`: not a URL: relative URL without a base
         hint: it looks like `https://example.org/study`
-        error: study.toml:3:1: a crawl of the kind research says its contact, and none is given
-        hint: give --contact, or `contact` in [operator] of a file of --config
-        error: study.toml:3:1: a crawl of the kind research says its operator-name, and none is given
-        hint: give --operator-name, or `operator-name` in [operator] of a file of --config
-        error: study.toml:3:1: a crawl of the kind research says its study, and none is given
-        hint: give --study, or `study` in [operator] of a file of --config
+        error: study.toml:3:1: no contact given, which is required for research crawls
+        hint: add --contact, or set `contact` under [operator] in a file for --config
+        error: study.toml:3:1: no operator-name given, which is required for research crawls
+        hint: add --operator-name, or set `operator-name` under [operator] in a file for --config
+        error: study.toml:3:1: no study given, which is required for research crawls
+        hint: add --study, or set `study` under [operator] in a file for --config
     "#]].assert_eq(&checked.stderr);
 }
 
@@ -511,9 +511,9 @@ fn errors_in_site_tables_are_reported_with_their_line() {
     expect![[r#"
         2
         error: c.toml:3:7: unusable table [site."exa/mple"]: not a host name or address: `exa/mple`
-        hint: it is named by a host, as in [site."example.org"], which stands for its subdomains too
-        error: c.toml:8:1: unusable `basic-auth` in [site."a.example"]: the environment has no text under `NONE`
-        hint: a value may stand in the environment: `env:NAME` takes what NAME holds"#]].assert_eq(&ran.refusal(&dir));
+        hint: use a host as its name, as in [site."example.org"], which includes subdomains
+        error: c.toml:8:1: unusable `basic-auth` in [site."a.example"]: the environment variable `NONE` isn't set, or isn't UTF-8
+        hint: values may come from the environment: `env:NAME` uses the variable NAME"#]].assert_eq(&ran.refusal(&dir));
     dir.write(
         "c.toml",
         "seed = [\"http://b.example/\"]\n[operator]\ncontact = \"a@b.example\"\n\
@@ -522,8 +522,8 @@ fn errors_in_site_tables_are_reported_with_their_line() {
     let ran = cmd.run(&["config", "--check", "c.toml"]);
     expect![[r#"
         2
-        error: c.toml:6:1: delay 10ms is under 200ms, and b.example is not on loopback or in a private range
-        hint: add --own-site if you answer for the hosts of this crawl"#]].assert_eq(&ran.refusal(&dir));
+        error: c.toml:6:1: delay 10ms is less than 200ms, which isn't allowed for the public host b.example
+        hint: add --own-site if you are responsible for the hosts of this crawl"#]].assert_eq(&ran.refusal(&dir));
     dir.write(
         "c.toml",
         "[site.\"b.example\"]\nmax-pages = 3\nper-host = 0\n",
@@ -531,7 +531,7 @@ fn errors_in_site_tables_are_reported_with_their_line() {
     let ran = cmd.run(&["config", "--check", "c.toml"]);
     expect![[r#"
         2
-        error: c.toml:3:1: per-host is 0 in [site."b.example"], and nothing could be fetched
-        hint: leave the key out for the crawl's own"#]]
+        error: c.toml:3:1: per-host is 0 in [site."b.example"], so nothing could be fetched
+        hint: remove the key to use the crawl's value"#]]
     .assert_eq(&ran.refusal(&dir));
 }

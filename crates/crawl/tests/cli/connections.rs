@@ -40,7 +40,7 @@ fn few_descriptors_mean_fewer_connections_and_no_failure() {
     }
     let ran = run_limited(&cmd, 140, &args);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let message = "at most 22 requests at once, as 140 files may be open";
+    let message = "limited to 22 requests at once, since only 140 files may be open";
     assert_eq!(ran.stderr.matches(message).count(), 1, "{}", ran.stderr);
     let hint = "hint: raise the limit (`ulimit -n`), or lower --concurrency";
     assert_eq!(ran.stderr.matches(hint).count(), 1, "{}", ran.stderr);
@@ -102,7 +102,7 @@ fn a_custom_ca_is_trusted_if_given() {
     assert_eq!(untrusted.code, 1, "{}", untrusted.stderr);
     let message = format!("unreachable: a.test: {seed}robots.txt: TLS failed: unknown issuer");
     assert!(untrusted.stderr.contains(&message), "{}", untrusted.stderr);
-    let hint = "hint: a CA of your own is trusted with --ca-file FILE";
+    let hint = "hint: to trust your own CA, add --ca-file FILE";
     assert!(untrusted.stderr.contains(hint), "{}", untrusted.stderr);
 
     let trusted = run(&["--output", "d", "--ca-file", "ca.pem"]);
@@ -120,9 +120,9 @@ fn a_custom_ca_is_trusted_if_given() {
     );
     for (file, why) in [
         ("none.pem", "No such file or directory"),
-        ("key.pem", "it holds no certificate"),
-        ("broken.pem", "certificate 1 in it can't be used: "),
-        (".", "it is no regular file"),
+        ("key.pem", "it has no certificate"),
+        ("broken.pem", "can't use certificate 1: "),
+        (".", "it isn't a regular file"),
     ] {
         let refused = run(&["--output", "e", "--ca-file", file]);
         assert_eq!(refused.code, 2, "{}", refused.stderr);

@@ -103,11 +103,7 @@ fn check_committed(file: &str, expect: Expect) {
     fs::remove_file(&path).unwrap();
     let ran = cmd.run(&go_on(&[]));
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    assert!(
-        ran.stderr.contains(", 0 are there\nhint: "),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains(", 0 found\nhint: "), "{}", ran.stderr);
 
     fs::write(&path, &bytes).unwrap();
     assert_eq!(dir.read("c/pages.jsonl"), pages, "nothing was changed");
@@ -125,7 +121,7 @@ fn rows_shorter_than_committed() {
         expect![[r#"
             3
             error: c/FILE is shorter than the state says: WHOLE bytes were committed, HALF are there
-            hint: what was fetched stays readable in c; start anew with another --output, or put back what is missing"#]],
+            hint: fetched pages remain readable in c; start over with another --output, or restore what is missing"#]],
     );
 }
 
@@ -136,7 +132,7 @@ fn an_archive_shorter_than_committed() {
         expect![[r#"
             3
             error: c/archive/FILE is shorter than the state says: WHOLE bytes were committed, HALF are there
-            hint: what was fetched stays readable in c; start anew with another --output, or put back what is missing"#]],
+            hint: fetched pages remain readable in c; start over with another --output, or restore what is missing"#]],
     );
 }
 
@@ -189,7 +185,7 @@ fn a_damaged_state_is_refused_or_harmless() {
             assert!(ran.stderr.contains("error: `c/state`: "), "{context}");
             assert!(
                 ran.stderr
-                    .contains("\nhint: what was fetched stays readable in c;"),
+                    .contains("\nhint: fetched pages remain readable in c;"),
                 "{context}"
             );
             assert_eq!(dir.read("c/pages.jsonl"), rows, "{context}");
@@ -267,8 +263,8 @@ fn a_full_disk_ends_the_crawl_and_the_same_command_goes_on() {
         let rows = dir.read("c/pages.jsonl");
         let ran = run_on_a_full_disk(&cmd, &web, flags);
         let message = format!(
-            "3\nerror: no room left to write to c/{file}\n\
-             hint: free some space on the disk; the same command goes on from there"
+            "3\nerror: no space left to write to c/{file}\n\
+             hint: free some disk space; then the same command continues"
         );
         assert_eq!(ran.refusal(&dir), message);
         assert!(dir.read("c/pages.jsonl").starts_with(&rows));

@@ -160,7 +160,7 @@ fn special_files_and_hard_links_are_refused() {
     fs::hard_link(&outside_file, &place).unwrap();
     expect![[r#"
         2
-        error: `c/links.jsonl` has 2 names (hard links): what is written to it would stand under each"#]]
+        error: `c/links.jsonl` has 2 names (hard links): writing to it would change all of them"#]]
     .assert_eq(&refused(&dir, &cmd, &web));
     fs::remove_file(&place).unwrap();
     fs::rename(&outside_file, &place).unwrap();

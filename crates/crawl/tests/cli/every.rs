@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::control::Talk;
 use crate::harness::{Dir, MAX_WAIT, setup};
 
-const WAITS: &str = "the next round begins at ";
+const WAITS: &str = "the next round starts at ";
 
 fn site() -> TestWeb {
     TestWeb::builder()
@@ -56,7 +56,7 @@ fn rounds_repeat_until_a_signal() {
     crawl.signal("TERM");
     let (code, said) = crawl.end();
     // Within a round the crawl is interrupted. Between rounds there is nothing to resume.
-    let interrupted = said.contains("interrupted; what was fetched is kept");
+    let interrupted = said.contains("interrupted; fetched pages are saved");
     assert_eq!(code, if interrupted { 130 } else { 0 }, "{said}");
     assert!(said.contains("  round:    2: "), "{said}");
     let rounds = rounds(&dir);
@@ -85,10 +85,7 @@ fn a_signal_between_rounds_is_not_an_interruption() {
     crawl.signal("TERM");
     let (code, said) = crawl.end();
     assert_eq!(code, 0, "{said}");
-    assert!(
-        said.ends_with("stopping: there is no further round\n"),
-        "{said}"
-    );
+    assert!(said.ends_with("stopping: no further rounds\n"), "{said}");
     assert!(!dir.file("c/state/control.sock").exists());
 
     // Another start waits for the rest of the hour without requests.
@@ -117,7 +114,7 @@ fn a_round_continues_when_a_host_may_be_retried() {
     let patience = ["--robots-retry", "10s", "--wait-unreachable", "0s"];
     let crawl = cmd.start(&[&args(&seed, "1h")[..], &patience].concat());
     // The message names a time, or `now` if the run took that long.
-    crawl.until("the round goes on ");
+    crawl.until("the round continues ");
     crawl.until("finished");
     crawl.until(WAITS);
     crawl.signal("TERM");
@@ -144,7 +141,7 @@ fn commands_are_accepted_between_rounds() {
         (&json!(true), &json!([host]))
     );
     let refused = talk.send(&json!({"do": "delay", "delay": "1s"}));
-    assert_eq!(refused["error"], "the crawl waits for its next round");
+    assert_eq!(refused["error"], "the crawl is waiting for its next round");
     let refused = talk.send(&json!({"do": "park", "host": "never.example"}));
     assert_eq!(refused["error"], "unknown host `never.example`");
     let refused = talk.send(&json!({"do": "add", "url": "ftp://a.example/"}));
@@ -181,6 +178,6 @@ fn an_interval_of_zero_is_refused() {
     let (_dir, cmd) = setup("nothing");
     let ran = cmd.run(&args("http://127.0.0.1:9/", "0s"));
     assert_eq!(ran.code, 2);
-    let error = "error: --every is 0, and rounds would follow without end\nhint: ";
+    let error = "error: --every is 0, so rounds would follow endlessly\nhint: ";
     assert!(ran.stderr.starts_with(error), "{}", ran.stderr);
 }

@@ -32,15 +32,13 @@ fn a_resource_not_fetched_is_explained_as_a_resource() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let image = explained(&cmd, &web.url(0, "/img/cup.png"));
     let reason = format!(
-        "is not asked for: it is what a page is shown with, and --resources off holds\n  named by: <img src> on {}\n",
+        "not fetched: it is a resource that a page is displayed with, and --resources off is in force\n  mentioned by: <img src> on {}\n",
         web.url(0, "/b")
     );
     assert!(image.starts_with(&reason), "{image}");
     let form = explained(&cmd, &web.url(0, "/find"));
     assert!(
-        form.starts_with(
-            "is not asked for: it is where a form is sent to, and --forms off holds\n"
-        ),
+        form.starts_with("not fetched: it is the target of a form, and --forms off is in force\n"),
         "{form}"
     );
     let next = explained(&cmd, &web.url(0, "/next"));
@@ -50,7 +48,7 @@ fn a_resource_not_fetched_is_explained_as_a_resource() {
     );
     let nothing = explained(&cmd, &web.url(0, "/nothing"));
     assert!(
-        nothing.starts_with("is not known: it was no seed, and no page that was read names it\n"),
+        nothing.starts_with("unknown: it was not a seed, and no page read so far mentions it\n"),
         "{nothing}"
     );
     // With the flag set, the crawl fetches the resource and explains it as one.
@@ -78,7 +76,7 @@ fn the_next_visit_of_a_page_is_explained() {
         assert_eq!(ran.code, 0, "{}", ran.stderr);
     };
     crawl(&[]);
-    let next = "  visited again: in the next round (--recrawl)\n";
+    let next = "  next visit: in the next round (--recrawl)\n";
     assert!(
         explained(&cmd, &b).contains(next),
         "{}",
@@ -87,7 +85,7 @@ fn the_next_visit_of_a_page_is_explained() {
     // The page is unchanged on the second visit, and the next visit is due at least an hour later.
     crawl(&["--revisit-least", "1h"]);
     let later = explained(&cmd, &b);
-    assert!(later.contains("  visited again: from 20"), "{later}");
+    assert!(later.contains("  next visit: from 20"), "{later}");
     assert!(later.contains(" on (--recrawl)\n"), "{later}");
 }
 
@@ -110,9 +108,9 @@ fn a_barred_url_is_explained_in_a_round_that_was_interrupted() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let by = "robots, by `Disallow: /secret` on line 2\n";
     let barred = explained(&cmd, &secret);
-    assert!(barred.starts_with("is not asked for\n"), "{barred}");
+    assert!(barred.starts_with("not fetched\n"), "{barred}");
     assert!(barred.contains(&format!("  reason: {by}")), "{barred}");
-    let next = "  visited again: in the next round (--recrawl)\n";
+    let next = "  next visit: in the next round (--recrawl)\n";
     assert!(barred.contains(next), "{barred}");
 
     // The next round is interrupted before it has fetched anything.
@@ -128,11 +126,11 @@ fn a_barred_url_is_explained_in_a_round_that_was_interrupted() {
     running.end();
     let pending = explained(&cmd, &secret);
     assert!(
-        pending.starts_with("waits for its turn to be visited again\n"),
+        pending.starts_with("waiting to be visited again\n"),
         "{pending}"
     );
     assert!(
-        pending.contains(&format!("  not asked for before: {by}")),
+        pending.contains(&format!("  not fetched before: {by}")),
         "{pending}"
     );
 }

@@ -137,7 +137,7 @@ fn a_static_search_holds_to_the_owners_rules() {
     let ran = cmd.run(&[&export[..], &["--to", "markdown"]].concat());
     assert_eq!(ran.code, 2);
     assert!(
-        ran.stderr.contains("--search-rules is for static alone"),
+        ran.stderr.contains("--search-rules is only for static"),
         "{}",
         ran.stderr
     );
@@ -167,28 +167,28 @@ fn unknown_formats_and_places_are_refused() {
             2
             error: invalid value 'warp' for '--to <FORMAT>'
               [possible values: opensearch, meilisearch, static, markdown, llms-txt, sitemap, parquet, csv, graph, wacz, bundle]
-            hint: `crawl export --help` lists what it takes"#]],
+            hint: `crawl export --help` lists its flags and arguments"#]],
     );
     refused(
         &["export", "c", "--to", "static", "--out", "-"],
         expect![[r#"
         2
-        error: what is written is a folder, not a stream
-        hint: name the folder: `--out search`"#]],
+        error: can't write a folder to stdout
+        hint: choose a folder: `--out search`"#]],
     );
     refused(
         &["export", "c", "--to", "static", "--out", "letters"],
         expect![[r#"
-        2
-        error: letters is there already
-        hint: name a folder that does not exist yet, an empty one, or an earlier bundle"#]],
+            2
+            error: letters is there already
+            hint: choose a new folder, an empty one, or an earlier bundle"#]],
     );
     refused(
         &["export", "c", "--to", "static", "--out", "letters/dear.txt"],
         expect![[r#"
-        2
-        error: letters/dear.txt is there already
-        hint: name a folder that does not exist yet, an empty one, or an earlier bundle"#]],
+            2
+            error: letters/dear.txt is there already
+            hint: choose a new folder, an empty one, or an earlier bundle"#]],
     );
     refused(
         &[
@@ -202,7 +202,7 @@ fn unknown_formats_and_places_are_refused() {
         expect![[r#"
             3
             error: can't write none/x.ndjson: No such file or directory (os error 2)
-            hint: the folder `none` does not exist: make it first, or name another"#]],
+            hint: the folder `none` doesn't exist: create it, or choose another"#]],
     );
 }
 
@@ -213,14 +213,14 @@ fn without_an_index_the_command_to_build_one_is_named() {
         expect![[r#"
         2
         error: the crawl in `empty` has no search index
-        hint: `crawl index empty` builds one; `--index on` has a crawl build it as it goes"#]],
+        hint: build one with `crawl index empty`, or crawl with `--index on`"#]],
     );
     refused(
         &["export", "letters", "--to", "static", "--out", "x"],
         expect![[r#"
         2
         error: `letters` holds no crawl
-        hint: give the directory that a crawl left, such as crawl-example.org"#]],
+        hint: give the directory of a crawl, such as crawl-example.org"#]],
     );
 }
 
@@ -238,9 +238,9 @@ fn tables_of_a_crawl_without_an_index() {
             format!(
                 "{format} written: pages 1 row, hosts 1 row, requests 0 rows, \
                  excluded 0 rows, robots 0 rows\n\
-                 pages.jsonl: 1 bad line left out\n\
-                 pages.jsonl: the last line has no end, and is left out\n\
-                 no table of links: the crawl kept none (`--links on` keeps them)\n"
+                 pages.jsonl: 1 bad line skipped\n\
+                 pages.jsonl: incomplete last line skipped\n\
+                 no table of links: the crawl didn't record links\nhint: crawl with `--links on` to record them\n"
             )
         );
         assert!(dir.file(&format!("{format}/pages.{ending}")).exists());
@@ -258,21 +258,21 @@ fn tables_replace_nothing() {
         expect![[r#"
             2
             error: letters is there already
-            hint: name a folder that does not exist yet, or an empty one"#]],
+            hint: choose a new or empty folder"#]],
     );
     refused(
         &["export", "empty", "--to", "parquet", "--out", "-"],
         expect![[r#"
             2
-            error: what is written is a folder, not a stream
-            hint: name the folder: `--out tables`"#]],
+            error: can't write a folder to stdout
+            hint: choose a folder: `--out tables`"#]],
     );
     refused(
         &["export", "letters", "--to", "parquet", "--out", "t"],
         expect![[r#"
             2
             error: `letters` holds no crawl
-            hint: give the directory that a crawl left, with its pages.jsonl"#]],
+            hint: give the directory of a crawl, with its pages.jsonl"#]],
     );
 }
 
@@ -294,9 +294,9 @@ fn a_graph_replaces_nothing_and_reports_omissions() {
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
     expect![[r#"
         g written: 3 nodes (1 page), 2 links, 1 pair of hosts
-        links.jsonl: the last line has no end, and is left out
-        hosts.csv: 1 link left out, as one end names no host
-        pages.graphml: U+FFFD stands for 1 character that XML can't hold
+        links.jsonl: incomplete last line skipped
+        hosts.csv: 1 link left out, since one end has no host
+        pages.graphml: 1 character not allowed in XML replaced by U+FFFD
     "#]]
     .assert_eq(&ran.stderr);
     let graphml = dir.read("g/pages.graphml");
@@ -308,7 +308,7 @@ fn a_graph_replaces_nothing_and_reports_omissions() {
     expect![[r#"
         2
         error: g is there already
-        hint: name a folder that does not exist yet, or an empty one"#]]
+        hint: choose a new or empty folder"#]]
     .assert_eq(&export().refusal(&dir));
 }
 
@@ -319,22 +319,22 @@ fn a_crawl_without_links_has_no_graph() {
         &args("empty", "g"),
         expect![[r#"
         2
-        error: `empty` kept no links
-        hint: only a crawl that began with `--links on` has a graph"#]],
+        error: `empty` has no links
+        hint: only crawls started with `--links on` have a graph"#]],
     );
     refused(
         &args("letters", "g"),
         expect![[r#"
-        2
-        error: `letters` holds no crawl
-        hint: give the directory that a crawl left, with its pages.jsonl"#]],
+            2
+            error: `letters` holds no crawl
+            hint: give the directory of a crawl, with its pages.jsonl"#]],
     );
     refused(
         &args("empty", "-"),
         expect![[r#"
         2
-        error: what is written is a folder, not a stream
-        hint: name the folder: `--out graph`"#]],
+        error: can't write a folder to stdout
+        hint: choose a folder: `--out graph`"#]],
     );
 }
 
@@ -355,8 +355,8 @@ fn a_crawl_that_was_killed_becomes_one_file_that_replays() {
     let again = export("a.wacz");
     expect![[r#"
         2
-        error: a.wacz is there already
-        hint: name a file that does not exist yet"#]]
+        error: a.wacz already exists
+        hint: choose a file that doesn't exist yet"#]]
     .assert_eq(&again.refusal(&dir));
     let entries = std::fs::read_dir(dir.path()).unwrap();
     let mut entries: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
@@ -373,22 +373,22 @@ fn invalid_wacz_files_are_refused() {
         &args("empty", "a.zip", &[]),
         expect![[r#"
             2
-            error: `a.zip` is no name of a WACZ file
-            hint: let it end in .wacz, by which players know it"#]],
+            error: `a.zip` isn't the name of a WACZ file
+            hint: use a name that ends in .wacz, which players require"#]],
     );
     refused(
         &args("empty", "a.wacz", &[]),
         expect![[r#"
             2
             error: `empty` has no captures in its archive
-            hint: only a crawl with an archive (`--warc on`) that has fetched something replays"#]],
+            hint: only crawls with an archive (`--warc on`) and at least one fetched page can be exported"#]],
     );
     refused(
         &args("empty", "a.wacz", &["--round", "2"]),
         expect![[r#"
             2
             error: there is no round 2: the last one is round 0
-            hint: leave out --round for the whole crawl"#]],
+            hint: remove --round to export the whole crawl"#]],
     );
     for (to, round) in [("wacz", "all"), ("csv", "1")] {
         refused(
@@ -406,8 +406,8 @@ fn invalid_wacz_files_are_refused() {
             ],
             expect![[r#"
                 2
-                error: --earlier is for one round as wacz alone
-                hint: name the round with `--to wacz --round N`, or leave out --earlier"#]],
+                error: --earlier is only for a single round as wacz
+                hint: choose the round with `--to wacz --round N`, or remove --earlier"#]],
         );
     }
     refused(
@@ -415,14 +415,14 @@ fn invalid_wacz_files_are_refused() {
         expect![[r#"
             3
             error: can't write none/a.wacz: entity not found
-            hint: the folder `none` does not exist: make it first, or name another"#]],
+            hint: the folder `none` doesn't exist: create it, or choose another"#]],
     );
     refused(
         &args("letters", "a.wacz", &[]),
         expect![[r#"
             2
             error: `letters` holds no crawl
-            hint: give the directory that a crawl left, with its pages.jsonl"#]],
+            hint: give the directory of a crawl, with its pages.jsonl"#]],
     );
     refused(
         &[
@@ -431,6 +431,7 @@ fn invalid_wacz_files_are_refused() {
         expect![[r#"
             0
             t written: pages 0 rows, hosts 0 rows, requests 0 rows, excluded 0 rows, robots 0 rows
-            no table of links: the crawl kept none (`--links on` keeps them)"#]],
+            no table of links: the crawl didn't record links
+            hint: crawl with `--links on` to record them"#]],
     );
 }

@@ -308,7 +308,7 @@ fn a_second_directory_gets_a_hint_about_gather() {
         let ran = cmd.run(&[command, "w1", "w2"]);
         assert_eq!(ran.code, 2, "{}", ran.stderr);
         let hint = format!(
-            "hint: `crawl gather DIR .. --output ALL` makes one directory of those of several workers: then `crawl {command} ALL`"
+            "hint: merge the directories of several workers with `crawl gather DIR .. --output ALL`, then run `crawl {command} ALL`"
         );
         assert!(ran.stderr.contains(&hint), "{}", ran.stderr);
     }

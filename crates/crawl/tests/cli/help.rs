@@ -30,7 +30,7 @@ Exit codes:
 - 2: the command line or the configuration is wrong.
 - 3: the disk or the state failed.
 - 4: `crawl audit` found a breach, or `crawl verify` a defect.
-- 130: interrupted; the same command goes on.
+- 130: interrupted; the same command continues.
 
 This page is written by `UPDATE_EXPECT=1 cargo test -p crawl --test cli help`.
 ";
@@ -140,6 +140,9 @@ fn completions_and_manual_page() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = cmd.run(&["completions", shell]).ok();
         assert!(script.contains("max-pages-per-host"), "{shell}");
+        assert!(script.contains("report"), "{shell}");
+        let is_internal = script.contains("read-document") || script.contains("read__document");
+        assert!(!is_internal, "{shell}");
     }
     let page = cmd.run(&["man"]).ok();
     assert!(page.contains(".TH crawl 1") && page.contains("wait\\-unreachable"));

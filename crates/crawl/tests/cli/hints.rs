@@ -35,7 +35,7 @@ fn an_unwritable_file_is_reported_with_its_folder() {
         expect![[r#"
             3
             error: can't write no/such/r.html: No such file or directory (os error 2)
-            hint: the folder `no/such` does not exist: make it first, or name another"#]],
+            hint: the folder `no/such` doesn't exist: create it, or choose another"#]],
     );
     check(
         &dir,
@@ -44,11 +44,11 @@ fn an_unwritable_file_is_reported_with_its_folder() {
         expect![[r#"
             3
             error: can't write c: Is a directory (os error 21)
-            hint: it is a folder: name a file in it"#]],
+            hint: that is a folder: choose a file in it"#]],
     );
     for format in ["opensearch", "meilisearch"] {
         let ran = cmd.run(&["export", "c", "--to", format, "--out", "no/such/x"]);
-        let hint = "hint: the folder `no/such` does not exist: make it first, or name another\n";
+        let hint = "hint: the folder `no/such` doesn't exist: create it, or choose another\n";
         assert!(
             ran.code == 3 && ran.stderr.ends_with(hint),
             "{}",
@@ -57,8 +57,7 @@ fn an_unwritable_file_is_reported_with_its_folder() {
     }
     // The system's own folders can't be written to by anyone.
     let ran = cmd.run(&["http://127.0.0.1:9/", "--output", "/sys/no/such"]);
-    let hint =
-        "hint: this user may not write there: give --output a directory that it may write to\n";
+    let hint = "hint: set --output to a directory that you may write to\n";
     assert!(
         ran.code == 3 && ran.stderr.ends_with(hint),
         "{}",
@@ -75,8 +74,8 @@ fn zero_is_refused_with_a_suggestion() {
         &["search", "c", "tea", "--limit", "0"],
         expect![[r#"
             2
-            error: --limit is 0, and no result could be shown
-            hint: leave --limit out for 10 results; 1 shows the best alone"#]],
+            error: --limit is 0, so no results would be shown
+            hint: remove --limit for 10 results; --limit 1 shows only the best"#]],
     );
     check(
         &dir,
@@ -84,8 +83,8 @@ fn zero_is_refused_with_a_suggestion() {
         &["serve", "c", "--rate", "0"],
         expect![[r#"
         2
-        error: --rate is 0, and no request could be answered
-        hint: leave --rate out for 20 requests a second; a large number is as good as no bound"#]],
+        error: --rate is 0, so no requests would be answered
+        hint: remove --rate for 20 requests a second; for no limit, set a large number"#]],
     );
 }
 
@@ -100,7 +99,7 @@ fn index_reports_a_directory_without_a_crawl() {
         expect![[r#"
         2
         error: `photos` holds no crawl
-        hint: give the directory that a crawl left, such as crawl-example.org"#]],
+        hint: give the directory of a crawl, such as crawl-example.org"#]],
     );
     check(
         &dir,
@@ -109,7 +108,7 @@ fn index_reports_a_directory_without_a_crawl() {
         expect![[r#"
         2
         error: `nowhere` holds no crawl
-        hint: give the directory that a crawl left, such as crawl-example.org"#]],
+        hint: give the directory of a crawl, such as crawl-example.org"#]],
     );
     let (dir, cmd) = crawled();
     dir.write("c/notes.txt", "mine");
@@ -120,7 +119,7 @@ fn index_reports_a_directory_without_a_crawl() {
             args,
             expect![[r#"
             2
-            error: `notes.txt` in `c` is not the program's
+            error: `notes.txt` in `c` was not written by this program
             hint: move `notes.txt` to another folder"#]],
         );
     }
@@ -136,8 +135,8 @@ fn a_contact_names_where_it_came_from() {
         &["https://example.org/", "--config", "c.toml"],
         expect![[r#"
             2
-            error: c.toml:3:11: unusable `contact` `nobody`: it is neither a mail address nor an http or https URL
-            hint: give one such as `you@example.org` or `https://example.org/bot`"#]],
+            error: c.toml:3:11: unusable `contact` `nobody`: not an email address, nor an http or https URL
+            hint: it looks like `you@example.org` or `https://example.org/bot`"#]],
     );
     let long = format!("{}@example.org", "a".repeat(1000));
     check(
@@ -146,8 +145,8 @@ fn a_contact_names_where_it_came_from() {
         &["https://example.org/", "--contact", &long],
         expect![[r#"
             2
-            error: unusable --contact `aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa@example.org`: it has 1012 bytes, more than 256
-            hint: give one such as `you@example.org` or `https://example.org/bot`"#]],
+            error: unusable --contact `aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa@example.org`: 1012 bytes long, the maximum is 256
+            hint: it looks like `you@example.org` or `https://example.org/bot`"#]],
     );
     cmd.env("CRAWL_CONTACT", "me");
     for words in [
@@ -156,8 +155,8 @@ fn a_contact_names_where_it_came_from() {
         &["robots", "https://example.org/"],
     ] {
         let ran = cmd.run(words);
-        let error = "error: the environment variable CRAWL_CONTACT holds the unusable contact `me`: it is neither a mail address \
-             nor an http or https URL\n";
+        let error = "error: unusable contact in the environment variable CRAWL_CONTACT: `me`: not an email \
+             address, nor an http or https URL\n";
         assert!(
             ran.code == 2 && ran.stderr.starts_with(error),
             "{}",
@@ -178,27 +177,27 @@ fn a_file_names_line_and_nearest_value() {
             expect![[r#"
                 2
                 error: c.toml:5:3: bad regular expression in `exclude` `[a-`: unclosed character class
-                hint: the syntax is that of https://docs.rs/regex"#]],
+                hint: for the syntax, see https://docs.rs/regex"#]],
         ),
         (
             "[scope]\nscope = \"hots\"\n",
             expect![[r#"
                 2
-                error: c.toml:2:9: `scope`: `hots` is none of `host`, `domain`, `prefix`, `any`
-                hint: the nearest is `host`"#]],
+                error: c.toml:2:9: `scope`: `hots` isn't one of `host`, `domain`, `prefix`, `any`
+                hint: did you mean `host`?"#]],
         ),
         (
             "[display]\nprogress = \"plane\"\n",
             expect![[r#"
                 2
-                error: c.toml:2:12: `progress`: `plane` is none of `auto`, `bar`, `plain`, `json`, `off`
-                hint: the nearest is `plain`"#]],
+                error: c.toml:2:12: `progress`: `plane` isn't one of `auto`, `bar`, `plain`, `json`, `off`
+                hint: did you mean `plain`?"#]],
         ),
         (
             "[fetch]\nresolve = [\"a b:80:127.0.0.1\"]\n",
             expect![[r#"
                 2
-                error: c.toml:2:12: `resolve`: `a b:80:127.0.0.1` is no HOST:PORT:ADDR: `a b` is no host name
+                error: c.toml:2:12: `resolve`: `a b:80:127.0.0.1` isn't HOST:PORT:ADDR: `a b` isn't a host name
                 hint: `crawl config` prints a configuration with every key"#]],
         ),
     ] {
@@ -215,28 +214,28 @@ fn resolve_takes_a_host_name() {
             "http://a.example:80:127.0.0.1",
             expect![[r#"
             2
-            error: invalid value 'http://a.example:80:127.0.0.1' for '--resolve <HOST:PORT:ADDR>': `http://a.example:80:127.0.0.1` is no HOST:PORT:ADDR: the host stands without a scheme
+            error: invalid value 'http://a.example:80:127.0.0.1' for '--resolve <HOST:PORT:ADDR>': `http://a.example:80:127.0.0.1` isn't HOST:PORT:ADDR: give the host without a scheme
             hint: `crawl --help` lists flags and commands"#]],
         ),
         (
             "a_b c:80:127.0.0.1",
             expect![[r#"
             2
-            error: invalid value 'a_b c:80:127.0.0.1' for '--resolve <HOST:PORT:ADDR>': `a_b c:80:127.0.0.1` is no HOST:PORT:ADDR: `a_b c` is no host name
+            error: invalid value 'a_b c:80:127.0.0.1' for '--resolve <HOST:PORT:ADDR>': `a_b c:80:127.0.0.1` isn't HOST:PORT:ADDR: `a_b c` isn't a host name
             hint: `crawl --help` lists flags and commands"#]],
         ),
         (
             "127.0.0.2:80:127.0.0.1",
             expect![[r#"
             2
-            error: invalid value '127.0.0.2:80:127.0.0.1' for '--resolve <HOST:PORT:ADDR>': `127.0.0.2:80:127.0.0.1` is no HOST:PORT:ADDR: `127.0.0.2` is no host name
+            error: invalid value '127.0.0.2:80:127.0.0.1' for '--resolve <HOST:PORT:ADDR>': `127.0.0.2:80:127.0.0.1` isn't HOST:PORT:ADDR: `127.0.0.2` isn't a host name
             hint: `crawl --help` lists flags and commands"#]],
         ),
         (
             "*:80:127.0.0.1",
             expect![[r#"
             2
-            error: invalid value '*:80:127.0.0.1' for '--resolve <HOST:PORT:ADDR>': `*:80:127.0.0.1` is no HOST:PORT:ADDR: `*` is no host name
+            error: invalid value '*:80:127.0.0.1' for '--resolve <HOST:PORT:ADDR>': `*:80:127.0.0.1` isn't HOST:PORT:ADDR: `*` isn't a host name
             hint: `crawl --help` lists flags and commands"#]],
         ),
     ] {

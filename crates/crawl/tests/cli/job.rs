@@ -79,9 +79,7 @@ fn a_site_is_crawled_and_recorded() {
     let again = cmd.run(&args(&seed, &[]));
     assert_eq!(again.code, 0, "{}", again.stderr);
     assert!(
-        again
-            .stderr
-            .starts_with("finished: there was nothing left to do\n"),
+        again.stderr.starts_with("finished: nothing left to do\n"),
         "{}",
         again.stderr
     );
@@ -103,7 +101,7 @@ fn a_budget_ends_the_crawl_and_output_alone_resumes_it() {
     );
     assert!(
         ran.stderr
-            .contains("  go on:    crawl --output c --max-pages MORE\n"),
+            .contains("  continue: crawl --output c --max-pages MORE\n"),
         "{}",
         ran.stderr
     );
@@ -304,7 +302,7 @@ fn a_surt_prefix_adds_a_part_of_another_host() {
     let refused = cmd.run(&args(&web.url(0, "/"), &["--surt", "example.org/docs"]));
     assert_eq!(refused.code, 2);
     assert!(
-        refused.stderr.contains("is no SURT prefix"),
+        refused.stderr.contains("isn't a SURT prefix"),
         "{}",
         refused.stderr
     );
@@ -353,7 +351,8 @@ fn listed_hosts_are_added_and_excluded_ones_removed() {
     );
     let refused = cmd.run(&["--output", "c"]);
     assert_eq!(refused.code, 2);
-    let problem = "`exclude-host` names the file `@x` in the crawl.toml of a directory";
+    let problem =
+        "`exclude-host` contains the file `@x`, which isn't allowed in a directory's crawl.toml";
     assert!(refused.stderr.contains(problem), "{}", refused.stderr);
 }
 
@@ -394,8 +393,7 @@ fn a_spent_budget_is_named_where_a_run_ends_for_another_reason() {
     );
     let url = left_out[0]["url"].as_str().unwrap();
     let explained = cmd.run(&["explain", "c", url]).ok();
-    let reason =
-        format!("is not asked for while a budget is spent\n  reason: budget, by `{rule}`\n");
+    let reason = format!("not fetched: a budget is spent\n  reason: budget, by `{rule}`\n");
     assert!(explained.contains(&reason), "{explained}");
 }
 
@@ -456,9 +454,10 @@ fn a_group_from_a_file_has_its_budget_and_reports_it() {
     expect![[r#"
         2
         error: bad.toml:3:1: unknown key `max-page` in [group."a"]
-        hint: the nearest is `max-pages`
-        error: bad.toml:4:8: unusable host in [group."b"]: `e.example` is in a group twice, or in two
-        hint: a host is in one group; a name stands for its subdomains too"#]].assert_eq(&refused.refusal(&dir));
+        hint: did you mean `max-pages`?
+        error: bad.toml:4:8: unusable host in [group."b"]: `e.example` is listed twice
+        hint: a host can be in only one group; a name includes its subdomains"#]]
+    .assert_eq(&refused.refusal(&dir));
 }
 
 #[test]
@@ -500,7 +499,7 @@ fn interrupt_drains_and_the_same_command_goes_on() {
     assert_eq!(ran.code, 130, "{}", ran.stderr);
     assert!(ran.stderr.contains("\ninterrupted; "), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("  go on:    crawl --output c\n"),
+        ran.stderr.contains("  continue: crawl --output c\n"),
         "{}",
         ran.stderr
     );
@@ -629,8 +628,8 @@ fn the_kinds_of_records_can_t_change_after_the_start() {
     let other_flags = cmd.run(&["--output", "out", "--warc", "off"]);
     assert_eq!(other_flags.code, 2);
     expect![[r#"
-        error: --warc is off, and the crawl in out was begun with on
-        hint: leave --warc as it was, or start anew with another --output
+        error: --warc is off, but the crawl in out was started with on
+        hint: keep --warc unchanged, or start over with another --output
     "#]]
     .assert_eq(&other_flags.stderr);
     assert_eq!(cmd.run(&["--output", "out", "--links", "on"]).code, 2);

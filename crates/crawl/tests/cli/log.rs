@@ -73,7 +73,7 @@ fn the_steps_of_each_url_are_logged_in_order_with_deciding_rules() {
             TRACE robots.txt allows it url="/docs/a" rule="Allow: /docs/" line=2
             TRACE due url="/docs/a" purpose="page" gap_asked=50 why="delay" host=HOST
             DEBUG answered 200 bytes=20 url="/docs/a" purpose="page" gap_asked=50 why="delay" status=200 address="127.16.0.1" start=.. end=.. host=HOST
-            TRACE host rests url="/docs/a" host=HOST for_ms=..
+            TRACE host waits url="/docs/a" host=HOST for_ms=..
             TRACE read url="/docs/a" links=0
             TRACE settled url="/docs/a" status=200 change="new"
         "#]],
@@ -94,13 +94,13 @@ fn the_steps_of_each_url_are_logged_in_order_with_deciding_rules() {
             TRACE robots.txt allows it url="/busy"
             TRACE due url="/busy" purpose="page" gap_asked=50 why="delay" host=HOST
             DEBUG answered 500 bytes=0 url="/busy" purpose="page" gap_asked=50 why="delay" status=500 address="127.16.0.1" start=.. end=.. host=HOST
-            TRACE host rests url="/busy" host=HOST for_ms=..
-            TRACE is asked for again url="/busy" attempt=1 status=500
+            TRACE host waits url="/busy" host=HOST for_ms=..
+            TRACE will be retried url="/busy" attempt=1 status=500
             TRACE leased url="/busy" attempt=2
             TRACE robots.txt allows it url="/busy"
             TRACE due url="/busy" purpose="page" gap_asked=50 why="delay" host=HOST
             DEBUG answered 200 bytes=4 url="/busy" purpose="page" gap_asked=50 why="delay" status=200 address="127.16.0.1" start=.. end=.. host=HOST
-            TRACE host rests url="/busy" host=HOST for_ms=..
+            TRACE host waits url="/busy" host=HOST for_ms=..
             TRACE read url="/busy" links=0
             TRACE settled url="/busy" status=200 change="new"
         "#]],
@@ -110,7 +110,7 @@ fn the_steps_of_each_url_are_logged_in_order_with_deciding_rules() {
         expect![[r#"
             TRACE due url="/robots.txt" purpose="robots" gap_asked=0 why="first" host=HOST
             DEBUG answered 200 bytes=48 url="/robots.txt" purpose="robots" gap_asked=0 why="first" status=200 address="127.16.0.1" start=.. end=.. host=HOST
-            TRACE host rests url="/robots.txt" host=HOST for_ms=..
+            TRACE host waits url="/robots.txt" host=HOST for_ms=..
             TRACE robots.txt is known url="/robots.txt" origin= status=200 state="rules"
         "#]],
     );
@@ -241,7 +241,7 @@ fn a_log_that_would_keep_next_to_nothing_is_refused() {
 fn an_unwritable_log_is_reported_once() {
     let (dir, cmd) = setup("full-log");
     let shown = crawl(&dir, &cmd, &site(), &["--log", "/dev/full"]);
-    let error = "the log `/dev/full` can't be written: No space left on device";
+    let error = "can't write to the log `/dev/full`: No space left on device";
     assert_eq!(shown.matches(error).count(), 1, "{shown}");
 }
 

@@ -117,7 +117,7 @@ fn answers_contain_nothing_that_pages_forbid() {
         "{results}"
     );
     assert!(
-        results.ends_with("\n\nLeft out: 1, whose site refuses ai-input\n"),
+        results.ends_with("\n\nLeft out: 1, since the site refuses ai-input\n"),
         "{results}"
     );
     expect![[r"
@@ -135,13 +135,13 @@ fn answers_contain_nothing_that_pages_forbid() {
     .assert_eq(&text(2));
     assert_eq!(
         text(3),
-        "the site of `ORIGIN/refused` refuses that it is given to a model (ai-input)"
+        "the site of `ORIGIN/refused` doesn't allow AI models to read it (ai-input)"
     );
     assert_eq!(
         text(4),
-        "`ORIGIN/silent` lets nobody show its text (nosnippet, max-snippet)"
+        "`ORIGIN/silent` doesn't allow excerpts of its text (nosnippet, max-snippet)"
     );
-    assert!(text(5).starts_with("`ORIGIN/hidden` is not among the pages of the index\nhint: "));
+    assert!(text(5).starts_with("`ORIGIN/hidden` isn't in the index\nhint: "));
     assert!(
         text(6).contains("bitter") && !text(6).contains("Steamed"),
         "{}",
@@ -152,7 +152,7 @@ fn answers_contain_nothing_that_pages_forbid() {
         answers[8]["result"]["structuredContent"]["pages"]["total"],
         5
     );
-    assert_eq!(answers[9]["error"]["message"], "there is no tool `delete`");
+    assert_eq!(answers[9]["error"]["message"], "unknown tool `delete`");
     let refused = [3, 4, 5]
         .iter()
         .all(|number| answers[*number]["result"]["isError"] == true);
@@ -171,7 +171,7 @@ fn a_crawl_without_an_index_is_refused() {
     expect![[r#"
         2
         error: the crawl in `c` has no search index
-        hint: `crawl index c` builds one; `--index on` has a crawl build it as it goes"#]]
+        hint: build one with `crawl index c`, or crawl with `--index on`"#]]
     .assert_eq(&ran.refusal(&dir));
 }
 

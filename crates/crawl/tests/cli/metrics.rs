@@ -178,7 +178,7 @@ fn an_address_in_use_is_refused_before_any_request() {
     let ran = cmd.run(&["--seed", &seed, "--output", "c", "--metrics", &address]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("give --metrics another port"),
+        ran.stderr.contains("set --metrics to another port"),
         "{}",
         ran.stderr
     );

@@ -44,7 +44,7 @@ fn a_plan_fetches_only_robots_txt_and_sitemaps_and_cleans_up() {
     assert!(!dir.file("c").exists());
     // The response time depends on the machine.
     let lines = ran.stdout.lines().map(|line| {
-        let line = line.split(", answers take").next().unwrap();
+        let line = line.split(", responses take").next().unwrap();
         let line = line.replace(web.authority(0), "HOST");
         let is_time = line.trim_start().starts_with("hours");
         let (start, end) = line.split_once(';').unwrap_or((&line, ""));
@@ -58,21 +58,21 @@ fn a_plan_fetches_only_robots_txt_and_sitemaps_and_cleans_up() {
         purpose   unstated
         pages     3 known
         requests  5
-        hours..; hosts are asked at the same time, and HOST takes longest
-        bytes     36.1 kB to 354 kB; the sum over the hosts
+        hours..; hosts are crawled in parallel; HOST takes longest
+        bytes     36.1 kB to 354 kB; the sum over all hosts
         excluded  2
           robots: 2
         hosts     1
           HOST: 3 pages known
             sitemaps: 1
-        ..; if its sitemaps list all pages: others that links lead to come on top
+        ..; if its sitemaps list all pages; pages found only through links come on top
             gap: 500 ms (crawl-delay)
-            bytes: 36.1 kB to 354 kB; none of its pages was measured; 12 to 118 kB of HTML a page, the 10th and the 90th percentile of shops in the Web Almanac 2019, figure 13.11
+            bytes: 36.1 kB to 354 kB; none of its pages was measured; 12 to 118 kB of HTML per page, the 10th and 90th percentiles of online shops in the Web Almanac 2019, figure 13.11
             excluded: 2 URLs by robots Disallow: /private/ (line 4)
             http://HOST/robots.txt: Crawl-delay 500 ms (line 3)
             http://HOST/robots.txt: content-signal: ai-train=no (line 2)
-            http://HOST/robots.txt: preferences bind no crawl whose purpose is unstated
-        asked     2 requests, for robots.txt and sitemaps alone
+            http://HOST/robots.txt: preferences don't bind a crawl without a stated purpose
+        sent      2 requests, only for robots.txt and sitemaps
     "#]]
     .assert_eq(&lines.collect::<String>());
 }
@@ -97,7 +97,7 @@ fn a_plan_compares_preferences_with_the_purpose() {
     ));
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
     let page = dir.read("plan.html");
-    assert!(page.contains("for search: nothing is said") && page.contains("3 pages are known."));
+    assert!(page.contains("for search: not stated") && page.contains("3 pages are known."));
     assert!(
         web.log()
             .iter()
@@ -145,6 +145,6 @@ fn an_unreachable_host_has_no_plan() {
     let seed = web.url(0, "/");
     let ran = cmd.run(&plan(&seed, &["--wait-unreachable", "0s"]));
     assert_eq!(ran.code, 1, "{}", ran.stderr);
-    let reason = "its robots.txt can't be had, so no page may be asked for now";
+    let reason = "its robots.txt can't be fetched, so no page may be fetched now";
     assert!(ran.stdout.contains(reason), "{}", ran.stdout);
 }

@@ -60,7 +60,10 @@ fn a_crawl_is_replayed_by_its_own_settings_and_by_others() {
     let end_of_kept_rows = rows.trim_end().rfind('\n').unwrap() + 1;
     dir.write("c/requests.jsonl", &rows[..end_of_kept_rows]);
     let killed = cmd.run(&["replay", "c", "--output", "killed"]).ok();
-    for line in [": the records end there\n", "not ended the last run of A\n"] {
+    for line in [
+        ": the records end there\n",
+        "note      the last run of A has not ended\n",
+    ] {
         assert!(killed.contains(line), "{killed}");
     }
     dir.write("c/requests.jsonl", &rows);
@@ -83,7 +86,7 @@ fn a_crawl_is_replayed_by_its_own_settings_and_by_others() {
     assert_eq!(web.log(), []);
     // Commands that read a crawl also read its replay.
     let report = cmd.run(&["report", "slow"]).ok();
-    assert!(report.contains("/c: no request was sent\n"), "{report}");
+    assert!(report.contains("/c: no requests were sent\n"), "{report}");
     assert!(dir.read("slow/report.html").contains("A replay of"));
     let audit = cmd.run(&["audit", "slow"]);
     assert_eq!(audit.code, 0, "{}", audit.stdout);
@@ -107,7 +110,7 @@ fn a_crawl_is_replayed_by_its_own_settings_and_by_others() {
     let onto_itself = cmd.run(&["replay", "c", "--output", "c"]);
     assert_eq!(onto_itself.code, 2, "{}", onto_itself.stderr);
     let nothing = cmd.run(&["replay", "slow", "--output", "more"]);
-    let reason = "`slow` has no archive whose answers could be replayed";
+    let reason = "`slow` has no archive to replay";
     assert!(nothing.stderr.contains(reason), "{}", nothing.stderr);
     assert_eq!(web.log(), []);
 }

@@ -22,29 +22,29 @@ fn seeds() {
         &[],
         expect![[r#"
         2
-        error: no seed is given
-        hint: start with `crawl URL`, go on with `crawl --output DIR`; `crawl --help` lists all"#]],
+        error: no seed given
+        hint: start a crawl with `crawl URL`, or continue one with `crawl --output DIR`; `crawl --help` lists all flags"#]],
     );
     check(
         &["--seed", "example"],
         expect![[r#"
         2
         error: unusable seed `example`: not a URL: relative URL without a base
-        hint: a seed is a URL such as `https://example.org/`, or a host such as `example.org`"#]],
+        hint: give a URL such as `https://example.org/`, or a host such as `example.org`"#]],
     );
     check(
         &["--seed", "file:///etc/passwd"],
         expect![[r#"
         2
         error: unusable seed `file:///etc/passwd`: scheme `file` is not http or https
-        hint: a seed is a URL such as `https://example.org/`, or a host such as `example.org`"#]],
+        hint: give a URL such as `https://example.org/`, or a host such as `example.org`"#]],
     );
     check(
         &["--seed", "http://[::]/"],
         expect![[r#"
         2
-        error: unusable seed `http://[::]/`: :: is no server's address
-        hint: a seed is a URL such as `https://example.org/`, or a host such as `example.org`"#]],
+        error: unusable seed `http://[::]/`: :: can't be a server's address
+        hint: give a URL such as `https://example.org/`, or a host such as `example.org`"#]],
     );
 }
 
@@ -99,7 +99,7 @@ fn a_mistyped_command_is_not_a_host() {
         Usage: crawl URL [URL ..] [--output DIR] [FLAGS]
                crawl --output DIR
                crawl COMMAND
-        hint: `crawl help` lists flags and commands; a seed is a URL or a host with a dot, such as `https://zzz/`"#]],
+        hint: `crawl help` lists flags and commands; to crawl a host without a dot, give its URL, `https://zzz/`"#]],
     );
     check(
         &["--resources", "al", "http://127.0.0.1/"],
@@ -119,7 +119,7 @@ fn a_mistyped_command_is_not_a_host() {
         Usage: crawl URL [URL ..] [--output DIR] [FLAGS]
                crawl --output DIR
                crawl COMMAND
-        hint: the nearest command is `search`; `crawl help` lists all"#]],
+        hint: did you mean `crawl search`? `crawl help` lists all commands"#]],
     );
     check(
         &["serve", "c", "--ratte", "1"],
@@ -140,7 +140,7 @@ fn empty_values() {
         expect![[r#"
         2
         error: the value of --output <DIR> is empty
-        hint: leave it out, or see that the shell variable in it is set"#]],
+        hint: remove it, or check that the shell variable in it is set"#]],
     );
     for words in [
         &["http://127.0.0.1/", "--output="][..],
@@ -170,14 +170,14 @@ fn values() {
         &["--seed", "http://127.0.0.1/", "--delay", "5"],
         expect![[r#"
             2
-            error: invalid value '5' for '--delay <DURATION>': `5` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`
+            error: invalid value '5' for '--delay <DURATION>': `5` isn't a duration: add a unit, as in `500ms`, `2s` or `1h`
             hint: `crawl --help` lists flags and commands"#]],
     );
     check(
         &["--seed", "http://127.0.0.1/", "--max-body", "5M"],
         expect![[r#"
             2
-            error: invalid value '5M' for '--max-body <SIZE>': `5M` is no size: the unit `M` is none of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB
+            error: invalid value '5M' for '--max-body <SIZE>': `5M` isn't a size: unknown unit `M`, use B, kB, MB, GB, TB, KiB, MiB, GiB or TiB
             hint: `crawl --help` lists flags and commands"#]],
     );
     check(
@@ -194,7 +194,7 @@ fn values() {
         expect![[r#"
             2
             error: bad regular expression in --include `(`: unclosed group
-            hint: the syntax is that of https://docs.rs/regex"#]],
+            hint: for the syntax, see https://docs.rs/regex"#]],
     );
     check(
         &["--seed", "http://127.0.0.1/", "--warc", "yes"],
@@ -207,7 +207,7 @@ fn values() {
         &["--seed", "http://127.0.0.1/", "--resolve", "a:80"],
         expect![[r#"
             2
-            error: invalid value 'a:80' for '--resolve <HOST:PORT:ADDR>': `a:80` is no HOST:PORT:ADDR: it looks like `example.org:443:192.0.2.7`
+            error: invalid value 'a:80' for '--resolve <HOST:PORT:ADDR>': `a:80` isn't HOST:PORT:ADDR: it looks like `example.org:443:192.0.2.7`
             hint: `crawl --help` lists flags and commands"#]],
     );
 }
@@ -219,31 +219,31 @@ fn manners() {
         &["--seed", "https://example.org/"],
         expect![[r#"
         2
-        error: no contact is given, and example.org is not yours alone
-        hint: give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you"#]],
+        error: no contact given, which is required to crawl example.org
+        hint: add --contact MAIL-OR-URL, or set CRAWL_CONTACT, so that owners of visited sites can reach you"#]],
     );
     let fast = ["--seed", "https://example.org/", "--delay", "100ms"];
     check(
         &[&fast[..], &contact].concat(),
         expect![[r#"
         2
-        error: --delay 100ms is under 200ms, and example.org is not on loopback or in a private range
-        hint: add --own-site if you answer for the hosts of this crawl"#]],
+        error: --delay 100ms is less than 200ms, which isn't allowed for the public host example.org
+        hint: add --own-site if you are responsible for the hosts of this crawl"#]],
     );
     let many = ["--seed", "https://example.org/", "--per-host", "5"];
     check(
         &[&many[..], &contact].concat(),
         expect![[r#"
         2
-        error: --per-host 5 is more than 4, and example.org is not on loopback or in a private range
-        hint: add --own-site if you answer for the hosts of this crawl"#]],
+        error: --per-host 5 is more than 4, which isn't allowed for the public host example.org
+        hint: add --own-site if you are responsible for the hosts of this crawl"#]],
     );
     check(
         &["--seed", "https://example.org/", "--contact", "me"],
         expect![[r#"
             2
-            error: unusable --contact `me`: it is neither a mail address nor an http or https URL
-            hint: give one such as `you@example.org` or `https://example.org/bot`"#]],
+            error: unusable --contact `me`: not an email address, nor an http or https URL
+            hint: it looks like `you@example.org` or `https://example.org/bot`"#]],
     );
 }
 
@@ -261,7 +261,7 @@ fn contradictions() {
         expect![[r#"
             2
             error: --per-site 2 is less than --per-host 3
-            hint: a site holds its hosts: raise --per-site or lower --per-host"#]],
+            hint: a site includes its hosts: raise --per-site or lower --per-host"#]],
     );
     check(
         &["--seed", "http://127.0.0.1/", "man"],
@@ -281,7 +281,7 @@ fn contradictions() {
             error: the argument '--file <FILE>' cannot be used with '--fetch'
 
             Usage: crawl robots --file <FILE> <URL>...
-            hint: `crawl robots --help` lists what it takes"#]],
+            hint: `crawl robots --help` lists its flags and arguments"#]],
     );
 }
 
@@ -291,22 +291,22 @@ fn nothing_to_go_on_with() {
         &["--output", "nowhere"],
         expect![[r#"
         2
-        error: no seed is given, and nowhere holds no crawl to go on with
+        error: no seed given, and there is no crawl in nowhere to continue
         hint: start one with `crawl URL`"#]],
     );
     check(
         &["report", "nowhere"],
         expect![[r#"
-        2
-        error: `nowhere` holds no crawl
-        hint: give the directory that a crawl left, with its pages.jsonl"#]],
+            2
+            error: `nowhere` holds no crawl
+            hint: give the directory of a crawl, with its pages.jsonl"#]],
     );
     check(
         &["explain", "nowhere", "http://a.example/"],
         expect![[r#"
-        2
-        error: `nowhere` holds no crawl
-        hint: give the directory that a crawl left, with its pages.jsonl"#]],
+            2
+            error: `nowhere` holds no crawl
+            hint: give the directory of a crawl, with its pages.jsonl"#]],
     );
 }
 
@@ -323,15 +323,15 @@ fn log_that_can_not_be_written() {
         ],
         expect![[r#"
             2
-            error: --log o/x.log lies in the crawl's directory o, which holds the crawl's own files alone
-            hint: name a file beside that directory"#]],
+            error: --log o/x.log is inside the crawl's directory o, which may contain only the crawl's own files
+            hint: choose a file outside that directory"#]],
     );
     check(
         &["--seed", "http://127.0.0.1/", "--log", "no/such/dir/x.log"],
         expect![[r#"
             2
-            error: can't write the log `no/such/dir/x.log`: No such file or directory (os error 2)
-            hint: give --log a file in a directory that exists"#]],
+            error: can't write to the log `no/such/dir/x.log`: No such file or directory (os error 2)
+            hint: set --log to a file in an existing directory"#]],
     );
 }
 
@@ -342,21 +342,21 @@ fn robots_txt_is_kept_no_longer_than_the_standard_allows() {
         expect![[r#"
             2
             error: --robots-max-age 2d is more than 1d
-            hint: a copy of robots.txt holds no longer (RFC 9309 sections 2.3.1.4 and 2.4)"#]],
+            hint: a copy of robots.txt expires after that (RFC 9309 sections 2.3.1.4 and 2.4)"#]],
     );
     check(
         &["--seed", "http://127.0.0.1/", "--robots-last-good", "31d"],
         expect![[r#"
             2
             error: --robots-last-good 31d is more than 30d
-            hint: a copy of robots.txt holds no longer (RFC 9309 sections 2.3.1.4 and 2.4)"#]],
+            hint: a copy of robots.txt expires after that (RFC 9309 sections 2.3.1.4 and 2.4)"#]],
     );
     check(
         &["--seed", "http://127.0.0.1/", "--robots-retry", "0s"],
         expect![[r#"
             2
-            error: --robots-retry is 0, and robots.txt would be asked for without end
-            hint: leave --robots-retry out for the default"#]],
+            error: --robots-retry is 0, so robots.txt would be fetched endlessly
+            hint: remove --robots-retry to use the default"#]],
     );
     check(
         &[
@@ -370,6 +370,6 @@ fn robots_txt_is_kept_no_longer_than_the_standard_allows() {
         expect![[r#"
             2
             error: --robots-retry 1h is more than --robots-retry-most 10m
-            hint: the first wait is the shortest one"#]],
+            hint: --robots-retry is the first and shortest wait"#]],
     );
 }

@@ -56,20 +56,20 @@ fn a_foreign_directory_decides_nothing_reserved_for_the_user() {
     let error = refused(&dir, &cmd, &web, &["--output", "c"]);
     expect![[r#"
         2
-        error: `c/crawl.toml` is not known as yours: it bears no mark. It says what only you may say:
-          seed = "SEED0"  (a seed may lie in private ranges)
-          [fetch] allow-private = "on"  (private ranges are asked)
-          [fetch] name-server = ["127.0.0.1"]  (where requests go)
-          [fetch] proxy = "http://127.0.0.1:9"  (where requests go)
-          [fetch] resolve = ["a.example:80:127.0.0.1"]  (where requests go)
-          [operator] agent = "them"  (whose rules of robots.txt hold)
-          [operator] contact = "them@e.example�"  (who answers for the requests)
-          [politeness] max-retry-after = "1s"  (waits that hosts ask for are cut short)
-          [politeness] own-site = "on"  (no least delay holds)
-          [politeness] robots = "koster1994"  (how robots.txt is read)
-          [site."a.example"] headers = { X-Key = "env:SECRET" }  (a secret is sent)
-          [site."a.example"] plain-http = "on"  (secrets go over http)
-        hint: read the file; `crawl --output c --config c/crawl.toml` takes it as yours, and a flag says its key anew"#]]
+        error: `c/crawl.toml` isn't marked as yours: it has no mark. It sets keys that only you may set:
+          seed = "SEED0"  (could be in a private network)
+          [fetch] allow-private = "on"  (allows requests to private networks)
+          [fetch] name-server = ["127.0.0.1"]  (redirects requests)
+          [fetch] proxy = "http://127.0.0.1:9"  (redirects requests)
+          [fetch] resolve = ["a.example:80:127.0.0.1"]  (redirects requests)
+          [operator] agent = "them"  (sets which robots.txt rules apply)
+          [operator] contact = "them@e.example�"  (sets who is responsible for the requests)
+          [politeness] max-retry-after = "1s"  (shortens waits that hosts request)
+          [politeness] own-site = "on"  (lifts the minimum delay)
+          [politeness] robots = "koster1994"  (sets how robots.txt is read)
+          [site."a.example"] headers = { X-Key = "env:SECRET" }  (sends a secret)
+          [site."a.example"] plain-http = "on"  (sends secrets over http)
+        hint: read the file, then accept it with `crawl --output c --config c/crawl.toml`, or set each key with its flag"#]]
     .assert_eq(&error);
     assert!(!dir.file("stolen.log").exists());
 
@@ -78,9 +78,9 @@ fn a_foreign_directory_decides_nothing_reserved_for_the_user() {
     let error = refused(&dir, &cmd, &web, &["--output", "c", "--seed", &other_seed]);
     expect![[r#"
         2
-        error: `c/crawl.toml` is not known as yours: it bears no mark. It says what only you may say:
-          seed = "SEED0"  (a seed may lie in private ranges)
-        hint: read the file; `crawl --output c --config c/crawl.toml` takes it as yours, and a flag says its key anew"#]]
+        error: `c/crawl.toml` isn't marked as yours: it has no mark. It sets keys that only you may set:
+          seed = "SEED0"  (could be in a private network)
+        hint: read the file, then accept it with `crawl --output c --config c/crawl.toml`, or set each key with its flag"#]]
     .assert_eq(&error);
 }
 
@@ -98,7 +98,7 @@ fn a_foreign_seed_is_refused_however_it_is_written() {
         dir.write("c/crawl.toml", &format!("seed = [\"{seed}\"]\n"));
         let error = refused(&dir, &cmd, &web, &["--output", "c"]);
         assert!(
-            error.contains(&format!("seed = \"{seed}\"  (a seed may")),
+            error.contains(&format!("seed = \"{seed}\"  (could be")),
             "{error}"
         );
     }
@@ -135,13 +135,13 @@ fn a_mark_is_valid_for_one_user_one_directory_and_unchanged_settings() {
     let changed = own.replace("me@e.example", "them@e.example");
     dir.write("c/crawl.toml", &changed);
     let error = refused(&dir, &cmd, &web, &["--output", "c"]);
-    assert!(error.contains("its mark does not fit"), "{error}");
+    assert!(error.contains("its mark doesn't match"), "{error}");
     assert!(error.contains("contact = \"them@e.example\""), "{error}");
 
     // The mark of one directory is invalid in another.
     dir.write("d/crawl.toml", &own);
     let error = refused(&dir, &cmd, &web, &["--output", "d"]);
-    assert!(error.contains("its mark does not fit"), "{error}");
+    assert!(error.contains("its mark doesn't match"), "{error}");
 
     // The mark is also invalid for another user, or for a user without a key.
     dir.write("c/crawl.toml", &own);
@@ -177,7 +177,7 @@ fn the_suggested_command_also_works_without_a_key() {
     let stderr = cmd.run(&first).stderr;
     let command = stderr
         .lines()
-        .find_map(|line| line.trim().strip_prefix("go on:"));
+        .find_map(|line| line.trim().strip_prefix("continue:"));
     let command = command
         .unwrap_or_else(|| panic!("{stderr}"))
         .replace("MORE", "9");
@@ -226,7 +226,7 @@ fn settings_of_records_are_remembered_and_display_settings_are_not() {
     let off = cmd.run(&[&again[..], &["--index", "off"]].concat());
     assert_eq!(off.code, 0);
     assert!(
-        off.stderr.starts_with("--index off: the search index in c stays as it is, without the pages of this run; --index on builds it anew from the archive\n"),
+        off.stderr.starts_with("--index off: the search index in c won't include the pages of this run\nhint: --index on rebuilds it from the archive\n"),
         "{}",
         off.stderr
     );
@@ -242,8 +242,8 @@ fn a_seed_joins_an_old_directory_only_with_add_seed_and_is_named() {
     let refused = cmd.run(&joins);
     assert_eq!(refused.code, 2);
     let expected = format!(
-        "error: the crawl in c, which began with {old}, has no seed {new}\n\
-         hint: start another crawl with another --output, or let new seeds join with --add-seed\n"
+        "error: can't add seed {new} to the crawl in c, which started at {old}\n\
+         hint: start a separate crawl with another --output, or add new seeds with --add-seed\n"
     );
     assert_eq!(refused.stderr, expected);
     let listed = format!("seed = [\"{old}\", \"{new}\"]\n");
@@ -256,7 +256,7 @@ fn a_seed_joins_an_old_directory_only_with_add_seed_and_is_named() {
     let ran = cmd.run(&[&joins[..], &["--add-seed"]].concat());
     assert_eq!(ran.code, 0);
     let first = ran.stderr.lines().next().unwrap();
-    let message = format!("a new seed joins the crawl in c, which began with {old}: {new}");
+    let message = format!("adding seed {new} to the crawl in c, which started at {old}");
     assert_eq!(first, message);
 }
 
@@ -272,8 +272,8 @@ fn names_and_passwords_in_a_seed_are_refused_unseen() {
         let host = plain.trim_start_matches("http://").trim_end_matches('/');
         let name = host.split(':').next().unwrap();
         let expected = format!(
-            "2\nerror: a seed holds a user name or a password: `http://..@{host}/`\n\
-             hint: leave it out, and give it to the host in a file of --config: [site.\"{name}\"] basic-auth = \"env:NAME\""
+            "2\nerror: the seed `http://..@{host}/` contains a user name or password\n\
+             hint: remove it, and set it for the host in a file for --config: [site.\"{name}\"] basic-auth = \"env:NAME\""
         );
         assert_eq!(error, expected);
     }

@@ -100,7 +100,7 @@ fn check(dir: &Dir, cmd: &Cmd, web: &TestWeb) {
     assert_eq!(again["difference"], Value::Null, "{again:#}");
     let compared = cmd.run(&["report", "--compare", "c", "again"]).ok();
     assert!(
-        compared.contains("order     the same at 5 hosts, and overall\n"),
+        compared.contains("order     the same for 5 hosts, and overall\n"),
         "{compared}"
     );
     assert_eq!(web.log(), []);

@@ -17,11 +17,11 @@ fn verdicts_name_the_deciding_line() {
     assert_eq!(ran.code, 1);
     expect![[r#"
         disallowed  http://e.example/private/x
-                    by `Disallow: /private` on line 3, group `*` of line 1, read as rfc9309
+                    by `Disallow: /private` on line 3, group `*` on line 1, read as rfc9309
         allowed     /private/press
-                    by `Allow: /private/press` on line 2, group `*` of line 1, read as rfc9309
+                    by `Allow: /private/press` on line 2, group `*` on line 1, read as rfc9309
         allowed     /
-                    no rule matches, group `*` of line 1 (robots.txt: read)
+                    no rule matches, group `*` on line 1 (robots.txt: read)
         robots.txt line 4: Crawl-delay: 2 s
     "#]]
     .assert_eq(&ran.stdout);
@@ -169,6 +169,6 @@ fn fetched_files_decide() {
     let ran = cmd.run(&["robots", "https://example.org/"]);
     assert!(
         ran.refusal(&dir)
-            .starts_with("2\nerror: no contact is given, and example.org")
+            .starts_with("2\nerror: no contact given, which is required to crawl example.org")
     );
 }

@@ -117,7 +117,7 @@ fn results_are_counted_and_narrowed_by_facets() {
     );
     assert!(!cmd.run(&["search", "c", "tea"]).ok().contains("type: "));
     let none = cmd.run(&["search", "c", "tea", "--filter", "type=pdf", "--facets"]);
-    assert_eq!(none.ok(), "nothing found\n");
+    assert_eq!(none.ok(), "no results\n");
     let answer = cmd
         .run(&["search", "c", "tea", "--filter", "type=html", "--json"])
         .ok();
@@ -127,9 +127,7 @@ fn results_are_counted_and_narrowed_by_facets() {
     let refused = cmd.run(&["search", "c", "tea", "--filter", "colour=red"]);
     assert_eq!(refused.code, 2);
     assert!(
-        refused
-            .stderr
-            .contains("folder, version, language and type"),
+        refused.stderr.contains("folder, version, language, type"),
         "{refused:?}"
     );
 }
@@ -151,12 +149,12 @@ fn a_search_without_results_is_not_an_error() {
     let ran = cmd.run(&["search", "c", "zzzz"]);
     assert_eq!(
         (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
-        (0, "", "nothing found\n")
+        (0, "", "no results\n")
     );
     let ran = cmd.run(&["search", "c", "??"]);
     assert_eq!(
         (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
-        (0, "", "nothing found: no page has `??`\n")
+        (0, "", "no results: no page contains `??`\n")
     );
 }
 
@@ -169,7 +167,7 @@ fn an_index_is_built_of_a_crawl_that_had_none() {
     expect_test::expect![[r#"
         2
         error: the crawl in `c` has no search index
-        hint: `crawl index c` builds one; `--index on` has a crawl build it as it goes"#]]
+        hint: build one with `crawl index c`, or crawl with `--index on`"#]]
     .assert_eq(&refused.refusal(&dir));
     let ran = cmd.run(&["index", "c"]);
     let counts = "index: 3 pages (left out: noindex 1)\n";
@@ -190,15 +188,15 @@ fn a_failed_search_gives_its_reason() {
     expect_test::expect![[r#"
         2
         error: `nowhere` holds no crawl
-        hint: give the directory that a crawl left, such as crawl-example.org"#]]
+        hint: give the directory of a crawl, such as crawl-example.org"#]]
     .assert_eq(&refused.refusal(&dir));
     let web = web();
     crawl(&cmd, &web, &["--warc", "off"]);
     let refused = cmd.run(&["index", "c"]);
     expect_test::expect![[r#"
         2
-        error: the crawl in `c` has no archive to build an index from: it ran with --warc off
-        hint: crawl anew into another --output, with --index on or with --warc on"#]]
+        error: can't build an index: the crawl in `c` has no archive, since it ran with --warc off
+        hint: crawl again into another --output, with --index on or --warc on"#]]
     .assert_eq(&refused.refusal(&dir));
     let refused = cmd.run(&["index", "nowhere"]);
     assert_eq!(refused.code, 2);
@@ -209,7 +207,7 @@ fn a_failed_search_gives_its_reason() {
     expect_test::expect![[r#"
         2
         error: the query has 102400 bytes, and at most 4096 are read
-        hint: ask for a few words of what is looked for"#]]
+        hint: search for a few words"#]]
     .assert_eq(&long.refusal(&dir));
     assert_eq!(cmd.run(&["search", "c", "\u{1}\u{7}"]).code, 0);
     let by = |rules: &str| {
@@ -220,7 +218,7 @@ fn a_failed_search_gives_its_reason() {
     expect_test::expect![[r#"
         2
         error: --search-rules rules.toml: the synonym `a b` is not one word
-        hint: docs/search.md has a file to begin with"#]]
+        hint: docs/search.md has an example"#]]
     .assert_eq(&refused.refusal(&dir));
     assert_eq!(by("").stdout, "");
     assert!(
@@ -232,14 +230,14 @@ fn a_failed_search_gives_its_reason() {
     assert!(
         missing
             .stderr
-            .contains("--search-rules none.toml can't be read")
+            .contains("can't read --search-rules none.toml")
     );
     dir.write("c/index/format.json", "{\"format\":0}");
     let refused = cmd.run(&["search", "c", "tea"]);
     expect_test::expect![[r#"
         3
         error: the search index in c/index is of format 0, and this program reads 4
-        hint: `crawl index c` builds it anew from the archive"#]]
+        hint: rebuild it from the archive with `crawl index c`"#]]
     .assert_eq(&refused.refusal(&dir));
     assert_eq!(cmd.run(&["index", "c"]).code, 0);
     assert!(cmd.run(&["search", "c", "tea"]).ok().contains("2 pages\n"));

@@ -158,10 +158,10 @@ fn all_errors_in_seeds_are_reported_with_their_place() {
     let ran = cmd.run(&["--seed-file", "seeds.jsonl"]);
     expect![[r#"
         2
-        error: seeds.jsonl:1:32: unknown key `lable` of a seed
-        hint: the nearest is `label`
-        error: seeds.jsonl:3:1: no JSON: EOF while parsing an object, at its character 45
-        hint: a line that begins with `{` is a JSON object, on one line"#]]
+        error: seeds.jsonl:1:32: unknown key `lable` in a seed
+        hint: did you mean `label`?
+        error: seeds.jsonl:3:1: not JSON: EOF while parsing an object, at character 45
+        hint: a line starting with `{` must be a JSON object on one line"#]]
     .assert_eq(&ran.refusal(&dir));
     dir.write(
         "seeds.jsonl",
@@ -171,8 +171,8 @@ fn all_errors_in_seeds_are_reported_with_their_place() {
     let ran = cmd.run(&["--seed-file", "seeds.jsonl"]);
     expect![[r#"
         2
-        error: seeds.jsonl:3:1: the seeds `http://127.0.0.1:1/b` and `http://127.0.0.1:1/` of seeds.jsonl:1:1 rule over the same host 127.0.0.1:1, with another depth or label
-        hint: say the same of both, or give one a smaller `scope`: `prefix` for its folder, `page` for itself alone"#]]
+        error: seeds.jsonl:3:1: the seeds `http://127.0.0.1:1/b` and `http://127.0.0.1:1/` of seeds.jsonl:1:1 set a different depth or label for the same host 127.0.0.1:1
+        hint: set the same values for both, or give one a smaller `scope`: `prefix` for its folder, `page` for only the page"#]]
     .assert_eq(&ran.refusal(&dir));
     dir.write(
         "study.toml",
@@ -182,11 +182,11 @@ fn all_errors_in_seeds_are_reported_with_their_place() {
     let refused = cmd.run(&["config", "--check", "study.toml"]).refusal(&dir);
     expect![[r#"
         2
-        error: study.toml:3:3: `seed`: unknown key `depht` of a seed; the nearest is `depth`
+        error: study.toml:3:3: `seed`: unknown key `depht` in a seed; did you mean `depth`?
         hint: `crawl config` prints a configuration with every key
-        error: study.toml:4:3: `seed`: a string or a table is expected, and this is the integer `7`
+        error: study.toml:4:3: `seed`: expected a string or a table, found integer `7`
         hint: `crawl config` prints a configuration with every key
-        error: study.toml:5:3: `seed`: `depth`: a whole number of links, 0 or more, is expected, and this is `-1`
+        error: study.toml:5:3: `seed`: `depth`: expected a whole number of links, 0 or more, found `-1`
         hint: `crawl config` prints a configuration with every key"#]].assert_eq(&refused);
 }
 

@@ -119,10 +119,10 @@ fn a_fallback_to_http_is_reported() {
     let words = [&words[..], &QUICK].concat();
     let ran = cmd.run(&words);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let message = format!("): http://{host}/ is crawled\n");
+    let message = format!("): crawling http://{host}/ instead\n");
     assert!(
         ran.stderr
-            .starts_with(&format!("no connection by https://{host}/ (")),
+            .starts_with(&format!("can't connect to https://{host}/ (")),
         "{}",
         ran.stderr
     );
@@ -172,22 +172,22 @@ fn files_and_crawls_are_not_taken_for_hosts() {
     expect![[r#"
         2
         error: `crawl-a.example` is the directory of a crawl, not a host
-        hint: `crawl --output crawl-a.example` goes on with it; a host of that name is `https://crawl-a.example/`"#]]
+        hint: continue it with `crawl --output crawl-a.example`; to crawl a host with that name, give `https://crawl-a.example/`"#]]
     .assert_eq(&cmd.run(&["crawl-a.example"]).refusal(&dir));
     expect![[r#"
         2
         error: `site.toml` is a file, not a host
-        hint: `crawl --config site.toml` reads settings from it; a host of that name is `https://site.toml/`"#]]
+        hint: read settings from it with `crawl --config site.toml`; to crawl a host with that name, give `https://site.toml/`"#]]
     .assert_eq(&cmd.run(&["site.toml"]).refusal(&dir));
     let ran = cmd.run(&["mine"]);
     assert_eq!(ran.code, 2);
     assert!(
         ran.stderr
-            .contains("hint: `crawl --output mine` goes on with the crawl in it"),
+            .contains("hint: `crawl --output mine` continues the crawl in it"),
         "{}",
         ran.stderr
     );
-    // A folder may have the name of the host that was crawled into it.
+    // A folder may have the name of the host crawled into it.
     let ran = cmd.run(&["b.example"]);
     assert!(
         ran.stderr.starts_with("error: no contact"),
@@ -265,7 +265,7 @@ fn a_file_of_settings_names_lists_of_seeds() {
     dir.write("c/crawl.toml", "seed-file = [\"more.txt\"]\n");
     let refused = cmd.run(&["--output", "c"]).refusal(&dir);
     assert!(
-        refused.contains("`seed-file` names lists of seeds"),
+        refused.contains("`seed-file` isn't allowed in a directory's crawl.toml"),
         "{refused}"
     );
 }
@@ -280,13 +280,13 @@ fn all_errors_in_seed_lists_are_reported_at_once() {
     expect![[r#"
         2
         error: a.txt:2:1: unusable seed `example`: not a URL: relative URL without a base
-        hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out
-        error: b.txt: it lists no seed
-        hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out
+        hint: write one URL, host or JSON object with `url` per line, such as `https://example.org/` or `example.org`; lines starting with `#` are skipped
+        error: b.txt: the list has no seeds
+        hint: write one URL, host or JSON object with `url` per line, such as `https://example.org/` or `example.org`; lines starting with `#` are skipped
         error: can't read c.txt: No such file or directory (os error 2)
-        hint: name a file that exists; a relative path begins where the command is given
-        error: no contact is given, and a.example is not yours alone
-        hint: give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you"#]].assert_eq(&ran.refusal(&dir));
+        hint: give an existing file; relative paths start at the current folder
+        error: no contact given, which is required to crawl a.example
+        hint: add --contact MAIL-OR-URL, or set CRAWL_CONTACT, so that owners of visited sites can reach you"#]].assert_eq(&ran.refusal(&dir));
     // Contradicting lines are reported along with a broken one.
     dir.write(
         "a.txt",
@@ -296,7 +296,7 @@ fn all_errors_in_seed_lists_are_reported_at_once() {
     expect![[r#"
         2
         error: a.txt:3:1: unusable seed `example`: not a URL: relative URL without a base
-        hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out
-        error: a.txt:2:1: the seed `http://127.0.0.1/` of a.txt:1:1 carries another scope, depth or label
-        hint: say the same of both, or give one a smaller `scope`: `prefix` for its folder, `page` for itself alone"#]].assert_eq(&ran.refusal(&dir));
+        hint: write one URL, host or JSON object with `url` per line, such as `https://example.org/` or `example.org`; lines starting with `#` are skipped
+        error: a.txt:2:1: the seed `http://127.0.0.1/` of a.txt:1:1 has a different scope, depth or label
+        hint: set the same values for both, or give one a smaller `scope`: `prefix` for its folder, `page` for only the page"#]].assert_eq(&ran.refusal(&dir));
 }

@@ -104,8 +104,8 @@ fn a_list_for_models_omits_pages_that_refuse_ai_input() {
     let message = export(&cmd, "llms-txt", "llms.txt");
     assert_eq!(
         message,
-        "llms.txt written: 2 pages; 1 page left out, as their time is over or their site refuses \
-         ai-input\n"
+        "llms.txt written: 2 pages; 1 page left out (expired, or the site refuses \
+         ai-input)\n"
     );
     let origin = web.url(0, "");
     let origin = origin.trim_end_matches('/');
@@ -132,7 +132,7 @@ fn a_sitemap_has_the_times_of_observed_changes() {
     let message = export(&cmd, "sitemap", "maps");
     assert_eq!(
         message,
-        "maps written: 3 pages in 1 file, 2 with the date of a change\n"
+        "maps written: 3 pages in 1 file, 2 with a date of change\n"
     );
     let text = dir.read(&format!("maps/{}/sitemap.xml", folder(&web)));
     let entry = |path: &str| {

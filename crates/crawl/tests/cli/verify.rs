@@ -105,21 +105,21 @@ fn a_crawl_of_two_rounds_is_intact_and_changes_to_it_are_reported() {
         replaced(bytes, "\"depth\":1", "\"depth\":2");
     });
     assert!(
-        as_text(&findings).contains("column `depth` is not what the record"),
+        as_text(&findings).contains("column `depth` differs from the record"),
         "{findings}"
     );
     let findings = doctored(&dir, &cmd, "c/pages.jsonl", |bytes| {
         replaced(bytes, "\"status\":200", "\"status\":201");
     });
     assert!(
-        as_text(&findings).contains("its status is not that of line"),
+        as_text(&findings).contains("its status differs from line"),
         "{findings}"
     );
     let findings = doctored(&dir, &cmd, "c/pages.jsonl", |bytes| {
         replaced(bytes, "\"title\"", "\"tidle\"");
     });
     assert!(
-        as_text(&findings).contains("no row has a column `tidle`"),
+        as_text(&findings).contains("unknown column `tidle`"),
         "{findings}"
     );
     let findings = doctored(&dir, &cmd, "c/requests.jsonl", |bytes| {
@@ -144,7 +144,7 @@ fn a_crawl_of_two_rounds_is_intact_and_changes_to_it_are_reported() {
         replaced(bytes, "\"status\": \"200\"", "\"status\": \"203\"");
     });
     assert!(
-        as_text(&findings).contains("it is not the line of the record at offset"),
+        as_text(&findings).contains("not the line of the record at offset"),
         "{findings}"
     );
     let findings = doctored(&dir, &cmd, "c/archive/captures.cdxj", |bytes| {
@@ -202,7 +202,7 @@ fn a_killed_crawl_is_verified_up_to_its_last_commit() {
     assert!(
         findings["notes"]
             .to_string()
-            .contains("the last line has no end"),
+            .contains("the last line is incomplete"),
         "{findings:#}"
     );
 }
@@ -239,7 +239,7 @@ fn directories_that_hold_no_crawl_can_not_be_verified() {
     assert_eq!(
         ran.refusal(&dir),
         "2\nerror: `empty` holds no crawl\n\
-         hint: give the directory that a crawl left, with its pages.jsonl"
+         hint: give the directory of a crawl, with its pages.jsonl"
     );
 }
 
@@ -346,14 +346,14 @@ fn a_nulled_value_is_detected_from_other_records() {
     for (column, defect) in [
         (
             "digest",
-            "column `digest` is null, and the page was answered",
+            "column `digest` is null, but the page was answered",
         ),
-        ("warc", "column `warc` is null, and the page was answered"),
+        ("warc", "column `warc` is null, but the page was answered"),
         ("warc", "no row of pages.jsonl names this record of a page"),
         ("status", "columns `status` and `error` are both null"),
-        ("redirect", "column `redirect` is not what the record"),
-        ("withheld", "column `withheld` is not what the record"),
-        ("via", "column `via` is not what the record"),
+        ("redirect", "column `redirect` differs from the record"),
+        ("withheld", "column `withheld` differs from the record"),
+        ("via", "column `via` differs from the record"),
     ] {
         let findings = nulled(column, &has(column));
         assert!(findings.contains(defect), "{defect} in {findings}");
@@ -362,6 +362,6 @@ fn a_nulled_value_is_detected_from_other_records() {
         let sample = "\"sample\":{\"how\":\"drawn\",\"stratum\":\"a\",\"drawn\":1,\"of\":2,\"probability\":0.5}";
         replaced(bytes, "\"sample\":null", sample);
     });
-    let defect = "column `sample` tells of a sample, and crawl.toml of none";
+    let defect = "column `sample` describes a sample, but crawl.toml has none";
     assert!(findings.to_string().contains(defect), "{findings}");
 }

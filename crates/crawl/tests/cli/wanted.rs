@@ -125,7 +125,7 @@ fn unwanted_documents_have_a_row_and_no_body() {
         assert_eq!(outcomes[outcome], count, "{outcomes}");
     }
     let explained = cmd.run(&["explain", "c", &web.url(0, "/a.png")]).ok();
-    let reason = "not wanted, and its body not kept: content-type image/png";
+    let reason = "unwanted, so its body was not kept: content-type image/png";
     assert!(explained.contains(reason), "{explained}");
     let verified = cmd.run(&["verify", "c"]).ok();
     assert!(verified.contains("defects    none"), "{verified}");
@@ -243,7 +243,7 @@ fn pages_a_few_links_off_the_scope_are_fetched_and_marked() {
     );
     let explained = cmd.run(&["explain", "one", &url(1, "/a")]).ok();
     assert!(
-        explained.contains("off the scope by 1 link, as hops-off-scope allows"),
+        explained.contains("1 link out of scope, allowed by hops-off-scope"),
         "{explained}"
     );
     assert_eq!(
@@ -322,9 +322,9 @@ fn contradicting_filters_are_reported_with_their_place() {
     let refused = cmd.run(&["config", "--check", "bad.toml"]);
     expect![[r"
         2
-        error: bad.toml:3:17: `content-type`: `html` is no media type: it looks like `text/html` or `image/*`
+        error: bad.toml:3:17: `content-type`: `html` isn't a media type: it looks like `text/html` or `image/*`
         hint: `crawl config` prints a configuration with every key
-        error: bad.toml:4:13: `language`: `de_AT` is no language range: it looks like `de` or `de-AT`
+        error: bad.toml:4:13: `language`: `de_AT` isn't a language range: it looks like `de` or `de-AT`
         hint: `crawl config` prints a configuration with every key"]]
     .assert_eq(&refused.refusal(&dir));
     dir.write(
@@ -338,7 +338,7 @@ fn contradicting_filters_are_reported_with_their_place() {
         error: bad.toml:3:1: --min-size 3MiB is more than --max-size 2MiB
         hint: no document could be kept
         error: bad.toml:4:1: --max-size 2MiB is more than --max-body 1MiB
-        hint: a body is cut at --max-body: raise that too, or leave --max-size out
+        hint: bodies are truncated at --max-body: raise it too, or remove --max-size
         error: bad.toml:3:1: --min-size 3MiB is more than --max-body 1MiB
         hint: no document could be kept"]]
     .assert_eq(&refused.refusal(&dir));

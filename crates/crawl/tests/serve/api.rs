@@ -151,7 +151,7 @@ fn searches_fail_only_while_the_index_is_rebuilt() {
     let without = search();
     let answer = without.json();
     // The server may still read files that are open already. If it can't, it must not crash.
-    assert!(without.status == 200 || answer["error"] == "the search index can't be read");
+    assert!(without.status == 200 || answer["error"] == "can't read the search index");
     assert!(!without.body.contains(&site.path().display().to_string()));
     site.index(ORIGIN);
     assert_eq!(search().json()["total"], 30);
@@ -184,19 +184,19 @@ fn refusals_are_json_with_a_hint() {
     .map(|path| server.get(path).refusal())
     .concat();
     expect![[r#"
-        400 `q` is missing | ask `/api/search?q=WORDS`
-        400 the query holds control characters | send words in UTF-8, percent-encoded
-        400 the query has 4097 bytes | at most 4096 bytes are searched for
-        400 `limit=0` can't be answered | `limit` is a number from 1 to 50
-        400 `limit=1000` can't be answered | `limit` is a number from 1 to 50
-        400 `offset=x` can't be answered | `offset` is a number from 0 to 950
-        400 the parameters can't be read: duplicate field `q` | give each parameter once
-        400 `url` is missing | ask `/api/page?url=URL`
-        400 `url` can't be used: not a URL: relative URL without a base | give a whole URL such as `https://example.org/page`, percent-encoded
-        404 the index holds no such page | `crawl explain DIR URL` says why a URL was not fetched
-        404 the index holds no such page | `crawl explain DIR URL` says why a URL was not fetched
-        404 there is nothing here | the search page is at `/`, the API is described at `/api/openapi.json`
-        405 this can't be asked with GET | the field `Allow` names what it can be asked with
+        400 `q` is missing | request `/api/search?q=WORDS`
+        400 the query contains control characters | send words in UTF-8, percent-encoded
+        400 the query has 4097 bytes | the maximum is 4096 bytes
+        400 invalid value: `limit=0` | set `limit` to a number from 1 to 50
+        400 invalid value: `limit=1000` | set `limit` to a number from 1 to 50
+        400 invalid value: `offset=x` | set `offset` to a number from 0 to 950
+        400 can't read the parameters: duplicate field `q` | give each parameter only once
+        400 `url` is missing | request `/api/page?url=URL`
+        400 unusable `url`: not a URL: relative URL without a base | give a whole URL such as `https://example.org/page`, percent-encoded
+        404 the index has no such page | `crawl explain DIR URL` shows why a URL was not fetched
+        404 the index has no such page | `crawl explain DIR URL` shows why a URL was not fetched
+        404 not found | the search page is `/`, the API is described in `/api/openapi.json`
+        405 the method GET isn't allowed here | the field `Allow` lists the allowed methods
     "#]].assert_eq(&refused);
 }
 
@@ -214,7 +214,7 @@ fn rfc9110_15_5_6_a_405_response_lists_the_allowed_methods() {
         assert!(
             reply
                 .refusal()
-                .starts_with(&format!("405 this can't be asked with {method}"))
+                .starts_with(&format!("405 the method {method} isn't allowed here"))
         );
     };
     check("POST", "/api/search?q=a", "GET,HEAD");

@@ -44,8 +44,7 @@ fn refusals_name_their_reason() {
     };
     let post = |fields: &[(&str, &str)]| send(PAUSE, fields, "{}");
     // No crawl is running, so this error means that the command was accepted.
-    let through =
-        "409 no crawl runs here | start it with `crawl --output DIR`; it goes on where it ended\n";
+    let through = "409 no crawl is running here | continue the crawl with `crawl --output DIR`\n";
     assert_eq!(post(&[]), through);
     assert_eq!(
         post(&[("origin", &own), ("sec-fetch-site", "same-origin")]),
@@ -74,19 +73,19 @@ fn refusals_name_their_reason() {
         send(PAUSE, &[], &"x".repeat(20_000)),
     ];
     expect![[r#"
-        403 a page of `http://evil.example` may not control the crawl | use the server's own page; a reverse proxy must pass the Host field on
-        403 a page of `null` may not control the crawl | use the server's own page; a reverse proxy must pass the Host field on
-        403 a page of another site may not control the crawl | use the server's own page; a reverse proxy must pass the Host field on
-        421 `rebound.example` is not what this server is called | it serves this machine alone; behind a reverse proxy start it with --behind-proxy
-        415 the body is no JSON | send a JSON object with `Content-Type: application/json`
-        415 the body is no JSON | send a JSON object with `Content-Type: application/json`
-        400 the body names a command of its own | `/api/openapi.json` says what each command takes
-        400 `pause` can't be read: unknown field `now`, there are no fields | `/api/openapi.json` says what each command takes
-        400 the body is no JSON object: invalid type: sequence, expected a map at line 1 column 0 | `/api/openapi.json` says what each command takes
-        400 `add` can't be read: missing field `url` | `/api/openapi.json` says what each command takes
-        400 `delay` can't be read: `2` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h` | `/api/openapi.json` says what each command takes
-        404 there is no such command | commands are pause, resume, add, delay, park, unpark
-        413 the body is too large | a body has at most 16384 bytes
+        403 a page of `http://evil.example` may not control the crawl | use the server's own page; a reverse proxy must forward the Host field
+        403 a page of `null` may not control the crawl | use the server's own page; a reverse proxy must forward the Host field
+        403 a page of another site may not control the crawl | use the server's own page; a reverse proxy must forward the Host field
+        421 `rebound.example` isn't a name of this server | it serves only this machine; behind a reverse proxy, start it with --behind-proxy
+        415 the body isn't JSON | send a JSON object with `Content-Type: application/json`
+        415 the body isn't JSON | send a JSON object with `Content-Type: application/json`
+        400 the body must not contain `do` | `/api/openapi.json` describes the parameters of each command
+        400 can't read `pause`: unknown field `now`, there are no fields | `/api/openapi.json` describes the parameters of each command
+        400 the body isn't a JSON object: invalid type: sequence, expected a map at line 1 column 0 | `/api/openapi.json` describes the parameters of each command
+        400 can't read `add`: missing field `url` | `/api/openapi.json` describes the parameters of each command
+        400 can't read `delay`: `2` isn't a duration: add a unit, as in `500ms`, `2s` or `1h` | `/api/openapi.json` describes the parameters of each command
+        404 there is no such command | commands: pause, resume, add, delay, park, unpark
+        413 the body is too large | the maximum is 16384 bytes
     "#]].assert_eq(&refused.concat());
 }
 
@@ -129,9 +128,9 @@ fn with_a_token_every_command_needs_it() {
     expect![[r#"
         401 controlling the crawl needs a token | send it as `Authorization: Bearer TOKEN`
         401 the token is wrong | send it as `Authorization: Bearer TOKEN`
-        409 no crawl runs here | start it with `crawl --output DIR`; it goes on where it ended
-        409 no crawl runs here | start it with `crawl --output DIR`; it goes on where it ended
-        403 a page of `https://other.example` may not control the crawl | use the server's own page; a reverse proxy must pass the Host field on
+        409 no crawl is running here | continue the crawl with `crawl --output DIR`
+        409 no crawl is running here | continue the crawl with `crawl --output DIR`
+        403 a page of `https://other.example` may not control the crawl | use the server's own page; a reverse proxy must forward the Host field
     "#]].assert_eq(&refused.concat());
     let page = server.get_with("/crawl", &[host]).body;
     assert!(

@@ -20,7 +20,7 @@ fn rfc6585_4_a_429_response_has_retry_after() {
     assert!(
         refused
             .refusal()
-            .starts_with("429 too many requests | ask again in ")
+            .starts_with("429 too many requests | try again in ")
     );
     let page = server.get_with("/", &[("accept", "text/html")]);
     assert!(page.status == 200 || page.body.contains("<h1>Too Many Requests</h1>"));

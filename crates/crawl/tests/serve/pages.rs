@@ -61,7 +61,7 @@ fn pages_of_results_follow_each_other() {
     }
     let beyond = page(&server, "/?q=lantern&page=9");
     assert_eq!(beyond.status, 200);
-    let message = "No further results for “lantern”";
+    let message = "No more results for “lantern”";
     assert!(beyond.body.contains(message), "{}", beyond.body);
     assert_eq!(page(&server, "/?q=lantern&page=101").status, 400);
 }
@@ -92,12 +92,12 @@ fn a_search_without_results_has_suggestions() {
     let server = Server::start(site.path(), &[]);
     let body = page(&server, "/?q=zeppelin").body;
     assert!(
-        body.contains("No results for “zeppelin”") && body.contains("check their spelling"),
+        body.contains("No results for “zeppelin”") && body.contains("check the spelling"),
         "{body}"
     );
     let body = page(&server, "/?q=lantenr").body;
     assert!(
-        body.contains("These are the results for <a href=\"/?q=lantern\">lantern</a>"),
+        body.contains("Showing results for <a href=\"/?q=lantern\">lantern</a>"),
         "{body}"
     );
 }
@@ -126,8 +126,8 @@ fn the_crawl_s_page_is_its_report() {
     let body = page(&server, "/crawl").body;
     for part in [
         "<h1>Crawl of site.example</h1>",
-        "No crawl runs",
-        "<section id=\"live\" aria-label=\"The crawl that runs\" hidden>",
+        "No crawl is running",
+        "<section id=\"live\" aria-label=\"Running crawl\" hidden>",
         "<dt>Pages</dt><dd>2</dd>",
         "<dt>Failed</dt><dd>1</dd>",
         "<caption>Excluded</caption><tbody><tr><th scope=\"row\">robots</th>",

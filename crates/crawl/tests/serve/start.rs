@@ -39,7 +39,7 @@ fn a_directory_that_can_t_be_served_is_refused() {
         expect![[r#"
             2
             error: `nowhere` holds no crawl
-            hint: give the directory that a crawl left, such as crawl-example.org
+            hint: give the directory of a crawl, such as crawl-example.org
         "#]],
     );
 }
@@ -62,7 +62,7 @@ fn an_index_that_can_t_be_read_is_refused() {
         expect![[r#"
             3
             error: the search index in ./index is of format 9, and this program reads 4
-            hint: `crawl index .` builds it anew from the archive
+            hint: rebuild it from the archive with `crawl index .`
         "#]],
     );
     site.write(&name, &metadata);
@@ -73,7 +73,7 @@ fn an_index_that_can_t_be_read_is_refused() {
         "{error}"
     );
     assert!(
-        error.ends_with("hint: `crawl index .` builds it anew from the archive\n"),
+        error.ends_with("hint: rebuild it from the archive with `crawl index .`\n"),
         "{error}"
     );
 }
@@ -87,8 +87,8 @@ fn flags_that_don_t_fit_are_refused() {
         &[".", "--listen", "8787"],
         expect![[r#"
         2
-        error: `8787` is no address to listen on
-        hint: an address has an IP and a port, as in `127.0.0.1:8787` or `[::1]:8787`
+        error: can't listen on `8787`: not an address
+        hint: give an IP and a port, as in `127.0.0.1:8787` or `[::1]:8787`
     "#]],
     );
     check(
@@ -96,8 +96,8 @@ fn flags_that_don_t_fit_are_refused() {
         &[".", "--listen", "0.0.0.0:0"],
         expect![[r#"
         2
-        error: `--listen 0.0.0.0:0` can be reached from other machines, and there is no token
-        hint: give --token-file FILE or CRAWL_SERVE_TOKEN, or listen on 127.0.0.1 behind a reverse proxy
+        error: other machines could reach `--listen 0.0.0.0:0`, but there is no token
+        hint: add --token-file FILE or set CRAWL_SERVE_TOKEN, or listen on 127.0.0.1 behind a reverse proxy
     "#]],
     );
     check(
@@ -115,7 +115,7 @@ fn flags_that_don_t_fit_are_refused() {
         expect![[r#"
         2
         error: the token in `token` has fewer than 16 characters
-        hint: draw one: `head -c 24 /dev/urandom | base64`
+        hint: generate one with `head -c 24 /dev/urandom | base64`
     "#]],
     );
     check(
@@ -123,8 +123,8 @@ fn flags_that_don_t_fit_are_refused() {
         &[".", "--allow-origin", "https://example.org/page"],
         expect![[r#"
         2
-        error: `--allow-origin https://example.org/page` is no origin
-        hint: browsers call it `https://example.org`
+        error: `--allow-origin https://example.org/page` isn't an origin
+        hint: use the form that browsers send, `https://example.org`
     "#]],
     );
     check(
@@ -132,8 +132,8 @@ fn flags_that_don_t_fit_are_refused() {
         &[".", "--allow-origin", "*"],
         expect![[r#"
         2
-        error: `--allow-origin *` is no origin
-        hint: an origin is a scheme and a host, as in `https://www.example.org`
+        error: `--allow-origin *` isn't an origin
+        hint: give a scheme and a host, as in `https://www.example.org`
     "#]],
     );
     check(
@@ -141,7 +141,7 @@ fn flags_that_don_t_fit_are_refused() {
         &[".", "--title", " "],
         expect![[r#"
         2
-        error: `--title` has 0 characters after trimming, or control characters among them
+        error: `--title` has 0 characters after trimming, or contains control characters
         hint: give one line of 1 to 200 characters
     "#]],
     );
@@ -150,15 +150,15 @@ fn flags_that_don_t_fit_are_refused() {
         &[".", "--rate", "0"],
         expect![[r#"
         2
-        error: --rate is 0, and no request could be answered
-        hint: leave --rate out for 20 requests a second; a large number is as good as no bound
+        error: --rate is 0, so no requests would be answered
+        hint: remove --rate for 20 requests a second; for no limit, set a large number
     "#]],
     );
     let error = refused(dir, &["."], Some("short"));
     expect![[r#"
         2
         error: `CRAWL_SERVE_TOKEN` has fewer than 16 characters
-        hint: draw one: `head -c 24 /dev/urandom | base64`
+        hint: generate one with `head -c 24 /dev/urandom | base64`
     "#]]
     .assert_eq(&error);
     site.write("token", TOKEN);
@@ -167,8 +167,8 @@ fn flags_that_don_t_fit_are_refused() {
         &[".", "--listen", "192.0.2.77:0", "--token-file", "token"],
         expect![[r#"
         2
-        error: 192.0.2.77:0 is no address of this machine
-        hint: give --listen an address of this machine, such as 127.0.0.1:8787
+        error: 192.0.2.77:0 isn't an address of this machine
+        hint: set --listen to an address of this machine, such as 127.0.0.1:8787
     "#]],
     );
 }
@@ -183,7 +183,7 @@ fn a_port_in_use_is_named() {
     expect![[r#"
         3
         error: ADDRESS is in use
-        hint: another server listens there; give --listen another port, or 0 for a free one
+        hint: another server uses it; set --listen to another port, or to 0 for a free one
     "#]]
     .assert_eq(&error);
 }
@@ -216,7 +216,7 @@ fn a_signal_ends_the_server_after_in_flight_requests() {
         assert_eq!(code, 0, "{stderr}");
         assert_eq!(
             stderr,
-            "stopping: ending what is under way; once more stops at once\n"
+            "stopping: finishing current requests; interrupt again to stop immediately\n"
         );
     }
 }

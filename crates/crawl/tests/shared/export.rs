@@ -40,7 +40,7 @@ impl Crawl {
         self.wait_for_requests(700);
         let stderr = self.export(&["w1", "w2"], "back").expect(2);
         assert!(
-            stderr.contains("is at work on crawl") && stderr.contains("hint: "),
+            stderr.contains("can't move crawl") && stderr.contains("hint: "),
             "{stderr}"
         );
         for worker in workers {
@@ -70,7 +70,7 @@ fn a_crawl_of_two_workers_goes_on_in_one_directory() {
     let counts: Value = serde_json::from_str(&moved.stdout).unwrap();
     let stderr = moved.expect(0);
     assert!(
-        stderr.contains("go on with `crawl --output back`"),
+        stderr.contains("continue with `crawl --output back`"),
         "{stderr}"
     );
     let count = |name: &str| counts[name].as_u64().unwrap();
@@ -92,7 +92,10 @@ fn a_crawl_of_two_workers_goes_on_in_one_directory() {
     assert!(stderr.contains("was moved to"), "{stderr}");
     let status = crawl.frontier(&["status"]);
     let status = String::from_utf8_lossy(&status.stdout).into_owned();
-    assert!(status.contains("/back; no worker goes on"), "{status}");
+    assert!(
+        status.contains("/back; workers can no longer continue it"),
+        "{status}"
+    );
     // The same command creates the directory again, as it would after a crash before the last step.
     fs::remove_dir_all(crawl.output("back")).unwrap();
     crawl.export(&["w1", "w2"], "back").expect(0);

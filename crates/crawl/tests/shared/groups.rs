@@ -156,7 +156,7 @@ fn a_group_without_a_worker_is_reported_and_waited_for() {
     let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(2), "{stderr}");
     assert!(
-        stderr.contains("group 0 is none of those") && stderr.contains("hint: "),
+        stderr.contains("group 0 of crawl") && stderr.contains("hint: "),
         "{stderr}"
     );
 }

@@ -51,7 +51,7 @@ fn a_worker_frozen_too_long_ends_and_can_be_restarted() {
     first.signal("CONT");
     let stderr = first.wait().expect(3);
     assert!(
-        stderr.contains("no longer its own") && stderr.contains("hint: "),
+        stderr.contains("lost its hosts") && stderr.contains("hint: "),
         "{stderr}"
     );
     crawl.start("w1").wait().expect(0);

@@ -36,7 +36,7 @@ impl Crawl {
                 return counts["pages"].as_u64().unwrap();
             }
             let stderr = ended.expect(2);
-            assert!(stderr.contains("is at work on crawl"), "{stderr}");
+            assert!(stderr.contains("running on crawl"), "{stderr}");
             assert!(begin.elapsed() < MAX_LEASE, "{stderr}");
             sleep(Duration::from_millis(200));
         }
@@ -68,7 +68,7 @@ fn pages_of_a_lost_directory_are_fetched_by_the_other_workers() {
     crawl.wait_for_requests(600);
     let stderr = Ended::of(&crawl.frontier(&["reopen", "w2"])).expect(2);
     assert!(
-        stderr.contains("is at work") && stderr.contains("hint: "),
+        stderr.contains("is still running") && stderr.contains("hint: "),
         "{stderr}"
     );
     first.kill();

@@ -109,7 +109,7 @@ fn the_engine_is_checked_and_the_crawls_of_the_check_are_gone() {
         .unwrap();
     let stdout = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert!(
-        checked.status.success() && stdout.contains("keeps all"),
+        checked.status.success() && stdout.contains("satisfies all"),
         "{checked:?}"
     );
     let mut status = crawl.program();

@@ -90,7 +90,7 @@ fn commands_left_out_name_the_build_that_has_them() {
         assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
         let build = format!("cargo build --release --package crawl --features {feature}`");
         assert!(
-            error.contains(" is not in this build\n"),
+            error.contains("this build doesn't include "),
             "{args:?}: {error}"
         );
         assert!(error.contains(&build), "{args:?}: {error}");

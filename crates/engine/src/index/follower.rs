@@ -314,7 +314,7 @@ impl Opening {
             return Ok(self.without(fault));
         }
         tracing::warn!(
-            "the search index is {fault}: it is built from the archive, as `crawl index {dir}` would do"
+            "the search index is {fault}: building it from the archive, as `crawl index {dir}` would do"
         );
         let Setting {
             dir,

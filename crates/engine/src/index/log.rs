@@ -38,11 +38,11 @@ pub(crate) fn place(note: Option<&str>, number: u64, committed: u64) -> Result<R
     };
     match note.map(serde_json::from_str::<Read>) {
         None if number == 1 => Ok(begin),
-        None => Err("it is not there".to_owned()),
+        None => Err("it is missing".to_owned()),
         Some(Ok(read)) if read.log == number && read.bytes <= committed => Ok(read),
         // The index had read the previous log to its end, so a new one was started.
         Some(Ok(read)) if read.log < number => Ok(begin),
-        Some(_) => Err("it is not of this crawl's log".to_owned()),
+        Some(_) => Err("it belongs to another log".to_owned()),
     }
 }
 
@@ -141,7 +141,7 @@ impl LogReader {
         let at = self.at;
         let bad = |why: &dyn std::fmt::Display| IndexError::Damaged {
             dir: self.dir.join(INDEX_FOLDER),
-            what: format!("byte {at} of its log begins no entry: {why}"),
+            what: format!("no entry begins at byte {at} of its log: {why}"),
         };
         match self.lines.next_line().map_err(disk(&self.path))? {
             Some(BoundedLine::Whole(line)) => {

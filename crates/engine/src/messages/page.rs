@@ -189,7 +189,7 @@ pub(crate) struct PageFindings {
 
 /// The parts of a page that are no longer needed once it is committed. Reader threads free them:
 /// freeing memory that another thread allocated is slow, and there is only one writer.
-#[expect(dead_code, reason = "it is let go of, and not read")]
+#[expect(dead_code, reason = "held only to be dropped, never read")]
 #[derive(Debug, Default)]
 pub(crate) struct UsedPage {
     /// The row, unless a consumer takes it.
@@ -232,7 +232,7 @@ pub(crate) struct EncodedPage {
 #[derive(Debug, Default)]
 pub(crate) struct HeldMemory {
     /// For a long body, until its records are written.
-    #[expect(dead_code, reason = "held for its drop alone")]
+    #[expect(dead_code, reason = "held only to be dropped")]
     pub(crate) body: BodyMemory,
     /// For the index entry, until the entry is written.
     pub(crate) entry: Option<BytePass>,

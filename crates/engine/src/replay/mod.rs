@@ -333,7 +333,7 @@ impl Replay {
                 Step::Issue => true,
                 Step::Hold => false,
                 Step::Nothing if may_issue => {
-                    let reason = "the replay: nothing is under way".to_owned();
+                    let reason = "the replay stalled: nothing is in flight".to_owned();
                     return Err(EngineError::Thread { what: reason });
                 }
                 Step::Nothing => true,

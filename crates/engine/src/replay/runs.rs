@@ -69,7 +69,7 @@ impl Replay {
     ) -> Result<Replay, EngineError> {
         let following = self.following.take();
         let Some((script, ..)) = following.map(Following::give_up) else {
-            let reason = "the replay: no run is followed".to_owned();
+            let reason = "the replay follows no run".to_owned();
             return Err(EngineError::Thread { what: reason });
         };
         if let Some(ended) = &next.before {

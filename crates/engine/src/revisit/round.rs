@@ -28,7 +28,7 @@ pub(crate) fn take_up(
             if last.was_begun_ahead_of(now) {
                 tracing::warn!(
                     round = last.number,
-                    "the last round was begun by a clock that was ahead: what it dated so is due now"
+                    "the clock was ahead when the last round began: pages with a date in the future are due now"
                 );
             }
             *totals = totals.without_changes();

@@ -263,8 +263,8 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         });
         if let Some((group, LOOKS_BEFORE_WARNING)) = self.unserved {
             tracing::warn!(
-                "group {group} of the frontier has URLs to fetch and no worker, so this crawl does \
-                 not end; hint: start a worker with a --worker name that is new: it works there"
+                "group {group} of the frontier has URLs to fetch but no worker, so this crawl \
+                 does not end; hint: start a worker with a new --worker name to serve the group"
             );
         }
     }

@@ -194,7 +194,7 @@ impl JournalSlot {
 
     fn note(&self, line: usize, text: &str) {
         if let Err(why) = write_line(&self.file, line, text) {
-            tracing::debug!(%why, "a note of what is being read is left out");
+            tracing::debug!(%why, "can't note which document is being read");
         }
     }
 }

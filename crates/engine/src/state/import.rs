@@ -92,7 +92,7 @@ fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineEr
         (META_WALK, "it is a random walk"),
         (
             META_TOMBSTONE_KEY,
-            "pages of it were forgotten, so their URLs are in no row",
+            "some of its pages were forgotten, so no row has their URLs",
         ),
     ] {
         if frontier.meta(key)?.is_some() {
@@ -109,7 +109,7 @@ fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineEr
         // New workers begin with the first round.
         return Err(EngineError::NotImportable {
             dir: dir.to_owned(),
-            what: "a later round of it is not over",
+            what: "a later round of it is not finished",
         });
     }
     Ok(())

@@ -101,7 +101,7 @@ async fn a_typed_name_is_private_from_the_beginning_or_never() {
         // No matter which resolver looks it up.
         let _ = other_names.permitted("seed.example.", then);
         let reason = names.permitted("seed.example", &home).unwrap_err();
-        let expect = "seed.example is at 127.0.0.1, this machine's own address, and had a public \
+        let expect = "seed.example is at 127.0.0.1, an address of this machine, and had a public \
                       address before";
         assert_eq!(reason.to_string(), expect);
     }

@@ -99,13 +99,13 @@ pub enum BadRobotsCopy {
     #[error("robots copy has a broken head")]
     Head(#[from] serde_json::Error),
     /// Written by another version of this program.
-    #[error("robots copy of version {0}, not {VERSION}")]
+    #[error("robots copy has version {0} instead of {VERSION}")]
     Version(u32),
     /// Files shorter than the head states.
     #[error("robots copy lacks its tdmrep.json of {0} bytes")]
     Short(u64),
     /// An invalid origin or URL.
-    #[error("robots copy names `{0}`, which is no URL")]
+    #[error("robots copy has `{0}`, which isn't a URL")]
     Url(String),
 }
 

@@ -75,7 +75,7 @@ async fn a_head_is_bounded() {
     assert_eq!(summary(&failure), expect);
     assert_eq!(
         failure.detail,
-        "300001 bytes of header fields, more than 262144"
+        "300001 bytes of header fields, the maximum is 262144"
     );
     let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(300));
     check(vec![send(many)], expect).await;
@@ -119,12 +119,12 @@ async fn in_time() {
         (
             [short, long, long],
             vec![Act::Stall],
-            "timeout in FirstByte: not done within 0.9 s",
+            "timeout in FirstByte: not finished within 0.9 s",
         ),
         (
             [middle, long, long],
             vec![send(HEAD), Act::Stall],
-            "timeout in Body: not done within 5 s",
+            "timeout in Body: not finished within 5 s",
         ),
         (
             [long, short, long],
@@ -145,12 +145,12 @@ async fn in_time() {
         (
             [short, long, long],
             vec![Act::Endless(HINTS.repeat(100).into())],
-            "timeout in FirstByte: not done within 0.9 s",
+            "timeout in FirstByte: not finished within 0.9 s",
         ),
         (
             [long, long, short],
             vec![send(HEAD), Act::Stall],
-            "idle_timeout in Body: no byte of the body for 0.9 s",
+            "idle_timeout in Body: no data for 0.9 s",
         ),
     ] {
         let server = Server::start(move |_| script.clone()).await;

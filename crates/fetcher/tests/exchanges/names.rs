@@ -82,7 +82,7 @@ async fn each_look_up_failure_has_its_name() {
     for (host, expect) in [
         (
             "gone.example",
-            "no_such_name: there is no name gone.example",
+            "no_such_name: can't find host gone.example (DNS)",
         ),
         ("empty.example", "no_address: empty.example has no address"),
         ("broken.example", "dns_failed"),
@@ -188,7 +188,7 @@ async fn a_typed_name_opens_its_own_port_until_it_is_public() {
     // As an earlier run found it.
     fetcher.note_past_address("seed.example", "93.184.215.14".parse().unwrap());
     let failure = fetch(&fetcher, &seed).await.unwrap_err();
-    let expect = "address_refused: seed.example is at 127.0.0.1, this machine's own address, and \
+    let expect = "address_refused: seed.example is at 127.0.0.1, an address of this machine, and \
                   had a public address before";
     assert_eq!(failure.to_string(), expect);
 }

@@ -106,10 +106,10 @@ fn setup_errors_name_the_unusable_setting() {
             .unwrap_err()
             .to_string()
     };
-    assert_eq!(message(through("http://")), "`http://` is no proxy");
+    assert_eq!(message(through("http://")), "`http://` isn't a proxy");
     assert_eq!(
         message(FetchConfig::new("a\nb")),
-        "`a\nb` can't stand in the User-Agent header field"
+        "`a\nb` isn't allowed in the User-Agent header field"
     );
     let config = FetchConfig {
         from: Some("a\u{0}".to_owned()),
@@ -117,11 +117,11 @@ fn setup_errors_name_the_unusable_setting() {
     };
     assert_eq!(
         message(config),
-        "`a\u{0}` can't stand in the From header field"
+        "`a\u{0}` isn't allowed in the From header field"
     );
     let config = FetchConfig {
         extra_roots: Some(b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----".to_vec()),
         ..FetchConfig::new("crawl/0.1")
     };
-    assert_eq!(message(config), "the extra root certificates can't be read");
+    assert_eq!(message(config), "can't read the extra root certificates");
 }

@@ -1,11 +1,12 @@
-//! Dates in the format that other programs read.
+//! Formats dates as other programs expect.
 
 use jiff::Timestamp;
 
-/// The first second of year 1. The library itself ends with year 9999.
+/// The first second of the year 1. The last possible year, 9999, is checked by the date library.
 const FIRST: i64 = -62_135_596_800;
 
-/// Formats seconds since 1970 UTC as RFC 3339; `None` for years without four digits.
+/// Formats a time in seconds since 1970 UTC as RFC 3339. `None` if the year doesn't have four
+/// digits.
 pub(super) fn rfc3339(seconds: i64) -> Option<String> {
     let seconds = Some(seconds).filter(|seconds| *seconds >= FIRST)?;
     Some(Timestamp::from_second(seconds).ok()?.to_string())

@@ -1,4 +1,4 @@
-//! The file names of pages.
+//! Chooses the names of files that contain pages.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,31 +6,34 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crawl_index_entry::IndexedPage;
 
-/// Maximum length of a part of a path between two slashes, in bytes.
+/// Maximum length of a folder or file name in bytes.
 const MAX_PART_BYTES: usize = 100;
 
-/// Maximum folders in the path of a file.
+/// Maximum number of folders in the path of a file.
 const MAX_FOLDERS: usize = 16;
 
-/// Assigns a file to each page. No two are the same, even on file systems that ignore case, and no
-/// file has the name of a folder. The names depend on the set of pages, not on the order of `add`.
+/// Assigns a different file to each page. Names stay distinct on file systems that ignore case, and
+/// no file has the same name as a folder. The names depend on the set of pages, but not on the
+/// order of `add`.
 #[derive(Debug, Default)]
 pub(super) struct FileNames {
-    /// Pages waiting for `settle`, with the name that each would have on its own.
+    /// The pages that `settle` will name, each with the name that it would have if no other page
+    /// wanted the same.
     wanted: BTreeMap<Box<str>, String>,
     by_url: HashMap<Box<str>, Box<str>>,
-    /// The number of pages that share a name, by that name in lower case.
+    /// Maps each wanted name, in lower case, to the number of pages that want it.
     taken: HashMap<Box<str>, u32>,
 }
 
 impl FileNames {
-    /// Adds a page: `example.org/docs/tea.md` for `https://example.org/docs/tea.html`.
+    /// Adds a page. For `https://example.org/docs/tea.html`, the wanted name is
+    /// `example.org/docs/tea.md`.
     pub(super) fn add(&mut self, page: &IndexedPage) {
         let url = page.url.as_str().into();
         self.wanted.insert(url, name_of(page));
     }
 
-    /// Names the added pages, in URL order.
+    /// Gives each added page its final name, in the order of URLs.
     pub(super) fn settle(&mut self) {
         for (url, mut name) in std::mem::take(&mut self.wanted) {
             loop {
@@ -46,7 +49,7 @@ impl FileNames {
         }
     }
 
-    /// Returns the file of a page that has been named, with `/` between folders.
+    /// Returns the file of a page that `settle` has named. Folders are separated by `/`.
     pub(super) fn get(&self, url: &str) -> Option<&str> {
         self.by_url.get(url).map(|name| &**name)
     }
@@ -70,7 +73,8 @@ fn name_of(page: &IndexedPage) -> String {
         name.push('/');
         let folder = part(folder);
         name.push_str(&folder);
-        // Every file ends in `.md`, but no folder does, so `/a` and `/a.md/b` don't clash.
+        // Every file name ends in `.md`, and no folder name does. So `/a` and `/a.md/b` can't get
+        // the same path.
         if folder.to_ascii_lowercase().ends_with(".md") {
             name.push('_');
         }
@@ -90,8 +94,8 @@ fn name_of(page: &IndexedPage) -> String {
     name
 }
 
-/// Returns a part of a path as a name that every file system accepts. A long name is cut and ends
-/// with a hash.
+/// Converts a part of a URL's path to a file name that every file system accepts. A name that is
+/// too long is cut, and a hash is added.
 pub(super) fn part(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '=' | '~');
     let mut part: String = text
@@ -103,18 +107,19 @@ pub(super) fn part(text: &str) -> String {
         part.truncate(part.floor_char_boundary(MAX_PART_BYTES - 17));
         part.push_str(&format!("-{hash:016x}"));
     }
-    // Avoid names that are hidden, refer to a parent folder, or name a Windows device.
+    // Avoid names that would be hidden, refer to a parent folder, or name a device of Windows.
     if part.is_empty() || part.starts_with('.') || is_device(&part) {
         part.insert(0, '_');
     }
-    // Windows drops trailing dots.
+    // Windows removes dots at the end of a name.
     if part.ends_with('.') {
         part.push('_');
     }
     part
 }
 
-/// Returns whether Windows reads a file name as a device, which it does with any extension.
+/// Returns true if Windows treats the file name as a device. The extension of the name doesn't
+/// matter.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
     let stem = stem.to_ascii_lowercase();
@@ -127,7 +132,7 @@ fn is_device(name: &str) -> bool {
         || is_numbered("lpt")
 }
 
-/// Returns the relative path from one file to another, with `/` between folders.
+/// Returns the relative path that leads from one file to another. Folders are separated by `/`.
 pub(super) fn relative(from: &str, to: &str) -> String {
     let folder = |name: &str| name.rfind('/').map_or(0, |slash| slash + 1);
     let (from, file) = (&from[..folder(from)], &to[folder(to)..]);

@@ -1,4 +1,4 @@
-//! A list of the pages for language models (llmstxt.org).
+//! Writes a list of the pages for language models (llmstxt.org).
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -9,17 +9,17 @@ use super::markdown_folder::heading_text;
 use super::{ExportError, Exported, is_shown};
 use crawl_index_entry::IndexedPage;
 
-/// Maximum length of a page's title or description, in characters.
+/// Maximum length of a title or description in the list, in characters.
 const MAX_CHARS: usize = 300;
 
-/// Collects pages and writes the list at the end.
+/// Collects the pages, and writes the list at the end.
 ///
-/// The list has the site's name and description first, then the pages by host and folder, those
-/// with more incoming links first.
+/// The list starts with the site's name and description. The pages follow, grouped by host and
+/// first folder. In each group, pages with more incoming links come first.
 #[derive(Debug)]
 pub struct LlmsTxt {
     now: i64,
-    /// Entries by host and first folder.
+    /// The entries of each group, by host and first folder.
     sections: BTreeMap<(String, String), Vec<Entry>>,
     home: Option<Home>,
     done: Exported,
@@ -33,7 +33,7 @@ struct Entry {
     description: String,
 }
 
-/// The page that introduces the list: the one with the shortest URL.
+/// The page whose title and description introduce the list. It is the page with the shortest URL.
 #[derive(Debug)]
 struct Home {
     url: String,
@@ -53,8 +53,8 @@ impl LlmsTxt {
         }
     }
 
-    /// Adds a page. If `is_refused`, the page is left out because its site refuses use by language
-    /// models.
+    /// Adds a page. If `is_refused`, the page is left out because its site does not allow language
+    /// models to use it.
     pub fn page(&mut self, page: &IndexedPage, is_refused: bool) {
         if is_refused || !is_shown(page, self.now) {
             self.done.left_out += 1;
@@ -134,7 +134,7 @@ impl LlmsTxt {
     }
 }
 
-/// Puts text on one line, and cuts it if it is too long.
+/// Puts a text on one line, and shortens it if it is too long.
 fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
@@ -144,7 +144,7 @@ fn line(text: &str) -> String {
     }
 }
 
-/// Escapes the parentheses of a URL.
+/// Escapes the parentheses in a URL, which would otherwise end a Markdown link.
 fn parentheses(url: &str) -> String {
     url.replace('(', "%28").replace(')', "%29")
 }

@@ -1,4 +1,4 @@
-//! Exports pages as Markdown: a file for each, with links between the files.
+//! Exports pages as Markdown: one file per page, with links between the files.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,17 +17,18 @@ use super::{ExportError, is_shown};
 use crawl_archive::AtomicFolder;
 use crawl_index_entry::IndexedPage;
 
-/// The fetched body of a page, without content codings.
+/// The body of a page as fetched, after decoding.
 #[derive(Clone, Copy, Debug)]
 pub struct PageSource<'a> {
-    /// The value of its `Content-Type` header.
+    /// The value of the response's `Content-Type` header.
     pub content_type: Option<&'a str>,
     /// The bytes of the body.
     pub body: &'a [u8],
 }
 
 impl PageSource<'_> {
-    /// Returns whether the body is HTML. For other types, such as PDF, only the index has the text.
+    /// Returns true if the body is HTML. For other types, such as PDF, the text is taken from the
+    /// index.
     fn is_html(&self) -> bool {
         document_kind(self.content_type, self.body) == ContentKind::Html
     }
@@ -36,26 +37,27 @@ impl PageSource<'_> {
 /// The size of a Markdown folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MarkdownReport {
-    /// Files that were written.
+    /// The number of files that were written.
     pub pages: u64,
-    /// Pages that don't allow their text to be shown (`nosnippet`, `max-snippet`). Their files have only title
-    /// and URL.
+    /// The number of pages that don't allow their text to be shown (`nosnippet`, `max-snippet`).
+    /// Their files contain only title and URL.
     pub without_text: u64,
-    /// Pages whose archived body was unavailable. Their text is that of the index, without links,
-    /// lists and tables.
+    /// The number of pages whose archived body was not available. Their text is taken from the
+    /// index, so it lacks links, lists and tables.
     pub from_index: u64,
 }
 
 /// A folder with a Markdown file for each page.
 ///
-/// Name all pages first ([`MarkdownFolder::name`]), so that links find their files; then write each
-/// page ([`MarkdownFolder::page`]), and call [`MarkdownFolder::finish`].
+/// First call [`MarkdownFolder::name`] for all pages, so that links between pages can lead to
+/// files. Then call [`MarkdownFolder::page`] for each page, and [`MarkdownFolder::finish`] at the
+/// end.
 #[derive(Debug)]
 pub struct MarkdownFolder {
     folder: AtomicFolder,
     now: i64,
     names: FileNames,
-    /// Pages indexed in place of others with the same text, by the URLs of the others.
+    /// Maps the URL of a page that is left out to the URL of the indexed page with the same text.
     same_as: HashMap<Box<str>, Box<str>>,
     done: MarkdownReport,
 }
@@ -75,7 +77,7 @@ impl MarkdownFolder {
         })
     }
 
-    /// Assigns a file to a page.
+    /// Assigns a file name to a page.
     pub fn name(&mut self, page: &IndexedPage) {
         if is_shown(page, self.now) {
             self.names.add(page);
@@ -85,7 +87,8 @@ impl MarkdownFolder {
         }
     }
 
-    /// Writes the file of a named page. Without `source`, the file has the text of the index.
+    /// Writes the file of a page that has a name. Without `source`, the text is taken from the
+    /// index.
     ///
     /// # Errors
     /// If the file can't be written.
@@ -118,7 +121,7 @@ impl MarkdownFolder {
         Ok(())
     }
 
-    /// Moves the folder into place.
+    /// Moves the folder to its final path.
     ///
     /// # Errors
     /// If the folder can't be moved.
@@ -136,8 +139,9 @@ impl MarkdownFolder {
     }
 }
 
-/// Returns the main text of a page as Markdown. Without an HTML `source`, it has the text of the
-/// index by headings. Links are URLs, except those for which `file` returns a file.
+/// Returns the main text of a page as Markdown. If `source` is missing or not HTML, the text is
+/// taken from the index, with its headings. A link leads to the file that `file` returns for its
+/// URL, or if there is none, to the URL.
 #[must_use]
 pub fn page_markdown(
     page: &IndexedPage,
@@ -182,7 +186,7 @@ fn target(
     Some(target)
 }
 
-/// Returns the text of the index by headings.
+/// Returns the text that the index has, divided by its headings.
 fn of_index(page: &IndexedPage) -> String {
     let mut blocks = Vec::new();
     for section in sections(page) {
@@ -196,8 +200,8 @@ fn of_index(page: &IndexedPage) -> String {
     blocks.join("\n\n")
 }
 
-/// Escapes the text of a Markdown heading. A trailing run of `#` would be dropped as a closing
-/// sequence (CommonMark 4.2).
+/// Escapes the text of a heading for Markdown. A `#` at the end would be taken for a closing
+/// sequence (CommonMark 4.2) and removed.
 pub(super) fn heading_text(text: &str) -> String {
     let mut text = escape_markdown(text);
     if text.ends_with('#') {
@@ -206,8 +210,8 @@ pub(super) fn heading_text(text: &str) -> String {
     text
 }
 
-/// Returns a JSON value as YAML. Escapes characters that JSON permits but YAML 1.2 (section 5.1)
-/// forbids, or that YAML 1.1 reads as line breaks.
+/// Returns a JSON value as YAML. Some characters that JSON allows are escaped: YAML 1.2 forbids
+/// them (section 5.1), or YAML 1.1 treats them as line breaks.
 fn yaml(value: impl Into<serde_json::Value>) -> String {
     let json = value.into().to_string();
     let mut yaml = String::with_capacity(json.len());
@@ -225,8 +229,8 @@ fn yaml(value: impl Into<serde_json::Value>) -> String {
     yaml
 }
 
-/// Returns the metadata of a page as YAML front matter. Strings and lists are JSON, a subset of
-/// YAML.
+/// Returns the metadata of a page as YAML front matter. Strings and lists are written as JSON,
+/// which is valid YAML.
 fn front_matter(page: &IndexedPage) -> String {
     let mut lines = vec!["---".to_owned()];
     let mut text = |key: &str, value: &str| {

@@ -1,4 +1,4 @@
-//! Meilisearch: a document for each section of a page, one per line.
+//! Writes documents for Meilisearch: one for each section of a page, one per line.
 
 use std::io::Write;
 
@@ -10,16 +10,16 @@ use super::page_record::{PageFields, ResultSection, sections};
 use super::{ExportError, JsonLines, line};
 use crawl_index_entry::IndexedPage;
 
-/// Maximum length of a document's text in bytes. Longer texts are split, because only the first
-/// 65,535 words of a field are searched.
+/// Maximum length of a document's text in bytes. A longer text is split, because Meilisearch
+/// searches only the first 65,535 words of a field.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
 #[derive(Serialize)]
 struct Document<'p> {
     id: String,
-    /// The page's key, the same for all its sections.
+    /// The key of the page, which all its sections share.
     page: &'p str,
-    /// The page's URL, with the fragment that leads to the section.
+    /// The URL of the section: the page's URL, with a fragment if the section has one.
     url: String,
     #[serde(flatten)]
     about: &'p PageFields<'p>,
@@ -28,12 +28,13 @@ struct Document<'p> {
     /// The headings above the section, outermost first.
     above: Vec<&'p str>,
     text: &'p str,
-    /// A piece of the text outside the main text. Then `heading` and `text` are empty.
+    /// A piece of the text outside the main text. In such a document, `heading` and `text` are
+    /// empty.
     #[serde(skip_serializing_if = "str::is_empty")]
     beside: &'p str,
-    /// The position in the page, from 0.
+    /// The position of the section in the page, from 0.
     position: usize,
-    /// Dates in seconds since 1970 UTC, for sorting and filtering.
+    /// Dates in seconds since 1970 UTC, so that results can be sorted and filtered by date.
     #[serde(skip_serializing_if = "Option::is_none")]
     published_at: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,8 +42,8 @@ struct Document<'p> {
     fetched_at: i64,
 }
 
-/// Writes a line for each section of a page. Pages that have expired at `now` (seconds since 1970
-/// UTC) are left out. `id` is the primary key.
+/// Returns a sink that writes a line for each section of a page. Pages that have expired at the
+/// time `now` (seconds since 1970 UTC) are left out. The primary key of the documents is `id`.
 pub fn meilisearch<W: Write>(out: W, now: i64) -> JsonLines<W> {
     JsonLines::new(out, now, write_sections)
 }
@@ -85,7 +86,7 @@ fn write_sections(out: &mut impl Write, page: &IndexedPage) -> Result<u64, Expor
     Ok(records)
 }
 
-/// The section without a heading.
+/// A section without heading and text.
 const NO_SECTION: ResultSection<'static> = ResultSection {
     heading: "",
     level: 0,
@@ -93,7 +94,8 @@ const NO_SECTION: ResultSection<'static> = ResultSection {
     text: "",
 };
 
-/// Returns the index settings for these documents, to send with `PATCH /indexes/pages/settings`.
+/// Returns the settings that the Meilisearch index needs for these documents. Send them with `PATCH
+/// /indexes/pages/settings`.
 #[must_use]
 pub fn meilisearch_settings() -> Value {
     json!({
@@ -113,8 +115,8 @@ pub fn meilisearch_settings() -> Value {
     })
 }
 
-/// Returns the page's sections, none longer than a fully searched field. A page without sections
-/// gets an empty one, so that its title can be found.
+/// Returns the sections of a page. Long sections are split, so that each is searched completely. A
+/// page without sections gets an empty one, so that its title can be found.
 fn divided(page: &IndexedPage) -> Vec<ResultSection<'_>> {
     let mut divided = Vec::new();
     for section in sections(page) {
@@ -127,7 +129,8 @@ fn divided(page: &IndexedPage) -> Vec<ResultSection<'_>> {
     divided
 }
 
-/// Splits a text into pieces, none longer than a fully searched field. An empty text is one piece.
+/// Splits a text into pieces that Meilisearch searches completely. An empty text gives one empty
+/// piece.
 fn pieces(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -141,8 +144,8 @@ fn pieces(text: &str) -> Vec<&str> {
     }
 }
 
-/// Returns where to split a text: at its end, or after the last line or word that
-/// fits.
+/// Returns the length of the first piece of a text. The piece ends with the text, or else after the
+/// last line or word that fits.
 fn end_of_first(text: &str) -> usize {
     if text.len() <= MAX_TEXT_BYTES {
         return text.len();

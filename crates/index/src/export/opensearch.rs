@@ -1,4 +1,4 @@
-//! OpenSearch and Elasticsearch: lines for the bulk API.
+//! Writes lines for the bulk API of OpenSearch and Elasticsearch.
 
 use std::io::Write;
 
@@ -10,8 +10,8 @@ use super::page_record::{PageFields, sections};
 use super::{JsonLines, line};
 use crawl_index_entry::IndexedPage;
 
-/// Maximum characters of a string that is also indexed as a whole for filtering: with four bytes
-/// each they fit in the 32,766 bytes that the index accepts.
+/// Maximum length in characters of a string that is also indexed as a whole, for filtering. The
+/// index accepts 32,766 bytes, and a character may take four bytes.
 const MAX_KEYWORD_CHARS: u32 = 8191;
 
 #[derive(Serialize)]
@@ -37,7 +37,7 @@ struct Document<'p> {
     beside: &'p str,
 }
 
-/// A heading that can be linked to.
+/// A heading that has an ID, so that a URL can lead to it.
 #[derive(Serialize)]
 struct Anchor<'p> {
     heading: &'p str,
@@ -45,10 +45,11 @@ struct Anchor<'p> {
     url: String,
 }
 
-/// Writes two lines for each page, an `index` action and the document. Pages that have expired at
-/// `now` (seconds since 1970 UTC) are left out.
+/// Returns a sink that writes two lines for each page: an `index` action and the document. Pages
+/// that have expired at the time `now` (seconds since 1970 UTC) are left out.
 ///
-/// The lines don't name an index; the URL they are sent to does: `POST /pages/_bulk`.
+/// The lines don't contain the name of an index. Send them to a URL that does, such as `POST
+/// /pages/_bulk`.
 pub fn opensearch<W: Write>(out: W, now: i64) -> JsonLines<W> {
     JsonLines::new(out, now, |out, page| {
         let id = url_id(&page.url);
@@ -63,7 +64,8 @@ pub fn opensearch<W: Write>(out: W, now: i64) -> JsonLines<W> {
     })
 }
 
-/// Returns the index settings and mapping for these documents, to send with `PUT /pages`.
+/// Returns the settings and the mapping that the index needs for these documents. Send them with
+/// `PUT /pages`.
 #[must_use]
 pub fn opensearch_mapping() -> Value {
     let keyword = json!({"type": "keyword", "ignore_above": MAX_KEYWORD_CHARS});

@@ -1,11 +1,11 @@
-//! The IDs of pages in other programs.
+//! Makes the IDs that pages have in other programs.
 
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Maximum length of an ID in OpenSearch and Elasticsearch, in bytes.
 const MAX_ID_BYTES: usize = 512;
 
-/// Returns the URL, or a hash of it if it is empty or too long for an ID.
+/// Returns a URL as an ID. If the URL is empty or too long, the ID is a hash of it.
 pub(super) fn url_id(url: &str) -> String {
     match url.len() {
         1..=MAX_ID_BYTES => url.to_owned(),
@@ -13,7 +13,7 @@ pub(super) fn url_id(url: &str) -> String {
     }
 }
 
-/// Returns 32 hexadecimal digits, which any program accepts as a key.
+/// Returns a hash of the URL as 32 hexadecimal digits, which any program accepts as a key.
 pub(super) fn hash_id(url: &str) -> String {
     format!("{:032x}", xxh3_128(url.as_bytes()))
 }

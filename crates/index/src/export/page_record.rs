@@ -1,17 +1,17 @@
-//! The fields of a page that both JSON formats have.
+//! The fields of a page that are the same in both JSON formats (OpenSearch and Meilisearch).
 
 use serde::Serialize;
 
 use super::date::rfc3339;
 use crawl_index_entry::IndexedPage;
 
-/// The fields that describe a page, except its text.
+/// All fields of a page except its text.
 #[derive(Debug, Serialize)]
 pub(super) struct PageFields<'p> {
     pub(super) title: &'p str,
     pub(super) host: &'p str,
     pub(super) path: &'p str,
-    /// The page's folders, outermost first: `/docs/`, `/docs/tea/`.
+    /// The folders that contain the page, outermost first, such as `/docs/` and `/docs/tea/`.
     pub(super) folders: Vec<&'p str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(super) description: &'p str,
@@ -33,10 +33,10 @@ pub(super) struct PageFields<'p> {
     pub(super) modified: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fetched: Option<String>,
-    /// When the page expires.
+    /// The time after which the page should no longer be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unavailable_after: Option<String>,
-    /// Maximum characters of an excerpt.
+    /// The maximum length of an excerpt that the page allows, in characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_snippet: Option<u32>,
 }
@@ -64,20 +64,20 @@ impl<'p> PageFields<'p> {
     }
 }
 
-/// A part of a page's text, under one heading.
+/// The part of a page's text below one heading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ResultSection<'p> {
-    /// Empty before the first heading.
+    /// The text of the heading. Empty for the text before the first heading.
     pub(super) heading: &'p str,
-    /// 1 to 6, or 0 before the first heading.
+    /// The level of the heading from 1 to 6; 0 for the text before the first heading.
     pub(super) level: u8,
     pub(super) id: Option<&'p str>,
-    /// The text without the heading's own line.
+    /// The text of the section, without the line of its heading.
     pub(super) text: &'p str,
 }
 
-/// Splits a page's text by its headings. The text before the first heading is a section too.
-/// Sections with neither heading nor text are omitted.
+/// Splits the text of a page by its headings. The text before the first heading is a section of its
+/// own. A section without heading and text is left out.
 pub(super) fn sections(page: &IndexedPage) -> Vec<ResultSection<'_>> {
     let mut sections = Vec::with_capacity(page.headings.len() + 1);
     let mut open = ResultSection {
@@ -88,7 +88,7 @@ pub(super) fn sections(page: &IndexedPage) -> Vec<ResultSection<'_>> {
     };
     let mut start = 0;
     for heading in &page.headings {
-        // A heading outside the main text has the place of the text after it.
+        // A heading outside the main text takes the offset of the main text that follows it.
         let at = heading.at.clamp(start, page.text.len());
         sections.extend(open.with(page.text.get(start..at)));
         open = ResultSection {
@@ -104,7 +104,8 @@ pub(super) fn sections(page: &IndexedPage) -> Vec<ResultSection<'_>> {
 }
 
 impl<'p> ResultSection<'p> {
-    /// Adds the text without the heading's words at its start. `None` if neither has any words.
+    /// Sets the text of a section. If the text starts with the words of the heading, they are
+    /// removed. `None` if neither heading nor text has any words.
     fn with(self, text: Option<&'p str>) -> Option<ResultSection<'p>> {
         let text = text.unwrap_or_default().trim();
         let text = text.strip_prefix(self.heading).unwrap_or(text).trim();
@@ -113,7 +114,8 @@ impl<'p> ResultSection<'p> {
     }
 }
 
-/// Returns up to 16 folders of a path: `/docs/tea/green.html` is in `/docs/` and `/docs/tea/`.
+/// Returns up to 16 folders that contain a path. For `/docs/tea/green.html`, they are `/docs/` and
+/// `/docs/tea/`.
 fn folders(path: &str) -> Vec<&str> {
     let path = path.split('?').next().unwrap_or_default();
     let ends = path.match_indices('/').skip(1).take(16);

@@ -1,4 +1,4 @@
-//! Pages for tests.
+//! Sample pages for tests of the export formats.
 
 use crawl_index_entry::{Anchor, Heading, IndexedPage};
 
@@ -43,7 +43,7 @@ pub(super) fn full() -> IndexedPage {
     }
 }
 
-/// Returns pages with characters that break lines, keys and quotes.
+/// Returns pages that contain characters which could break lines, keys or quotes in an export.
 pub(super) fn odd() -> Vec<IndexedPage> {
     let page = |url: &str, title: &str, text: &str| IndexedPage {
         url: url.to_owned(),

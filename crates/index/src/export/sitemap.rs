@@ -1,4 +1,4 @@
-//! A sitemap of the pages (sitemaps.org 0.9).
+//! Exports the pages as sitemaps (sitemaps.org 0.9).
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -11,23 +11,23 @@ use super::{ExportError, is_shown};
 use crawl_archive::AtomicFolder;
 use crawl_index_entry::IndexedPage;
 
-/// Maximum URLs in a file, as the protocol requires.
+/// Maximum number of URLs in a file, set by the protocol.
 const MAX_URLS: usize = 50_000;
-/// Maximum bytes of a file, as the protocol requires: 52,428,800.
+/// Maximum size of a file, set by the protocol: 52,428,800 bytes.
 const MAX_BYTES: usize = 50 * 1024 * 1024;
 
 const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
     <urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n";
 const FOOT: &str = "</urlset>\n";
 
-/// The size of a sitemap.
+/// The size of the exported sitemaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SitemapReport {
-    /// Listed URLs.
+    /// The number of listed URLs.
     pub pages: u64,
-    /// Listed URLs with the date of their last change.
+    /// The number of listed URLs for which the date of the last change is known.
     pub dated: u64,
-    /// Files that were written.
+    /// The number of files that were written.
     pub files: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct SitemapReport {
 pub struct SitemapFolder {
     folder: AtomicFolder,
     now: i64,
-    /// The time of the last change of each URL, by origin.
+    /// Maps each origin to its URLs, and each URL to the time of its last change, if known.
     origins: BTreeMap<String, BTreeMap<String, Option<String>>>,
 }
 
@@ -64,14 +64,14 @@ impl SitemapFolder {
         origin.or_default().insert(page.url.clone(), changed);
     }
 
-    /// Writes the files and moves the folder into place.
+    /// Writes the files and moves the folder to its final path.
     ///
     /// # Errors
     /// If the files can't be written.
     pub fn finish(self) -> Result<SitemapReport, ExportError> {
         let mut done = SitemapReport::default();
         let mut names = HashSet::new();
-        // In this order `https` precedes `http`.
+        // In descending order, `https` comes before `http`, so it gets the name without a scheme.
         for (origin, urls) in self.origins.iter().rev() {
             let name = folder_name(origin, &mut names);
             let folder = self.folder.beside().join(name);
@@ -85,7 +85,8 @@ impl SitemapFolder {
     }
 }
 
-/// Names the folder of an origin by host and port, and also by scheme if that name is taken.
+/// Returns the name of an origin's folder: host and port. If another origin has this name already,
+/// the scheme is added.
 fn folder_name(origin: &str, names: &mut HashSet<String>) -> String {
     let (scheme, host) = origin.split_once("://").unwrap_or(("", origin));
     let mut name = part(&host.replace(':', "_"));
@@ -95,7 +96,8 @@ fn folder_name(origin: &str, names: &mut HashSet<String>) -> String {
     name
 }
 
-/// Writes `sitemap.xml`, as an index if several files are needed. Returns the number of files.
+/// Writes the `sitemap.xml` of an origin. If one file is not enough, it is an index of several
+/// files. Returns the number of files.
 fn write_origin(
     origin: &str,
     urls: &BTreeMap<String, Option<String>>,
@@ -115,7 +117,7 @@ fn write_origin(
     if count < 2 {
         return Ok(1);
     }
-    // The first part has the name that the index needs.
+    // The first part is named as an index of several files requires.
     let place = |name: &str| folder.join(name);
     let index = place("sitemap.xml");
     let failed = ExportError::at(&index);
@@ -133,7 +135,7 @@ fn write_origin(
     Ok(count + 1)
 }
 
-/// The files of one origin, written one after the other.
+/// The sitemap files of one origin, written one after the other.
 struct Parts {
     folder: PathBuf,
     count: u64,
@@ -179,7 +181,7 @@ impl Parts {
     }
 }
 
-/// Escapes text for XML (sitemaps.org, entity escaping).
+/// Escapes a text for XML, as sitemaps.org requires.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

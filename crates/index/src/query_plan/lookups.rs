@@ -17,8 +17,8 @@ use crate::query::{Query, QueryTerm};
 use crate::words::{Stemmer, Word, WordRelation, words};
 
 impl Planner<'_> {
-    /// Returns queries that require most of the distinctive words. Common words only add to the
-    /// score.
+    /// Returns queries for pages that have most of the distinctive words. Common words are not
+    /// required, but they raise the score.
     pub(super) fn look_up_words(
         &self,
         units: &[Unit],
@@ -67,7 +67,8 @@ impl Planner<'_> {
             passage: WEIGHTS.passage,
             heading: WEIGHTS.heading,
             least_part: match runs.len() + free.count() {
-                // With two words, both are intended.
+                // If a query has only two words, both are intended, so the rarer word alone is not
+                // enough.
                 0..=2 => f32::INFINITY,
                 _ => WEIGHTS.least_part,
             },
@@ -92,7 +93,8 @@ impl Planner<'_> {
         }) = term_of
         {
             places.retain(|place| !in_title || place.field == texts.title);
-            // Text on every page, such as a footer, is not what a user wants to exclude.
+            // Text outside the main text, such as a footer, may be on every page. Exclusions ignore
+            // it.
             places.retain(|place| !is_not || place.field != texts.beside);
         }
         let lookups = places.iter().map(|FieldWeight { field, weight, .. }| {
@@ -118,7 +120,8 @@ impl Planner<'_> {
         ))
     }
 
-    /// Returns queries for words that are adjacent both in the query and in the page.
+    /// Returns queries that raise the score if two words are adjacent both in the query and in a
+    /// page.
     pub(super) fn look_up_neighbours(&self, units: &[Unit]) -> Vec<(Occur, Box<dyn Lookup>)> {
         let texts = &self.fields.texts;
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
@@ -143,7 +146,8 @@ impl Planner<'_> {
         clauses
     }
 
-    /// Returns a query for pages with all words of a name (typed without spaces) in sequence.
+    /// Returns a query for pages that contain all words of a name in sequence. A name is typed
+    /// without spaces.
     pub(super) fn look_up_name(&self, term: &QueryTerm) -> Option<(Occur, Box<dyn Lookup>)> {
         let all_words = words(&term.text, &Stemmer::none());
         let whole = all_words
@@ -156,7 +160,7 @@ impl Planner<'_> {
         Some((Occur::Should, Box::new(boosted)))
     }
 
-    /// Returns a query for pages whose text, title or heading has the words in sequence.
+    /// Returns a query for pages whose text, title or headings contain these words in sequence.
     pub(crate) fn look_up_text(&self, text: &str) -> Box<dyn Lookup> {
         let texts = &self.fields.texts;
         let all_words = words(text, &Stemmer::none());
@@ -189,7 +193,7 @@ impl Planner<'_> {
         };
         let pick = |word: &&Word| match word.kind {
             WordRelation::Plain | WordRelation::Pair => true,
-            // A character without neighbours.
+            // Include a character only if it has no neighbour. Otherwise its pairs are used.
             WordRelation::Character => !is_paired(word),
             WordRelation::Part => false,
         };
@@ -233,7 +237,7 @@ impl Planner<'_> {
         for not in &query.not_sites {
             clauses.push((Occur::MustNot, Box::new(Excluded(site(not)))));
         }
-        // A query with only exclusions has no results.
+        // If a query consists only of exclusions, it has no results.
         if clauses.iter().all(|(occur, _)| *occur == Occur::MustNot) {
             clauses.push((Occur::Must, Box::new(EmptyQuery)));
         }
@@ -245,7 +249,7 @@ impl Planner<'_> {
     }
 }
 
-/// Requires each clause, or if any match is enough, their union.
+/// Combines clauses so that a page must match all of them, or at least one.
 fn any_of(
     clauses: Vec<(Occur, Box<dyn Lookup>)>,
     fit: Strictness,
@@ -257,7 +261,8 @@ fn any_of(
     vec![(Occur::Must, Box::new(BooleanQuery::union(any)))]
 }
 
-/// Returns the clause for a term: its word must be present or absent.
+/// Returns the clause for a term. Depending on the term, pages must have the word or must not have
+/// it.
 pub(super) fn clause(term: &QueryTerm, lookup: Box<dyn Lookup>) -> (Occur, Box<dyn Lookup>) {
     match term.is_not {
         true => (Occur::MustNot, Box::new(Excluded(lookup))),
@@ -265,7 +270,7 @@ pub(super) fn clause(term: &QueryTerm, lookup: Box<dyn Lookup>) -> (Occur, Box<d
     }
 }
 
-/// Returns a query for pages with the words in sequence, with the same gaps.
+/// Returns a query for pages that contain the words in the same order and with the same distances.
 fn words_in_order(field: Field, words: &[&Word]) -> Box<dyn Lookup> {
     let place = |word: &&Word| (word.position, Term::from_field_text(field, &word.text));
     match words {

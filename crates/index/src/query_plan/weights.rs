@@ -1,10 +1,10 @@
-//! The weights of everything that counts in favour of a page.
+//! The weights that decide the ranking of pages.
 
 use crate::bm25f::{FieldWeight, Nearness, TextAlone};
 use crate::schema::Texts;
 
-/// The weights of everything that counts in favour of a page. A field has two numbers: its weight,
-/// and how much the field's length reduces it.
+/// The weights that decide the ranking of pages. For a field there are two numbers: its weight, and
+/// how much the length of the field reduces it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weights {
     pub(crate) title: (f32, f32),
@@ -20,44 +20,49 @@ pub(crate) struct Weights {
     /// `passage` and `heading`.
     pub(crate) saturation: f32,
     pub(crate) whole: f32,
-    /// The factor for pages with one of two words, so small that pages with both come first.
+    /// The factor for the score of pages with only one of two words. It is so small that pages with
+    /// both words come first.
     pub(crate) one_of_pair: f32,
     pub(crate) text_alone: TextAlone,
     pub(crate) passage: Nearness,
     pub(crate) heading: Nearness,
-    /// The advantage of a rare word over a common one: the exponent of BM25's inverse document
-    /// frequency. Questions contain rare words that matter little, such as words that only the
-    /// questioner uses.
+    /// The exponent of BM25's inverse document frequency. It is less than 1, because questions
+    /// contain rare words that matter little, such as words that only the questioner uses.
     pub(crate) rarity_power: f32,
     /// A page that lacks most words of a longer query still matches if it has this share of their
     /// rarity.
     pub(crate) least_part: f32,
-    /// A word with the same stem, relative to the word itself.
+    /// The weight of a word with the same stem, relative to the typed word.
     pub(crate) stem: f32,
-    /// A synonym from the site owner's rules.
+    /// The weight of a synonym from the site owner's rules.
     pub(crate) synonym: f32,
-    /// A word with the typed prefix, if no page has the word itself or `word*` was typed.
+    /// The weight of a word that starts with the typed word, if no page has the typed word itself
+    /// or `word*` was typed.
     pub(crate) beginning: f32,
-    /// A longer word with the last query word as prefix, if pages also have that word itself.
+    /// The weight of a word that starts with the last word of the query, if pages also have that
+    /// last word itself.
     pub(crate) longer: f32,
-    /// A compound that ends in the word.
+    /// The weight of a compound that ends in the typed word.
     pub(crate) compound: f32,
-    /// A correction of the word.
+    /// The weight of a correction of the typed word.
     pub(crate) correction: f32,
-    /// Two adjacent query words that are adjacent in the text, and in a title or heading.
+    /// The weight if two adjacent words of the query are adjacent in a page: in the text, and in a
+    /// title or heading.
     pub(crate) neighbours: (f32, f32),
-    /// The words of a name typed without spaces (`std::vec::Vec`), in sequence.
+    /// The weight if the words of a name typed without spaces (`std::vec::Vec`) are in a page in
+    /// sequence.
     pub(crate) name: f32,
-    /// The share that fields other than the best one add, for separate queries.
+    /// How much the other fields add to the score of the best field, in queries that score each
+    /// field separately.
     pub(crate) others: f32,
-    /// The weight added by each doubling of the number of pages that link to a page.
+    /// How much the score rises each time the number of pages that link to a page doubles.
     pub(crate) linked: f32,
 }
 
-/// Found by applying random changes, keeping those that improved the queries marked `tune` of
-/// `cargo xtask bench search`, and rounding; the other queries were not considered. `longer`,
-/// `name`, `compound`, `beside` and `synonym` were set by hand, which changed the results of those
-/// queries by less than 0.01.
+/// The values were found by trying random changes, keeping those that improved the results of the
+/// queries marked `tune` in `cargo xtask bench search`, and rounding. Other queries were not
+/// considered. `longer`, `name`, `compound`, `beside` and `synonym` were set by hand, which changed
+/// the results of these queries by less than 0.01.
 pub(crate) const WEIGHTS: Weights = Weights {
     title: (11.0, 0.5),
     headings: [(9.0, 0.7), (1.5, 0.2), (0.5, 0.1)],

@@ -1,4 +1,4 @@
-//! Caches the forms of words for each thread, because few words of a page are new.
+//! Caches the forms of words for each thread, because most words of a page have occurred before.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -11,13 +11,13 @@ use super::fold::fold;
 use super::parts::parts;
 use super::stem::Stemmer;
 
-/// Maximum words whose forms a thread remembers. When there are more, all are forgotten before the
-/// next line.
+/// Maximum number of words in the cache of a thread. If there are more, the cache is emptied before
+/// the next line.
 pub(super) const MAX_KNOWN_WORDS: usize = 32_768;
 
 thread_local! {
-    /// The cache of the last text that this thread read. A text read while another is in progress
-    /// starts with an empty cache.
+    /// The cache that was used for the last text on this thread. If another text is read at the
+    /// same time, it starts with an empty cache.
     static LAST: Cell<Option<Box<KnownWords>>> = const { Cell::new(None) };
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Forms<'w> {
     pub(super) stem: Option<&'w str>,
 }
 
-/// A handle for a word's forms, valid until words are forgotten.
+/// A handle for the forms of a cached word. Becomes invalid when the cache is emptied.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownWord(u32);
 
@@ -68,9 +68,9 @@ impl KnownWords {
         words
     }
 
-    /// Returns the cache to the thread for the next text.
+    /// Stores the cache for the next text on this thread.
     pub(super) fn give_back(self: Box<Self>) {
-        // Fails only while the thread ends.
+        // Fails only if the thread is ending, and then the cache isn't needed.
         let _ = LAST.try_with(|last| last.set(Some(self)));
     }
 
@@ -91,7 +91,7 @@ impl KnownWords {
     pub(super) fn intern(&mut self, written: &str) -> KnownWord {
         let hash = xxh3_64(written.as_bytes());
         match self.places.get(&hash) {
-            // Two words may have the same hash: then only the last one is cached.
+            // If two words have the same hash, only the later one stays cached.
             Some(&word) if self.written(word) == written.as_bytes() => word,
             _ => self.learn(hash, written),
         }
@@ -115,7 +115,7 @@ impl KnownWords {
         }
         let place = self.add(written);
         let places = Places {
-            // Most words are written in their folded form.
+            // Most words are already written in their folded form, which is then stored only once.
             text: match text == written {
                 true => place.clone(),
                 false => self.add(&text),

@@ -31,7 +31,8 @@ impl Stemmer {
 
     /// Returns the folded stem of a folded word; `None` if it equals the word.
     ///
-    /// The accents of a word may change its stem, but queries often lack accents.
+    /// Accents may change the stem of a word. This function ignores them, because queries often
+    /// lack accents.
     #[must_use]
     pub fn stem_of(&self, word: &str) -> Option<String> {
         let stem = super::fold(&self.stem(word)?);

@@ -83,7 +83,7 @@ fn damaged_indexes() {
             if damage != 3 {
                 fs::write(&file, bytes).unwrap();
             }
-            // Either an error or an answer, but no panic.
+            // There must be an error or an answer, but no panic.
             let error = SearchIndex::open(dir.path())
                 .and_then(|index| index.search("words", &SearchOptions::default()).map(drop));
             let error = error.unwrap_err();

@@ -88,7 +88,8 @@ fn pages_with_a_canonical_url_yield() {
     ] {
         let page = judged(html, &[], None).unwrap();
         assert_eq!(page.gives_way_to.as_deref(), Some(canonical));
-        // Searches don't find the page before all pages are known.
+        // Until all pages are known, searches don't find a page that names another URL as
+        // canonical.
         assert_eq!(page.same_as.as_deref(), Some(canonical));
     }
     for own in [
@@ -96,7 +97,7 @@ fn pages_with_a_canonical_url_yield() {
         "<link rel=canonical href='http://a.example/docs/tea#top'>",
         "<link rel=canonical href='file:///usr/share/tea.html'>",
         "<meta name=url content='http://a.example/docs/tea'>",
-        // In the body, where a visitor may have written it.
+        // The link is in the body, where a visitor may have written it.
         "<body><link rel=canonical href=/other>",
         "<p>Tea<link rel=canonical href=/other>",
         "Tea <link rel=canonical href=/other>",

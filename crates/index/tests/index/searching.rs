@@ -240,7 +240,7 @@ fn names_are_found_by_their_parts() {
 fn the_last_word_may_be_unfinished() {
     check("black te", expect!["/black /green http://b.example/shop"]);
     check("ke", expect!["/docs/kettle http://b.example/shop"]);
-    // The prefix of a word is not a typing error.
+    // The word is the prefix of another word, so it is not corrected.
     check("steame", expect!["/green"]);
 }
 
@@ -626,7 +626,8 @@ fn text_outside_the_main_text_is_found_and_weighs_little() {
     assert_eq!(urls("\"descaled with vinegar\""), [first]);
     assert_eq!(urls("vinegar"), ["http://a.example/2", first]);
     assert_eq!(urls("bakery").len(), 3);
-    // Text on every page is not what a user wants to exclude.
+    // The word is outside the main text of every page, so excluding it has no effect on those
+    // pages.
     assert_eq!(urls("kettles -bakery").len(), 2);
     let hit = search(&index, "descaled vinegar").results.remove(0);
     assert!(

@@ -144,7 +144,7 @@ fn pages_with_the_same_text_are_found_once() {
     }
     writer.commit(NOTE).unwrap();
     let index = SearchIndex::open(dir.path()).unwrap();
-    // Before duplicates are marked, a search shows the better page.
+    // Duplicates have not been marked yet, but a search shows only the better page.
     assert_eq!(search(&index, "very same").results.len(), 1);
     let done = writer.reconcile(NOTE, 0).unwrap();
     assert_eq!((done.pages, done.duplicates), (1, 1));
@@ -152,7 +152,7 @@ fn pages_with_the_same_text_are_found_once() {
     assert_eq!(index.page("http://a.example/tea?print=1").unwrap(), None);
     assert_eq!(index.stats().unwrap().duplicates, 1);
 
-    // The other page takes its place when it is removed.
+    // When the page is removed, the other page with the same text takes its place.
     writer.drop_url("http://a.example/tea");
     let done = writer.reconcile(NOTE, 0).unwrap();
     assert_eq!((done.pages, done.duplicates), (1, 0));
@@ -346,7 +346,7 @@ fn after(entries: &[IndexEntry], is_pending: bool) -> (Vec<String>, Reconciled) 
             entries
                 .iter()
                 .for_each(|entry| writer.apply(entry).unwrap());
-            // Marks are durable before they are settled.
+            // Entries are still marked after a commit, before `reconcile` decides.
             writer.commit("half").unwrap();
             writer.reconcile_unless("next", 0, &|| false).unwrap()
         }
@@ -394,7 +394,7 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
         why: why.to_owned(),
     };
     for is_pending in [true, false] {
-        // No doubt: these pages are removed.
+        // The reason is not doubtful, so all of these pages are removed.
         let removed: Vec<_> = (0..10).map(|n| drop(n, "gone")).collect();
         assert_eq!(after(&removed, is_pending).0.len(), 10);
         // A tenth of the pages may be removed.
@@ -404,7 +404,7 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
         ];
         let (urls, done) = after(&two, is_pending);
         assert_eq!((urls.len(), done.left, done.kept.len()), (18, 2, 0));
-        // More may not be removed.
+        // More than a tenth of the pages stay if the reason is doubtful.
         let three = [
             drop(0, "soft_404"),
             drop(1, "redirect: http://a.example/login"),
@@ -418,7 +418,8 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
             kept_reasons,
             [each("no_page"), each("redirect"), each("soft_404")]
         );
-        // A page found under another URL is not lost; two that name each other are.
+        // Pages that can be found under another URL don't count as lost. Pages that name each other
+        // as canonical do.
         let moved: Vec<_> = (0..9)
             .map(|n| drop(n, "redirect: http://a.example/19"))
             .collect();
@@ -426,7 +427,7 @@ fn an_index_never_loses_many_pages_for_doubtful_reasons() {
         assert_eq!((urls.len(), done.left, done.kept.len()), (11, 9, 0));
         let crossed = [named(0, "01"), named(1, "00"), named(2, "02x")];
         assert_eq!(after(&crossed, is_pending).0.len(), 20);
-        // One of two pages that name each other stays.
+        // If two pages name each other as canonical, one of the pages stays.
         let (urls, done) = after(&crossed[..2], is_pending);
         assert_eq!((urls.len(), done.gave_way), (19, 1));
         assert!(urls.contains(&"http://a.example/00".to_owned()));

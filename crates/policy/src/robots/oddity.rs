@@ -44,33 +44,33 @@ macro_rules! oddities {
 oddities! {
     /// The file is longer than [`MAX_ROBOTS_BYTES`](crate::MAX_ROBOTS_BYTES). Reported for the
     /// first line not read.
-    Cut = "cut", "the file is longer than 512 KiB: from here on it is not read";
+    Cut = "cut", "the file is longer than 512 KiB: the rest is ignored";
     /// UTF-16 according to its byte order mark. robots.txt is UTF-8.
     Utf16 = "utf16", "the file is UTF-16; robots.txt is UTF-8";
     /// Begins like markup, so it is probably an error page.
-    Markup = "markup", "the file begins as markup does";
+    Markup = "markup", "the file looks like markup";
     /// A NUL. The rest of the line is not read.
-    Nul = "nul", "a NUL: the rest of the line is not read";
+    Nul = "nul", "a NUL: the rest of the line is ignored";
     /// Neither a field nor a comment.
     NoField = "no_field", "neither a field nor a comment";
     /// A blank instead of the colon.
     NoColon = "no_colon", "no colon after the field name";
     /// A misspelt field name that is accepted.
-    Misspelt = "misspelt", "a misspelt field name, understood all the same";
+    Misspelt = "misspelt", "a misspelt field name, which is accepted anyway";
     /// A rule before any user-agent line, which applies to no robot.
-    RuleWithoutGroup = "rule_without_group", "a rule before any user-agent line binds nobody";
+    RuleWithoutGroup = "rule_without_group", "a rule before any user-agent line is ignored";
     /// A user-agent line that can't match any robot.
     NamesNobody = "names_nobody", "names no robot";
     /// A pattern that begins with neither `/` nor `*` and so matches nothing.
     NoLeadingSlash = "no_leading_slash", "a path that begins with neither `/` nor `*` matches nothing";
     /// An invalid value for the field.
-    BadValue = "bad_value", "a value that this field does not know";
+    BadValue = "bad_value", "an invalid value for this field";
     /// A field outside RFC 9309 that robots commonly ignore.
     UnknownField = "unknown_field", "a field that robots commonly ignore";
     /// A record without a user-agent or without a disallow line (1994).
     IncompleteRecord = "incomplete_record", "a record needs a user-agent and a disallow line";
     /// A blank line between a user-agent line and its rules (1994).
-    SplitRecord = "split_record", "a blank line parts the user-agent line from its rules";
+    SplitRecord = "split_record", "a blank line separates the user-agent line from its rules";
 }
 
 /// Maximum oddities to keep per file. The first ones are kept.

@@ -10,7 +10,10 @@ use super::answer_age::MAX_WAIT;
 use super::findings::{ROW_LOST, Source::Requests};
 use super::limits::HostLimits;
 use super::robots_copies::BindingRules;
-use super::{AuditRun, EARLIER_RUN, JUST_THEN, ROUNDING_MS, SETTLING_MS};
+use super::{
+    AuditRun, BEYOND_TIMEOUT, EARLIER_RUN, JUST_THEN, PACE_BEFORE_RESTART, ROUNDING_MS,
+    SETTLING_MS, WAIT_JUST_THEN, WAIT_TAKEN_BACK,
+};
 use crate::error::RecordsError;
 
 /// A host's requests so far. Memory: about 1,000 bytes, and 200 per request still to be judged:
@@ -249,8 +252,8 @@ impl AuditRun<'_> {
             .delays
             .least(&host.key, sent.worker(), delay, sent.start);
         let (asked, by) = match sent.gap_asked >= delay {
-            true => (sent.gap_asked, "as its own row has it"),
-            false => (delay, "the least delay"),
+            true => (sent.gap_asked, "according to its own row"),
+            false => (delay, "the minimum delay"),
         };
         let free = |ended: &Ended| ended.end.saturating_add(asked) <= sent.start + ROUNDING_MS;
         // Of the suitable slots, take the latest one, which leaves the most room to later requests.
@@ -274,9 +277,7 @@ impl AuditRun<'_> {
             return self.findings.undecided(EARLIER_RUN);
         }
         if per_host > 1 && sent.start < host.judged {
-            return self
-                .findings
-                .undecided("requests in flight for longer than the timeout");
+            return self.findings.undecided(BEYOND_TIMEOUT);
         }
         self.findings.checked("gaps");
         let rows = [(Requests, first.line), (Requests, sent.line)];
@@ -284,14 +285,14 @@ impl AuditRun<'_> {
             None => self.findings.breach(
                 "in-flight",
                 &host.key,
-                format!("more than {per_host} in flight: one began before another had ended"),
+                format!("more than {per_host} in flight: a request began before an earlier one had ended"),
                 None,
                 &rows,
             ),
             Some(kept) => self.findings.breach(
                 "gap",
                 &host.key,
-                format!("a gap of {kept} ms where {asked} ms were asked for, {by}"),
+                format!("a gap of {kept} ms, but {asked} ms were required ({by})"),
                 Some((asked, kept)),
                 &rows,
             ),
@@ -316,8 +317,7 @@ impl AuditRun<'_> {
             return self.findings.undecided(EARLIER_RUN);
         }
         if !asked.is_own && self.limits.restarted_after(asked.known_at) {
-            let reason = "a pace that another origin of the host asked for before a restart";
-            return self.findings.undecided(reason);
+            return self.findings.undecided(PACE_BEFORE_RESTART);
         }
         if self.findings.lacks_answer(Some(asked.line), sent.start) {
             return self.findings.undecided(ROW_LOST);
@@ -327,11 +327,11 @@ impl AuditRun<'_> {
             return self.findings.undecided(JUST_THEN);
         }
         self.findings.checked("robots_gaps");
-        let seen = gap_seen.map_or("none, as one was in flight".to_owned(), |gap_seen| {
-            format!("{gap_seen} ms")
-        });
-        let message =
-            format!("a gap of {seen} where {by} on line {by_line} of robots.txt asks for {gap} ms");
+        let seen = gap_seen.map_or(
+            "no gap (another request was in flight)".to_owned(),
+            |gap_seen| format!("a gap of {gap_seen} ms"),
+        );
+        let message = format!("{seen}, but {by} on line {by_line} of robots.txt requires {gap} ms");
         let rows = [
             (Requests, asked.line),
             (Requests, latest.line),
@@ -395,15 +395,11 @@ impl AuditRun<'_> {
         let owed = *owed;
         let several = host.limits.per_host > 1 || !self.limits.held_at(sent.start);
         if several && sent.start < owed.since + SETTLING_MS {
-            return self
-                .findings
-                .undecided("waits that were answered just then");
+            return self.findings.undecided(WAIT_JUST_THEN);
         }
         host.owed.swap_remove(place);
         if several && !owed.is_firm {
-            return self
-                .findings
-                .undecided("waits that another answer may have taken back");
+            return self.findings.undecided(WAIT_TAKEN_BACK);
         }
         let wait_asked = owed.until - owed.since;
         let waited = sent.start - owed.since;
@@ -411,7 +407,7 @@ impl AuditRun<'_> {
         self.findings.breach(
             "wait",
             &host.key,
-            format!("asked again after {waited} ms where the answer asked for {wait_asked} ms"),
+            format!("requested again after {waited} ms, but the response required a wait of {wait_asked} ms"),
             Some((wait_asked, waited)),
             &[(Requests, owed.line), (Requests, sent.line)],
         );

@@ -105,7 +105,7 @@ impl CrawlLimits {
         };
         let profile = match file.text("politeness", "robots") {
             Some(name) => {
-                (name.parse::<Profile>()).map_err(|_| format!("no robots profile is `{name}`"))?
+                (name.parse::<Profile>()).map_err(|_| format!("unknown robots profile `{name}`"))?
             }
             None => Profile::default(),
         };
@@ -226,7 +226,7 @@ impl HostLimits {
     fn with(self, delay: Option<&Value>, per_host: Option<&Value>) -> Result<HostLimits, String> {
         let number = |value: &Value| {
             let number = value.as_integer().and_then(|n| usize::try_from(n).ok());
-            number.ok_or_else(|| format!("`{value}` is no number of requests"))
+            number.ok_or_else(|| format!("`{value}` is not a number of requests"))
         };
         Ok(HostLimits {
             delay: delay.map_or(Ok(self.delay), span)?,
@@ -266,7 +266,7 @@ impl File {
         };
         match Timestamp::parse(text) {
             Some(moment) => Ok(Some(moment.as_millis())),
-            None => Err(format!("{key}: `{text}` is no date")),
+            None => Err(format!("{key}: `{text}` is not a date")),
         }
     }
 
@@ -304,7 +304,7 @@ impl File {
 /// audit has its own parser because it shares no code with the crawl; `durations.tsv` tests that
 /// both agree.
 fn span(value: &Value) -> Result<u64, String> {
-    let bad = || format!("`{value}` is no duration");
+    let bad = || format!("`{value}` is not a duration");
     let text = match value {
         Value::Integer(0) => "0",
         value => value.as_str().ok_or_else(bad)?,

@@ -6,7 +6,7 @@ use crawl_weburl::CanonicalUrl;
 use super::findings::{CheckResult, Source::Requests};
 use super::hosts::{SentPurpose, SentRequest};
 use super::robots_copies::BindingRules;
-use super::{AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, SETTLING_MS};
+use super::{AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, SETTLING_MS, STALE_AFTER_RESTART};
 use crate::error::RecordsError;
 
 /// Maximum age, in milliseconds, of the copy that the one page after a stale response may use.
@@ -27,7 +27,7 @@ impl AuditRun<'_> {
         let origin = copies.number(&url.origin());
         let last = origin.and_then(|origin| Some((origin, copies.last_at(origin, sent.start)?)));
         let Some((origin, last)) = last else {
-            let message = format!("{url} was asked for before robots.txt had answered");
+            let message = format!("{url} was requested before its robots.txt was known");
             let rows = [(Requests, sent.line)];
             let judged = CheckResult::Broke("robots-first", message);
             let judged = self.findings.unless_lost(judged, None, sent.start);
@@ -72,7 +72,7 @@ impl AuditRun<'_> {
             BindingRules::Rules { place, until } => (place, until),
             BindingRules::Unknown => return Ok(CheckResult::Undecided(NOT_ARCHIVED)),
             BindingRules::Unreachable => {
-                let message = format!("{url} was asked for while robots.txt could not be had");
+                let message = format!("{url} was requested while robots.txt could not be fetched");
                 return Ok(self.if_held(sent, "unreachable", message));
             }
         };
@@ -82,18 +82,16 @@ impl AuditRun<'_> {
         };
         if is_page && sent.start > latest + SETTLING_MS {
             if limits.restarted_after(answer.end) {
-                return Ok(CheckResult::Undecided(
-                    "a copy that was too old after a restart",
-                ));
+                return Ok(CheckResult::Undecided(STALE_AFTER_RESTART));
             }
             let (age, life) = (sent.start - answer.end, until - answer.end);
             let message = format!(
-                "{url} was asked for by a copy of robots.txt that was {age} ms old and holds for {life} ms"
+                "{url} was requested under a copy of robots.txt that was {age} ms old but valid for {life} ms"
             );
             return Ok(self.if_held(sent, "stale", message));
         }
         if let Some(status) = answer.forbidden(limits).filter(|_| is_page) {
-            let message = format!("{url} was asked for where robots.txt answered {status}");
+            let message = format!("{url} was requested although robots.txt answered {status}");
             return Ok(self.if_held(sent, "disallowed", message));
         }
         let from = sent.start.saturating_sub(SETTLING_MS);
@@ -104,11 +102,11 @@ impl AuditRun<'_> {
         let verdict = robots.judge(url.as_url());
         if !verdict.is_allowed() {
             let by = words(&verdict);
-            let message = format!("{url} was asked for, and robots.txt disallows it: {by}");
+            let message = format!("{url} was requested although robots.txt disallows it: {by}");
             return Ok(self.if_held(sent, "disallowed", message));
         }
         if is_page && !is_welcome {
-            let message = format!("{url} was asked for outside of the Visit-time");
+            let message = format!("{url} was requested outside the Visit-time");
             return Ok(self.if_held(sent, "visit-time", message));
         }
         Ok(CheckResult::Kept)

@@ -12,7 +12,7 @@ use super::findings::{
 };
 use super::page_requests::words;
 use super::robots_copies::{Answer, BindingRules};
-use super::{AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, SETTLING_MS};
+use super::{AuditRun, EARLIER_RUN, JUST_THEN, NO_ROBOTS_BEFORE, NOT_ARCHIVED, SETTLING_MS};
 use crate::error::RecordsError;
 
 impl AuditRun<'_> {
@@ -29,7 +29,7 @@ impl AuditRun<'_> {
         let last = origin.and_then(|origin| Some((origin, copies.last_at(origin, started)?)));
         let (mut rows, mut rests_on) = (vec![(Pages, line)], None);
         let judged = match last {
-            None => CheckResult::Undecided("rows of pages.jsonl without a robots.txt before them"),
+            None => CheckResult::Undecided(NO_ROBOTS_BEFORE),
             Some((origin, last)) => {
                 if let Some(answer) = copies.answers(origin).get(last) {
                     rows.insert(0, (Requests, answer.line));
@@ -80,7 +80,7 @@ impl AuditRun<'_> {
         let (found, by) = (access(&verdict), words(&verdict));
         let recorded = &recorded.verdict;
         let message = format!(
-            "the row of {url} says {recorded} by {recorded_rule}, where robots.txt has {found} by {by}"
+            "the row of {url} says {recorded} by {recorded_rule}, but robots.txt says {found} by {by}"
         );
         Ok(CheckResult::Broke("page-row", message))
     }
@@ -114,7 +114,9 @@ impl AuditRun<'_> {
             .and_then(|copies| copies.number(&url.origin()));
         let mut judged = CheckResult::Broke(
             "excluded-row",
-            format!("{url} is listed as excluded by robots.txt, and no copy of it says so"),
+            format!(
+                "{url} is listed as excluded by robots.txt, but no copy of robots.txt excludes it"
+            ),
         );
         let Some(origin) = origin else {
             return Ok(judged);

@@ -93,16 +93,16 @@ fn a_delay_set_during_the_crawl_is_checked() {
         &log(300),
         more(until_restart),
         expect![[r#"
-        4 gaps, 4 pages
-        gap: a gap of 300 ms where 1000 ms were asked for, the least delay (requests.jsonl 4, requests.jsonl 5)"#]],
+            4 gaps, 4 pages
+            gap: a gap of 300 ms, but 1000 ms were required (the minimum delay) (requests.jsonl 4, requests.jsonl 5)"#]],
     );
     let raised = &[(6_500, None, Some(2_000))];
     check_with(
         &log(1_000),
         more(raised),
         expect![[r#"
-        4 gaps, 4 pages
-        gap: a gap of 1000 ms where 2000 ms were asked for, the least delay (requests.jsonl 4, requests.jsonl 5)"#]],
+            4 gaps, 4 pages
+            gap: a gap of 1000 ms, but 2000 ms were required (the minimum delay) (requests.jsonl 4, requests.jsonl 5)"#]],
     );
 }
 
@@ -132,8 +132,8 @@ fn each_request_is_checked_against_the_settings_of_its_time() {
         &log(300),
         more(lower),
         expect![[r#"
-        4 gaps, 4 pages
-        gap: a gap of 300 ms where 1000 ms were asked for, the least delay (requests.jsonl 4, requests.jsonl 5)"#]],
+            4 gaps, 4 pages
+            gap: a gap of 300 ms, but 1000 ms were required (the minimum delay) (requests.jsonl 4, requests.jsonl 5)"#]],
     );
     let of_site =
         r#"{"delay": 9000, "per_host": 2, "sites": {"e.example": {"delay": 300, "per_host": 1}}}"#;
@@ -141,17 +141,17 @@ fn each_request_is_checked_against_the_settings_of_its_time() {
         &log(300),
         more((10_000, of_site)),
         expect![[r#"
-        4 gaps, 4 pages
-        gap: a gap of 300 ms where 1000 ms were asked for, the least delay (requests.jsonl 4, requests.jsonl 5)"#]],
+            4 gaps, 4 pages
+            gap: a gap of 300 ms, but 1000 ms were required (the minimum delay) (requests.jsonl 4, requests.jsonl 5)"#]],
     );
     let longer = (10_000, r#"{"delay": 9000, "per_host": 1}"#);
     check_with(
         &log(1_000),
         more(longer),
         expect![[r#"
-        4 gaps, 4 pages
-        gap: a gap of 4900 ms where 9000 ms were asked for, the least delay (requests.jsonl 1, requests.jsonl 2)
-        gap: a gap of 1000 ms where 9000 ms were asked for, the least delay (requests.jsonl 2, requests.jsonl 3)"#]],
+            4 gaps, 4 pages
+            gap: a gap of 4900 ms, but 9000 ms were required (the minimum delay) (requests.jsonl 1, requests.jsonl 2)
+            gap: a gap of 1000 ms, but 9000 ms were required (the minimum delay) (requests.jsonl 2, requests.jsonl 3)"#]],
     );
     // Two at once until the reread, and one afterwards.
     let pages =
@@ -164,7 +164,7 @@ fn each_request_is_checked_against_the_settings_of_its_time() {
         more((10_000, r#"{"delay": 1000, "per_host": 2}"#)),
         expect![[r#"
         5 gaps, 6 pages
-        in-flight: more than 1 in flight: one began before another had ended (requests.jsonl 6, requests.jsonl 7)"#]],
+        in-flight: more than 1 in flight: a request began before an earlier one had ended (requests.jsonl 6, requests.jsonl 7)"#]],
     );
 }
 
@@ -206,14 +206,14 @@ fn face_gap_from_end_to_start() {
     check(
         &log(1098, 1000),
         expect![[r#"
-        1 gaps, 1 pages
-        gap: a gap of 998 ms where 1000 ms were asked for, as its own row has it (requests.jsonl 1, requests.jsonl 2)"#]],
+            1 gaps, 1 pages
+            gap: a gap of 998 ms, but 1000 ms were required (according to its own row) (requests.jsonl 1, requests.jsonl 2)"#]],
     );
     check(
         &log(2000, 3000),
         expect![[r#"
-        1 gaps, 1 pages
-        gap: a gap of 1900 ms where 3000 ms were asked for, as its own row has it (requests.jsonl 1, requests.jsonl 2)"#]],
+            1 gaps, 1 pages
+            gap: a gap of 1900 ms, but 3000 ms were required (according to its own row) (requests.jsonl 1, requests.jsonl 2)"#]],
     );
     let two = More {
         toml: "[politeness]\ndelay = \"2s\"\n[site.\"e.example\"]\ndelay = \"500ms\"\n",
@@ -235,7 +235,7 @@ fn face_one_in_flight_per_host() {
         &sent(),
         expect![[r#"
         2 gaps, 2 pages
-        in-flight: more than 1 in flight: one began before another had ended (requests.jsonl 3, requests.jsonl 2)"#]],
+        in-flight: more than 1 in flight: a request began before an earlier one had ended (requests.jsonl 3, requests.jsonl 2)"#]],
     );
     let two = More {
         toml: "[politeness]\nper-host = 2\n",
@@ -263,7 +263,7 @@ fn rfc9110_10_2_3_retry_after() {
         &log(31_200),
         expect![[r#"
         2 gaps, 2 pages
-        wait: asked again after 30000 ms where the answer asked for 60000 ms (requests.jsonl 2, requests.jsonl 3)"#]],
+        wait: requested again after 30000 ms, but the response required a wait of 60000 ms (requests.jsonl 2, requests.jsonl 3)"#]],
     );
 }
 
@@ -273,7 +273,7 @@ fn rfc9309_robots_first() {
         &[page((0, 10), "/"), robots((1010, 1020), 404, "")],
         expect![[r#"
             1 gaps, 1 pages
-            robots-first: http://e.example/ was asked for before robots.txt had answered (requests.jsonl 1)"#]],
+            robots-first: http://e.example/ was requested before its robots.txt was known (requests.jsonl 1)"#]],
     );
     // The robots.txt of another origin doesn't apply.
     check(
@@ -283,7 +283,7 @@ fn rfc9309_robots_first() {
         ],
         expect![[r#"
             1 gaps, 1 pages
-            robots-first: https://e.example/ was asked for before robots.txt had answered (requests.jsonl 2)"#]],
+            robots-first: https://e.example/ was requested before its robots.txt was known (requests.jsonl 2)"#]],
     );
 }
 
@@ -293,7 +293,7 @@ fn rfc9309_2_2_2_disallowed_urls() {
         &[robots((0, 100), 200, BARS_P), page((1100, 1200), "/p/q")],
         expect![[r#"
             1 gaps, 1 pages
-            disallowed: http://e.example/p/q was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
+            disallowed: http://e.example/p/q was requested although robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
     );
     let forbids = More {
         toml: "[exclusion]\nrobots-forbidden = \"deny\"\n",
@@ -304,7 +304,7 @@ fn rfc9309_2_2_2_disallowed_urls() {
         forbids,
         expect![[r#"
             1 gaps, 1 pages
-            disallowed: http://e.example/ was asked for where robots.txt answered 403 (requests.jsonl 1, requests.jsonl 2)"#]],
+            disallowed: http://e.example/ was requested although robots.txt answered 403 (requests.jsonl 1, requests.jsonl 2)"#]],
     );
     let agent = More {
         toml: "[operator]\nagent = \"other\"\n",
@@ -322,7 +322,7 @@ fn rfc9309_2_2_2_disallowed_urls() {
         agent,
         expect![[r#"
             1 gaps, 1 pages
-            disallowed: http://e.example/ was asked for, and robots.txt disallows it: `Disallow: /` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
+            disallowed: http://e.example/ was requested although robots.txt disallows it: `Disallow: /` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
     );
 }
 
@@ -333,19 +333,19 @@ fn rfc9309_2_3_1_4_unreachable() {
         &log(500),
         expect![[r#"
         1 gaps, 1 pages
-        unreachable: http://e.example/ was asked for while robots.txt could not be had (requests.jsonl 1, requests.jsonl 2)"#]],
+        unreachable: http://e.example/ was requested while robots.txt could not be fetched (requests.jsonl 1, requests.jsonl 2)"#]],
     );
     check(
         &log(429),
         expect![[r#"
         1 gaps, 1 pages
-        unreachable: http://e.example/ was asked for while robots.txt could not be had (requests.jsonl 1, requests.jsonl 2)"#]],
+        unreachable: http://e.example/ was requested while robots.txt could not be fetched (requests.jsonl 1, requests.jsonl 2)"#]],
     );
     check(
         &log(0),
         expect![[r#"
         1 gaps, 1 pages
-        unreachable: http://e.example/ was asked for while robots.txt could not be had (requests.jsonl 1, requests.jsonl 2)"#]],
+        unreachable: http://e.example/ was requested while robots.txt could not be fetched (requests.jsonl 1, requests.jsonl 2)"#]],
     );
     // The last good copy is used for 30 days.
     let again = |day: u64, status| {
@@ -362,13 +362,13 @@ fn rfc9309_2_3_1_4_unreachable() {
         &log(29),
         expect![[r#"
         2 gaps, 1 pages
-        disallowed: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)"#]],
+        disallowed: http://e.example/p was requested although robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)"#]],
     );
     check(
         &log(31),
         expect![[r#"
         2 gaps, 1 pages
-        unreachable: http://e.example/p was asked for while robots.txt could not be had (requests.jsonl 2, requests.jsonl 3)"#]],
+        unreachable: http://e.example/p was requested while robots.txt could not be fetched (requests.jsonl 2, requests.jsonl 3)"#]],
     );
 }
 
@@ -383,7 +383,7 @@ fn every_kind_of_request_is_checked_against_robots_txt() {
             &[robots((0, 100), 200, BARS_P), disallowed],
             expect![[r#"
                 1 gaps, 1 pages
-                disallowed: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
+                disallowed: http://e.example/p was requested although robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
         );
     }
 }
@@ -408,7 +408,7 @@ fn rfc9309_2_3_1_2_hops_are_the_first_origins() {
         ],
         expect![[r#"
             2 gaps, 2 pages
-            disallowed: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 4)"#]],
+            disallowed: http://e.example/p was requested although robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 4)"#]],
     );
     let moved = Sent {
         fields: &[("location", "http://other.example/r")],
@@ -418,7 +418,7 @@ fn rfc9309_2_3_1_2_hops_are_the_first_origins() {
         &[moved, hop(0), page((1100, 1200), "/")],
         expect![[r#"
         1 gaps, 1 pages
-        unreachable: http://e.example/ was asked for while robots.txt could not be had (requests.jsonl 2, requests.jsonl 3)"#]],
+        unreachable: http://e.example/ was requested while robots.txt could not be fetched (requests.jsonl 2, requests.jsonl 3)"#]],
     );
 }
 
@@ -440,14 +440,14 @@ fn rfc9309_2_4_no_older_than_its_life() {
         &log(60_000, 62_000),
         expect![[r#"
             2 gaps, 2 pages
-            stale: http://e.example/b was asked for by a copy of robots.txt that was 61900 ms old and holds for 10000 ms (requests.jsonl 1, requests.jsonl 3)"#]],
+            stale: http://e.example/b was requested under a copy of robots.txt that was 61900 ms old but valid for 10000 ms (requests.jsonl 1, requests.jsonl 3)"#]],
     );
     check(&log(5000, 10_050), expect!["2 gaps, 2 pages"]);
     check(
         &log(5000, 20_000),
         expect![[r#"
             2 gaps, 2 pages
-            stale: http://e.example/b was asked for by a copy of robots.txt that was 19900 ms old and holds for 10000 ms (requests.jsonl 1, requests.jsonl 3)"#]],
+            stale: http://e.example/b was requested under a copy of robots.txt that was 19900 ms old but valid for 10000 ms (requests.jsonl 1, requests.jsonl 3)"#]],
     );
     // A 304 without fields extends the copy by its original lifetime.
     let confirmed = |start| {
@@ -459,7 +459,7 @@ fn rfc9309_2_4_no_older_than_its_life() {
         &confirmed(12_000),
         expect![[r#"
         2 gaps, 1 pages
-        disallowed: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)"#]],
+        disallowed: http://e.example/p was requested although robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)"#]],
     );
 }
 
@@ -472,14 +472,14 @@ fn the_pace_of_robots_txt() {
         &log(delay, 3100),
         expect![[r#"
             1 gaps, 1 pages
-            pace: a gap of 3000 ms where Crawl-delay on line 2 of robots.txt asks for 5000 ms (requests.jsonl 1, requests.jsonl 2)"#]],
+            pace: a gap of 3000 ms, but Crawl-delay on line 2 of robots.txt requires 5000 ms (requests.jsonl 1, requests.jsonl 2)"#]],
     );
     let rate = "User-agent: *\nRequest-rate: 1/8s 0000-0100\nRequest-rate: 1/20s 1200-1300\n";
     check(
         &log(rate, 6100),
         expect![[r#"
             1 gaps, 1 pages
-            pace: a gap of 6000 ms where Request-rate on line 2 of robots.txt asks for 8000 ms (requests.jsonl 1, requests.jsonl 2)"#]],
+            pace: a gap of 6000 ms, but Request-rate on line 2 of robots.txt requires 8000 ms (requests.jsonl 1, requests.jsonl 2)"#]],
     );
     check(&log(rate, 8100), expect!["1 gaps, 1 pages"]);
     let visit = "User-agent: *\nVisit-time: 0010-0020\n";
@@ -487,7 +487,7 @@ fn the_pace_of_robots_txt() {
         &log(visit, 2000),
         expect![[r#"
         1 gaps, 1 pages
-        visit-time: http://e.example/ was asked for outside of the Visit-time (requests.jsonl 1, requests.jsonl 2)"#]],
+        visit-time: http://e.example/ was requested outside the Visit-time (requests.jsonl 1, requests.jsonl 2)"#]],
     );
     check(&log(visit, 21 * 60_000 + 500), expect!["1 gaps, 1 pages"]);
 }
@@ -519,8 +519,8 @@ fn rows_agree_with_robots_txt() {
         bad,
         expect![[r#"
             1 gaps, 1 pages
-            page-row: the row of http://e.example/p/a says allowed by `Allow: /p/a` on line 3, where robots.txt has allowed by `Allow: /p/a` on line 2 (requests.jsonl 1, pages.jsonl 1)
-            excluded-row: http://e.example/q is listed as excluded by robots.txt, and no copy of it says so (excluded.jsonl 1)"#]],
+            page-row: the row of http://e.example/p/a says allowed by `Allow: /p/a` on line 3, but robots.txt says allowed by `Allow: /p/a` on line 2 (requests.jsonl 1, pages.jsonl 1)
+            excluded-row: http://e.example/q is listed as excluded by robots.txt, but no copy of robots.txt excludes it (excluded.jsonl 1)"#]],
     );
 }
 
@@ -536,8 +536,8 @@ fn undecided_checks_are_counted() {
         &sent(),
         none,
         expect![[r#"
-        1 gaps, 0 pages
-        gap: a gap of 400 ms where 1000 ms were asked for, as its own row has it (requests.jsonl 1, requests.jsonl 2)"#]],
+            1 gaps, 0 pages
+            gap: a gap of 400 ms, but 1000 ms were required (according to its own row) (requests.jsonl 1, requests.jsonl 2)"#]],
     );
     let earlier = More {
         toml: "[crawl]\nstarted = \"2026-11-19T23:00:00Z\"\nlast-started = \"2026-11-20T12:00:00Z\"\n",
@@ -562,18 +562,18 @@ fn undecided_checks_are_counted() {
     expect![[r#"
         hosts      1
         requests   2 rows of requests.jsonl
-        gaps       1 between requests of a host
-        pace       0 gaps for which robots.txt asks
-        waits      0 for which an answer asked
-        pages      0 requests held against robots.txt
-        rows       0 of pages.jsonl held against robots.txt
-        excluded   0 rows of excluded.jsonl held against robots.txt
-        undecided  1: an answer to a request for robots.txt that is not archived
+        gaps       1 between requests to a host
+        pace       0 gaps required by robots.txt
+        waits      0 required by a response
+        pages      0 requests checked against robots.txt
+        rows       0 of pages.jsonl checked against robots.txt
+        excluded   0 rows of excluded.jsonl checked against robots.txt
+        undecided  1: the robots.txt response is not in the archive
         flaw       the last line of `requests.jsonl` is torn
         breaches   1: gap 1
-          gap: e.example: a gap of 400 ms where 1000 ms were asked for, as its own row has it
-            requests.jsonl line 1: robots http://e.example/robots.txt, 2026-11-20T00:00:00.000Z to 2026-11-20T00:00:00.100Z (200), gap asked 0 ms by delay
-            requests.jsonl line 2: page http://e.example/p, 2026-11-20T00:00:00.500Z to 2026-11-20T00:00:00.600Z (200), gap asked 1000 ms by delay
+          gap: e.example: a gap of 400 ms, but 1000 ms were required (according to its own row)
+            requests.jsonl line 1: robots http://e.example/robots.txt, 2026-11-20T00:00:00.000Z to 2026-11-20T00:00:00.100Z (200), required gap 0 ms (delay)
+            requests.jsonl line 2: page http://e.example/p, 2026-11-20T00:00:00.500Z to 2026-11-20T00:00:00.600Z (200), required gap 1000 ms (delay)
     "#]].assert_eq(&report.to_string());
 }
 
@@ -588,16 +588,16 @@ fn capture_log_is_optional() {
     expect![[r#"
         hosts      1
         requests   2 rows of requests.jsonl
-        gaps       1 between requests of a host
-        pace       0 gaps for which robots.txt asks
-        waits      0 for which an answer asked
-        pages      1 requests held against robots.txt
-        rows       0 of pages.jsonl held against robots.txt
-        excluded   0 rows of excluded.jsonl held against robots.txt
+        gaps       1 between requests to a host
+        pace       0 gaps required by robots.txt
+        waits      0 required by a response
+        pages      1 requests checked against robots.txt
+        rows       0 of pages.jsonl checked against robots.txt
+        excluded   0 rows of excluded.jsonl checked against robots.txt
         breaches   1: disallowed 1
-          disallowed: e.example: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2
-            requests.jsonl line 1: robots http://e.example/robots.txt, 2026-11-20T00:00:00.000Z to 2026-11-20T00:00:00.100Z (200), gap asked 0 ms by delay
-            requests.jsonl line 2: page http://e.example/p, 2026-11-20T00:00:01.100Z to 2026-11-20T00:00:01.200Z (200), gap asked 1000 ms by delay
+          disallowed: e.example: http://e.example/p was requested although robots.txt disallows it: `Disallow: /p` on line 2
+            requests.jsonl line 1: robots http://e.example/robots.txt, 2026-11-20T00:00:00.000Z to 2026-11-20T00:00:00.100Z (200), required gap 0 ms (delay)
+            requests.jsonl line 2: page http://e.example/p, 2026-11-20T00:00:01.100Z to 2026-11-20T00:00:01.200Z (200), required gap 1000 ms (delay)
     "#]].assert_eq(&with.to_string());
 }
 

@@ -4,24 +4,32 @@ use std::fmt;
 
 use crawl_archive::Timestamp;
 
-use super::{Audit, Breach, CitedRow};
+use super::findings::ROW_LOST;
+use super::{
+    Audit, BEYOND_TIMEOUT, Breach, CitedRow, EARLIER_RUN, JUST_THEN, NO_ROBOTS_BEFORE,
+    NOT_ARCHIVED, PACE_BEFORE_RESTART, STALE_AFTER_RESTART, WAIT_JUST_THEN, WAIT_TAKEN_BACK,
+};
 
 /// The kinds of checks with their labels, in output order.
 const CHECKED: [(&str, &str, &str); 7] = [
     ("requests", "requests", "rows of requests.jsonl"),
-    ("gaps", "gaps", "between requests of a host"),
-    ("robots_gaps", "pace", "gaps for which robots.txt asks"),
-    ("waits", "waits", "for which an answer asked"),
-    ("page_requests", "pages", "requests held against robots.txt"),
+    ("gaps", "gaps", "between requests to a host"),
+    ("robots_gaps", "pace", "gaps required by robots.txt"),
+    ("waits", "waits", "required by a response"),
+    (
+        "page_requests",
+        "pages",
+        "requests checked against robots.txt",
+    ),
     (
         "page_rows",
         "rows",
-        "of pages.jsonl held against robots.txt",
+        "of pages.jsonl checked against robots.txt",
     ),
     (
         "excluded_rows",
         "excluded",
-        "rows of excluded.jsonl held against robots.txt",
+        "rows of excluded.jsonl checked against robots.txt",
     ),
 ];
 
@@ -41,7 +49,7 @@ impl fmt::Display for Audit {
             writeln!(f, "robots.txt not checked: {why}; gaps and waits only")?;
         }
         for (why, count) in &self.undecided {
-            writeln!(f, "undecided  {count}: {why}")?;
+            writeln!(f, "undecided  {count}: {}", undecided_words(why))?;
         }
         for flaw in &self.flaws {
             writeln!(f, "flaw       {flaw}")?;
@@ -69,6 +77,23 @@ impl fmt::Display for Audit {
     }
 }
 
+/// Describes why a check could not be decided, given its key in [`Audit::undecided`].
+fn undecided_words(key: &str) -> &str {
+    match key {
+        JUST_THEN => "robots.txt was fetched only just before the request",
+        NOT_ARCHIVED => "the robots.txt response is not in the archive",
+        EARLIER_RUN => "the settings of an earlier run are unknown",
+        STALE_AFTER_RESTART => "the copy of robots.txt had expired after a restart",
+        NO_ROBOTS_BEFORE => "the row of pages.jsonl has no earlier robots.txt",
+        BEYOND_TIMEOUT => "requests were in flight for longer than the timeout",
+        PACE_BEFORE_RESTART => "another origin of the host set the pace before a restart",
+        WAIT_JUST_THEN => "the wait was required only just before the request",
+        WAIT_TAKEN_BACK => "another response may have lifted the wait",
+        ROW_LOST => "depends on a lost row of requests.jsonl",
+        key => key,
+    }
+}
+
 /// Formats a breach, with one line per row that shows it.
 impl fmt::Display for Breach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -93,9 +118,9 @@ impl fmt::Display for CitedRow {
             ": {} {}, {start} to {end} ({answer})",
             row.purpose, row.url
         )?;
-        write!(f, ", gap asked {} ms by {}", row.gap_asked, row.why)?;
+        write!(f, ", required gap {} ms ({})", row.gap_asked, row.why)?;
         match row.wait_asked {
-            Some(wait) => write!(f, ", wait asked {wait} ms"),
+            Some(wait) => write!(f, ", required wait {wait} ms"),
             None => Ok(()),
         }
     }

@@ -222,7 +222,7 @@ fn every_page_with_a_broken_link_is_listed() {
         crawl(&site(), None, true).path(),
         "archive",
         expect![[r#"
-            2 pages are broken, 4 links lead there
+            2 broken pages, 4 links to them
 
             ---  http://dead.example/ (connection refused)
                  on http://e.example/a  "�[31mdead"
@@ -230,8 +230,8 @@ fn every_page_with_a_broken_link_is_listed() {
             404  http://e.example/gone
                  on http://e.example/  "old news"  (nofollow)
                  on http://e.example/a  "it moved"
-                    by way of http://e.example/moved
-                    by way of http://e.example/further
+                    via http://e.example/moved
+                    via http://e.example/further
                  on http://e.example/sitemap.xml
         "#]],
     );
@@ -247,7 +247,7 @@ fn recorded_links_are_used_after_one_round() {
         ("/a", "http://dead.example/", None, None),
     ];
     let expected = expect![[r#"
-        2 pages are broken, 3 links lead there
+        2 broken pages, 3 links to them
 
         ---  http://dead.example/ (connection refused)
              on http://e.example/a
@@ -255,8 +255,8 @@ fn recorded_links_are_used_after_one_round() {
         404  http://e.example/gone
              on http://e.example/  "old news"  (nofollow)
              on http://e.example/a  "it moved"
-                by way of http://e.example/moved
-                by way of http://e.example/further
+                via http://e.example/moved
+                via http://e.example/further
     "#]];
     check(
         crawl(&site(), Some(&links), true).path(),
@@ -271,7 +271,7 @@ fn first_referrers_are_listed_if_nothing_else_was_kept() {
         crawl(&site(), None, false).path(),
         "via",
         expect![[r#"
-            2 pages are broken, 3 links lead there
+            2 broken pages, 3 links to them
 
             ---  http://dead.example/ (connection refused)
                  on http://e.example/a
@@ -279,10 +279,10 @@ fn first_referrers_are_listed_if_nothing_else_was_kept() {
             404  http://e.example/gone
                  on http://e.example/
                  on http://e.example/a
-                    by way of http://e.example/moved
-                    by way of http://e.example/further
+                    via http://e.example/moved
+                    via http://e.example/further
 
-            neither links nor an archive were kept: of each page the one that led there first is named
+            neither links nor an archive were kept, so only the page that first led to each is listed
         "#]],
     );
 }
@@ -315,7 +315,7 @@ fn pages_are_read_as_they_are_now() {
         dir.path(),
         "archive",
         expect![[r#"
-            2 pages are broken, 2 links lead there
+            2 broken pages, 2 links to them
 
             410  http://e.example/b
                  on http://e.example/a  "b"
@@ -335,7 +335,7 @@ fn pages_are_read_as_they_are_now() {
         crawl(&two_rounds(), Some(&links), false).path(),
         "links.jsonl",
         expect![[r#"
-            2 pages are broken, 3 links lead there
+            2 broken pages, 3 links to them
 
             410  http://e.example/b
                  on http://e.example/a
@@ -359,8 +359,8 @@ fn working_pages_are_not_listed() {
         crawl(&fine, None, true).path(),
         "archive",
         expect![[r#"
-        no page is broken
-    "#]],
+            no broken pages
+        "#]],
     );
     // A page without any links left is still broken.
     let remaining = [
@@ -374,14 +374,14 @@ fn working_pages_are_not_listed() {
         crawl(&remaining, None, true).path(),
         "archive",
         expect![[r#"
-        2 pages are broken, 0 links lead there
+            2 broken pages, 0 links to them
 
-        503  http://e.example/seed
-             no page links to it: it was a seed
+            503  http://e.example/seed
+                 no page links to it; it was a seed
 
-        404  http://e.example/x
-             no page links to it any more; http://e.example/ led there first
-    "#]],
+            404  http://e.example/x
+                 no page links to it any more; first found on http://e.example/
+        "#]],
     );
     let nothing = tempfile::tempdir().unwrap();
     assert!(matches!(
@@ -406,7 +406,7 @@ fn unreadable_pages_are_counted() {
         crawl(&made, None, true).path(),
         "archive",
         expect![[r#"
-            2 pages are broken, 2 links lead there
+            2 broken pages, 2 links to them
 
             404  http://e.example/gone
                  on http://e.example/
@@ -414,7 +414,7 @@ fn unreadable_pages_are_counted() {
             500  http://seed.example/
                  on http://e.example/to-seed
 
-            1 page is not in the archive, and may hold more links
+            1 page is not in the archive and may contain more links
         "#]],
     );
 }
@@ -442,14 +442,14 @@ fn redirects_without_an_end_are_broken() {
         crawl(&loops(), None, true).path(),
         "archive",
         expect![[r#"
-            3 pages are broken, 3 links lead there
+            3 broken pages, 3 links to them
 
             301  http://e.example/a (redirect loop)
                  on http://e.example/  "A"
 
             301  http://e.example/longer (too many redirects)
                  on http://e.example/  "long"
-                    by way of http://e.example/long
+                    via http://e.example/long
 
             301  http://e.example/self (redirect loop)
                  on http://e.example/  "self"
@@ -479,15 +479,15 @@ fn a_loop_is_named_by_the_same_page_in_each_round() {
     };
     let first = report(&["/a"]);
     expect![[r#"
-        1 page is broken, 2 links lead there
+        1 broken page, 2 links to it
 
         301  http://e.example/a (redirect loop)
              on http://e.example/  "B"
-                by way of http://e.example/b
-                by way of http://e.example/c
+                via http://e.example/b
+                via http://e.example/c
              on http://e.example/  "in"
-                by way of http://e.example/in
-                by way of http://e.example/c
+                via http://e.example/in
+                via http://e.example/c
     "#]]
     .assert_eq(&first);
     for rows in [&["/b"][..], &["/c"], &["/a", "/b"], &["/c", "/b"]] {
@@ -507,12 +507,12 @@ fn targets_in_redirect_rows_need_no_archive() {
         crawl(&made, Some(&links), false).path(),
         "links.jsonl",
         expect![[r#"
-            1 page is broken, 2 links lead there
+            1 broken page, 2 links to it
 
             404  http://e.example/gone
                  on http://e.example/
                  on http://e.example/  "x"
-                    by way of http://e.example/old
+                    via http://e.example/old
         "#]],
     );
 }
@@ -530,13 +530,13 @@ fn a_broken_page_is_one_line_with_its_first_sources() {
     made.push(answered("/seed", None, 503));
     let links_found = broken(crawl(&made, None, true).path()).unwrap();
     expect![[r#"
-        3 pages are broken, 7 links lead there
+        3 broken pages, 7 links to them
 
         404  http://e.example/gone  6 links on 5 pages: http://e.example/, http://e.example/1, http://e.example/2 and 2 more
-        503  http://e.example/seed  no page links to it: it was a seed
+        503  http://e.example/seed  no page links to it; it was a seed
         410  http://e.example/x  1 link on http://e.example/
 
-        each link with its text: --all
+        run with --all to list every link with its text
     "#]]
     .assert_eq(&links_found.to_string());
 }

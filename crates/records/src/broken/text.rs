@@ -22,7 +22,7 @@ impl Display for BrokenLinks {
             writeln!(f, "{}  {links}", answer_and_url(page))?;
         }
         if self.links > 0 {
-            writeln!(f, "\neach link with its text: --all")?;
+            writeln!(f, "\nrun with --all to list every link with its text")?;
         }
         self.foot(f)
     }
@@ -55,11 +55,12 @@ impl BrokenLinks {
     /// Writes the number of broken pages and links.
     fn head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pages.is_empty() {
-            return writeln!(f, "no page is broken");
+            return writeln!(f, "no broken pages");
         }
-        let pages = counted(self.pages.len() as u64, "page is", "pages are");
-        let links = counted(self.links, "link leads", "links lead");
-        writeln!(f, "{pages} broken, {links} there\n")
+        let pages = counted(self.pages.len() as u64, "broken page", "broken pages");
+        let links = counted(self.links, "link", "links");
+        let them = if self.pages.len() == 1 { "it" } else { "them" };
+        writeln!(f, "{pages}, {links} to {them}\n")
     }
 
     /// Writes which links the list may lack.
@@ -67,13 +68,13 @@ impl BrokenLinks {
         if self.source == "via" && !self.pages.is_empty() {
             writeln!(
                 f,
-                "\nneither links nor an archive were kept: of each page the one that led there \
-                 first is named"
+                "\nneither links nor an archive were kept, so only the page that first led to each \
+                 is listed"
             )?;
         }
         if self.unread > 0 {
             let pages = counted(self.unread, "page is", "pages are");
-            writeln!(f, "\n{pages} not in the archive, and may hold more links")?;
+            writeln!(f, "\n{pages} not in the archive and may contain more links")?;
         }
         Ok(())
     }
@@ -123,8 +124,8 @@ fn links_in_short(page: &BrokenPage) -> String {
 
 fn no_link(page: &BrokenPage) -> String {
     match &page.via {
-        None => "no page links to it: it was a seed".to_owned(),
-        Some(via) => format!("no page links to it any more; {via} led there first"),
+        None => "no page links to it; it was a seed".to_owned(),
+        Some(via) => format!("no page links to it any more; first found on {via}"),
     }
 }
 
@@ -138,7 +139,7 @@ fn link_lines(f: &mut fmt::Formatter<'_>, link: &BrokenLink) -> fmt::Result {
     }
     writeln!(f)?;
     for redirect in &link.through {
-        writeln!(f, "        by way of {redirect}")?;
+        writeln!(f, "        via {redirect}")?;
     }
     Ok(())
 }

@@ -92,7 +92,7 @@ fn all_differences_of_two_crawls_are_reported() {
     );
     let comparison = compare(a.path(), b.path()).unwrap();
     assert!(!comparison.has_same_pages());
-    expect![[r"
+    expect![[r#"
         A         one
         B         other
         pages     A 5                          B 6
@@ -100,12 +100,12 @@ fn all_differences_of_two_crawls_are_reported() {
         requests  A 3                          B 3
         took      A 2.040 s                    B 1.540 s
         answers   A 0.120 s                    B 0.120 s
-        gaps      A 1 of 1.000 s at most       B 1 of 1.000 s at most
-        waits     A 1, 5.000 s in all          B none
+        gaps      A 1, at most 1.000 s         B 1, at most 1.000 s
+        waits     A 1, 5.000 s in total        B none
         excluded  A 2                          B 2
         waiting   A 0                          B 0
         coverage  A 1 complete, 1 partial      B 1 complete, 1 partial
-        order     the same at 1 host, another at 1; another overall
+        order     the same for 1 host, different for 1; different overall
         in both   4
         only A    1
           http://a.example/z
@@ -122,7 +122,7 @@ fn all_differences_of_two_crawls_are_reported() {
           scope: host: 1 in A, 0 in B
         hosts     1
           b.example: A complete, 1 page, 10 B, 1 request; B complete, 2 pages, 20 B, 1 request
-    "]]
+    "#]]
     .assert_eq(&text(&comparison, a.path(), b.path()));
 }
 
@@ -154,7 +154,7 @@ fn beyond_a_thousand_the_rules_of_a_reason_are_counted_together() {
     let first = &comparison.excluded[0];
     assert_eq!((first.rule.as_deref(), first.a, first.b), (None, 3, 0));
     let text = comparison.to_string();
-    assert!(text.contains("and 981 more, which --json lists"), "{text}");
+    assert!(text.contains("and 981 more (--json lists all)"), "{text}");
 }
 
 #[test]
@@ -246,7 +246,10 @@ fn unfinished_runs_and_malformed_lines_are_reported() {
     assert!(comparison.has_same_pages() && comparison.order.is_same);
     assert_eq!((comparison.a.flaws.len(), comparison.b.flaws.len()), (3, 0));
     let text = comparison.to_string();
-    assert!(text.contains("\nnot ended the last run of A\n"), "{text}");
+    assert!(
+        text.contains("\nnote      the last run of A has not ended\n"),
+        "{text}"
+    );
     assert!(!text.contains("run of B"), "{text}");
     assert!(text.contains("\nflaw of A "), "{text}");
 }

@@ -20,7 +20,7 @@ impl Display for Comparison {
         writeln!(f, "B         {}", safe_line(&b.dir))?;
         for (name, crawl) in [("A", a), ("B", b)] {
             if !crawl.has_ended {
-                writeln!(f, "not ended the last run of {name}")?;
+                writeln!(f, "note      the last run of {name} has not ended")?;
             }
             for flaw in &crawl.flaws {
                 writeln!(f, "flaw of {name} {}", safe_line(flaw))?;
@@ -30,7 +30,7 @@ impl Display for Comparison {
             let (in_a, in_b) = (grouped(a.rounds.into()), grouped(b.rounds.into()));
             writeln!(
                 f,
-                "round     {round} of {in_a} in A and {in_b} in B; gaps, waits, exclusions, what waits, coverage and hosts are those of all"
+                "round     {round} of {in_a} in A and {in_b} in B; gaps, waits, excluded and waiting URLs, coverage and hosts include all rounds"
             )?;
         }
         let mut row = |what: &str, of: &dyn Fn(&ComparedCrawl) -> String| {
@@ -58,16 +58,16 @@ impl Comparison {
     fn order_line(&self) -> String {
         let order = &self.order;
         let of_hosts = match (order.hosts_same, order.hosts_other) {
-            (same, 0) => format!("the same at {}", counted(same, "host", "hosts")),
+            (same, 0) => format!("the same for {}", counted(same, "host", "hosts")),
             (same, other) => format!(
-                "the same at {}, another at {}",
+                "the same for {}, different for {}",
                 counted(same, "host", "hosts"),
                 grouped(other)
             ),
         };
         match order.is_same {
             true => format!("{of_hosts}, and overall"),
-            false => format!("{of_hosts}; another overall"),
+            false => format!("{of_hosts}; different overall"),
         }
     }
 
@@ -116,7 +116,7 @@ fn list(f: &mut fmt::Formatter<'_>, what: &str, lines: &[String]) -> fmt::Result
     }
     match lines.len().saturating_sub(MAX_NAMED) {
         0 => Ok(()),
-        more => writeln!(f, "  and {} more, which --json lists", grouped(more as u64)),
+        more => writeln!(f, "  and {} more (--json lists all)", grouped(more as u64)),
     }
 }
 
@@ -128,7 +128,7 @@ fn page_words(page: &PageDifference) -> String {
 
 fn host_words(host: Option<&ComparedHost>) -> String {
     let Some(host) = host else {
-        return "never asked".to_owned();
+        return "never contacted".to_owned();
     };
     format!(
         "{}, {}, {}, {}",
@@ -143,15 +143,15 @@ fn gaps(crawl: &ComparedCrawl) -> String {
     let count = grouped(crawl.gaps);
     let longest = seconds(crawl.most_gap_asked_ms);
     match crawl.short_gaps {
-        0 => format!("{count} of {longest} at most"),
-        short => format!("{count} of {longest} at most, {} cut short", grouped(short)),
+        0 => format!("{count}, at most {longest}"),
+        short => format!("{count}, at most {longest}, {} cut short", grouped(short)),
     }
 }
 
 fn waits(count: u64, asked_ms: u64) -> String {
     match count {
         0 => "none".to_owned(),
-        count => format!("{}, {} in all", grouped(count), seconds(asked_ms)),
+        count => format!("{}, {} in total", grouped(count), seconds(asked_ms)),
     }
 }
 

@@ -72,7 +72,7 @@ fn an_endless_line_hides_nothing_and_is_counted() {
     );
     let text = explanation.to_string();
     assert!(
-        text.contains("lines of row files that can't be read: 1\n"),
+        text.contains("unreadable lines in row files: 1\n"),
         "{text}"
     );
 }
@@ -87,14 +87,14 @@ fn a_redirect_shows_its_target_and_why_it_is_broken() {
         "http://e.example/r",
         expect![[r#"
             http://e.example/r
-            was fetched
+            fetched
               answer: 302, 1 byte, 2026-11-20T23:59:59.123Z
               redirects to: http://e.example/s
               error: redirect loop
               depth: 0
               requests sent for it: 0
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
-              there is no stored state; only rows were read
+              no stored state; only rows were read
         "#]],
     );
 }
@@ -107,7 +107,7 @@ fn rows_alone() {
         "http://e.example/",
         expect![[r#"
             http://e.example/
-            was fetched
+            fetched
               answer: 200, 3 bytes, 2026-11-20T23:59:59.123Z
               robots.txt: allowed, by `Allow: /` on line 3
               archived: a.warc.gz at 7
@@ -115,7 +115,7 @@ fn rows_alone() {
               requests sent for it: 1
                 2026-11-21T00:00:01.000Z page (200)
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
-              there is no stored state; only rows were read
+              no stored state; only rows were read
         "#]],
     );
     check(
@@ -123,13 +123,13 @@ fn rows_alone() {
         "http://e.example/gone",
         expect![[r#"
             http://e.example/gone
-            failed: no answer could be had
+            failed: no answer
               error: timeout
               found on: http://e.example/
               depth: 1
               requests sent for it: 0
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
-              there is no stored state; only rows were read
+              no stored state; only rows were read
         "#]],
     );
     check(
@@ -137,12 +137,12 @@ fn rows_alone() {
         "http://e.example/p",
         expect![[r#"
             http://e.example/p
-            is not asked for
+            not fetched
               reason: robots, by `Disallow: /p` on line 2
               found on: http://e.example/
               requests sent for it: 0
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
-              there is no stored state; only rows were read
+              no stored state; only rows were read
         "#]],
     );
     check(
@@ -150,10 +150,10 @@ fn rows_alone() {
         "http://e.example/never",
         expect![[r#"
             http://e.example/never
-            is not known: it was no seed, and no page that was read names it
+            unknown: it was not a seed, and no page read so far mentions it
               requests sent for it: 0
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
-              there is no stored state; only rows were read
+              no stored state; only rows were read
         "#]],
     );
 }
@@ -184,7 +184,7 @@ fn stored_state_distinguishes_pending_and_deferred_urls() {
         "http://e.example/waits",
         expect![[r#"
             http://e.example/waits
-            is not known: it was no seed, and no page that was read names it
+            unknown: it was not a seed, and no page read so far mentions it
               requests sent for it: 0
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)
               the crawl is running; only its rows were read
@@ -196,7 +196,7 @@ fn stored_state_distinguishes_pending_and_deferred_urls() {
         "http://e.example/waits",
         expect![[r#"
             http://e.example/waits
-            waits for its turn
+            waiting to be fetched
               found on: http://e.example/
               depth: 1
               requests sent for it: 0
@@ -208,7 +208,7 @@ fn stored_state_distinguishes_pending_and_deferred_urls() {
         "http://e.example/deep",
         expect![[r#"
             http://e.example/deep
-            was put aside, and is fetched if it is met another way
+            put aside; fetched only if found another way
               reason: depth, by `max-depth 3`
               found on: http://e.example/
               depth: 9

@@ -25,17 +25,17 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.url)?;
         match self.state {
-            "fetched" => writeln!(f, "was fetched")?,
-            "failed" => writeln!(f, "failed: no answer could be had")?,
-            "excluded" => writeln!(f, "is not asked for")?,
-            "deferred" => writeln!(f, "was put aside, and is fetched if it is met another way")?,
+            "fetched" => writeln!(f, "fetched")?,
+            "failed" => writeln!(f, "failed: no answer")?,
+            "excluded" => writeln!(f, "not fetched")?,
+            "deferred" => writeln!(f, "put aside; fetched only if found another way")?,
             "pending" if self.is_beyond_budget() => {
-                writeln!(f, "is not asked for while a budget is spent")?;
+                writeln!(f, "not fetched: a budget is spent")?;
             }
             "pending" if self.visits > 0 || self.excluded.is_some() => {
-                writeln!(f, "waits for its turn to be visited again")?;
+                writeln!(f, "waiting to be visited again")?;
             }
-            "pending" => writeln!(f, "waits for its turn")?,
+            "pending" => writeln!(f, "waiting to be fetched")?,
             "forgotten" => self.forgotten(f)?,
             _ => self.unknown(f)?,
         }
@@ -46,7 +46,7 @@ impl fmt::Display for Explanation {
             }
             if page.hops_off_scope > 0 {
                 let hops = counted(page.hops_off_scope.into(), "link", "links");
-                writeln!(f, "  off the scope by {hops}, as hops-off-scope allows")?;
+                writeln!(f, "  {hops} out of scope, allowed by hops-off-scope")?;
             }
             if let Some(target) = &page.redirect {
                 writeln!(f, "  redirects to: {target}")?;
@@ -79,10 +79,10 @@ impl fmt::Display for Explanation {
                 writeln!(f, "  archived: {} at {}", warc.file, warc.offset)?;
             }
             if let Some(words) = &page.withheld {
-                writeln!(f, "  body not archived, by `{words}`")?;
+                writeln!(f, "  body not archived because of `{words}`")?;
             }
             if let Some(filter) = &page.unwanted {
-                writeln!(f, "  not wanted, and its body not kept: {filter}")?;
+                writeln!(f, "  unwanted, so its body was not kept: {filter}")?;
             }
         }
         if let Some((reason, text, line)) = &self.exclusion {
@@ -92,7 +92,7 @@ impl fmt::Display for Explanation {
                 "excluded" => Some("reason"),
                 "pending" if self.is_beyond_budget() => Some("reason"),
                 // The run that produced the row no longer counts, or the URL is judged again.
-                "pending" => Some("not asked for before"),
+                "pending" => Some("not fetched before"),
                 _ => None,
             };
             if let Some(when) = when {
@@ -102,17 +102,17 @@ impl fmt::Display for Explanation {
         if let Some(since) = &self.rule_since {
             writeln!(
                 f,
-                "  that rule holds since: {since}, when settings were read again"
+                "  rule in force since: {since}, when the settings were reloaded"
             )?;
         }
         if let Some(sample) = &self.sample {
-            let (what, which) = match sample.is_drawn {
-                true => ("drawn", "not beyond"),
-                false => ("not drawn", "beyond"),
+            let what = match sample.is_drawn {
+                true => "drawn",
+                false => "not drawn",
             };
             writeln!(
                 f,
-                "  sample: {what} in stratum {} ({} of {}): its rank {} is {which} the last one drawn, {}",
+                "  sample: {what} in stratum {} ({} of {}): rank {}, last rank drawn {}",
                 sample.stratum, sample.drawn, sample.of, sample.rank, sample.last_rank
             )?;
         }
@@ -121,11 +121,11 @@ impl fmt::Display for Explanation {
             let (walker, step) = walk.first;
             writeln!(
                 f,
-                "  walk: {steps} led to it, the first of them step {step} of walker {walker}"
+                "  walk: {steps} led to it, first step {step} of walker {walker}"
             )?;
         }
         if let Some(attempt) = self.next_attempt.filter(|attempt| *attempt > 1) {
-            writeln!(f, "  tries so far: {}", attempt - 1)?;
+            writeln!(f, "  attempts so far: {}", attempt - 1)?;
         }
         if let Some(via) = &self.via {
             writeln!(f, "  found on: {via}")?;
@@ -138,9 +138,9 @@ impl fmt::Display for Explanation {
         }
         match &self.due {
             Some(_) if self.is_due => {
-                writeln!(f, "  visited again: in the next round (--recrawl)")?;
+                writeln!(f, "  next visit: in the next round (--recrawl)")?;
             }
-            Some(due) => writeln!(f, "  visited again: from {due} on (--recrawl)")?,
+            Some(due) => writeln!(f, "  next visit: from {due} on (--recrawl)")?,
             None => {}
         }
         writeln!(f, "  requests sent for it: {}", self.requests_sent)?;
@@ -152,12 +152,12 @@ impl fmt::Display for Explanation {
         }
         if self.unreadable_lines > 0 {
             let lines = self.unreadable_lines;
-            writeln!(f, "  lines of row files that can't be read: {lines}")?;
+            writeln!(f, "  unreadable lines in row files: {lines}")?;
         }
         match &self.state_read {
             StateRead::Read => Ok(()),
             StateRead::InUse => writeln!(f, "  the crawl is running; only its rows were read"),
-            StateRead::Absent => writeln!(f, "  there is no stored state; only rows were read"),
+            StateRead::Absent => writeln!(f, "  no stored state; only rows were read"),
             StateRead::Broken(why) => writeln!(f, "  the stored state can't be read: {why}"),
         }
     }
@@ -174,7 +174,7 @@ impl Explanation {
         };
         writeln!(
             f,
-            "was taken out of this crawl{suffix}, and is not asked for again"
+            "removed from this crawl{suffix}; will not be fetched again"
         )?;
         writeln!(f, "  when: {}", tombstone.at.rfc3339_millis())?;
         writeln!(f, "  reason: {}", tombstone.reason)
@@ -184,29 +184,29 @@ impl Explanation {
         let Some(named) = &self.named_by else {
             writeln!(
                 f,
-                "is not known: it was no seed, and no page that was read names it"
+                "unknown: it was not a seed, and no page read so far mentions it"
             )?;
             return match self.unread_pages {
                 0 => Ok(()),
-                pages => writeln!(f, "  pages that were not searched for it: {pages}"),
+                pages => writeln!(f, "  pages not searched for it: {pages}"),
             };
         };
         let role = match named.kind {
-            "resource" => "what a page is shown with",
+            "resource" => "a resource that a page is displayed with",
             "feed" => "a feed",
-            "form" => "where a form is sent to",
+            "form" => "the target of a form",
             _ => "a link that is not followed",
         };
         match &named.setting {
-            Some(setting) => writeln!(f, "is not asked for: it is {role}, and {setting} holds")?,
+            Some(setting) => writeln!(f, "not fetched: it is {role}, and {setting} is in force")?,
             None => writeln!(
                 f,
-                "is not known to the crawl, though a page names it: it is {role}"
+                "unknown to the crawl, although a page mentions it: it is {role}"
             )?,
         }
         match &named.element {
-            Some(element) => writeln!(f, "  named by: <{element}> on {}", named.page),
-            None => writeln!(f, "  named by: {}", named.page),
+            Some(element) => writeln!(f, "  mentioned by: <{element}> on {}", named.page),
+            None => writeln!(f, "  mentioned by: {}", named.page),
         }
     }
 }

@@ -43,7 +43,7 @@ impl Display for Faults {
         }
         if self.unread > 0 {
             let pages = counted(self.unread, "page is", "pages are");
-            writeln!(f, "\n{pages} not in the archive, and may have more faults")?;
+            writeln!(f, "\n{pages} not in the archive and may have more faults")?;
         }
         Ok(())
     }
@@ -53,7 +53,7 @@ impl Faults {
     fn head(&self, f: &mut impl fmt::Write) -> fmt::Result {
         let new = if self.known > 0 { "new " } else { "" };
         match self.faults.len() as u64 {
-            0 => write!(f, "no {new}fault")?,
+            0 => write!(f, "no {new}faults")?,
             count => {
                 write!(
                     f,
@@ -145,13 +145,13 @@ impl Faults {
 
     fn table(&self, kind: FaultKind) -> Markup {
         let rows = html! {
-            thead { tr { th { "page" } th { "leads to" } th { "what was found" } th { "text" } } }
+            thead { tr { th { "page" } th { "links to" } th { "problem" } th { "text" } } }
             tbody {
                 @for fault in self.faults.iter().filter(|fault| fault.kind == kind) {
                     tr {
                         td data-name="page" { @match &fault.page { Some(url) => (link(url)), None => "(a seed)" } }
-                        td data-name="leads to" { (link(&fault.to)) }
-                        td data-name="what was found" { (safe_line(&fault.why)) }
+                        td data-name="links to" { (link(&fault.to)) }
+                        td data-name="problem" { (safe_line(&fault.why)) }
                         @if let Some(text) = &fault.text { td data-name="text" { (safe_line(text)) } }
                         @else { td {} }
                     }
@@ -165,11 +165,11 @@ impl Faults {
 fn title(kind: FaultKind) -> String {
     let words = match kind {
         FaultKind::Broken => "Broken links",
-        FaultKind::Unreachable => "Links to servers that did not answer",
-        FaultKind::Fragment => "Links to a place that their page does not have",
-        FaultKind::TextFragment => "Links to a text that their page does not say",
-        FaultKind::Redirect => "Links to what has moved for good",
-        FaultKind::Mixed => "Parts loaded by http",
+        FaultKind::Unreachable => "Links to servers that did not respond",
+        FaultKind::Fragment => "Links to a fragment that the page does not have",
+        FaultKind::TextFragment => "Links to text that the page does not contain",
+        FaultKind::Redirect => "Links to pages that moved permanently",
+        FaultKind::Mixed => "Resources loaded over http",
     };
     words.to_owned()
 }

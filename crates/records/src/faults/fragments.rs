@@ -132,7 +132,7 @@ fn check_page(
             ),
             (true, Some(text)) => (
                 FaultKind::TextFragment,
-                format!("the page does not say {}", text.start),
+                format!("the page does not contain {}", text.start),
             ),
             (true, None) => continue,
         };

@@ -291,5 +291,5 @@ fn each_format_escapes_text_from_servers() {
         (none.github(), none.json_lines()),
         (String::new(), String::new())
     );
-    assert!(none.to_string().starts_with("no fault\n"));
+    assert!(none.to_string().starts_with("no faults\n"));
 }

@@ -21,7 +21,7 @@ impl Plan {
             p { "Purpose: " (purpose) ". " (counted(self.pages, "page is", "pages are")) " known." }
             p { "Hours: " (safe_line(&hours(&self.hours))) "." }
             p { "Bytes: " (safe_line(&bytes(&self.bytes))) "." }
-            p { (counted(self.asked, "request was", "requests were")) " sent for this plan, for robots.txt and sitemaps alone." }
+            p { (counted(self.asked, "request was", "requests were")) " sent for this plan, only for robots.txt and sitemaps." }
             (hosts(self))
         };
         page(&title, &body)

@@ -217,8 +217,8 @@ impl PageSizes {
 
     fn measured_all(&self, known: &KnownPages) -> BytesRange {
         let reason = match known.measured {
-            0 => "no page is to be asked for".to_owned(),
-            _ => format!("as all its pages were in {}", self.dir.display()),
+            0 => "no pages to fetch".to_owned(),
+            _ => format!("the size of all its pages in {}", self.dir.display()),
         };
         BytesRange {
             known: known.bytes,
@@ -237,8 +237,8 @@ impl PageSizes {
             low: count * sizes.least,
             high: count * sizes.most,
             why: format!(
-                "by the least and the largest of {} of its pages in {}: which pages the budget \
-                 leaves out is not known",
+                "from the smallest and the largest of {} of its pages in {}; which pages the budget \
+                 leaves out is unknown",
                 grouped(sizes.count),
                 self.dir.display()
             ),
@@ -287,17 +287,15 @@ impl PageSizes {
         let needed = grouped(needed);
         match sizes.is_drawn {
             true if range.is_precise() => {
-                format!(
-                    "by {count} of its pages, drawn at random in {dir}, with an interval of 99 %"
-                )
+                format!("from {count} of its pages drawn at random in {dir}, with a 99 % interval")
             }
             true => format!(
-                "by {count} of its pages, drawn at random in {dir}, with an interval of 99 %; a \
-                 number within a tenth takes about {needed} of them"
+                "from {count} of its pages drawn at random in {dir}, with a 99 % interval; an \
+                 estimate within 10 % takes about {needed}"
             ),
             false => format!(
-                "by the least and the largest of {count} of its pages in {dir}, which were not \
-                 drawn at random; a number within a tenth takes about {needed} that are \
+                "from the smallest and the largest of {count} of its pages in {dir}, which were not \
+                 drawn at random; an estimate within 10 % takes about {needed} that are \
                  (--sample {needed})"
             ),
         }
@@ -403,13 +401,14 @@ impl BytesRange {
             high: sum(|range| range.high),
             error: sum(|range| range.error * range.error).sqrt(),
             is_listed: ranges.iter().all(|range| range.is_listed),
-            why: "the sum over the hosts".to_owned(),
+            why: "the sum over all hosts".to_owned(),
         };
         let is_told = all.is_precise();
         let mut estimate = all.estimate();
         if !is_told && ranges.len() > 1 {
             let unclear = grouped(unclear as u64);
-            estimate.why += &format!("; too little is known of {unclear} of them for a number");
+            estimate.why +=
+                &format!("; too little is known about {unclear} of them for an estimate");
         }
         estimate
     }
@@ -451,8 +450,8 @@ fn usual(known: &KnownPages, pages: u64) -> BytesRange {
         low: bytes + unmeasured * small,
         high: bytes + unmeasured * large,
         why: format!(
-            "{measured} measured; 12 to 118 kB of HTML a page, the 10th and the \
-             90th percentile of shops in the Web Almanac 2019, figure 13.11"
+            "{measured} measured; 12 to 118 kB of HTML per page, the 10th and 90th \
+             percentiles of online shops in the Web Almanac 2019, figure 13.11"
         ),
         ..BytesRange::default()
     }

@@ -37,7 +37,7 @@ impl Display for Plan {
         }
         writeln!(
             f,
-            "asked     {}, for robots.txt and sitemaps alone",
+            "sent      {}, only for robots.txt and sitemaps",
             counted(self.asked, "request", "requests")
         )
     }
@@ -74,7 +74,7 @@ fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostPlan, purpose: Option<&str>
 pub(super) fn gap(host: &HostPlan) -> String {
     let answer = grouped(host.answer_ms.round() as u64);
     let gap = grouped(host.gap_ms);
-    format!("{gap} ms ({}), answers take {answer} ms", host.gap_by)
+    format!("{gap} ms ({}), responses take {answer} ms", host.gap_by)
 }
 
 pub(super) fn rule_words(rule: &PlanRule) -> String {
@@ -100,12 +100,12 @@ pub(super) fn origin_lines(origin: &PlanOrigin, purpose: Option<&str>) -> Vec<St
     };
     lines.extend(usage.said.iter().map(statement_words));
     let Some(purpose) = purpose else {
-        lines.push("preferences bind no crawl whose purpose is unstated".to_owned());
+        lines.push("preferences don't bind a crawl without a stated purpose".to_owned());
         return lines;
     };
     let verdict = match verdict(usage, purpose) {
         Some(verdict) => format!("for {purpose}: {verdict}"),
-        None => format!("for {purpose}: nothing is said"),
+        None => format!("for {purpose}: not stated"),
     };
     lines.push(verdict);
     lines
@@ -149,6 +149,6 @@ fn range(estimate: &Estimate, number: impl Fn(f64) -> String) -> String {
         }
         (Some(expected), None) => number(expected),
         (None, Some(most)) => format!("{least} to {}", number(most)),
-        (None, None) => format!("{least} at least"),
+        (None, None) => format!("at least {least}"),
     }
 }

@@ -178,14 +178,14 @@ fn crawl_in_words() {
               page: 3
               robots: 1
               timeout: 1
-            gaps      all kept
+            gaps      all respected
             waits     1 cut short
             coverage  1 complete, 1 empty
             hosts     2
               e.example: 3 pages, 110 B, 4 requests, 1 excluded
                 coverage: complete (excluded: robots: 1)
-                gaps: least seen 1,000 ms where 1,000 ms were asked for, all kept
-                waits: 1 asked for, the longest 60,000 ms, 60,000 ms in all; 28,900 ms given; 1 cut short
+                gaps: shortest 1,000 ms (1,000 ms required), all respected
+                waits: 1 required, the longest 60,000 ms, 60,000 ms in total; 28,900 ms waited; 1 cut short
                 http://e.example/robots.txt: rules (200)
               other.example: 1 page, 0 B, 0 requests, 0 excluded
                 coverage: empty: errors 1 (no answer: 1)
@@ -416,12 +416,12 @@ fn page_of_the_report_has_links_and_omits_hosts_without_requests() {
     assert!(html.contains(link), "{html}");
     assert!(html.contains("prefers-color-scheme: dark"));
     assert!(html.contains("; 1,214 excluded; 4 requests."), "{html}");
-    assert!(html.contains("<p>And 1,214 hosts that were never asked.</p>"));
+    assert!(html.contains("<p>And 1,214 hosts that were never contacted.</p>"));
     assert!(!html.contains("<td>h7.example"));
     let text = report.to_string();
     assert!(
         text.contains("\nhosts     2\n")
-            && text.contains("\n  and 1,214 hosts that were never asked\n")
+            && text.contains("\n  and 1,214 hosts that were never contacted\n")
     );
 }
 
@@ -550,7 +550,7 @@ fn addresses_used_by_several_workers_are_counted() {
     assert_eq!(counted(), Some(1));
     let text = report(dir.path()).unwrap().to_string();
     assert!(
-        text.contains("\nworkers   1 address asked by more than one\n"),
+        text.contains("\nworkers   1 address contacted by more than one\n"),
         "{text}"
     );
 }

@@ -32,9 +32,9 @@ pub(super) fn plots(report: &Report, gaps: &GapHistograms, figures: &Figures) ->
             (outcomes(report))
             (gap_plot(report, gaps))
             @if let Some(time) = &figures.time { (hosts_by_time(report, figures, time)) }
-            (histogram("response-times", "Response times", "milliseconds from the request to the end of the answer",
+            (histogram("response-times", "Response times", "milliseconds from the request to the end of the response",
                 &figures.response_times, ["request", "requests"], &span))
-            (histogram("sizes", "Sizes of bodies", "bytes of the body, as received", &figures.sizes,
+            (histogram("sizes", "Body sizes", "bytes of the body, as received", &figures.sizes,
                 ["page", "pages"], &size))
             (types(report))
             (depths(report))
@@ -87,7 +87,7 @@ fn progress(time: &TimeSeries) -> Markup {
         title: "Progress",
         words: &words,
         height: AXES_HEIGHT,
-        drawing: curve(&sums, &marks(axis), "pages in all, by time (UTC)"),
+        drawing: curve(&sums, &marks(axis), "total pages, by time (UTC)"),
         legend: &[],
         table: summed(&["from (UTC)", "pages"], &rows),
     }
@@ -192,7 +192,7 @@ fn types(report: &Report) -> Markup {
         .by_type
         .iter()
         .map(|(name, count)| (name.clone(), *count));
-    let untyped = (untyped > 0).then(|| ("none said".to_owned(), untyped));
+    let untyped = (untyped > 0).then(|| ("not stated".to_owned(), untyped));
     bar_figure(
         "types",
         "Content types",
@@ -222,7 +222,7 @@ fn depths(report: &Report) -> Markup {
         .collect();
     let all: u64 = depths.values().sum();
     let words = format!(
-        "{} by the links that were followed from a seed, {} at most.",
+        "{} by the number of links followed from a seed, at most {}.",
         counted(all, "page", "pages"),
         grouped(u64::from(*deepest)),
     );
@@ -259,7 +259,7 @@ fn bin_words(start: u64, end: Option<u64>, show: &dyn Fn(u64) -> String) -> Stri
         (0, Some(1)) => "0".to_owned(),
         (0 | 1, Some(end)) => format!("below {}", show(end)),
         (start, Some(end)) => format!("{} to {}", show(start), show(end)),
-        (start, None) => format!("{} and more", show(start)),
+        (start, None) => format!("{} or more", show(start)),
     }
 }
 
@@ -318,7 +318,7 @@ fn gap_plot(report: &Report, gaps: &GapHistograms) -> Markup {
     );
     Figure {
         id: "gaps",
-        title: "Gaps asked for and kept",
+        title: "Required and actual gaps",
         words: &words,
         height: AXES_HEIGHT,
         drawing: Columns::Beside.draw(
@@ -326,8 +326,8 @@ fn gap_plot(report: &Report, gaps: &GapHistograms) -> Markup {
             &limits(asked, seconds),
             "seconds from the end of a request to the next",
         ),
-        legend: &["asked for", "kept"],
-        table: summed(&["from, to", "asked for", "kept"], &rows),
+        legend: &["required", "actual"],
+        table: summed(&["from, to", "required", "actual"], &rows),
     }
     .draw()
 }
@@ -359,13 +359,13 @@ fn hosts_by_time(report: &Report, figures: &Figures, time: &TimeSeries) -> Marku
     let more = match rest {
         0 => String::new(),
         rest => format!(
-            " {} fewer requests are not drawn.",
+            " {} fewer requests are not shown.",
             counted(rest as u64, "host with", "hosts with")
         ),
     };
     let words = format!(
-        "When {} asked, in spans of {}: the more requests, the stronger the colour.{more}",
-        counted(rows.len() as u64, "host was", "hosts were"),
+        "When requests were sent to {}, in spans of {}: the stronger the colour, the more requests.{more}",
+        counted(rows.len() as u64, "host", "hosts"),
         span(time.axis.width_ms),
     );
     let head: Vec<&str> = vec!["host", "requests", "first tenth", "last tenth"];

@@ -20,20 +20,19 @@ pub(super) fn drawn(sample: &SampleReport, settings: Option<&SampleSettings>) ->
     html! {
         h2 { "Sample" }
         p {
-            (grouped(sample.drawn)) " drawn of " (counted(sample.frame, "URL", "URLs"))
-            " that were found, in " (counted(sample.strata, "stratum", "strata"))
+            (grouped(sample.drawn)) " drawn from " (counted(sample.frame, "URL", "URLs"))
+            " found, in " (counted(sample.strata, "stratum", "strata"))
             @if let Some(settings) = settings {
-                " by " (safe_line(&settings.by)) ", " (grouped(settings.pages)) " of each at most, by the seed "
+                " by " (safe_line(&settings.by)) ", at most " (grouped(settings.pages)) " from each, with the seed "
                 code { (safe_line(&settings.seed)) }
             }
             ". "
             @if sample.certain > 0 {
                 (counted(sample.certain, "page was", "pages were")) " read to find them, and "
-                (if sample.certain == 1 { "stands" } else { "stand" }) " for "
-                (if sample.certain == 1 { "itself" } else { "themselves" }) ". "
+                (if sample.certain == 1 { "represents only itself" } else { "represent only themselves" }) ". "
             }
             @if sample.without_row > 0 {
-                (counted(sample.without_row, "URL that was drawn has", "URLs that were drawn have")) " no row."
+                (counted(sample.without_row, "drawn URL has", "drawn URLs have")) " no row."
             }
         }
         (estimates(sample))
@@ -42,7 +41,7 @@ pub(super) fn drawn(sample: &SampleReport, settings: Option<&SampleSettings>) ->
 
 fn estimates(sample: &SampleReport) -> Markup {
     let Some(estimates) = &sample.estimates else {
-        return html! { p { "There are no estimates: pages that were drawn wait still, or none has a row." } };
+        return html! { p { "No estimates: drawn pages are still waiting, or none has a row." } };
     };
     let greatest = |what: &str, found: &std::collections::BTreeMap<String, Interval>| {
         let mut rows: Vec<_> = found
@@ -53,7 +52,7 @@ fn estimates(sample: &SampleReport) -> Markup {
         rows
     };
     let answered = estimates.answered.iter();
-    let answered = answered.map(|share| ("come to a page".to_owned(), *share));
+    let answered = answered.map(|share| ("return a page".to_owned(), *share));
     let statuses = greatest("status", &estimates.statuses);
     let types = greatest("type", &estimates.types);
     let plotted: Vec<_> = answered
@@ -63,8 +62,8 @@ fn estimates(sample: &SampleReport) -> Markup {
         .collect();
     let all = answered.chain(statuses).chain(types);
     let lengths = [
-        ("bytes of a page", estimates.mean_bytes),
-        ("bytes of all pages", estimates.total_bytes),
+        ("bytes per page", estimates.mean_bytes),
+        ("bytes in total", estimates.total_bytes),
     ];
     let lengths: Vec<_> = lengths
         .iter()
@@ -72,12 +71,12 @@ fn estimates(sample: &SampleReport) -> Markup {
         .collect();
     let words = match lengths.as_slice() {
         [(_, mean), (_, total)] => format!(
-            "Shares of all URLs, and of types among those that come to a page. Bytes of a page: {mean}; of all: {total}."
+            "Shares of all URLs; types as shares of those that return a page. Bytes per page: {mean}; in total: {total}."
         ),
-        _ => "Shares of all URLs. None comes to a page.".to_owned(),
+        _ => "Shares of all URLs. None returns a page.".to_owned(),
     };
     let table = html! {
-        thead { tr { th scope="col" { "of what" } th scope="col" { "estimate, and its interval of 95 %" } } }
+        thead { tr { th scope="col" { "share" } th scope="col" { "estimate and 95 % interval" } } }
         tbody {
             @for (name, share) in all {
                 tr { th scope="row" { (safe_line(&name)) } td.n { (share_words(&share)) } }
@@ -91,7 +90,7 @@ fn estimates(sample: &SampleReport) -> Markup {
         words: &words,
         height: rows_height(plotted.len()),
         drawing: shares(&plotted, share_words),
-        legend: &["estimate", "its interval of 95 %"],
+        legend: &["estimate", "95 % interval"],
         table,
     }
     .draw()
@@ -115,7 +114,7 @@ pub(super) fn walked(walk: &WalkReport) -> Markup {
         }
     };
     let words = format!(
-        "{} of {} came to a page; those that came most often to one URL.",
+        "{} of {} returned a page. The bars show the most visited URLs.",
         percent(walk.answered),
         counted(walk.steps, "step", "steps"),
     );
@@ -124,8 +123,8 @@ pub(super) fn walked(walk: &WalkReport) -> Markup {
         p {
             (counted(walk.walkers, "walker", "walkers")) " took " (counted(walk.steps, "step", "steps"))
             " to " (counted(walk.pages, "URL", "URLs")) ". "
-            @if !restarts.is_empty() { "Started again at a seed, " (safe_line(&restarts.join(", "))) ". " }
-            "How likely a page was to be come to can't be known, so there are no intervals."
+            @if !restarts.is_empty() { "Restarts at a seed: " (safe_line(&restarts.join(", "))) ". " }
+            "The probability of reaching a page is unknown, so there are no intervals."
         }
         p {
             "Of the steps: "
@@ -134,7 +133,7 @@ pub(super) fn walked(walk: &WalkReport) -> Markup {
             }
             "."
             @if !walk.types.is_empty() {
-                " Of those that come to a page: "
+                " Of those that return a page: "
                 @for (at, (kind, share)) in walk.types.iter().enumerate() {
                     @if at > 0 { ", " } (safe_line(kind)) " " (percent(*share))
                 }
@@ -143,7 +142,7 @@ pub(super) fn walked(walk: &WalkReport) -> Markup {
         }
         (Figure {
             id: "walk",
-            title: "Come to most often",
+            title: "Most visited",
             words: &words,
             height: rows_height(rows.len()),
             drawing: bars(&rows, grouped),

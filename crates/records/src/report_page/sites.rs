@@ -34,7 +34,7 @@ pub(super) fn sites(report: &Report, figures: &Figures) -> Markup {
                 }
             }
             @if more > 0 {
-                p { (counted(more, "more host stands", "more hosts stand")) " in the table of hosts and in " code { "report.json" } "." }
+                p { (counted(more, "more host is", "more hosts are")) " in the table of hosts and in " code { "report.json" } "." }
             }
         }
     }
@@ -45,15 +45,15 @@ fn left_out(report: &Report, manners: &Manners) -> Markup {
     let agent = manners.agent.as_deref().unwrap_or("crawl");
     html! {
         div class="card" {
-            h3 { "How to be left out" }
-            p { "Put these lines into your robots.txt. A crawl that runs reads them again within a day." }
+            h3 { "How to opt out" }
+            p { "Add these lines to your robots.txt. A running crawl rereads the file within a day." }
             pre { "User-agent: " (safe_line(agent)) "\nDisallow: /" }
             p {
                 @match &report.crawl.operator.contact {
                     Some(contact) => {
-                        "Or write to " (contact_link(contact)) ", who answers for this crawl, and may be asked to delete what was fetched."
+                        "Or write to " (contact_link(contact)) ", who is responsible for this crawl and can delete what was fetched."
                     }
-                    None => "No contact was given: this crawl may ask only hosts of its own machine or network."
+                    None => "No contact was given: this crawl may fetch only from hosts of its own machine or network."
                 }
                 @if let Some(page) = &report.crawl.operator.study_page { " About the study: " (link(page)) "." }
             }
@@ -93,7 +93,7 @@ fn site(host: &HostReport, of: &HostFigures) -> Markup {
         .collect();
     html! {
         dl {
-            dt { "asked" }
+            dt { "sent" }
             dd {
                 (counted(host.requests, "request", "requests")) ", " (grouped(host.robots_requests)) " of them for robots.txt"
                 @if host.requests > 0 { "; from " (moment(of.first_start_ms)) " to " (moment(of.last_end_ms)) " UTC" }
@@ -107,7 +107,7 @@ fn site(host: &HostReport, of: &HostFigures) -> Markup {
                 dt { "how often" }
                 dd {
                     "every " (span(of.last_end_ms.saturating_sub(of.first_start_ms) / (host.requests - 1))) " on average, "
-                    (grouped(of.most_in_a_minute)) " in the busiest minute; your server was at work for " (span(host.busy_ms)) " in all"
+                    (grouped(of.most_in_a_minute)) " in the busiest minute; your server spent " (span(host.busy_ms)) " on them"
                 }
             }
             (pace(host))
@@ -115,18 +115,18 @@ fn site(host: &HostReport, of: &HostFigures) -> Markup {
                 dt { "your robots.txt" }
                 dd {
                     @for (origin, robots) in host.robots.iter().take(MAX_LINES) {
-                        div { (safe_line(origin)) ": " (safe_line(&robots_line(robots))) ", asked for last at " (moment(robots.at_ms)) " UTC" }
+                        div { (safe_line(origin)) ": " (safe_line(&robots_line(robots))) ", last requested at " (moment(robots.at_ms)) " UTC" }
                     }
                     (others(host.robots.len()))
                 }
             }
             @if !of.rules.is_empty() {
-                dt { "your rules that were kept" }
+                dt { "your rules that were respected" }
                 dd {
                     @for ((rule, line), urls) in most_urls(of).into_iter().take(MAX_LINES) {
                         div {
                             (safe_line(rule)) @if let Some(line) = line { " (line " (line) ")" }
-                            ": " (counted(*urls, "URL", "URLs")) " not asked for"
+                            ": " (counted(*urls, "URL", "URLs")) " not fetched"
                         }
                     }
                     (others(of.rules.len()))
@@ -157,18 +157,18 @@ fn pace(host: &HostReport) -> Markup {
         @if let Some((least, asked)) = gaps.least_seen_ms.zip(gaps.asked_then_ms) {
             dt { "gaps" }
             dd {
-                "the shortest " (span(least)) ", where " (span(asked)) " were to be kept; " (kept(gaps.short))
-                @if let Some((longest, by)) = longest { "; the longest asked for was " (span(longest)) " (" (safe_line(by)) ")" }
+                "the shortest " (span(least)) " (" (span(asked)) " required), " (kept(gaps.short))
+                @if let Some((longest, by)) = longest { "; the longest required was " (span(longest)) " (" (safe_line(by)) ")" }
                 @for (rule, of) in &gaps.by_site {
-                    "; " (counted(of.count, "gap", "gaps")) " by your " (safe_line(rule)) ", " (span(of.asked_ms)) " in all"
+                    "; " (counted(of.count, "gap", "gaps")) " by your " (safe_line(rule)) ", " (span(of.asked_ms)) " in total"
                 }
             }
         }
         @if waits.count > 0 {
-            dt { "waits that you asked for" }
+            dt { "waits that you required" }
             dd {
                 (grouped(waits.count)) ", the longest " (span(waits.longest_asked_ms)) "; "
-                (span(waits.given_ms)) " were given of " (span(waits.asked_ms)) "; " (kept(waits.short))
+                (span(waits.given_ms)) " waited of " (span(waits.asked_ms)) " in total; " (kept(waits.short))
             }
         }
     }
@@ -178,11 +178,11 @@ fn why_ended(host: &HostReport) -> Markup {
     let words = coverage_words(host).unwrap_or_default();
     html! {
         @match host.coverage {
-            Some(Coverage::Whole) => "nothing was left to ask for: ",
+            Some(Coverage::Whole) => "nothing was left to fetch: ",
             Some(Coverage::Partial) => "something was left: ",
-            Some(Coverage::Blocked) => "your site turned the crawl away: ",
+            Some(Coverage::Blocked) => "your site refused the crawl: ",
             Some(Coverage::Empty) => "no page of your site was fetched: ",
-            None => "it was never to be asked"
+            None => "none of its pages were to be fetched"
         }
         (safe_line(&words))
         @if host.waiting > 0 { "; " (counted(host.waiting, "URL waits", "URLs wait")) " for the next run" }

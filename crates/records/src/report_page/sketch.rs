@@ -43,11 +43,11 @@ pub(super) fn sketch(links: &LinkSketch) -> Markup {
         ),
     };
     let words = format!(
-        "Of {source}, {} from one of {} {ends} to another, {} within one, and {} an end elsewhere.",
-        counted(between, "leads", "lead"),
+        "Of {source}: {} between {} {ends}, {} within one, and {} to or from elsewhere.",
+        grouped(between),
         links.nodes.len(),
-        counted(within, "stays", "stay"),
-        counted(links.elsewhere, "has", "have"),
+        grouped(within),
+        grouped(links.elsewhere),
     );
     html! {
         div class="plots" {
@@ -150,7 +150,7 @@ fn table(links: &LinkSketch) -> Markup {
             @for ((from, to), count) in &links.links {
                 tr { td { (safe_line(name(from))) } td { (safe_line(name(to))) } td.n { (grouped(*count)) } }
             }
-            tr { td colspan="2" { "with an end elsewhere" } td.n { (grouped(links.elsewhere)) } }
+            tr { td colspan="2" { "to or from elsewhere" } td.n { (grouped(links.elsewhere)) } }
         }
         tfoot { tr { th scope="row" colspan="2" { "all" } td.n { (grouped(links.read)) } } }
     }

@@ -160,8 +160,8 @@ fn the_page_shows_an_owner_the_requests_and_how_to_opt_out() {
     for words in [
         "14 requests, 1 of them for robots.txt; from 2026-11-20 23:59 to 2026-11-21 00:00 UTC",
         "by your crawl-delay",
-        "waits that you asked for",
-        "(line 2): 1 URL not asked for",
+        "waits that you required",
+        "(line 2): 1 URL not fetched",
         "why it ended",
     ] {
         assert!(site.contains(words), "{words}: {site}");
@@ -217,10 +217,10 @@ fn the_page_of_a_sample_shows_its_design_and_estimates() {
     lines(dir.path(), "pages.jsonl", &rows.collect::<Vec<_>>());
     let (report, html) = page(dir.path());
     for words in [
-        "10 drawn of 100 URLs that were found, in 2 strata by host, 5 of each at most",
+        "10 drawn from 100 URLs found, in 2 strata by host, at most 5 from each",
         "<code>&lt;wave&gt; 2</code>",
-        "come to a page",
-        "its interval of 95 %",
+        "return a page",
+        "95 % interval",
     ] {
         assert!(html.contains(words), "{words}");
     }
@@ -260,7 +260,7 @@ fn the_page_of_a_walk_claims_no_interval() {
     let (report, html) = page(dir.path());
     assert_eq!(report.walk.unwrap().steps, 3);
     assert!(html.contains("1 walker took 3 steps to 1 URL"), "{html}");
-    assert!(html.contains("can't be known, so there are no intervals"));
+    assert!(html.contains("is unknown, so there are no intervals"));
     assert!(html.contains("status excluded 100.0 %"));
     assert!(
         !html.contains("<script"),

@@ -26,8 +26,8 @@ impl SiteReport {
             }
             div class="plots" {
                 (plot("clicks", "Clicks from the start", &clicks))
-                (plot("times", "Time of the answer", &times))
-                (plot("sizes", "Size of the page", &sizes))
+                (plot("times", "Response time", &times))
+                (plot("sizes", "Page size", &sizes))
             }
             @for (title, lines) in self.lists() {
                 @if !lines.is_empty() {
@@ -68,6 +68,6 @@ fn plot(id: &str, title: &str, rows: &Vec<(String, u64)>) -> Markup {
 /// Names bins by their limits.
 fn named(ends: &[u64], bins: &[u64], show: impl Fn(u64) -> String) -> Vec<(String, u64)> {
     let below = ends.iter().map(|end| format!("below {}", show(*end)));
-    let above = ends.last().map(|end| format!("{} and more", show(*end)));
+    let above = ends.last().map(|end| format!("{} or more", show(*end)));
     below.chain(above).zip(bins.iter().copied()).collect()
 }

@@ -148,7 +148,7 @@ fn the_page_draws_three_plots_and_takes_titles_for_text() {
         "{html}"
     );
     let text = report.to_string();
-    assert!(text.contains("excluded by robots.txt, and linked: 1\n  https://e.example/private/x  `Disallow: /private/`  2 links"), "{text}");
+    assert!(text.contains("excluded by robots.txt, but linked: 1\n  https://e.example/private/x  `Disallow: /private/`  2 links"), "{text}");
     let mut odd = report;
     odd.double_titles[0].text = "<script>\u{1b}".into();
     assert!(!odd.html().contains("<script>") && !odd.html().contains('\u{1b}'));

@@ -18,7 +18,7 @@ impl Display for SiteReport {
             let pages = counted(self.unread, "page is", "pages are");
             writeln!(
                 f,
-                "{pages} not in the archive: titles and links of them are not known"
+                "{pages} not in the archive: their titles and links are unknown"
             )?;
         }
         for (title, lines) in self.lists() {
@@ -31,7 +31,7 @@ impl Display for SiteReport {
             }
             if lines.len() > MAX_SHOWN {
                 let more = grouped((lines.len() - MAX_SHOWN) as u64);
-                writeln!(f, "  and {more} more: --json")?;
+                writeln!(f, "  and {more} more (--json lists all)")?;
             }
         }
         Ok(())
@@ -60,7 +60,7 @@ impl SiteReport {
         [
             ("without a title".to_owned(), self.without_title.clone()),
             (
-                "titles that several pages have".to_owned(),
+                "titles shared by several pages".to_owned(),
                 shared(&self.double_titles),
             ),
             (
@@ -68,11 +68,11 @@ impl SiteReport {
                 self.without_description.clone(),
             ),
             (
-                "descriptions that several pages have".to_owned(),
+                "descriptions shared by several pages".to_owned(),
                 shared(&self.double_descriptions),
             ),
             (
-                "orphans: in the sitemap or a feed, and linked from no page".to_owned(),
+                "orphans: in the sitemap or a feed, but not linked from any page".to_owned(),
                 self.orphans.clone(),
             ),
             (
@@ -81,7 +81,7 @@ impl SiteReport {
             ),
             ("redirect chains".to_owned(), chains.collect()),
             (
-                "excluded by robots.txt, and linked".to_owned(),
+                "excluded by robots.txt, but linked".to_owned(),
                 barred.collect(),
             ),
             (

@@ -345,6 +345,6 @@ fn a_bad_pattern_is_named() {
     let bad = Scope::new(ScopeMode::Any, &["(".to_owned()], &[], None).unwrap_err();
     assert_eq!(
         bad.to_string(),
-        "`(` is no regular expression: unclosed group"
+        "`(` isn't a regular expression: unclosed group"
     );
 }

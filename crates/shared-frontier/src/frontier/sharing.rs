@@ -186,9 +186,10 @@ impl WorkerFrontier for SharedFrontier {
         let first = self.survey_groups()?;
         for group in &first {
             if usize::try_from(group.groups).is_ok_and(|count| count > groups.count()) {
-                return Err(self.tables.owned.lose(
-                    "the crawl has a further group of engines by now, which has to be named too",
-                ));
+                return Err(self
+                    .tables
+                    .owned
+                    .lose("the crawl has a new group of engines, which must be listed too"));
             }
             if group.group == groups.own && groups.count() > 1 && group.map != groups.map().version
             {
@@ -285,7 +286,8 @@ impl WorkerFrontier for SharedFrontier {
                 .map(|row| row.try_get::<_, i64>(0))
                 .transpose()
         })?;
-        let allowed = allowed.ok_or_else(|| self.tables.owned.lose("its name is another's"))?;
+        let allowed =
+            allowed.ok_or_else(|| self.tables.owned.lose("another worker uses its name"))?;
         Ok(u64::try_from(allowed).unwrap_or_default())
     }
 

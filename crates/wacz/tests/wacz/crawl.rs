@@ -1,4 +1,4 @@
-//! Writes a crawl's directory the way a crawl does, and reads a package back.
+//! Helpers that write a crawl's directory as the crawler does, and read the resulting package.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,10 +17,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 use zip::ZipArchive;
 
-/// 2026-11-20T23:59:59Z.
+/// The start of the crawl in microseconds: 2026-11-20T23:59:59Z.
 const BEGIN: u64 = 1_795_219_199_000_000;
 
-/// A crawl that is written capture by capture.
+/// A crawl's directory that a test fills with captures.
 pub(crate) struct Crawl {
     dir: TempDir,
     archive: Archive,
@@ -29,7 +29,7 @@ pub(crate) struct Crawl {
     captures: u64,
 }
 
-/// A page to capture.
+/// A page that a test adds to the crawl.
 #[derive(Clone, Copy)]
 pub(crate) struct Page<'a> {
     pub(crate) url: &'a str,
@@ -78,7 +78,7 @@ impl Crawl {
         self.dir.path()
     }
 
-    /// Returns the time of the next capture.
+    /// Returns the time that the next capture will have.
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp::from_micros(BEGIN + self.captures * 1_000_000)
     }
@@ -123,13 +123,13 @@ impl Crawl {
         self.rows.push('\n');
     }
 
-    /// Syncs everything to disk, as a commit does.
+    /// Syncs all files to disk, as the crawler does when it commits.
     pub(crate) fn sync(&mut self) {
         self.archive.sync().unwrap();
         fs::write(self.path().join("pages.jsonl"), &self.rows).unwrap();
     }
 
-    /// Returns the WARC files.
+    /// Returns the paths of the crawl's WARC files.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.path().join("archive")).unwrap();
         let paths = entries.map(|entry| entry.unwrap().path());
@@ -153,9 +153,9 @@ impl Crawl {
     }
 }
 
-/// A package that was written.
+/// A package that a test wrote.
 pub(crate) struct Package {
-    /// Removes the folder when the test ends.
+    /// Keeps the temporary folder until the test ends.
     _folder: TempDir,
     pub(crate) packaged: Packaged,
     pub(crate) entries: BTreeMap<String, Vec<u8>>,
@@ -199,7 +199,7 @@ impl Package {
         String::from_utf8(self.entries[entry].clone()).unwrap()
     }
 
-    /// Returns the lines of the index.
+    /// Returns all lines of the package's index.
     pub(crate) fn index(&self) -> String {
         let mut text = String::new();
         let blocks = &self.entries["indexes/index.cdx.gz"][..];
@@ -209,7 +209,7 @@ impl Package {
         text
     }
 
-    /// Returns the record of each capture, read from the place that the index gives.
+    /// Returns the record of each capture, read at the offset that the index states.
     pub(crate) fn captures(&self) -> Vec<WarcRecord> {
         let folder = tempfile::tempdir().unwrap();
         let read = |line: &str| {
@@ -225,7 +225,7 @@ impl Package {
         self.index().lines().map(read).collect()
     }
 
-    /// Returns all lines of both page lists, without their heads.
+    /// Returns the lines of both page lists, except the header line of each list.
     pub(crate) fn pages(&self) -> Vec<Value> {
         let lists = ["pages/pages.jsonl", "pages/extraPages.jsonl"];
         let lines = lists.map(|list| self.text(list));

@@ -1,4 +1,4 @@
-//! A killed crawl, whose archive and lists may each end anywhere.
+//! Packages a killed crawl, whose archive and lists may end at any byte.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -27,7 +27,7 @@ fn the_intact_captures_of_a_killed_crawl_are_packaged() {
         (&log, &lines, &warc, &records),
     ] {
         cut(other, whole, whole.len());
-        // Cut anywhere, and between two records of the archive.
+        // Cut the file at every kind of place, including the boundary between two records.
         let ends = bytes.windows(3).enumerate().skip(1);
         let ends = ends.filter(|(_, head)| *head == b"\x1f\x8b\x08");
         let anywhere = (1..=bytes.len()).rev().step_by(97);
@@ -46,7 +46,7 @@ fn the_intact_captures_of_a_killed_crawl_are_packaged() {
             }
             assert_eq!(package.packaged.pages, captures.len() as u64);
             seen.insert(captures.len());
-            // A torn or missing record is reported.
+            // A missing or incomplete record must be reported.
             let is_whole = *file == log || captures.len() == 6;
             assert!(
                 is_whole || !package.packaged.damages.is_empty(),

@@ -1,4 +1,4 @@
-//! Checks the content of packages, and that other programs accept them.
+//! Checks the content of packages, and that other programs accept packages.
 
 #![allow(
     clippy::unwrap_used,

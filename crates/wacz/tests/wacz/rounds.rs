@@ -1,4 +1,4 @@
-//! Packages of one round out of several.
+//! Packages a single round of a crawl with several rounds.
 
 use std::{fs, slice};
 
@@ -9,9 +9,9 @@ use crate::crawl::{Crawl, Page};
 
 const TEA: &str = "http://e.example/tea";
 
-/// Makes a crawl of three rounds. Round 1 has one page. In round 2 this page is unmodified, and
-/// another page has the same body. In round 3 the first page is unmodified again, and there is a
-/// new one.
+/// Makes a crawl with three rounds. Round 1 has one page. In round 2 the page is unmodified, and a
+/// second page has the same body. In round 3 the first page is again unmodified, and a third page
+/// is new.
 pub(crate) fn of_three_rounds() -> Crawl {
     let mut crawl = Crawl::new(u64::MAX);
     let date = crawl.now();
@@ -83,7 +83,7 @@ fn a_round_names_the_file_with_the_payloads_it_refers_to() {
     let required = &second.data_package()["relation"]["requires"];
     assert_eq!(required[0]["filename"], "round-1.wacz");
     assert_eq!(required[0]["size"], fs::metadata(&earlier).unwrap().len());
-    // Full-text search still works for all pages.
+    // The page list contains the text of revisited pages too, so full-text search finds them.
     assert!(second.pages().iter().all(|page| page["text"] == "green"));
 
     let alone = crawl.package(Some(3));

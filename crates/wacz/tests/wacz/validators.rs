@@ -1,7 +1,7 @@
-//! Independent programs accept our packages.
+//! Checks that independent programs accept our packages.
 //!
-//! `CRAWL_PYTHON_BIN` names the folder of a Python environment's programs, which must include wacz,
-//! frictionless, warcio, FastWARC and cdxj-indexer.
+//! The variable `CRAWL_PYTHON_BIN` names the folder with the programs of a Python environment. The
+//! environment must contain the packages wacz, frictionless, warcio, FastWARC and cdxj-indexer.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ fn wacz_validate_frictionless_and_cdxj_indexer_take_odd_captures_and_a_round() {
     assert_eq!(package.packaged.warc_files, files);
     assert!(package.packaged.pages > 100 && package.packaged.captures > 2000);
     check(&package);
-    // Revisits of this round are written again, with the name of the file that contains their
+    // The revisits in this round get an additional field: the name of the file that contains their
     // payload.
     let crawl = of_three_rounds();
     let first = crawl.package(Some(1));
@@ -49,7 +49,8 @@ fn check(package: &Package) {
     assert!(checked.status.success(), "{output}\n{complaint}");
 }
 
-/// Makes an archive of all odd captures, with a row for each. Returns the number of files.
+/// Makes an archive of unusual captures and some ordinary pages, with a row for each. Returns the
+/// number of WARC files.
 fn archive(dir: &Path) -> u64 {
     let options = ArchiveOptions {
         prefix: "example.org".into(),

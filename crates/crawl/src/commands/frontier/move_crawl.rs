@@ -33,12 +33,12 @@ pub(super) fn import_crawl(
     let (urls, crawl) = place_of_crawl(args)?;
     let [url] = urls.as_slice() else {
         return Err(CommandError::usage(format!(
-            "a crawl is imported into one group of engines, and {} are named",
+            "can't import a crawl into {} groups of engines at once",
             urls.len()
         ))
         .hint(
-            "give --frontier URL once; workers that are started with all groups have the others \
-             join, and `crawl frontier move` moves hosts there",
+            "give a single --frontier URL; the other groups join once workers start with all URLs, \
+             then `crawl frontier move` moves hosts there",
         ));
     };
     let url = url.clone();
@@ -60,12 +60,13 @@ pub(super) fn import_crawl(
     counts["worker"] = json!(worker);
     let code = print_counts(&imported.moved, &crawl, as_json.then_some(counts))?;
     note(&format!(
-        "`{}` is the directory of worker `{worker}` now; the store that was there is in {}",
+        "`{}` is now the directory of worker `{worker}`; its former store is in {}",
         dir.display(),
         imported.own_frontier.display()
     ));
     note(&format!(
-        "go on with its settings and --output {} --frontier URL --crawl {crawl} --worker {worker}",
+        "continue with its settings and --output {} --frontier URL --crawl {crawl} --worker \
+         {worker}",
         dir.display()
     ));
     Ok(code)
@@ -118,11 +119,11 @@ pub(super) fn export_crawl(
     counts["output"] = json!(output);
     let code = print_counts(&moved, &crawl, as_json.then_some(counts))?;
     note(&format!(
-        "`{}` holds the crawl now, and no worker goes on with it",
+        "`{}` now contains the crawl, and workers can no longer continue it",
         output.display()
     ));
     note(&format!(
-        "go on with `crawl --output {}`; the directories of the workers are not needed any more",
+        "continue with `crawl --output {}`; the directories of the workers are no longer needed",
         output.display()
     ));
     Ok(code)

@@ -32,14 +32,14 @@ pub(super) fn run(
         match step {
             MoveStep::Waiting(buckets) => {
                 note(&format!(
-                    "{buckets} buckets are waited for, until their workers hand them over"
+                    "waiting for workers to hand over {buckets} buckets"
                 ));
             }
             MoveStep::Moved { .. } => moved += 1,
             _ => {}
         }
         if let (MoveStep::Moved { .. }, true) = (step, moved.is_multiple_of(64)) {
-            note(&format!("{moved} buckets are moved"));
+            note(&format!("{moved} buckets moved so far"));
         }
         ControlFlow::Continue(())
     };
@@ -56,7 +56,7 @@ pub(super) fn run(
         false => FINISHED,
     };
     note(&format!(
-        "{} buckets with {} URLs were moved to group {}, {} were there",
+        "moved {} buckets with {} URLs to group {} ({} were already there)",
         done.moved, done.urls, done.to, done.were_there
     ));
     Ok(code)
@@ -80,8 +80,8 @@ fn group(text: &str) -> Result<GroupName, CommandError> {
             check_url(text)?;
             Ok(GroupName::Url(text.to_owned()))
         }
-        Err(_) => Err(CommandError::usage(format!("`{text}` is no group"))
-            .hint("give its number as `crawl frontier status` shows it, such as 1, or its URL")),
+        Err(_) => Err(CommandError::usage(format!("`{text}` isn't a group"))
+            .hint("give its URL, or its number in `crawl frontier status`, such as 1")),
     }
 }
 
@@ -98,8 +98,10 @@ fn choice(text: &str) -> Result<BucketChoice, CommandError> {
                 numbers.extend(first..=last);
             }
             _ => {
-                return Err(CommandError::usage(format!("`{part}` names no buckets"))
-                    .hint("give numbers and ranges, such as 0-99,512; or all-of:GROUP"));
+                return Err(CommandError::usage(format!(
+                    "`{part}` isn't a bucket or a range of buckets"
+                ))
+                .hint("give numbers and ranges, such as 0-99,512, or all-of:GROUP"));
             }
         }
     }

@@ -35,7 +35,7 @@ pub(super) fn run(agent: &ProductToken, profile: Profile) -> Result<u8, CommandE
         Ok(all_sound) => Ok(if all_sound { FINISHED } else { USAGE }),
         Err(why) if why.kind() == ErrorKind::BrokenPipe => Ok(FINISHED),
         Err(why) => Err(CommandError::disk(format!(
-            "can't go on with the lines: {why}"
+            "can't judge the remaining lines: {why}"
         ))),
     }
 }

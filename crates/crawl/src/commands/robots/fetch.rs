@@ -93,9 +93,7 @@ impl RobotsFetcher {
             let now = self.clock.now();
             self.scheduler.queue_request(now, &url.host_key(), purpose);
             let Some(permit) = self.permit().await else {
-                return Err(CommandError::disk(format!(
-                    "no permit to ask for {url} came"
-                )));
+                return Err(CommandError::disk(format!("no permit to fetch {url}")));
             };
             let request = FetchRequest::robots(url, Validators::default());
             let (spent, result) = self.fetcher.fetch(permit, request.clone()).await;
@@ -154,7 +152,7 @@ fn fetched(answer: RobotsAnswer) -> Fetched {
         // Unreachable: redirects were followed, and no validators were sent that could lead to a
         // 304.
         RobotsAnswer::NotModified | RobotsAnswer::Redirect { .. } => {
-            (None, "an answer that means nothing".to_owned())
+            (None, "unexpected answer".to_owned())
         }
     };
     Fetched { body, answer }

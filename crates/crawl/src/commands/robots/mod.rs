@@ -176,8 +176,8 @@ impl Source {
         };
         let verdict = robots.judge_path(&typed.path);
         let group = match verdict.group {
-            Some(group) => format!("group `{}` of line {}", group.agent, group.line),
-            None => "no group speaks for it".to_owned(),
+            Some(group) => format!("group `{}` on line {}", group.agent, group.line),
+            None => "no group applies".to_owned(),
         };
         match verdict.rule {
             Some(rule) => format!(

@@ -3,9 +3,9 @@
 const PHASES = {
   crawling: "Crawling",
   paused: "Paused",
-  disk_low: "Waiting for room on the disk",
+  disk_low: "Waiting for free disk space",
   waiting_for_workers: "Waiting for other workers",
-  draining: "Ending",
+  draining: "Finishing requests",
   writing: "Writing the report",
   waiting: "Waiting for the next round",
 };
@@ -80,28 +80,28 @@ const send = async (command, values, done) => {
     return response.ok;
   } catch {
     told.classList.add("failed");
-    told.textContent = "The server can't be reached.";
+    told.textContent = "Can't reach the server.";
     return false;
   }
 };
 
 const act = async (command) => {
   const empty = (id) => () => (byId(id).value = "");
-  if (command === "pause") return send("pause", {}, "Paused: nothing further is asked for.");
-  if (command === "resume") return send("resume", {}, "Going on.");
+  if (command === "pause") return send("pause", {}, "Paused: no new requests are sent.");
+  if (command === "resume") return send("resume", {}, "Resumed.");
   if (command === "add") {
     const url = byId("add").value.trim();
     return (await send("add", { url }, `Added ${url}`)) && empty("add")();
   }
   const host = byId("delay-host").value.trim();
   const values = { delay: byId("delay").value.trim(), ...(host === "" ? {} : { host }) };
-  return send("delay", values, `The gap is ${values.delay} for ${host === "" ? "all hosts" : host}.`);
+  return send("delay", values, `The delay is ${values.delay} for ${host === "" ? "all hosts" : host}.`);
 };
 
 const parkButton = (command, host) => {
-  const button = element("button", { type: "button" }, command === "park" ? "Park" : `Take ${host} back`);
+  const button = element("button", { type: "button" }, command === "park" ? "Park" : `Unpark ${host}`);
   if (command === "park") button.setAttribute("aria-label", `Park ${host}`);
-  const done = command === "park" ? `${host} is parked.` : `${host} is taken back.`;
+  const done = command === "park" ? `${host} is parked.` : `${host} is unparked.`;
   button.addEventListener("click", () => send(command, { host }, done));
   return button;
 };
@@ -161,7 +161,7 @@ const draw = (moment) => {
   const state = moment.state;
   if (!state) {
     delete phase.dataset.phase;
-    put(phase, "No crawl runs");
+    put(phase, "No crawl is running");
     return;
   }
   phase.dataset.phase = state.phase;

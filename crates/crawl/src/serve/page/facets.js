@@ -21,7 +21,7 @@ const facetOf = (asked, label, name, values) => {
   const all = (value) => element("li", {},
     element("a", { class: "chosen", href: to(undefined) },
       place(values.find((of) => of.value === value)?.name ?? value),
-      element("span", { class: "hidden" }, ", chosen: show all"),
+      element("span", { class: "hidden" }, ", selected: show all"),
       element("span", { "aria-hidden": "true" }, " \u00d7")));
   return element("div", { class: "facet" },
     element("span", { class: "facet-name" }, label),
@@ -52,7 +52,7 @@ const resultsOf = (answer, asked) => {
   const nodes = [];
   if (answer.did_you_mean) {
     nodes.push(element("p", { class: "meant" },
-      `Nothing fits “${harmless(asked.query)}”. These are the results for `,
+      `No results for “${harmless(asked.query)}”. Showing results for `,
       element("a", { href: linkTo(answer.did_you_mean, 1, asked.filters) }, answer.did_you_mean), "."));
   }
   const leftOut = leftOutOf(answer);
@@ -61,7 +61,7 @@ const resultsOf = (answer, asked) => {
   if (facets) nodes.push(facets);
   if (answer.results.length === 0) {
     nodes.push(element("div", { class: "nothing" },
-      element("p", {}, "Try fewer or other words, or check their spelling."), tips()));
+      element("p", {}, "Try fewer or different words, or check the spelling."), tips()));
     return nodes;
   }
   nodes.push(element("ol", { class: "hits", start: String(asked.offset + 1) }, answer.results.map((hit) => item(hit, "h2"))));

@@ -8,7 +8,7 @@ const field = document.getElementById("q");
 const status = document.getElementById("status");
 const answerBox = document.getElementById("answer");
 const title = answerBox.dataset.title;
-const welcome = element("div", { class: "welcome" }, element("h2", {}, "To narrow it down"), tips());
+const welcome = element("div", { class: "welcome" }, element("h2", {}, "To narrow your search"), tips());
 const asker = new Asker(askServer("/api/search"));
 // What the pages must be: a link that changes it loads the page anew.
 let filters = filtersOf(location.search);

@@ -17,7 +17,7 @@ const askServer = (endpoint) => async (asked, signal) => {
     response = await fetch(`${endpoint}?${values}`, { signal, credentials: "omit" });
     answer = await response.json();
   } catch {
-    throw new Error("The search can't be reached. Try again in a moment.");
+    throw new Error("Can't reach the search. Try again in a moment.");
   }
   if (!response.ok) throw new Error(said(answer));
   return answer;

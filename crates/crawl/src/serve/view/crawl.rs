@@ -37,7 +37,7 @@ pub(super) fn page(
         header.top.wide {
             h1 { (title) }
             p #phase .pill role="status" data-phase=[state.map(|state| phase(state).0)] {
-                (state.map_or("No crawl runs", |state| phase(state).1))
+                (state.map_or("No crawl is running", |state| phase(state).1))
             }
             a href="/" { "Search" }
         }
@@ -53,9 +53,9 @@ fn phase(state: &State) -> (&'static str, &'static str) {
     match state.phase {
         PhaseName::Crawling => ("crawling", "Crawling"),
         PhaseName::Paused => ("paused", "Paused"),
-        PhaseName::DiskLow => ("disk_low", "Waiting for room on the disk"),
+        PhaseName::DiskLow => ("disk_low", "Waiting for free disk space"),
         PhaseName::WaitingForWorkers => ("waiting_for_workers", "Waiting for other workers"),
-        PhaseName::Draining => ("draining", "Ending"),
+        PhaseName::Draining => ("draining", "Finishing requests"),
         PhaseName::Writing => ("writing", "Writing the report"),
         PhaseName::Waiting => ("waiting", "Waiting for the next round"),
     }
@@ -69,14 +69,14 @@ fn live(state: Option<&State>, controls: Controls, has_rounds: bool) -> Markup {
     };
     let number = |of: fn(&State) -> u64| state.map_or_else(String::new, |state| grouped(of(state)));
     html! {
-        section #live aria-label="The crawl that runs" hidden[state.is_none()] {
+        section #live aria-label="Running crawl" hidden[state.is_none()] {
             dl.tiles {
                 (tile(pages, "pages", &number(|state| state.pages)))
                 (tile(failed, "failed", &number(|state| state.failed)))
                 (tile("Excluded", "barred", &number(|state| state.barred)))
                 (tile("Waiting", "waiting", &number(|state| state.waiting)))
-                (tile("Under way", "in_flight", &number(|state| u64::from(state.in_flight))))
-                (tile("Pages a second", "pages_per_second",
+                (tile("In flight", "in_flight", &number(|state| u64::from(state.in_flight))))
+                (tile("Pages per second", "pages_per_second",
                     &state.map_or_else(String::new, |state| format!("{:.1}", state.pages_per_second))))
                 (tile("Received", "octets",
                     &state.map_or_else(String::new, |state| size(state.bytes))))
@@ -86,7 +86,7 @@ fn live(state: Option<&State>, controls: Controls, has_rounds: bool) -> Markup {
             (steering(controls))
             div.two {
                 div {
-                    h2 #hosts-name { "Hosts with work" }
+                    h2 #hosts-name { "Hosts with pending URLs" }
                     div.scroll tabindex="0" role="region" aria-labelledby="hosts-name" {
                         (hosts(state.map_or(&[], |state| &state.hosts)))
                     }
@@ -115,7 +115,7 @@ fn hosts(hosts: &[HostWork]) -> Markup {
                     th scope="col" { "Host" }
                     th.n scope="col" { "Waiting" }
                     th.n scope="col" { "Gap" }
-                    th.n scope="col" { "Next in" }
+                    th.n scope="col" { "Next request in" }
                     th.act scope="col" { span.hidden { "Park" } }
                 }
             }
@@ -169,7 +169,7 @@ fn steering(controls: Controls) -> Markup {
                 button type="button" data-do="add" { "Add" }
             }
             p.pair {
-                label for="delay" { "Gap between requests" }
+                label for="delay" { "Delay between requests" }
                 input #delay .short type="text" placeholder="2s" autocomplete="off" spellcheck="false";
                 label for="delay-host" { "to host" }
                 input #delay-host type="text" placeholder="all hosts" autocomplete="off"
@@ -198,10 +198,10 @@ fn summary(report: &Report) -> Markup {
             (tile(&in_all_rounds(report, "Requests"), "", &grouped(requests.total)))
             (tile("Received", "", &size(report.pages.bytes)))
             @if let Some((first, last)) = count {
-                (tile("From first to last", "", &duration(last.saturating_sub(first))))
+                (tile("First to last request", "", &duration(last.saturating_sub(first))))
             }
-            (tile("Gaps cut short", "", &grouped(requests.short_gaps)))
-            (tile("Waits cut short", "", &grouped(requests.short_waits)))
+            (tile("Delays too short", "", &grouped(requests.short_gaps)))
+            (tile("Waits too short", "", &grouped(requests.short_waits)))
         }
         p.quiet {
             @if let Some(all) = &report.pages.all_rounds {
@@ -226,7 +226,7 @@ fn summary(report: &Report) -> Markup {
             (table("No answer", &named(&requests.by_failure, |failure| failure_words(failure))))
         }
         @if !report.excluded.put_aside.is_empty() {
-            div.tables.one { (table("Put aside, with the evidence", &report.excluded.put_aside)) }
+            div.tables.one { (table("Put aside, by evidence", &report.excluded.put_aside)) }
         }
         (reported_hosts(report))
     }
@@ -291,7 +291,7 @@ fn reported_hosts(report: &Report) -> Markup {
                 thead {
                     tr {
                         th scope="col" { "Host" }
-                        @for name in ["Pages", "Failed", "Received", "Requests", "Excluded", "Least gap", "Asked for"] {
+                        @for name in ["Pages", "Failed", "Received", "Requests", "Excluded", "Shortest delay", "Required"] {
                             th.n scope="col" { (name) }
                         }
                     }
@@ -316,7 +316,7 @@ fn reported_hosts(report: &Report) -> Markup {
             p.quiet { "And " (counted(more, "more host", "more hosts")) "." }
         }
         @if unasked > 0 {
-            p.quiet { "And " (counted(unasked, "host that was", "hosts that were")) " never asked." }
+            p.quiet { "And " (counted(unasked, "host", "hosts")) " never contacted." }
         }
     }
 }

@@ -79,7 +79,7 @@ fn list(request: &SearchRequest, facet: &Facet<'_>) -> Option<Markup> {
                         li {
                             a.chosen href=(with(None)) {
                                 (place(name.unwrap_or(value)))
-                                span.hidden { ", chosen: show all" }
+                                span.hidden { ", selected: show all" }
                                 span aria-hidden="true" { " \u{d7}" }
                             }
                         }

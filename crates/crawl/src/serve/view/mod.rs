@@ -65,7 +65,7 @@ pub(crate) fn problem(app: &App, problem: &Problem) -> Markup {
             @if let Some(hint) = &problem.hint {
                 p.quiet { (quoted(&sentence(hint))) }
             }
-            p { a.button href="/" { "To the search" } }
+            p { a.button href="/" { "Go to search" } }
         }
     })
 }

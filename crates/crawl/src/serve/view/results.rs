@@ -16,7 +16,7 @@ pub(super) fn results(request: &SearchRequest, answer: &SearchResults) -> Markup
     html! {
         @if let Some(meant) = &answer.did_you_mean {
             p.meant {
-                "Nothing fits “" (safe_line(&request.query)) "”. These are the results for "
+                "No results for “" (safe_line(&request.query)) "”. Showing results for "
                 a href=(link(meant, &request.filters, 1)) { (meant) } "."
             }
         }
@@ -43,7 +43,7 @@ pub(super) fn status(request: &SearchRequest, answer: &SearchResults) -> String 
     let (first, last) = (request.offset + 1, request.offset + answer.results.len());
     match answer.total {
         0 => format!("No results for “{query}”"),
-        _ if answer.results.is_empty() => format!("No further results for “{query}”"),
+        _ if answer.results.is_empty() => format!("No more results for “{query}”"),
         1 => format!("1 result for “{query}”"),
         total if last >= total && first == 1 => {
             format!("{} results for “{query}”", grouped(total as u64))
@@ -60,7 +60,7 @@ pub(super) fn status(request: &SearchRequest, answer: &SearchResults) -> String 
 fn nothing() -> Markup {
     html! {
         div.nothing {
-            p { "Try fewer or other words, or check their spelling." }
+            p { "Try fewer or different words, or check the spelling." }
             (tips())
         }
     }
@@ -70,10 +70,10 @@ fn nothing() -> Markup {
 pub(super) fn tips() -> Markup {
     html! {
         ul.tips {
-            li { code { "\"exact words\"" } " finds them side by side" }
-            li { code { "-word" } " leaves out pages with it" }
-            li { code { "title:word" } " looks in titles only" }
-            li { code { "site:host" } " looks on one host only" }
+            li { code { "\"exact words\"" } " finds the exact phrase" }
+            li { code { "-word" } " excludes pages with this word" }
+            li { code { "title:word" } " searches only titles" }
+            li { code { "site:host" } " searches only one host" }
         }
     }
 }
@@ -251,16 +251,16 @@ mod tests {
             expect![[r#"
             No results for “a&b "c"”
             <div class="nothing">
-            <p>Try fewer or other words, or check their spelling.</p>
+            <p>Try fewer or different words, or check the spelling.</p>
             <ul class="tips">
             <li>
-            <code>&quot;exact words&quot;</code> finds them side by side</li>
+            <code>&quot;exact words&quot;</code> finds the exact phrase</li>
             <li>
-            <code>-word</code> leaves out pages with it</li>
+            <code>-word</code> excludes pages with this word</li>
             <li>
-            <code>title:word</code> looks in titles only</li>
+            <code>title:word</code> searches only titles</li>
             <li>
-            <code>site:host</code> looks on one host only</li>
+            <code>site:host</code> searches only one host</li>
             </ul>
             </div>
         "#]],
@@ -280,7 +280,7 @@ mod tests {
             &answer,
             expect![[r#"
             1 result for “<i>”
-            <p class="meant">Nothing fits “a&amp;b &quot;c&quot;”. These are the results for <a href="/?q=%3Ci%3E">&lt;i&gt;</a>.</p>
+            <p class="meant">No results for “a&amp;b &quot;c&quot;”. Showing results for <a href="/?q=%3Ci%3E">&lt;i&gt;</a>.</p>
             <ol class="hits" start="11">
             <li class="hit">
             <p class="where">

@@ -65,7 +65,7 @@ fn form(query: &str, filters: Option<&FacetFilters>, title: &str) -> Markup {
 fn welcome() -> Markup {
     html! {
         div.welcome {
-            h2 { "To narrow it down" }
+            h2 { "To narrow your search" }
             (tips())
         }
     }

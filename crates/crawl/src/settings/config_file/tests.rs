@@ -18,7 +18,7 @@ fn unknown_keys_name_the_nearest() {
         "[politeness]\n# so\ndealy = \"1s\"\n",
         expect![[r#"
             error: crawl.toml:3:1: unknown key `dealy` in [politeness]
-            hint: the nearest is `delay`"#]],
+            hint: did you mean `delay`?"#]],
     );
     check(
         "[fetch]\ndelay = \"1s\"\n",
@@ -36,13 +36,13 @@ fn unknown_keys_name_the_nearest() {
         "\n[politness]\n",
         expect![[r#"
             error: crawl.toml:2:2: unknown key or table `politness`
-            hint: the nearest is `[politeness]`"#]],
+            hint: did you mean `[politeness]`?"#]],
     );
     check(
         "seeds = []\n",
         expect![[r#"
             error: crawl.toml:1:1: unknown key or table `seeds`
-            hint: the nearest is `seed`"#]],
+            hint: did you mean `seed`?"#]],
     );
     check(
         "[scope]\nzzzzqq = 1\n",
@@ -57,48 +57,48 @@ fn bad_values_name_their_line() {
     check(
         "[fetch]\n\ntimeout = 20\n",
         expect![[r#"
-            error: crawl.toml:3:11: `timeout`: `20` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`
+            error: crawl.toml:3:11: `timeout`: `20` isn't a duration: add a unit, as in `500ms`, `2s` or `1h`
             hint: `crawl config` prints a configuration with every key"#]],
     );
     check(
         "[scope]\nscope = \"hosts\"\n",
         expect![[r#"
-            error: crawl.toml:2:9: `scope`: `hosts` is none of `host`, `domain`, `prefix`, `any`
-            hint: the nearest is `host`"#]],
+            error: crawl.toml:2:9: `scope`: `hosts` isn't one of `host`, `domain`, `prefix`, `any`
+            hint: did you mean `host`?"#]],
     );
     check(
         "[exclusion]\nrobots-forbidden = \"deni\"\n",
         expect![[r#"
-            error: crawl.toml:2:20: `robots-forbidden`: `deni` is none of `allow`, `deny`
-            hint: the nearest is `deny`"#]],
+            error: crawl.toml:2:20: `robots-forbidden`: `deni` isn't one of `allow`, `deny`
+            hint: did you mean `deny`?"#]],
     );
     check(
         "[scope]\nexclude = [\n  \"a\",\n  \"a(\",\n]\n",
         expect![[r#"
             error: crawl.toml:4:3: bad regular expression in `exclude` `a(`: unclosed group
-            hint: the syntax is that of https://docs.rs/regex"#]],
+            hint: for the syntax, see https://docs.rs/regex"#]],
     );
     check(
         "[operator]\ncontact = \"me\"\n",
         expect![[r#"
-            error: crawl.toml:2:11: unusable `contact` `me`: it is neither a mail address nor an http or https URL
-            hint: give one such as `you@example.org` or `https://example.org/bot`"#]],
+            error: crawl.toml:2:11: unusable `contact` `me`: not an email address, nor an http or https URL
+            hint: it looks like `you@example.org` or `https://example.org/bot`"#]],
     );
     check(
         "[operator]\nagent = \"a b\"\n",
         expect![[r#"
-            error: crawl.toml:2:9: unusable `agent`: `a b` is no product token: letters, digits, `_` and `-` only, at least one
-            hint: a product token is a single word such as `crawl`; version and contact are added"#]],
+            error: crawl.toml:2:9: unusable `agent`: `a b` isn't a product token: use one or more letters, digits, `_` and `-`
+            hint: give a single word such as `crawl`; version and contact are added"#]],
     );
     check(
         "seed = \"http://a/\"\n",
         expect![[r#"
-            error: crawl.toml:1:8: `seed`: a list is expected, and this is the string "http://a/"
+            error: crawl.toml:1:8: `seed`: expected a list, found string "http://a/"
             hint: `crawl config` prints a configuration with every key"#]],
     );
     check(
         "scope = \"host\"\n",
-        expect!["error: crawl.toml:1:1: `scope` is a table"],
+        expect!["error: crawl.toml:1:1: `scope` must be a table"],
     );
     check(
         "[fetch\n",
@@ -108,7 +108,7 @@ fn bad_values_name_their_line() {
     );
     check(
         "[scope]\nmax-pages = 1\nmax_pages = 2\n",
-        expect!["error: crawl.toml:3:1: `max-pages` stands here twice"],
+        expect!["error: crawl.toml:3:1: duplicate key `max-pages`"],
     );
 }
 
@@ -120,31 +120,31 @@ fn all_problems_are_reported_at_once() {
          [site.\"a.example\"]\ndelay = 5\nper-host = \"many\"\ncolour = \"red\"\nheaders = \"k: secret\"\n\
          [site]\nb = 1\n",
         expect![[r#"
-            error: crawl.toml:1:30: `seed`: a string or a table is expected, and this is the integer `7`
+            error: crawl.toml:1:30: `seed`: expected a string or a table, found integer `7`
             hint: `crawl config` prints a configuration with every key
             error: crawl.toml:2:1: unknown key or table `delay`
             hint: `delay` belongs to the table [politeness]
             error: crawl.toml:5:2: unknown key or table `politness`
-            hint: the nearest is `[politeness]`
+            hint: did you mean `[politeness]`?
             error: crawl.toml:8:1: unknown key `max-page` in [scope]
-            hint: the nearest is `max-pages`
-            error: crawl.toml:10:9: `scope`: `hosts` is none of `host`, `domain`, `prefix`, `any`
-            hint: the nearest is `host`
-            error: crawl.toml:12:9: `delay`: `5` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`
+            hint: did you mean `max-pages`?
+            error: crawl.toml:10:9: `scope`: `hosts` isn't one of `host`, `domain`, `prefix`, `any`
+            hint: did you mean `host`?
+            error: crawl.toml:12:9: `delay`: `5` isn't a duration: add a unit, as in `500ms`, `2s` or `1h`
             hint: `crawl config` prints a configuration with every key
-            error: crawl.toml:13:12: `per-host`: a whole number that is not negative and not too large is expected, and this is the string "many"
+            error: crawl.toml:13:12: `per-host`: expected a non-negative whole number that isn't too large, found string "many"
             hint: `crawl config` prints a configuration with every key
             error: crawl.toml:14:1: unknown key `colour` in [site."a.example"]
             hint: `crawl config` prints every table and key
-            error: crawl.toml:15:11: `headers`: a table is expected, and this is the string
+            error: crawl.toml:15:11: `headers`: expected a table, found string
             hint: `crawl config` prints a configuration with every key
-            error: crawl.toml:17:1: `b` in [site] is a table: [site."b"]
-            error: crawl.toml:4:11: unusable `contact` `ä`: it is neither a mail address nor an http or https URL
-            hint: give one such as `you@example.org` or `https://example.org/bot`
+            error: crawl.toml:17:1: `b` in [site] must be a table: [site."b"]
+            error: crawl.toml:4:11: unusable `contact` `ä`: not an email address, nor an http or https URL
+            hint: it looks like `you@example.org` or `https://example.org/bot`
             error: crawl.toml:9:19: bad regular expression in `exclude` `(`: unclosed group
-            hint: the syntax is that of https://docs.rs/regex
+            hint: for the syntax, see https://docs.rs/regex
             error: crawl.toml:9:24: bad regular expression in `exclude` `)`: unopened group
-            hint: the syntax is that of https://docs.rs/regex"#]],
+            hint: for the syntax, see https://docs.rs/regex"#]],
     );
     // The lines after a broken line may belong to it.
     check(

@@ -73,10 +73,10 @@ def check_nothing_sticks_out_of_small_screens(look):
             fits(page, path)
         page.goto(look.told["live"] + "/crawl")
         page.locator("#controls").wait_for()
-        # A host that was parked, with the longest name there is.
+        # A parked host with a name of the maximum length.
         page.evaluate(
             """() => { const button = document.createElement("button");
-            button.textContent = `Take ${"a".repeat(250)} back`;
+            button.textContent = `Unpark ${"a".repeat(250)}`;
             const parked = document.getElementById("parked");
             parked.hidden = false; parked.append(button); }"""
         )
@@ -146,22 +146,22 @@ def check_the_report_follows_the_reader_s_choice_of_dark(look):
 def check_the_report_shows_what_a_sample_says(look):
     page = open_report(look, viewport={"width": 390, "height": 844})
     expect(page.get_by_role("heading", name="Sample", exact=True)).to_be_visible()
-    expect(page.get_by_text("4 drawn of 200 URLs that were found, in 1 stratum")).to_be_visible()
+    expect(page.get_by_text("4 drawn from 200 URLs found, in 1 stratum")).to_be_visible()
     plot = page.get_by_role("img", name=re.compile("Estimates"))
     expect(plot).to_be_visible()
     expect(plot).to_have_accessible_name(re.compile("Bytes of a page: "))
     shares = page.locator("#sample tbody tr")
     expect(shares.first).to_be_hidden()
     page.evaluate("document.querySelector('#sample details').open = true")
-    expect(shares.filter(has_text="come to a page")).to_contain_text("100.0 %")
-    expect(shares.filter(has_text="bytes of all pages")).to_be_visible()
+    expect(shares.filter(has_text="return a page")).to_contain_text("100.0 %")
+    expect(shares.filter(has_text="bytes in total")).to_be_visible()
 
 
 def check_the_report_links_to_pages(look):
     page = open_report(look)
     link = page.get_by_role("region", name="Broken pages").get_by_role("link").first
     assert link.get_attribute("rel") == "nofollow noopener noreferrer"
-    expect(page.get_by_text("And 30 hosts that were never asked.")).to_be_visible()
+    expect(page.get_by_text("And 30 hosts that were never contacted.")).to_be_visible()
 
 
 def check_text_may_be_twice_as_large(look):

@@ -147,7 +147,7 @@ def check_a_misspelt_word_is_taken_for_the_one_meant(look):
     field = page.get_by_role("searchbox")
     field.fill("lantenr")
     field.press("Enter")
-    expect(page.locator(".meant")).to_contain_text("Nothing fits “lantenr”")
+    expect(page.locator(".meant")).to_contain_text("No results for “lantenr”")
     page.locator(".meant a").click()
     expect(field).to_have_value("lantern")
     expect(page.locator(".meant")).to_have_count(0)
@@ -168,7 +168,7 @@ def check_what_goes_wrong_is_said(look):
     field.fill("secret")
     expect(page.get_by_role("alert")).to_contain_text("can't be reached")
     page.unroute("**/api/search?**")
-    busy = json.dumps({"error": "too many requests", "hint": "ask again in 2 s"})
+    busy = json.dumps({"error": "too many requests", "hint": "try again in 2 s"})
     page.route(
         "**/api/search?**",
         lambda route: route.fulfill(status=429, content_type="application/json", body=busy),

@@ -238,7 +238,7 @@ fn a_broken_durable_form_is_named() {
     assert_eq!(message(b"{}\n"), "robots copy has a broken head");
     assert_eq!(
         message(b"{\"version\":9}\n"),
-        "robots copy of version 9, not 2"
+        "robots copy has version 9 instead of 2"
     );
     let mut bytes = rules(Duration::ZERO, &[]).to_bytes();
     for at in 0..bytes.len() {

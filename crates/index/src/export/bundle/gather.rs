@@ -18,20 +18,21 @@ use crate::lexicon::{MIN_COMPOUND_END, writes_compounds};
 use crate::words::{Stemmer, words};
 use crawl_index_entry::IndexedPage;
 
-/// Number of words that count as the start of the main text.
+/// Number of words that count as the start of the main text, where words have a higher weight.
 const LEAD_WORDS: usize = 60;
-/// Maximum compounds of a word that a search looks for: those with the most pages.
+/// Maximum number of compounds that a search for a word includes. The compounds with the most pages
+/// are used.
 const MAX_COMPOUNDS: usize = 12;
-/// The prefix of the names of hosts and folders, which are looked up like words.
+/// The prefix of host and folder names in the word files, where they are looked up like words.
 const SITE: char = '\u{2}';
 
-/// The pages read so far, numbered in order of arrival.
+/// The words of all pages read so far. Pages are numbered in the order of arrival.
 #[derive(Debug)]
 pub(super) struct Gathered {
-    /// The folder of unlinked temporary files.
+    /// The folder for temporary files, which are unlinked.
     folder: PathBuf,
     numbers: HashMap<Box<str>, u32>,
-    /// The stems of each word, with the number of pages on which the word has that stem.
+    /// For each word: its stems, each with the number of pages on which the word has this stem.
     stems: Vec<Vec<(Box<str>, u32)>>,
     occurrences: Occurrences,
     pages: Vec<Seen>,
@@ -47,36 +48,36 @@ struct Seen {
     has_pieces: bool,
 }
 
-/// The words of all pages in order, with their weight on each page.
+/// All words of the pages in order. Each word has a weight on each page.
 #[derive(Debug)]
 pub(super) struct Words {
-    /// Words with one stem, ordered by their first words.
+    /// The classes of words with the same stem, ordered by their first words.
     pub(super) classes: Vec<Class>,
     pub(super) postings: Postings,
     pub(super) until: Vec<(u32, i64)>,
-    /// True if a language of the pages writes compounds as one word.
+    /// True if the pages have a language that writes compounds as one word.
     pub(super) has_compounds: bool,
 }
 
-/// Words with one stem.
+/// The words that share a stem.
 #[derive(Debug)]
 pub(super) struct Class {
-    /// In UTF-16 order, like JavaScript strings.
+    /// The words, in UTF-16 order like JavaScript strings.
     pub(super) forms: Vec<WordForm>,
-    /// The first words of classes whose stem ends in this class's stem, starting with those on most
-    /// pages.
+    /// For each class whose stem ends in this class's stem, the first word. Classes on the most
+    /// pages come first.
     pub(super) compounds: Vec<Box<str>>,
 }
 
 #[derive(Debug)]
 pub(super) struct WordForm {
     pub(super) text: Box<str>,
-    /// The word's pages, ordered by number.
+    /// The location of the word's postings, which are ordered by page number.
     pub(super) postings: Stored,
 }
 
 impl Gathered {
-    /// Creates an empty collection. Its temporary files are unlinked files in `folder`.
+    /// Creates an empty collection. Temporary files in `folder` are unlinked.
     pub(super) fn new(folder: &Path) -> Gathered {
         Gathered {
             folder: folder.to_path_buf(),
@@ -88,7 +89,7 @@ impl Gathered {
         }
     }
 
-    /// Adds a page whose text is split into these pieces.
+    /// Adds a page. `pieces` are the ranges into which its text is split.
     pub(super) fn page(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) -> io::Result<()> {
         let mut page_words = PageWords {
             stemmer: Stemmer::of(page.language.as_deref()),
@@ -127,7 +128,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Returns the rank of each page by URL, in order of arrival.
+    /// Returns the rank of each page by URL. Pages are in the order of arrival.
     pub(super) fn ranks(&self) -> Vec<u32> {
         let mut order: Vec<usize> = (0..self.pages.len()).collect();
         order.sort_unstable_by(|a, b| self.pages[*a].url.cmp(&self.pages[*b].url));
@@ -138,7 +139,7 @@ impl Gathered {
         ranks
     }
 
-    /// Returns the numbers of pages, by the name given to each URL.
+    /// Returns the page number for each key in `named`, whose values are the URLs of pages.
     pub(super) fn numbers(
         &self,
         ranks: &[u32],
@@ -154,7 +155,8 @@ impl Gathered {
         named.iter().filter_map(number_of).collect()
     }
 
-    /// Returns all words with their final weights, under the pages' final numbers.
+    /// Returns all words with their final weights. Pages get their final numbers, which are
+    /// `ranks`.
     pub(super) fn finish(self, ranks: &[u32]) -> io::Result<Words> {
         let lengths = self.pages.iter().map(|page| f64::from(page.words));
         let mean = lengths.sum::<f64>() / self.pages.len().max(1) as f64;
@@ -196,7 +198,7 @@ impl Gathered {
     }
 }
 
-/// Returns the occurrences of a word with their final weights, under the pages' final numbers.
+/// Converts the occurrences of a word to postings, with final weights and final page numbers.
 fn postings(occurrences: &[Occurs], pages: &[Seen], ranks: &[u32], mean: f32) -> Vec<Posting> {
     let title_factor = factor(occurrences, pages, |occurs| occurs.title);
     let heading_factor = factor(occurrences, pages, |occurs| occurs.first_headings);
@@ -220,8 +222,8 @@ fn postings(occurrences: &[Occurs], pages: &[Seen], ranks: &[u32], mean: f32) ->
     postings
 }
 
-/// Returns the factor of a field's weight for a word: `SHARED` if most pages have the word in that
-/// field.
+/// Returns the factor for the weight of a word in a field: `SHARED` if most pages have the word in
+/// this field.
 fn factor(occurrences: &[Occurs], pages: &[Seen], weight: fn(&Occurs) -> f32) -> f32 {
     let with_word = occurrences
         .iter()
@@ -237,7 +239,7 @@ fn elsewhere(occurs: &mut Occurs) -> &mut f32 {
     &mut occurs.elsewhere
 }
 
-/// Returns the stem that a word has on most pages.
+/// Returns the stem that the word has on the most pages.
 fn usual_stem(stems: &[(Box<str>, u32)]) -> Box<str> {
     let usual = stems
         .iter()
@@ -262,8 +264,8 @@ impl Words {
     }
 }
 
-/// Returns, for each stem that ends others, the first words of those classes, starting with those
-/// on most pages.
+/// Maps each stem that ends other stems to its compounds: the first words of the classes of those
+/// other stems, ordered by the number of pages.
 fn compounds(classes: &HashMap<Box<str>, Vec<WordForm>>) -> HashMap<Box<str>, Vec<Box<str>>> {
     let mut words_by_end: HashMap<Box<str>, Vec<(u32, Box<str>)>> = HashMap::new();
     for (longer, forms) in classes {
@@ -273,7 +275,7 @@ fn compounds(classes: &HashMap<Box<str>, Vec<WordForm>>) -> HashMap<Box<str>, Ve
         let (Some(pages), Some(first)) = (pages, first) else {
             continue;
         };
-        // The first part of a compound has at least two bytes.
+        // The first part of a compound must have at least two bytes.
         for (at, _) in longer.char_indices().skip_while(|(at, _)| *at < 2) {
             let end = &longer[at..];
             if end.chars().count() < MIN_COMPOUND_END {
@@ -293,19 +295,19 @@ fn compounds(classes: &HashMap<Box<str>, Vec<WordForm>>) -> HashMap<Box<str>, Ve
     best.collect()
 }
 
-/// Compares strings like JavaScript.
+/// Compares strings in the order that JavaScript uses.
 pub(super) fn by_utf16(a: &str, b: &str) -> std::cmp::Ordering {
     a.encode_utf16().cmp(b.encode_utf16())
 }
 
-/// The words of one page.
+/// Collects the words of one page.
 struct PageWords {
     stemmer: Stemmer,
     words: HashMap<Box<str>, (Option<Box<str>>, Occurs)>,
 }
 
 impl PageWords {
-    /// Reads a page and returns the number of words in its main text.
+    /// Reads a page, split into `pieces`, and returns the number of words in its main text.
     fn read(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) -> u32 {
         self.field(TITLE, [page.title.as_str()], |occurs| &mut occurs.title);
         for (level, field) in (1..).zip(HEADINGS) {
@@ -335,7 +337,7 @@ impl PageWords {
         length
     }
 
-    /// Adds the words of a field to the weight that `part` selects.
+    /// Adds the words of a field. `part` selects the weight to add to.
     fn field<'t>(
         &mut self,
         field: Field,

@@ -1,4 +1,4 @@
-//! The files of a bundle, gzipped because not every server compresses them.
+//! Writes the files of a bundle compressed with gzip, because not every server compresses files.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -9,17 +9,17 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::export::ExportError;
 
-/// A file that was written.
+/// The size and the hash of a file that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Written {
     pub(super) bytes: u64,
     pub(super) hash: u64,
 }
 
-/// Writes a file whose bytes depend only on `raw`.
+/// Writes a compressed file whose bytes depend only on `raw`.
 pub(super) fn write(path: &Path, raw: &[u8]) -> Result<Written, ExportError> {
     let gzip = || -> io::Result<Vec<u8>> {
-        // Omit time and name.
+        // The gzip header contains no time and no name.
         let out = Vec::with_capacity(raw.len() / 3);
         let mut gzip = GzBuilder::new().write(out, Compression::best());
         gzip.write_all(raw)?;
@@ -33,7 +33,7 @@ pub(super) fn write(path: &Path, raw: &[u8]) -> Result<Written, ExportError> {
     })
 }
 
-/// Writes a number in as few bytes as possible: 7 bits each, lowest first.
+/// Appends a number in as few bytes as possible: 7 bits per byte, the lowest bits first.
 pub(super) fn varint(out: &mut Vec<u8>, mut number: u32) {
     while number >= 0x80 {
         out.push((number & 0x7F) as u8 | 0x80);

@@ -1,12 +1,12 @@
-//! A search that needs only a static file server.
+//! Exports a search that works on any static file server.
 //!
-//! The folder contains `index.html`, `search.js`, `search.css` and `search.json`, which names the
-//! data folder. That folder has `words/`, files of words with a common beginning and the pages that
-//! contain them, and `texts/`, files with one piece of a page's text each. A query loads the files
-//! of its words, and one piece of each page shown. `search.js` reads these files; `shards.rs` and
-//! `texts.rs` describe their formats.
+//! The folder contains `index.html`, `search.js`, `search.css` and `search.json`. The latter names
+//! the data folder, which contains two folders. Each file in `words/` has words with a common
+//! beginning, and the pages that contain the words. Each file in `texts/` has one piece of a page's
+//! text. A query loads the files of its words, and for each page in the results, one piece of text.
+//! `search.js` reads these files. Their formats are described in `shards.rs` and `texts.rs`.
 //!
-//! The same pages yield the same bytes, in any order.
+//! The same pages always yield the same bytes, regardless of their order.
 
 mod gather;
 mod gzip_file;
@@ -32,19 +32,19 @@ use crate::search_rules::SearchRules;
 use crawl_archive::AtomicFolder;
 use crawl_index_entry::IndexedPage;
 
-/// The version of the format. `search.js` refuses any other.
+/// The version of the format. `search.js` refuses files of any other version.
 const FORMAT: u32 = 2;
-/// The manifest of a bundle.
+/// The file that describes the bundle and names its data folder.
 const MANIFEST: &str = "search.json";
-/// The prefix of data folder names.
+/// The prefix of the data folder's name.
 const DATA: &str = "data-";
 
-/// The page of each bundle, and its style.
+/// The HTML page and the style sheet of every bundle.
 const PAGE: [(&str, &str); 2] = [
     ("index.html", include_str!("assets/index.html")),
     ("search.css", include_str!("assets/search.css")),
 ];
-/// The script of each bundle: searching its files, and the search box.
+/// The parts of the script of every bundle, which searches the files and shows the search box.
 const SCRIPT: [&str; 5] = [
     include_str!("assets/words.js"),
     include_str!("assets/files.js"),
@@ -53,8 +53,8 @@ const SCRIPT: [&str; 5] = [
     include_str!("assets/mount.js"),
 ];
 
-/// Writes a bundle. Its folder appears on [`Bundle::finish`]; a dropped bundle leaves nothing
-/// behind.
+/// Writes a bundle. The folder appears only with [`Bundle::finish`]. If the value is dropped
+/// before, nothing remains.
 #[derive(Debug)]
 pub struct Bundle {
     folder: AtomicFolder,
@@ -68,11 +68,12 @@ pub struct Bundle {
 /// The size of a bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BundleReport {
-    /// Pages in the bundle.
+    /// The number of pages in the bundle.
     pub pages: u64,
-    /// Pages that were left out because others have the same text, or because they have expired.
+    /// The number of pages that were left out, because another page has the same text or because
+    /// they have expired.
     pub left_out: u64,
-    /// Distinct words.
+    /// The number of distinct words.
     pub words: u64,
     /// The number of files.
     pub files: u64,
@@ -84,32 +85,32 @@ pub struct BundleReport {
     pub text_bytes: u64,
 }
 
-/// `search.json`.
+/// The content of `search.json`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {
     format: u32,
-    /// The data folder, named by a hash of its content, so that a browser never mixes cached files
-    /// of different versions.
+    /// The name of the data folder. The name contains a hash of the folder's content, so that a
+    /// browser never mixes cached files of different versions.
     data: String,
     pages: usize,
-    /// The lower bounds of the words in each file, in UTF-16 order.
+    /// For each word file, the lower bound of its words. In UTF-16 order.
     words: Vec<String>,
-    /// Pages that expire: number, seconds since 1970 UTC.
+    /// The pages that expire: the number of each, and the time in seconds since 1970 UTC.
     until: Vec<(u32, i64)>,
-    /// True if a language of the pages writes compounds as one word.
+    /// True if the pages have a language that writes compounds as one word.
     #[serde(default)]
     compounds: bool,
-    /// The synonyms of a word, by that word.
+    /// Maps a word to its synonyms.
     #[serde(default)]
     synonyms: BTreeMap<String, Vec<String>>,
-    /// The number of the page that comes first, by the words of the query.
+    /// Maps the words of a query to the number of the page that is pinned to the first place.
     #[serde(default)]
     pins: BTreeMap<String, u32>,
 }
 
 impl Bundle {
-    /// Begins a bundle at `path`, leaving out pages that have expired at `now`, in seconds since
-    /// 1970 UTC.
+    /// Begins a bundle at `path`. Pages that have expired at the time `now` (seconds since 1970
+    /// UTC) are left out.
     ///
     /// # Errors
     /// [`ExportError::File`] if `path` exists and is not a bundle, or if the disk fails.
@@ -127,7 +128,7 @@ impl Bundle {
         })
     }
 
-    /// Applies search rules. Pins of pages that are not in the bundle are ignored.
+    /// Applies the site owner's search rules. A pin is ignored if its page is not in the bundle.
     #[must_use]
     pub fn with_rules(self, rules: SearchRules) -> Bundle {
         Bundle { rules, ..self }
@@ -149,7 +150,7 @@ impl Bundle {
         Ok(())
     }
 
-    /// Writes the data derived from all pages and moves the folder into place.
+    /// Writes the files that depend on all pages, and moves the folder to its final path.
     ///
     /// # Errors
     /// If the disk fails.
@@ -200,7 +201,7 @@ impl Bundle {
     }
 }
 
-/// Returns whether a folder is a bundle of any format version.
+/// Returns true if a folder is a bundle, whatever its format version.
 fn is_bundle(path: &Path) -> bool {
     let Ok(text) = fs::read_to_string(path.join(MANIFEST)) else {
         return false;

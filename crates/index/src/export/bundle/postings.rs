@@ -1,4 +1,5 @@
-//! The pages of each word, sorted on disk so that memory use doesn't depend on their number.
+//! Collects the pages of each word. Pages are sorted on disk, so that memory use doesn't depend on
+//! the number of pages.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read as _, Seek as _, Write as _};
@@ -7,10 +8,12 @@ use std::path::{Path, PathBuf};
 
 use crate::counted_sort::unnamed_file;
 
-/// Maximum word occurrences in memory before they are sorted and written.
+/// Maximum number of word occurrences in memory. If there are more, they are sorted and written to
+/// a file.
 pub(super) const MAX_IN_MEMORY: usize = 1 << 20;
 
-/// Bytes of an occurrence on disk, including the number of its word, and of a posting.
+/// Size of an occurrence on disk in bytes, including the number of its word. A posting takes the
+/// same size.
 const OCCURRENCE_BYTES: usize = 28;
 const POSTING_BYTES: usize = 10;
 
@@ -19,38 +22,40 @@ const POSTING_BYTES: usize = 10;
 pub(super) struct Occurs {
     pub(super) page: u32,
     pub(super) in_body: u32,
-    /// The weight in the title; 0 if the title lacks the word.
+    /// The weight of the word in the title; 0 if the title doesn't contain it.
     pub(super) title: f32,
-    /// The weight in the first headings; 0 if they lack the word.
+    /// The weight of the word in the first-level headings; 0 if they don't contain it.
     pub(super) first_headings: f32,
-    /// The weight in the other fields.
+    /// The weight of the word in all other fields.
     pub(super) elsewhere: f32,
-    /// A bit for each piece of the text with the word.
+    /// A bit for each piece of the page's text: 1 if the piece contains the word.
     pub(super) pieces: u32,
 }
 
-/// A word on a page, as written.
+/// A word on a page, in the form that the bundle contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Posting {
     pub(super) page: u32,
     pub(super) weight: u8,
     pub(super) in_title: bool,
-    /// A bit for each piece with the word; `None` if the page has only one piece.
+    /// A bit for each piece of the page's text: 1 if the piece contains the word. `None` if the
+    /// text has only one piece.
     pub(super) pieces: Option<u32>,
 }
 
-/// Collects occurrences of numbered words, page by page.
+/// Collects the occurrences of words, page by page. Words are given by number.
 #[derive(Debug)]
 pub(super) struct Occurrences {
     folder: PathBuf,
     max_in_memory: usize,
     in_memory: Vec<(u32, Occurs)>,
-    /// Sorted by word, then page. The pages of each run come after those of the previous run.
+    /// The sorted files, each ordered by word, then by page. Pages in a file come after all pages
+    /// in the preceding files.
     runs: Vec<File>,
 }
 
 impl Occurrences {
-    /// Creates an empty collection. Its temporary files are unlinked files in `folder`.
+    /// Creates an empty collection. Temporary files in `folder` are unlinked.
     pub(super) fn new(folder: &Path, max_in_memory: usize) -> Occurrences {
         Occurrences {
             folder: folder.to_path_buf(),
@@ -60,12 +65,13 @@ impl Occurrences {
         }
     }
 
-    /// Adds a word of a page.
+    /// Adds an occurrence of the word with this number.
     pub(super) fn add(&mut self, word: u32, occurs: Occurs) {
         self.in_memory.push((word, occurs));
     }
 
-    /// Writes the occurrences in memory to disk if there are too many. Call it between two pages.
+    /// Writes the occurrences in memory to a sorted file if there are too many. Must be called
+    /// after each page.
     pub(super) fn end_page(&mut self) -> io::Result<()> {
         match self.in_memory.len() >= self.max_in_memory {
             true => self.write_run(),
@@ -73,7 +79,7 @@ impl Occurrences {
         }
     }
 
-    /// Returns all occurrences, ordered by the numbers of their words.
+    /// Returns all occurrences, ordered by word number.
     pub(super) fn sorted(mut self) -> io::Result<SortedOccurrences> {
         self.write_run()?;
         let mut runs = Vec::with_capacity(self.runs.len());
@@ -105,7 +111,7 @@ impl Occurrences {
     }
 }
 
-/// Occurrences, word by word.
+/// All occurrences, to be read word by word.
 #[derive(Debug)]
 pub(super) struct SortedOccurrences {
     runs: Vec<Run>,
@@ -118,7 +124,8 @@ struct Run {
 }
 
 impl SortedOccurrences {
-    /// Returns the occurrences of a word, ordered by page. Request words in increasing order.
+    /// Returns the occurrences of a word, ordered by page. Must be called with increasing word
+    /// numbers.
     pub(super) fn of_word(&mut self, word: u32) -> io::Result<Vec<Occurs>> {
         let mut all = Vec::new();
         for run in &mut self.runs {
@@ -148,23 +155,23 @@ fn read_occurrence(from: &mut BufReader<File>) -> io::Result<Option<(u32, Occurs
     Ok(Some((number_at(&bytes, 0), occurs)))
 }
 
-/// The place of a word's postings.
+/// The location of a word's postings in their file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stored {
     at: u64,
     pub(super) pages: u32,
-    /// The number of pages with several pieces.
+    /// The number of pages on which the word occurs and whose text has several pieces.
     pub(super) in_pieces: u32,
 }
 
-/// Writes the postings of words.
+/// Writes the postings of words to an unlinked file.
 #[derive(Debug)]
 pub(super) struct PostingsWriter {
     file: BufWriter<File>,
     at: u64,
 }
 
-/// The postings of words in an unlinked file.
+/// The postings of words, stored in an unlinked file.
 #[derive(Debug)]
 pub(super) struct Postings {
     file: File,
@@ -176,7 +183,7 @@ impl PostingsWriter {
         Ok(PostingsWriter { file, at: 0 })
     }
 
-    /// Writes the postings of a word.
+    /// Appends the postings of a word, and returns where they are stored.
     pub(super) fn write(&mut self, postings: &[Posting]) -> io::Result<Stored> {
         let mut stored = Stored {
             at: self.at,
@@ -203,7 +210,7 @@ impl PostingsWriter {
 }
 
 impl Postings {
-    /// Returns the postings of a word, as they were written.
+    /// Reads the postings of a word, ordered as they were written.
     pub(super) fn read(&self, stored: Stored) -> io::Result<Vec<Posting>> {
         let mut bytes = vec![0; stored.pages as usize * POSTING_BYTES];
         self.file.read_exact_at(&mut bytes, stored.at)?;

@@ -1,24 +1,27 @@
-//! Files of words with a common beginning, and the pages that contain them.
+//! Writes the word files. Each contains words with a common beginning, and the pages that contain
+//! the words.
 //!
-//! A file is a sequence of numbers in 7-bit groups, lowest first. For each class of words with one
-//! stem it has:
+//! A file is a sequence of numbers. A number is stored in 7-bit groups, lowest first. For each
+//! class of words with the same stem, the file contains:
 //!
-//! - how many pages have any of the words,
-//! - how many compounds end in the stem, and for each the length in bytes and the UTF-8 bytes of a
-//!   word,
-//! - how many words there are.
+//! - the number of pages that have any of the words,
+//! - the number of compounds that end in the stem, and for each compound the length in bytes and
+//!   the UTF-8 bytes of one of its words,
+//! - the number of words.
 //!
-//! For each word of the class follow:
+//! For each word of the class, the following is added:
 //!
-//! - how many UTF-8 bytes it shares with the previous word in the file, how many more it has, and
-//!   these bytes,
-//! - how many pages have it,
+//! - the number of UTF-8 bytes that the word shares with the previous word in the file, the number
+//!   of its other bytes, and these bytes,
+//! - the number of pages that have the word,
 //! - for each page, `4 * (its number minus that of the previous page) + 2 * (it has pieces) + (the
 //!   word is in the title)`,
-//! - a byte for each page's weight,
-//! - for each page with pieces, a number whose bits tell which of them have the word.
+//! - for each page, a byte with the weight,
+//! - for each page that has pieces, a number with a bit for each piece: 1 if the piece has the
+//!   word.
 //!
-//! Each file that needs a word of a class contains the whole class.
+//! If a class has words in the ranges of several files, each of these files contains the whole
+//! class.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,19 +37,20 @@ use crate::export::ExportError;
 
 /// Approximate uncompressed size of a file in bytes.
 const SHARD_BYTES: usize = 16 << 10;
-/// Maximum pages listed for a word: those on which it weighs most.
+/// Maximum number of pages that are listed for a word: those on which the word has the greatest
+/// weight.
 const MAX_POSTINGS: usize = 20_000;
 
-/// The files that were written.
+/// The word files that were written.
 #[derive(Debug, Default)]
 pub(super) struct Shards {
-    /// The lower bounds of the words in each file.
+    /// For each file, the lower bound of its words.
     pub(super) begins: Vec<String>,
     pub(super) files: u64,
     pub(super) bytes: u64,
 }
 
-/// Writes the files `0`, `1` and so on into a folder.
+/// Writes the word files into a folder. They are named `0`, `1` and so on.
 pub(super) fn write(
     words: &Words,
     folder: &Path,
@@ -79,15 +83,16 @@ pub(super) fn write(
     Ok(written)
 }
 
-/// Returns the words with which the files begin. Files are split between words that differ early,
-/// so that words with a common beginning or stem stay together.
+/// Returns the first word of each file. Files are split between words that differ in one of their
+/// first letters, so that words with a common beginning or stem are in the same file.
 fn begins(words: &Words) -> Vec<String> {
     let forms = words.classes.iter().flat_map(|class| &class.forms);
     let mut forms: Vec<&WordForm> = forms.collect();
     forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
     let mut begins = vec![String::new()];
     let mut bytes = 0;
-    // The best split so far, by the number of characters that the words around it share.
+    // The best place to split so far, judged by how many leading characters the words before and
+    // after it share.
     let mut best: Option<(usize, usize, usize)> = None;
     let mut n = 1;
     bytes += forms.first().map_or(0, |form| size(form));
@@ -115,7 +120,7 @@ fn size(form: &WordForm) -> usize {
     6 + form.text.len() / 2 + 2 * postings
 }
 
-/// Returns the number of leading characters that two words share.
+/// Returns the number of leading characters that are the same in both words.
 fn shared(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
 }

@@ -16,7 +16,7 @@ use crate::search_rules::SearchRules;
 use crate::words::{Stemmer, words};
 use crawl_index_entry::IndexedPage;
 
-/// A bundle in a folder that is removed when the test ends.
+/// A bundle in a temporary folder.
 struct Made {
     _dir: tempfile::TempDir,
     path: PathBuf,
@@ -24,8 +24,8 @@ struct Made {
     manifest: Manifest,
 }
 
-/// A word in a file: the words of its stem, and for each page whether the word is in the title, its
-/// weight, and the bits of its pieces.
+/// A word as read from a file: the words with the same stem, and for each page whether the word is
+/// in the title, its weight, and the bits of the pieces.
 #[derive(Clone, Debug, Default)]
 struct ShardWord {
     class: Vec<String>,
@@ -133,7 +133,7 @@ impl Made {
         words
     }
 
-    /// Returns all files with their bytes.
+    /// Returns all files of the bundle with their content.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
         collect(&self.path, &self.path, &mut files);
@@ -166,7 +166,7 @@ fn number(bytes: &mut impl Iterator<Item = u8>) -> u32 {
     }
 }
 
-/// Returns pages with enough different words for more than one file.
+/// Returns pages with so many different words that the bundle needs several word files.
 fn many() -> Vec<IndexedPage> {
     let word = |n: usize| {
         let letter = |n: usize| char::from(b"bcdfghklmnprstvz"[n % 16]);
@@ -248,7 +248,7 @@ fn a_word_of_most_titles_has_no_title_weight() {
     let made = make(&site);
     assert_eq!(weight(&made, "manual"), weight(&made, "text"));
     assert!(made.find("manual").unwrap().pages[&0].0);
-    // With only nineteen pages no word counts as shared.
+    // With only nineteen pages, no word counts as shared by most titles.
     let made = make(&site[..19]);
     assert!(weight(&made, "manual") > weight(&made, "text"));
 }
@@ -328,7 +328,7 @@ fn text_beyond_max_snippet_is_not_in_any_file() {
     assert_eq!(made.text(0, 0)["x"], "");
     assert!(made.text(0, 0).get("d").is_none());
     assert_eq!(made.text(1, 0)["x"], "äbcdefg");
-    // They can still be found.
+    // A page that allows no excerpts can still be found by its words.
     assert!(made.find("secretword").unwrap().pages.contains_key(&0));
     assert!(made.find("more").unwrap().pages.contains_key(&1));
 }
@@ -386,7 +386,7 @@ fn only_a_bundle_is_replaced() {
     ] {
         fs::write(&manifest, foreign).unwrap();
         let refused = Bundle::create(&made.path, 0).unwrap_err().to_string();
-        assert!(refused.ends_with("is there already"), "{refused}");
+        assert!(refused.ends_with("already exists"), "{refused}");
     }
 }
 
@@ -408,7 +408,7 @@ fn words_know_the_compounds_that_end_in_them() {
         ["krankenversicherungen", "unfallversicherung"]
     );
     assert!(compounds("krankenversicherungen").is_empty());
-    // English has no compounds.
+    // English writes compounds as separate words, so none are looked up.
     let made = make(&[page("http://a.example/1", "", "ground playground")]);
     assert!(!made.manifest.compounds);
     assert!(made.find("ground").unwrap().compounds.is_empty());

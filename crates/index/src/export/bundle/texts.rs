@@ -1,10 +1,12 @@
-//! The texts of pages, in pieces small enough to load one for each result.
+//! Writes the texts of pages in pieces. A search loads one piece for each result, so the pieces are
+//! small.
 //!
-//! A piece is JSON: `u` is the page's URL, `t` its title, `d` its description, `l` its language,
-//! `m` its modification time (seconds since 1970), `x` the text, and `h` its headings as `[place,
-//! level, words, id]`. A place counts UTF-16 units of `x`; -1 marks the headings under which the
-//! piece starts, outermost first. The page's first heading is omitted, because the text under it is
-//! the page itself. Piece 3 of page 12 is `texts/12-3`.
+//! A piece is a JSON object: `u` is the page's URL, `t` its title, `d` its description, `l` its
+//! language, `m` its modification time (seconds since 1970), `x` the text of the piece, and `h` its
+//! headings. A heading is `[place, level, words, id]`. Its place is the offset in `x` in UTF-16
+//! units; -1 means that the piece starts below this heading (such headings are listed outermost
+//! first). The first heading of a page is left out, because the text below it is linked as the page
+//! itself. Piece 3 of page 12 is the file `texts/12-3`.
 
 use std::borrow::Cow;
 use std::fs;
@@ -19,14 +21,16 @@ use super::gzip_file::{self, Written};
 use crate::export::ExportError;
 use crawl_index_entry::IndexedPage;
 
-/// Approximate bytes of text in a piece.
+/// Approximate size of the text in a piece, in bytes.
 const PIECE_BYTES: usize = 6 << 10;
-/// Maximum pieces of a page, because each is a bit of a number. Longer pages have longer pieces.
+/// Maximum number of pieces of a page, because a number has a bit for each piece. A longer page is
+/// split into longer pieces.
 const MAX_PIECES: usize = 30;
-/// Maximum headings of a piece.
+/// Maximum number of headings in a piece.
 const MAX_HEADINGS: usize = 200;
 
-/// Writes the pieces, under arrival numbers until all pages are known.
+/// Writes the pieces. The files have temporary names until the final numbers of all pages are
+/// known.
 #[derive(Debug)]
 pub(super) struct Texts {
     folder: PathBuf,
@@ -59,7 +63,7 @@ impl Texts {
         })
     }
 
-    /// Writes a page's pieces and returns their ranges in its text.
+    /// Writes the pieces of a page, and returns the range of each piece in the page's text.
     pub(super) fn page(&mut self, page: &IndexedPage) -> Result<Vec<Range<usize>>, ExportError> {
         let shown = shown(page);
         let pieces = pieces(shown);
@@ -85,8 +89,8 @@ impl Texts {
         Ok(pieces)
     }
 
-    /// Renames the pieces to their final names. `ranks` has the number of each page in order of
-    /// arrival. Returns the total size in bytes.
+    /// Renames the files of all pieces to their final names. `ranks` contains the final number of
+    /// each page, in the order of arrival. Returns the total size in bytes.
     pub(super) fn finish(&self, ranks: &[u32], hash: &mut Xxh3Default) -> Result<u64, ExportError> {
         let mut bytes = 0;
         let mut order: Vec<(u32, usize)> = ranks.iter().copied().zip(0..).collect();
@@ -108,7 +112,7 @@ impl Texts {
     }
 }
 
-/// Returns the part of a page's text that may be shown.
+/// Returns the part of a page's text that the page allows to show.
 fn shown(page: &IndexedPage) -> &str {
     let Some(max_chars) = page.max_snippet else {
         return &page.text;
@@ -117,15 +121,15 @@ fn shown(page: &IndexedPage) -> &str {
     &page.text[..end.map_or(page.text.len(), |(at, _)| at)]
 }
 
-/// Cuts a text into one or more pieces at line breaks, or at word breaks in lines that are too
-/// long.
+/// Splits a text into at least one piece: between lines, or if a line is too long, between words.
 fn pieces(text: &str) -> Vec<Range<usize>> {
     let max_bytes = PIECE_BYTES.max(text.len() / (MAX_PIECES - 1));
     let mut pieces = Vec::new();
     let mut start = 0;
     while text.len() - start > max_bytes && pieces.len() + 1 < MAX_PIECES {
         let fits = &text[start..text.floor_char_boundary(start + max_bytes)];
-        // A line that ends in the first half would make too many pieces.
+        // If the last line break is in the first half, the pieces would be too short. Split between
+        // words instead.
         let line = fits.rfind('\n').filter(|at| *at >= max_bytes / 2);
         let cut = line.or_else(|| {
             fits.rfind(char::is_whitespace)
@@ -140,12 +144,12 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
     pieces
 }
 
-/// Returns the headings in a range of the shown text, preceded by those under which the range
-/// starts, without the page's first heading.
+/// Returns the headings in a range of the shown text. They are preceded by the headings above the
+/// start of the range. The page's first heading is left out.
 fn headings<'p>(page: &'p IndexedPage, shown: &str, range: &Range<usize>) -> Vec<PieceHeading<'p>> {
     let mut under: Vec<PieceHeading<'p>> = Vec::new();
     let mut headings = Vec::new();
-    // The UTF-16 position, advanced from heading to heading.
+    // The position in UTF-8 and in UTF-16 units, advanced from heading to heading.
     let (mut bytes, mut units) = (range.start, 0);
     for heading in page.headings.iter().skip(1) {
         let entry = |at| {

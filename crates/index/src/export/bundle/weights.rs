@@ -1,7 +1,8 @@
-//! The weight of a word by its field (BM25F), in one byte.
+//! Computes the weight of a word on a page from the fields that contain it (BM25F), and stores it
+//! in one byte.
 
-/// A field of a page: the weight of a word in it, and its usual length in words. In a longer field
-/// a word weighs less.
+/// A field of a page: the weight of a word in this field, and the usual length of the field in
+/// words. In a longer field, a word has less weight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
     weight: f32,
@@ -14,17 +15,17 @@ pub(super) const DESCRIPTION: Field = field(1.5, 20.0);
 pub(super) const KEYWORDS: Field = field(1.5, 10.0);
 pub(super) const ANCHORS: Field = field(6.0, 12.0);
 pub(super) const PATH: Field = field(4.0, 3.0);
-/// The start of the main text.
+/// The field for the start of the main text.
 pub(super) const LEAD: Field = field(1.5, 60.0);
 
-/// The weight of a word that occurs only outside the main text.
+/// The weight of a word that a page has only outside its main text.
 pub(super) const BESIDE: f32 = 0.1;
 
-/// How much the length of a field counts against it.
+/// How much the length of a field lowers the weight of its words, from 0 to 1.
 const BY_LENGTH: f32 = 0.6;
-/// How much the length of the main text counts against it.
+/// How much the length of the main text lowers the weight of its words, from 0 to 1.
 const BODY_BY_LENGTH: f32 = 0.75;
-/// The weight added by each doubling of the number of pages that link to a page.
+/// How much the weight rises each time the number of pages that link to a page doubles.
 const LINKED: f32 = 0.03;
 
 const fn field(weight: f32, usual: f32) -> Field {
@@ -38,13 +39,13 @@ impl Field {
     }
 }
 
-/// Returns the weight of one occurrence in a main text of this many words. `mean` is the usual
-/// length.
+/// Returns the weight of one occurrence in a main text of this many words. `mean` is the mean
+/// length of main texts.
 pub(super) fn in_body(words: u32, mean: f32) -> f32 {
     1.0 / length_norm(BODY_BY_LENGTH, words as f32, mean)
 }
 
-/// Returns the factor applied to all weights of a page.
+/// Returns the factor for all weights of a page that this many pages link to.
 pub(super) fn by_links(linked_from: u32) -> f32 {
     1.0 + LINKED * (1.0 + linked_from as f32).log2()
 }
@@ -53,15 +54,16 @@ fn length_norm(part: f32, words: f32, usual: f32) -> f32 {
     1.0 - part + part * words / usual.max(1.0)
 }
 
-/// Steps in a doubling.
+/// The number of steps in which the weight doubles.
 const STEPS: f32 = 24.0;
-/// The weight of the first step.
+/// The scale of the encoding: a weight of this size is encoded as `STEPS`.
 const FIRST_STEP: f32 = 0.125;
 
-/// Encodes a weight in one byte: `search.js` decodes `n` as `FIRST_STEP * (2^(n / STEPS) - 1)`.
+/// Encodes a weight in one byte. `search.js` decodes the byte `n` as `FIRST_STEP * (2^(n / STEPS) -
+/// 1)`.
 pub(super) fn byte(weight: f32) -> u8 {
     let steps = STEPS * (1.0 + weight.max(0.0) / FIRST_STEP).log2();
-    // Larger weights saturate at 255.
+    // Weights that are too large become 255.
     steps.round().clamp(1.0, 255.0) as u8
 }
 
